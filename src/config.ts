@@ -1,0 +1,291 @@
+/**
+ * Every option of hone, once: its meaning, what it accepts, its default and its environment variable.
+ * Flags, environment, `hone.config.{ts,json}` and defaults (in that order of strength) are read through this one
+ * schema, and docs/options.md is generated from it.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createJiti } from "jiti";
+import { z } from "zod";
+import { HoneError, messageOf, UsageError } from "./util/errors.js";
+import { nearest } from "./util/nearest.js";
+
+/** How text from a flag or a variable becomes a value: its type in the schema decides. */
+export type OptionKind = "text" | "number" | "flag" | "list";
+
+export interface Option<T = unknown> {
+  readonly kind: OptionKind;
+  readonly schema: z.ZodType<T>;
+  /** For error lines and the table: "a whole number from 1 to 10". */
+  readonly accepts: string;
+  readonly description: string;
+  /** Environment variable. */
+  readonly env: string;
+  /** Value when nobody gives one; undefined when the option may stay unset. */
+  readonly default: T | undefined;
+  /** What happens when it stays unset, for people. */
+  readonly defaultText: string | undefined;
+}
+
+interface About<T> {
+  env?: string;
+  default?: T;
+  defaultText?: string;
+  accepts?: string;
+}
+
+/** An option with a default is always there; one without may be undefined. */
+type Given<T, A extends About<T>> = Option<T> & (A extends { default: T } ? { readonly default: T } : unknown);
+
+function option<T, A extends About<T>>(
+  kind: OptionKind,
+  schema: z.ZodType<T>,
+  accepts: string,
+  description: string,
+  about: A,
+): Given<T, A> {
+  return {
+    kind,
+    schema,
+    accepts: about.accepts ?? accepts,
+    description,
+    env: about.env ?? "",
+    default: about.default,
+    defaultText: about.defaultText,
+  } as unknown as Given<T, A>;
+}
+
+const text = <const A extends About<string>>(description: string, about: A = {} as A) =>
+  option("text", z.string().min(1), "text", description, about);
+
+const choice = <const C extends readonly [string, ...string[]], const A extends About<C[number]>>(
+  choices: C,
+  description: string,
+  about: A = {} as A,
+) => option<C[number], A>("text", z.enum(choices), choices.join(", "), description, about);
+
+const flag = <const A extends About<boolean>>(description: string, about: A = {} as A) =>
+  option("flag", z.boolean(), "true or false", description, about);
+
+const list = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
+  option("list", z.array(z.string().min(1)), "one or more values", description, about);
+
+const whole = <const A extends About<number>>(low: number, high: number, description: string, about: A = {} as A) =>
+  option(
+    "number",
+    z.number().int().min(low).max(high),
+    high === Number.MAX_SAFE_INTEGER ? `a whole number of at least ${low}` : `a whole number from ${low} to ${high}`,
+    description,
+    about,
+  );
+
+const real = <const A extends About<number>>(low: number, high: number, description: string, about: A = {} as A) =>
+  option("number", z.number().min(low).max(high), `a number from ${low} to ${high}`, description, about);
+
+const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
+  option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);
+
+const MANY = Number.MAX_SAFE_INTEGER;
+
+const definitions = {
+  // Where things are.
+  home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
+  db: text("Mail database.", { defaultText: "mail.db in the home folder" }),
+  task: text('What is trained: "email", or the path of a task file (TypeScript or JavaScript).', { default: "email" }),
+
+  // build-db
+  from: list(
+    "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. What a path holds is recognised by its content.",
+    { defaultText: "a synthetic mailbox" },
+  ),
+  hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", { default: false }),
+  hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
+    env: "HF_ENDPOINT",
+    default: "https://huggingface.co",
+    accepts: "a URL",
+  }),
+  hfToken: text("Access token for the Hub.", { env: "HF_TOKEN", defaultText: "none" }),
+  hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
+  questions: list("Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.", {
+    defaultText: "none, or those of the Hub with --hf",
+  }),
+  maxBody: whole(0, MANY, "Skip mails whose body has more characters than this; 0 keeps all.", {
+    defaultText: "5000 with --hf (ART-E's rule), 0 with --from",
+  }),
+  maxRecipients: whole(0, MANY, "Skip mails with more recipients than this; 0 keeps all.", {
+    defaultText: "30 with --hf (ART-E's rule), 0 with --from",
+  }),
+  oneEvidence: flag("Keep only questions whose answer stands in exactly one mail.", {
+    defaultText: "on with --hf (ART-E's rule), off with --from",
+  }),
+  mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", { default: 300 }),
+  seed: whole(0, MANY, "Seed of everything random.", { default: 1 }),
+
+  // Tools by hand
+  inbox: text("Address whose mail may be seen: sent or received by it.", { accepts: "an address" }),
+  keywords: list("Words to search for, separated by commas."),
+  fromAddr: text("Only mail from this address.", { accepts: "an address" }),
+  toAddr: text("Only mail to this address.", { accepts: "an address" }),
+  sentAfter: date("Only mail of this day or later."),
+  sentBefore: date("Only mail of this day or earlier."),
+  maxResults: whole(1, 10, "Hits at most.", { default: 10 }),
+  rank: choice(["date", "bm25"], "date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.", {
+    default: "date",
+  }),
+  id: text("Message id."),
+
+  // Scenarios and rollouts
+  split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
+  scenario: text("One scenario, by its id."),
+  n: whole(1, MANY, "How many scenarios."),
+  maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
+  mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
+  show: flag("Print the conversations.", { default: false }),
+
+  json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", { default: false }),
+} satisfies Record<string, Option>;
+
+export type OptionName = keyof typeof definitions;
+
+type ValueOf<O> = O extends { readonly default: infer D extends string | number | boolean | string[] }
+  ? O extends Option<infer T>
+    ? [D] extends [undefined]
+      ? T | undefined
+      : T
+    : never
+  : O extends Option<infer T>
+    ? T | undefined
+    : never;
+
+/** The resolved values of the options `K`. */
+export type Config<K extends OptionName = OptionName> = { readonly [N in K]: ValueOf<(typeof definitions)[N]> };
+
+const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** The flag of an option: `sentBefore` is `--sent-before`. */
+export const flagOf = (name: OptionName) => `--${kebab(name)}`;
+
+/** All options, with their environment variables filled in. */
+export const options: Readonly<Record<OptionName, Option>> = Object.fromEntries(
+  Object.entries(definitions as Record<string, Option>).map(([name, definition]) => [
+    name,
+    { ...definition, env: definition.env || `HONE_${kebab(name).replaceAll("-", "_").toUpperCase()}` },
+  ]),
+) as Record<OptionName, Option>;
+
+export const optionNames = Object.keys(options) as OptionName[];
+
+/** The one schema: what a config file may hold. */
+export const configSchema = z.strictObject(
+  Object.fromEntries(optionNames.map((name) => [name, options[name].schema.optional()])),
+);
+
+function fromText(kind: OptionKind, value: string): unknown {
+  if (kind === "number") return value.trim() === "" || Number.isNaN(Number(value)) ? value : Number(value);
+  if (kind === "list") return value.split(",").map((item) => item.trim());
+  if (kind === "flag") {
+    if (/^(1|true|yes|on)$/i.test(value)) return true;
+    if (/^(0|false|no|off|)$/i.test(value)) return false;
+  }
+  return value;
+}
+
+/** Checks one value. `where` names its source, as the user wrote it. */
+function check(name: OptionName, raw: unknown, where: string): unknown {
+  const { schema, kind, accepts } = options[name];
+  let value = raw;
+  if (typeof raw === "string") value = fromText(kind, raw);
+  else if (kind === "list" && Array.isArray(raw)) {
+    value = raw.flatMap((item) => (typeof item === "string" ? item.split(",").map((part) => part.trim()) : [item]));
+  }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw new UsageError(`${where}: ${JSON.stringify(raw)} is not accepted; give ${accepts}`);
+  return parsed.data;
+}
+
+function unknownKey(where: string, key: string, known: readonly string[]): UsageError {
+  const close = nearest(key, known);
+  const hint = close ? `did you mean ${close}?` : `accepted are ${known.join(", ")}`;
+  return new UsageError(`${where}: ${key} is not an option; ${hint}`);
+}
+
+async function readConfigFile(folder: string): Promise<{ file: string; values: Record<string, unknown> } | undefined> {
+  const found = ["hone.config.ts", "hone.config.json"].map((name) => join(folder, name)).filter(existsSync);
+  const file = found[0];
+  if (!file) return undefined;
+  if (found.length > 1) throw new UsageError(`both ${found.join(" and ")} exist; keep one of them`);
+  let values: unknown;
+  try {
+    values = file.endsWith(".json")
+      ? JSON.parse(readFileSync(file, "utf8"))
+      : await createJiti(import.meta.url).import(resolve(file), { default: true });
+  } catch (error) {
+    throw new HoneError(`${file} could not be read: ${messageOf(error).split("\n")[0]}`, { cause: error });
+  }
+  if (typeof values !== "object" || values === null || Array.isArray(values)) {
+    throw new UsageError(`${file}: expected an object of options`);
+  }
+  return { file, values: values as Record<string, unknown> };
+}
+
+export interface ConfigSources {
+  /** Values of flags by option name; absent or undefined when not given. */
+  flags?: Readonly<Record<string, unknown>>;
+  env?: Readonly<Record<string, string | undefined>>;
+  /** Folder of hone.config.{ts,json}. */
+  folder?: string;
+}
+
+/**
+ * Resolves the options `names`: flags, then environment, then config file, then defaults. Everything given is
+ * checked, also options of other commands in the file or the environment.
+ *
+ * @throws UsageError with the key, the value and what is accepted
+ */
+export async function loadConfig<K extends OptionName>(names: readonly K[], sources: ConfigSources): Promise<Config<K>> {
+  const { flags = {}, env = {}, folder = "." } = sources;
+  const values: Partial<Record<OptionName, unknown>> = {};
+
+  const file = await readConfigFile(folder);
+  for (const [key, value] of Object.entries(file?.values ?? {})) {
+    if (!Object.hasOwn(options, key)) throw unknownKey(file?.file ?? "", key, optionNames);
+    if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, `${file?.file}: ${key}`);
+  }
+
+  const byEnv = new Map(optionNames.map((name) => [options[name].env, name]));
+  for (const [key, value] of Object.entries(env)) {
+    const name = byEnv.get(key);
+    if (!name && key.startsWith("HONE_")) throw unknownKey("environment", key, [...byEnv.keys()]);
+    if (name && value !== undefined && (value !== "" || options[name].kind === "flag")) {
+      values[name] = check(name, value, key);
+    }
+  }
+
+  for (const [key, value] of Object.entries(flags)) {
+    if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, flagOf(key as OptionName));
+  }
+
+  return Object.fromEntries(names.map((name) => [name, values[name] ?? options[name].default])) as Config<K>;
+}
+
+/** docs/options.md: a table of every option, made from the schema. */
+export function optionsTable(): string {
+  const cell = (value: string) => value.replaceAll("|", "\\|");
+  const rows = optionNames.map((name) => {
+    const { env, accepts, default: value, defaultText, description } = options[name];
+    const shown = value !== undefined ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\`` : (defaultText ?? "–");
+    return `| \`${flagOf(name)}\` | \`${env}\` | ${cell(accepts)} | ${cell(shown)} | ${cell(description)} |`;
+  });
+  return [
+    "# Options",
+    "",
+    "Made from `src/config.ts` by `yarn docs`; a test keeps it true. Strongest first: flag, environment variable,",
+    "`hone.config.ts` or `hone.config.json` in the current folder (keys in camelCase: `--sent-before` is `sentBefore`),",
+    "default. `yarn hone COMMAND --help` says which options a command takes.",
+    "",
+    "| flag | variable | accepts | default | meaning |",
+    "| --- | --- | --- | --- | --- |",
+    ...rows,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,48 @@
+/** Finds a task: the built-in one by name, a user's by the path of its file (TypeScript or JavaScript, through jiti). */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { createJiti } from "jiti";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
+import { emailTask } from "./email/index.js";
+import type { AnyTask } from "./task.js";
+
+function isTask(value: unknown): value is AnyTask {
+  if (typeof value !== "object" || value === null) return false;
+  const task = value as Record<string, unknown>;
+  return (
+    typeof task.name === "string" &&
+    typeof task.scenarios === "function" &&
+    typeof task.prompt === "function" &&
+    typeof task.reward === "function" &&
+    typeof task.open === "function" &&
+    Array.isArray(task.tools)
+  );
+}
+
+/**
+ * Loads a task in this thread. Workers call it again with the same reference: closures cannot be sent to them.
+ *
+ * @param reference "email", or the path of a file whose default export comes from `defineTask`
+ */
+export async function loadTask(reference: string): Promise<AnyTask> {
+  if (reference === emailTask.name) return emailTask as unknown as AnyTask;
+  const file = resolve(reference);
+  if (!existsSync(file)) {
+    throw new UsageError(`--task: there is no file ${file}; give the path of a task file, or "${emailTask.name}"`);
+  }
+  // A user's file says `import { defineTask } from "hone"`, wherever it lies: that must be this very hone.
+  const jiti = createJiti(import.meta.url, { alias: { hone: resolve(packageRoot, "dist/src/index.js") } });
+  let loaded: unknown;
+  try {
+    loaded = await jiti.import(file, { default: true });
+  } catch (error) {
+    throw new HoneError(`the task file ${file} could not be loaded: ${messageOf(error).split("\n")[0]}`, {
+      cause: error,
+    });
+  }
+  if (!isTask(loaded)) {
+    throw new HoneError(`the task file ${file} has no task: it must \`export default defineTask({...})\` from "hone"`);
+  }
+  return loaded;
+}

@@ -1,0 +1,208 @@
+/**
+ * The task contract: what is trained. A task is one readable file that says which scenarios there are, what the
+ * model is told, which tools it has, and how a finished trajectory is rewarded. hone does the rest.
+ *
+ * Everything here is message-level: a task never sees tokens. It runs on any thread (scenarios are plain data, and
+ * each worker opens its own world), so a task keeps what it knows about one rollout in nothing but its arguments.
+ */
+import { z } from "zod";
+import type { Random } from "../util/random.js";
+
+export type Split = "train" | "test";
+
+/** One question to play. Plain data: it is sent to workers and written to files as JSON. */
+export interface Scenario {
+  /** Unique within the task and stable from run to run. */
+  readonly id: string;
+  readonly split: Split;
+  /** What the user asks. */
+  readonly question: string;
+}
+
+/** What a tool can see while it runs. */
+export interface ToolContext<S extends Scenario = Scenario, W = unknown> {
+  readonly scenario: S;
+  /** What the task opened on this thread. */
+  readonly world: W;
+  /** Aborted when the tool's deadline passes or the rollout is cancelled. */
+  readonly signal: AbortSignal;
+}
+
+export interface Tool<P extends z.ZodObject = z.ZodObject, S extends Scenario = Scenario, W = unknown> {
+  readonly name: string;
+  /** For the model: what it does and when to use it. */
+  readonly description: string;
+  /** Arguments; each field's `.describe()` is shown to the model. Unknown arguments are refused. */
+  readonly parameters: P;
+  /** A tool that ends the rollout: its arguments are the model's answer. */
+  readonly final: boolean;
+  /**
+   * Runs one call. The result is shown to the model: a string as it is, anything else as JSON.
+   * Throw {@link ToolError} for what the model did wrong and should read; any other error fails the rollout.
+   */
+  execute(args: z.output<P>, context: ToolContext<S, W>): unknown;
+}
+
+/** The model's own mistake, worded for the model: it reads `{"error": message}` and goes on. */
+export class ToolError extends Error {
+  override readonly name = "ToolError";
+}
+
+export interface ToolDefinition<P extends z.ZodObject, S extends Scenario, W> {
+  name: string;
+  description: string;
+  parameters: P;
+  final?: boolean;
+  execute(args: z.output<P>, context: ToolContext<S, W>): unknown;
+}
+
+const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
+
+/** Checks and completes a tool. Throws TypeError on a name that models' APIs do not take. */
+export function defineTool<P extends z.ZodObject, S extends Scenario = Scenario, W = unknown>(
+  tool: ToolDefinition<P, S, W>,
+): Tool<P, S, W> {
+  if (!toolName.test(tool.name)) {
+    throw new TypeError(`tool name ${JSON.stringify(tool.name)}: use letters, digits, _ and -, at most 64 of them`);
+  }
+  // A misspelt argument must be refused, not dropped: the model should read what it did wrong.
+  return { ...tool, final: tool.final ?? false, parameters: tool.parameters.strict() as unknown as P };
+}
+
+/** A tool as chat templates and model APIs take it. */
+export interface ToolSchema {
+  type: "function";
+  function: { name: string; description: string; parameters: Record<string, unknown> };
+}
+
+/** The tool's JSON Schema (draft 2020-12 as zod makes it, without the `$schema` line). */
+export function toolSchema(tool: Pick<Tool, "name" | "description" | "parameters">): ToolSchema {
+  const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: "input" });
+  return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
+}
+
+/** A tool call as the model wrote it. */
+export interface ToolCall {
+  name: string;
+  arguments: Record<string, unknown>;
+}
+
+export type ChatMessage =
+  | { role: "system" | "user"; content: string }
+  | { role: "assistant"; content: string; tool_calls?: ToolCall[] }
+  | { role: "tool"; name: string; content: string };
+
+/** Why a call did not run, or what became of it. */
+export type CallOutcome =
+  | "ok"
+  /** The text between the call's tags is not a JSON object with a name and arguments. */
+  | "malformed"
+  | "unknown_tool"
+  /** The arguments do not fit the tool's schema. */
+  | "bad_arguments"
+  /** The tool refused with a {@link ToolError}. */
+  | "tool_error";
+
+/** One call of a trajectory with what came back, in order. */
+export interface CallRecord {
+  /** 1 for the first assistant turn. */
+  turn: number;
+  /** As written; empty when the call was malformed. */
+  name: string;
+  /** As parsed by the tool's schema when the outcome is "ok" or "tool_error"; else as written. */
+  arguments: Record<string, unknown>;
+  outcome: CallOutcome;
+  /** What the tool returned, as JSON data; for every other outcome `{error: message}`. */
+  result: unknown;
+}
+
+export type RolloutEnd =
+  | "answered"
+  | "no_tool_call"
+  | "turn_limit"
+  | "token_limit"
+  | "context_limit"
+  | "deadline"
+  | "tool_failure"
+  | "bad_call";
+
+/** What a reward may look at: the whole conversation, and the calls in it with their results. */
+export interface FinishedRollout {
+  readonly messages: readonly ChatMessage[];
+  readonly calls: readonly CallRecord[];
+  /** Arguments of the final tool's call, when the rollout ended with one. */
+  readonly answer: Readonly<Record<string, unknown>> | undefined;
+  readonly end: RolloutEnd;
+  /** Assistant turns played. */
+  readonly turns: number;
+  readonly maxTurns: number;
+}
+
+/** A reward with what it is made of. Pure: the same rollout gives the same reward again from its file. */
+export interface Reward {
+  /** What training pushes up. Any finite number. */
+  reward: number;
+  /** Was the scenario solved? What accuracy counts. */
+  success: boolean;
+  /** Named parts, for reports. */
+  parts: Record<string, number>;
+}
+
+/** What a scripted expert does in one turn. */
+export type ExpertTurn = ToolCall[];
+
+export interface ExpertOptions {
+  /** Share of rollouts (0 to 1) in which the expert makes a mistake of each kind the task knows. */
+  readonly mistakes?: Readonly<Record<string, number>>;
+}
+
+/** The task's own settings, already parsed. `db` and the like reach a task through these. */
+export type TaskOptions = Readonly<Record<string, unknown>>;
+
+export interface Task<S extends Scenario = Scenario, W = unknown> {
+  readonly name: string;
+  /** One line for people. */
+  readonly description: string;
+  /** All scenarios, both splits, in a stable order. */
+  scenarios(options: TaskOptions): readonly S[] | Promise<readonly S[]>;
+  /** Opens what the tools need on this thread (a database connection, say). Called once per thread. */
+  open(options: TaskOptions): W | Promise<W>;
+  /** Closes what `open` opened. */
+  close(world: W): void | Promise<void>;
+  /** The messages before the model's first turn. */
+  prompt(scenario: S, limits: { maxTurns: number }): ChatMessage[];
+  readonly tools: readonly Tool<z.ZodObject, S, W>[];
+  reward(rollout: FinishedRollout, scenario: S, world: W): Reward | Promise<Reward>;
+  /**
+   * A scripted player, when the task has one: yields the calls of each turn and is sent their results. It makes
+   * warm-start traces and shows the task without a model.
+   */
+  expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, CallRecord[]>;
+}
+
+type TaskDefinition<S extends Scenario, W> = Omit<Task<S, W>, "description" | "open" | "close" | "tools"> & {
+  description?: string;
+  tools: readonly Tool<never, S, W>[];
+  open?(options: TaskOptions): W | Promise<W>;
+  close?(world: W): void | Promise<void>;
+};
+
+/** Checks and completes a task. Throws TypeError when two tools share a name or none is final. */
+export function defineTask<S extends Scenario, W = undefined>(definition: TaskDefinition<S, W>): Task<S, W> {
+  const names = definition.tools.map((tool) => tool.name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice) throw new TypeError(`task ${definition.name}: two tools are called ${twice}`);
+  if (!definition.tools.some((tool) => tool.final)) {
+    throw new TypeError(`task ${definition.name}: no tool has final: true, so no rollout could end with an answer`);
+  }
+  return {
+    ...definition,
+    description: definition.description ?? definition.name,
+    tools: definition.tools as unknown as readonly Tool<z.ZodObject, S, W>[],
+    open: definition.open ?? (() => undefined as W),
+    close: definition.close ?? (() => undefined),
+  };
+}
+
+/** A task whose scenario and world types are not known here, as it comes from a file. */
+export type AnyTask = Task<Scenario, unknown>;

@@ -106,9 +106,12 @@ const definitions = {
   }),
   hfToken: text("Access token for the Hub.", { env: "HF_TOKEN", defaultText: "none" }),
   hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
-  questions: list("Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.", {
-    defaultText: "none, or those of the Hub with --hf",
-  }),
+  questions: list(
+    "Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
+    {
+      defaultText: "none, or those of the Hub with --hf",
+    },
+  ),
   maxBody: whole(0, MANY, "Skip mails whose body has more characters than this; 0 keeps all.", {
     defaultText: "5000 with --hf (ART-E's rule), 0 with --from",
   }),
@@ -118,7 +121,9 @@ const definitions = {
   oneEvidence: flag("Keep only questions whose answer stands in exactly one mail.", {
     defaultText: "on with --hf (ART-E's rule), off with --from",
   }),
-  mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", { default: 300 }),
+  mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
+    default: 300,
+  }),
   seed: whole(0, MANY, "Seed of everything random.", { default: 1 }),
 
   // Tools by hand
@@ -129,9 +134,13 @@ const definitions = {
   sentAfter: date("Only mail of this day or later."),
   sentBefore: date("Only mail of this day or earlier."),
   maxResults: whole(1, 10, "Hits at most.", { default: 10 }),
-  rank: choice(["date", "bm25"], "date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.", {
-    default: "date",
-  }),
+  rank: choice(
+    ["date", "bm25"],
+    "date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
+    {
+      default: "date",
+    },
+  ),
   id: text("Message id."),
 
   // Scenarios and rollouts
@@ -242,7 +251,10 @@ export interface ConfigSources {
  *
  * @throws UsageError with the key, the value and what is accepted
  */
-export async function loadConfig<K extends OptionName>(names: readonly K[], sources: ConfigSources): Promise<Config<K>> {
+export async function loadConfig<K extends OptionName>(
+  names: readonly K[],
+  sources: ConfigSources,
+): Promise<Config<K>> {
   const { flags = {}, env = {}, folder = "." } = sources;
   const values: Partial<Record<OptionName, unknown>> = {};
 
@@ -273,7 +285,8 @@ export function optionsTable(): string {
   const cell = (value: string) => value.replaceAll("|", "\\|");
   const rows = optionNames.map((name) => {
     const { env, accepts, default: value, defaultText, description } = options[name];
-    const shown = value !== undefined ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\`` : (defaultText ?? "–");
+    const shown =
+      value !== undefined ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\`` : (defaultText ?? "–");
     return `| \`${flagOf(name)}\` | \`${env}\` | ${cell(accepts)} | ${cell(shown)} | ${cell(description)} |`;
   });
   return [

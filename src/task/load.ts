@@ -4,8 +4,10 @@ import { resolve } from "node:path";
 import { createJiti } from "jiti";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
-import { emailTask } from "./email/index.js";
 import type { AnyTask } from "./task.js";
+
+/** The tasks that come with hone, by name. */
+const builtIn: readonly AnyTask[] = [];
 
 function isTask(value: unknown): value is AnyTask {
   if (typeof value !== "object" || value === null) return false;
@@ -26,10 +28,13 @@ function isTask(value: unknown): value is AnyTask {
  * @param reference "email", or the path of a file whose default export comes from `defineTask`
  */
 export async function loadTask(reference: string): Promise<AnyTask> {
-  if (reference === emailTask.name) return emailTask as unknown as AnyTask;
+  const known = builtIn.find((task) => task.name === reference);
+  if (known) return known;
   const file = resolve(reference);
   if (!existsSync(file)) {
-    throw new UsageError(`--task: there is no file ${file}; give the path of a task file, or "${emailTask.name}"`);
+    throw new UsageError(
+      `--task: there is no file ${file}; give the path of a task file, or one of ${builtIn.map((task) => task.name).join(", ")}`,
+    );
   }
   // A user's file says `import { defineTask } from "hone"`, wherever it lies: that must be this very hone.
   const jiti = createJiti(import.meta.url, { alias: { hone: resolve(packageRoot, "dist/src/index.js") } });

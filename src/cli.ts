@@ -1,0 +1,166 @@
+#!/usr/bin/env node
+/**
+ * The command line. Turns flags into options, runs one command, and keeps the promises every command makes:
+ * `--json` prints one JSON object as the last line of stdout, a user's mistake is one clear line, and the exit code is
+ * 0 (done), 1 (failed) or 2 (wrong usage).
+ */
+import { writeSync } from "node:fs";
+import yargs, { type Argv, type Options } from "yargs";
+import { hideBin } from "yargs/helpers";
+import type { Command, CommandIo } from "./commands/command.js";
+import { commands } from "./commands/index.js";
+import { flagOf, loadConfig, type OptionName, options } from "./config.js";
+import { HoneError, messageOf, UsageError } from "./util/errors.js";
+import { nearest } from "./util/nearest.js";
+
+function yargsOption(name: OptionName): Options {
+  const { kind, description, accepts, default: value, defaultText } = options[name];
+  const shown = value !== undefined && kind !== "flag" ? String(value) : defaultText;
+  const about = kind === "text" && accepts === "text" ? "" : ` (${accepts})`;
+  const common: Options = { description: description + (kind === "flag" ? "" : about) };
+  if (shown !== undefined) common.defaultDescription = shown;
+  if (kind === "flag") return { ...common, boolean: true };
+  return { ...common, string: true, requiresArg: true, ...(kind === "list" ? { array: true } : {}) };
+}
+
+/** The options a command takes on the command line; every command takes these two. */
+function optionsOf(command: Command): OptionName[] {
+  return [...new Set<OptionName>([...command.options, "home", "json"])];
+}
+
+function declare(parser: Argv, command: Command): Argv {
+  for (const name of optionsOf(command)) parser.option(flagOf(name).slice(2), yargsOption(name));
+  const usage = `yarn hone ${command.name}${command.positional ? ` <${command.positional}>` : ""} [options]`;
+  return parser.usage(`${usage}\n\n${command.summary}`).example(command.example, "");
+}
+
+/** The flags of one command line by option name. Refuses what the command does not take. */
+function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {
+  const known = optionsOf(command);
+  const flags: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(argv)) {
+    if (key === "_" || key === "$0" || key === "help") continue;
+    const name = known.find((candidate) => candidate === key);
+    if (!name) {
+      const flag = `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+      const flagNames = known.map(flagOf);
+      const close = nearest(flag, flagNames);
+      throw new UsageError(
+        `${flag}: ${command.name} has no such option; ${close ? `did you mean ${close}?` : `it takes ${flagNames.join(", ")}`}`,
+      );
+    }
+    flags[name] = value;
+  }
+  const [, ...extra] = argv._ as (string | number)[];
+  if (extra.length > 0 && command.positional && flags[command.positional] === undefined) {
+    flags[command.positional] = String(extra.shift());
+  }
+  if (extra.length > 0) throw new UsageError(`${command.name} does not know what to do with "${extra.join(" ")}"`);
+  return flags;
+}
+
+function listen(): { signal: AbortSignal; stop(): void } {
+  const controller = new AbortController();
+  const interrupt = (name: NodeJS.Signals) => {
+    // The second signal means it: whatever still runs is left to the next start to clean up.
+    if (controller.signal.aborted) process.exit(name === "SIGINT" ? 130 : 143);
+    controller.abort(new HoneError(name === "SIGINT" ? "interrupted" : "terminated"));
+  };
+  process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
+  return {
+    signal: controller.signal,
+    stop: () => process.off("SIGINT", interrupt).off("SIGTERM", interrupt),
+  };
+}
+
+async function runCommand(command: Command, flags: Record<string, unknown>): Promise<void> {
+  const config = await loadConfig(optionsOf(command), { flags, env: process.env, folder: process.cwd() });
+  for (const name of command.required) {
+    if (config[name] === undefined)
+      throw new UsageError(`${command.name} needs ${flagOf(name)}: ${options[name].description}`);
+  }
+  const stream = config.json ? process.stderr : process.stdout;
+  const { signal, stop } = listen();
+  const io: CommandIo = { stream, signal, say: (text) => void stream.write(`${text}\n`) };
+  try {
+    const result = await command.run(config as Parameters<Command["run"]>[0], io);
+    if (config.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+  } finally {
+    stop();
+  }
+}
+
+function report(error: unknown, json: boolean): number {
+  if (json) process.stdout.write(`${JSON.stringify({ error: messageOf(error) })}\n`);
+  const known = error instanceof HoneError;
+  // Written synchronously: the process may be about to exit.
+  writeSync(
+    2,
+    known
+      ? `hone: ${error.message}\n`
+      : `hone: unexpected error, please report it\n${error instanceof Error ? error.stack : error}\n`,
+  );
+  return known ? error.exitCode : 1;
+}
+
+async function main(args: string[]): Promise<number> {
+  const parser = yargs(args)
+    .scriptName("yarn hone")
+    .usage("yarn hone <command> [options]\n\nTrain a small language model to use tools, on one machine.")
+    .parserConfiguration({ "strip-dashed": true, "dot-notation": false, "parse-numbers": false })
+    .exitProcess(false)
+    .version(false)
+    .help()
+    .wrap(Math.min(process.stdout.columns ?? 100, 120))
+    .fail((message, error) => {
+      // yargs' own complaints ("Not enough arguments following: db") are about usage, everything else is not.
+      if (error && error.name !== "YError") throw error;
+      throw new UsageError((message ?? messageOf(error)).split("\n")[0] ?? "wrong usage");
+    });
+
+  let exitCode = 0;
+  for (const command of commands) {
+    parser.command(
+      command.name,
+      `${command.summary}\n  ${command.example}`,
+      (sub) => declare(sub, command),
+      async (argv) => {
+        const json = argv.json === true;
+        try {
+          await runCommand(command, flagsOf(command, argv));
+        } catch (error) {
+          exitCode = report(error, json);
+        }
+      },
+    );
+  }
+  parser.command("$0", false, {}, (argv) => {
+    const [word] = argv._;
+    if (word === undefined) {
+      parser.showHelp("log");
+      return;
+    }
+    const close = nearest(
+      String(word),
+      commands.map((command) => command.name),
+    );
+    throw new UsageError(
+      `there is no command ${word}; ${close ? `did you mean ${close}?` : `\`yarn hone --help\` lists them`}`,
+    );
+  });
+
+  try {
+    await parser.parseAsync();
+  } catch (error) {
+    exitCode = report(error, args.includes("--json"));
+  }
+  return exitCode;
+}
+
+// `hone ... | head` closes the pipe early: that is the reader's choice, not an error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0);
+  throw error;
+});
+
+process.exitCode = await main(hideBin(process.argv));

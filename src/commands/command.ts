@@ -1,0 +1,51 @@
+/** What a command is: its options (from the one schema), an example, and a function that does the work. */
+import type { Config, OptionName } from "../config.js";
+
+/** How a command speaks. */
+export interface CommandIo {
+  /** One line (or several) for people: stdout, or stderr under `--json`. */
+  say(text: string): void;
+  /** Aborted by the first Ctrl-C or SIGTERM: finish what must be finished and return or throw. */
+  readonly signal: AbortSignal;
+  /** The stream people read, for progress that redraws itself; look at `isTTY` first. */
+  readonly stream: NodeJS.WriteStream;
+}
+
+/** The JSON object that `--json` prints as the last line of stdout. */
+export type CommandResult = object;
+
+export interface Command {
+  readonly name: string;
+  /** One line. */
+  readonly summary: string;
+  /** A line that works as it stands after `yarn hone build-db`. */
+  readonly example: string;
+  readonly options: readonly OptionName[];
+  /** Options without which the command makes no sense. */
+  readonly required: readonly OptionName[];
+  /** An option that is written without its flag, for example a file name. */
+  readonly positional: OptionName | undefined;
+  run(config: Config, io: CommandIo): Promise<CommandResult>;
+}
+
+interface CommandDefinition<K extends OptionName, R extends K> {
+  name: string;
+  summary: string;
+  example: string;
+  options: readonly K[];
+  required?: readonly R[];
+  positional?: K;
+  run(config: Config<K> & { readonly [N in R]-?: NonNullable<Config[N]> }, io: CommandIo): Promise<CommandResult>;
+}
+
+/** A command whose `run` sees only the options it names, with the required ones present. */
+export function defineCommand<const K extends OptionName, const R extends K = never>(
+  definition: CommandDefinition<K, R>,
+): Command {
+  return {
+    required: [],
+    positional: undefined,
+    ...definition,
+    run: definition.run as unknown as Command["run"],
+  };
+}

@@ -1,0 +1,5 @@
+/** Every command, in the order `yarn hone --help` lists them. */
+import type { Command } from "./command.js";
+import { rolloutCommand } from "./rollout.js";
+
+export const commands: readonly Command[] = [rolloutCommand];

@@ -1,0 +1,77 @@
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { loadConfig, optionsTable } from "../src/config.js";
+import { UsageError } from "../src/util/errors.js";
+import { packageRoot } from "../src/util/paths.js";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "hone-config-"));
+});
+
+const writeConfig = (values: unknown) => writeFileSync(join(folder, "hone.config.json"), JSON.stringify(values));
+
+describe("options", () => {
+  it("are taken from flags, then environment, then config file, then defaults", async () => {
+    const load = (flags: Record<string, unknown>, env: Record<string, string>) =>
+      loadConfig(["maxTurns"], { flags, env, folder }).then((config) => config.maxTurns);
+
+    expect(await load({}, {})).toBe(10);
+    writeConfig({ maxTurns: 3 });
+    expect(await load({}, {})).toBe(3);
+    expect(await load({}, { HONE_MAX_TURNS: "4" })).toBe(4);
+    expect(await load({ maxTurns: "5" }, { HONE_MAX_TURNS: "4" })).toBe(5);
+  });
+
+  it("come from a TypeScript config file too", async () => {
+    writeFileSync(join(folder, "hone.config.ts"), "const n: number = 7;\nexport default { maxTurns: n };\n");
+    expect((await loadConfig(["maxTurns"], { folder })).maxTurns).toBe(7);
+  });
+
+  it("may be lists: repeated, separated by commas, or a JSON array", async () => {
+    const load = (flags: Record<string, unknown>) => loadConfig(["keywords"], { flags, folder });
+    expect((await load({ keywords: ["a,b", "c"] })).keywords).toEqual(["a", "b", "c"]);
+    writeConfig({ keywords: ["x", "y"] });
+    expect((await load({})).keywords).toEqual(["x", "y"]);
+  });
+
+  it("read HF_HUB_OFFLINE=1 and HF_ENDPOINT as the Hugging Face tools do", async () => {
+    const env = { HF_HUB_OFFLINE: "1", HF_ENDPOINT: "http://127.0.0.1:9" };
+    const config = await loadConfig(["hfOffline", "hfEndpoint"], { env, folder });
+    expect(config).toEqual({ hfOffline: true, hfEndpoint: "http://127.0.0.1:9" });
+  });
+
+  it.each([
+    ["a flag out of range", { flags: { maxTurns: "0" } }, /--max-turns: "0" .*from 1 to 1000/],
+    ["a number that is none", { flags: { n: "many" } }, /--n: "many" .*whole number/],
+    ["a wrong choice in the environment", { env: { HONE_RANK: "best" } }, /HONE_RANK: "best" .*date, bm25/],
+    [
+      "an unknown variable",
+      { env: { HONE_MAX_TURN: "3" } },
+      /HONE_MAX_TURN is not an option; did you mean HONE_MAX_TURNS/,
+    ],
+    ["an impossible date", { flags: { sentBefore: "2001-02-30" } }, /--sent-before: "2001-02-30" .*YYYY-MM-DD/],
+  ])("refuse %s with the key, the value and what is accepted", async (_, sources, message) => {
+    const error = await loadConfig(["n"], { ...sources, folder }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UsageError);
+    expect((error as Error).message).toMatch(message);
+  });
+
+  it("refuse an unknown or wrong key of the config file, naming the file", async () => {
+    writeConfig({ maxTurn: 3 });
+    await expect(loadConfig(["n"], { folder })).rejects.toThrow(
+      /hone\.config\.json: maxTurn is not an option; did you mean maxTurns/,
+    );
+    writeConfig({ maxTurns: "a few" });
+    await expect(loadConfig(["n"], { folder })).rejects.toThrow(/hone\.config\.json: maxTurns: "a few" .*whole number/);
+    writeFileSync(join(folder, "hone.config.json"), "{");
+    await expect(loadConfig(["n"], { folder })).rejects.toThrow(/hone\.config\.json could not be read/);
+  });
+
+  it("are all in docs/options.md as they are in the code", () => {
+    expect(readFileSync(join(packageRoot, "docs/options.md"), "utf8")).toBe(optionsTable());
+  });
+});

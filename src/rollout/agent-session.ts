@@ -1,0 +1,121 @@
+/**
+ * Any model behind an OpenAI-compatible chat API as a player, through its own tool calls: baselines, and teachers whose
+ * trajectories can warm-start a smaller model. It has text and calls, but no tokens.
+ */
+import OpenAI from "openai";
+import type { CallRecord, ChatMessage } from "../task/task.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import type { Opening, Session, Turn, TurnLimits } from "./session.js";
+import type { WrittenCall } from "./tool-calls.js";
+
+export interface AgentSettings {
+  /** Base URL as the server documents it, usually ending in /v1. */
+  readonly url: string;
+  readonly model: string;
+  readonly key: string | undefined;
+  /** Sent only when set: some models accept none. */
+  readonly temperature: number | undefined;
+  readonly maxTokens: number | undefined;
+}
+
+type ApiMessage = OpenAI.ChatCompletionMessageParam;
+type ApiToolCall = OpenAI.ChatCompletionMessageFunctionToolCall;
+
+/** One client serves all conversations of a thread. */
+export function agentClient(settings: AgentSettings): OpenAI {
+  // Servers on the own machine want no key, the library does.
+  return new OpenAI({ baseURL: settings.url, apiKey: settings.key ?? "none", maxRetries: 3 });
+}
+
+function readApiCall(call: ApiToolCall): WrittenCall {
+  const { name, arguments: text } = call.function;
+  let args: unknown;
+  try {
+    args = JSON.parse(text === "" ? "{}" : text);
+  } catch {
+    return { kind: "malformed", text, reason: "the tool call's arguments are not valid JSON" };
+  }
+  if (typeof args !== "object" || args === null || Array.isArray(args)) {
+    return { kind: "malformed", text, reason: "the tool call's arguments are not a JSON object" };
+  }
+  return { kind: "call", call: { name, arguments: args as Record<string, unknown> } };
+}
+
+export class AgentSession implements Session {
+  readonly #client: OpenAI;
+  readonly #settings: AgentSettings;
+  readonly #messages: ApiMessage[];
+  readonly #tools: OpenAI.ChatCompletionFunctionTool[];
+  readonly #seed: number;
+  #open: ApiToolCall[] = [];
+  #promptTokens = 0;
+
+  constructor(client: OpenAI, settings: AgentSettings, opening: Opening, seed: number) {
+    this.#client = client;
+    this.#settings = settings;
+    this.#seed = seed;
+    this.#tools = [...opening.tools];
+    this.#messages = opening.messages.flatMap((message): ApiMessage[] =>
+      message.role === "system" || message.role === "user" ? [message] : [],
+    );
+  }
+
+  async turn(limits: TurnLimits): Promise<Turn> {
+    const { model, temperature, maxTokens, url } = this.#settings;
+    const timeout = AbortSignal.timeout(Math.max(0, limits.deadline - Date.now()));
+    let completion: OpenAI.ChatCompletion;
+    try {
+      completion = await this.#client.chat.completions.create(
+        {
+          model,
+          messages: this.#messages,
+          tools: this.#tools,
+          // Servers take 32-bit seeds; those that know none ignore it.
+          seed: this.#seed % 2 ** 31,
+          ...(temperature === undefined ? {} : { temperature }),
+          ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
+        },
+        { signal: AbortSignal.any([limits.signal, timeout]) },
+      );
+    } catch (error) {
+      limits.signal.throwIfAborted();
+      if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
+      throw new HoneError(`the agent at ${url} did not answer: ${messageOf(error)}`, { cause: error });
+    }
+    const choice = completion.choices?.[0];
+    if (!choice) throw new HoneError(`the agent at ${url} sent an answer without choices`);
+    const { message } = choice;
+    this.#open = (message.tool_calls ?? []).filter((call) => call.type === "function");
+    this.#messages.push({
+      role: "assistant",
+      content: message.content ?? "",
+      ...(this.#open.length > 0 ? { tool_calls: this.#open } : {}),
+    });
+    this.#promptTokens += completion.usage?.prompt_tokens ?? 0;
+    return {
+      content: message.content ?? "",
+      calls: this.#open.map(readApiCall),
+      completionTokens: completion.usage?.completion_tokens ?? 0,
+      stop: choice.finish_reason === "length" ? "length" : "stop",
+    };
+  }
+
+  respond(messages: readonly ChatMessage[], _calls: readonly CallRecord[]): void {
+    messages.forEach((message, index) => {
+      const call = this.#open[index];
+      if (call) this.#messages.push({ role: "tool", tool_call_id: call.id, content: message.content });
+    });
+  }
+
+  tokens(): undefined {
+    return undefined;
+  }
+
+  promptTokens(): number {
+    return this.#promptTokens;
+  }
+
+  close(): void {
+    this.#open = [];
+  }
+}

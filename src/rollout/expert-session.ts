@@ -1,0 +1,41 @@
+/** The task's scripted expert as a player: it writes calls, not tokens. */
+import type { AnyTask, CallRecord, ExpertOptions, ExpertTurn, Scenario } from "../task/task.js";
+import { HoneError } from "../util/errors.js";
+import type { Random } from "../util/random.js";
+import type { Session, Turn } from "./session.js";
+
+export class ExpertSession implements Session {
+  readonly #script: Generator<ExpertTurn, void, CallRecord[]>;
+  #results: CallRecord[] = [];
+  #started = false;
+
+  /** @throws HoneError when the task has no expert */
+  constructor(task: AnyTask, scenario: Scenario, random: Random, options: ExpertOptions) {
+    if (!task.expert) throw new HoneError(`the task ${task.name} has no scripted expert; give a model with --model`);
+    this.#script = task.expert(scenario, random, options);
+  }
+
+  async turn(): Promise<Turn> {
+    // The first `next` runs the script up to its first turn; what is passed to it goes nowhere.
+    const step = this.#started ? this.#script.next(this.#results) : this.#script.next([]);
+    this.#started = true;
+    const calls = step.done ? [] : step.value.map((call) => ({ kind: "call" as const, call }));
+    return { content: "", calls, completionTokens: 0, stop: "stop" };
+  }
+
+  respond(_messages: readonly unknown[], calls: readonly CallRecord[]): void {
+    this.#results = [...calls];
+  }
+
+  tokens(): undefined {
+    return undefined;
+  }
+
+  promptTokens(): number {
+    return 0;
+  }
+
+  close(): void {
+    this.#script.return();
+  }
+}

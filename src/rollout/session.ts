@@ -1,0 +1,48 @@
+/**
+ * One player in one conversation. The rollout loop talks to a session in turns; behind it may be the engine, a model
+ * behind an OpenAI-compatible API, or the task's scripted expert.
+ */
+import type { CallRecord, ChatMessage, ToolSchema } from "../task/task.js";
+import type { WrittenTurn } from "./tool-calls.js";
+import type { TokenRecord } from "./transcript.js";
+
+export interface Opening {
+  readonly messages: readonly ChatMessage[];
+  readonly tools: readonly ToolSchema[];
+}
+
+export type TurnStop =
+  /** The player ended its turn. */
+  | "stop"
+  /** The turn reached its token limit. */
+  | "length"
+  /** No room is left in the context. */
+  | "context"
+  | "deadline";
+
+export interface Turn extends WrittenTurn {
+  /** Tokens the player wrote, a stop token included. */
+  completionTokens: number;
+  stop: TurnStop;
+}
+
+export interface TurnLimits {
+  /** Tokens at most. */
+  readonly maxTokens: number;
+  /** Milliseconds of the clock (`Date.now()`). */
+  readonly deadline: number;
+  /** Aborted when nobody wants the rollout any more: `turn` then rejects. */
+  readonly signal: AbortSignal;
+}
+
+export interface Session {
+  /** The next assistant turn. Rejects only for reasons that are not the player's doing. */
+  turn(limits: TurnLimits): Promise<Turn>;
+  /** Tells the player what its calls returned, one message for each call, in order. */
+  respond(messages: readonly ChatMessage[], calls: readonly CallRecord[]): void;
+  /** Tokens of the conversation, for players that have them. */
+  tokens(): TokenRecord | undefined;
+  /** Tokens given to the player that were not written by it: prompt, template and tool results. */
+  promptTokens(): number;
+  close(): void;
+}

@@ -1,0 +1,89 @@
+/**
+ * A trajectory: everything one rollout was and did, as one JSON line of a trajectory file. Later stages (judging,
+ * training, warm start, viewing) read these and nothing else.
+ */
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../task/task.js";
+import { HoneError } from "../util/errors.js";
+import type { TokenRecord } from "./transcript.js";
+
+/** Who played. */
+export interface Player {
+  /** "engine", "agent" (an OpenAI-compatible API) or "expert" (the task's script). */
+  kind: "engine" | "agent" | "expert";
+  /** Model file, or model name at the API; the task's name for its expert. */
+  model: string;
+  /** SHA-256 of the adapter file in use, null for the base model. */
+  adapter: string | null;
+  temperature: number;
+}
+
+export interface Trajectory {
+  /** `<scenario id>/<index in the group>`. */
+  id: string;
+  task: string;
+  scenario: Scenario;
+  /** Position in its group, from 0. */
+  index: number;
+  /** Derived from run, step, scenario and index. */
+  seed: number;
+  player: Player;
+  messages: ChatMessage[];
+  calls: CallRecord[];
+  /** Arguments of the final tool's call. */
+  answer?: Record<string, unknown>;
+  end: RolloutEnd;
+  /** Why, when the end alone does not say it: a tool's failure, say. */
+  reason?: string;
+  turns: number;
+  maxTurns: number;
+  reward: Reward;
+  /** Only the engine's own rollouts have tokens; only those can be trained by GRPO. */
+  tokens?: TokenRecord;
+  completionTokens: number;
+  promptTokens: number;
+  /** Seconds: in all, waiting for the player, running tools. */
+  seconds: { total: number; player: number; tools: number };
+}
+
+/** A rollout that could not be finished: a defect of a tool, the task or the machine, never the model's doing. */
+export interface RolloutFailure {
+  id: string;
+  error: string;
+}
+
+/** Reads a trajectory file line by line. Throws HoneError naming the file and the line that is wrong. */
+export async function* readTrajectories(file: string): AsyncGenerator<Trajectory> {
+  const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY });
+  let number = 0;
+  for await (const line of lines) {
+    number++;
+    if (line.trim() === "") continue;
+    let value: unknown;
+    try {
+      value = JSON.parse(line);
+    } catch (error) {
+      throw new HoneError(`${file} line ${number} is not JSON; is it a trajectory file made by \`yarn rollout\`?`, {
+        cause: error,
+      });
+    }
+    if (!isTrajectory(value)) {
+      throw new HoneError(`${file} line ${number} is not a trajectory; give a file made by \`yarn rollout\``);
+    }
+    yield value;
+  }
+}
+
+function isTrajectory(value: unknown): value is Trajectory {
+  if (typeof value !== "object" || value === null) return false;
+  const trajectory = value as Record<string, unknown>;
+  return (
+    typeof trajectory.id === "string" &&
+    typeof trajectory.scenario === "object" &&
+    Array.isArray(trajectory.messages) &&
+    Array.isArray(trajectory.calls) &&
+    typeof trajectory.end === "string" &&
+    typeof trajectory.reward === "object"
+  );
+}

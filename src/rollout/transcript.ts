@@ -1,0 +1,58 @@
+/**
+ * The tokens of one trajectory: one append-only buffer that says of each token whether the policy sampled it and with
+ * which log-probability. Training reads these tokens; text is never tokenised again.
+ */
+
+export interface TokenRecord {
+  /** Token ids, in order. */
+  ids: number[];
+  /** 1 where the policy sampled the token, else 0 (prompt, template, tool results). Same length as `ids`. */
+  sampled: number[];
+  /** Natural-log probability under the distribution the token was sampled from; 0 where `sampled` is 0. */
+  logprobs: number[];
+}
+
+export class Transcript {
+  readonly #ids: number[] = [];
+  readonly #sampled: number[] = [];
+  readonly #logprobs: number[] = [];
+
+  get length(): number {
+    return this.#ids.length;
+  }
+
+  /** Appends what the policy was given. */
+  given(ids: Iterable<number>): void {
+    for (const id of ids) {
+      this.#ids.push(id);
+      this.#sampled.push(0);
+      this.#logprobs.push(0);
+    }
+  }
+
+  /**
+   * Appends what the policy sampled, a sampled stop token included.
+   *
+   * @param logprobs one finite number ≤ 0 for each id
+   * @throws RangeError when the lengths differ or a log-probability is not one
+   */
+  sampled(ids: ArrayLike<number>, logprobs: ArrayLike<number>): void {
+    if (ids.length !== logprobs.length) {
+      throw new RangeError(`${ids.length} sampled tokens came with ${logprobs.length} log-probabilities`);
+    }
+    for (let i = 0; i < ids.length; i++) {
+      const logprob = logprobs[i] as number;
+      // Rounding may lift a certain token's logprob a hair above 0.
+      if (!(logprob <= 1e-3 && logprob > -Infinity))
+        throw new RangeError(`token ${i} has the log-probability ${logprob}`);
+      this.#ids.push(ids[i] as number);
+      this.#sampled.push(1);
+      this.#logprobs.push(Math.min(logprob, 0));
+    }
+  }
+
+  /** A copy for the trajectory file. */
+  record(): TokenRecord {
+    return { ids: [...this.#ids], sampled: [...this.#sampled], logprobs: [...this.#logprobs] };
+  }
+}

@@ -184,11 +184,11 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   let answer: Record<string, unknown> | undefined;
   let reason: string | undefined;
 
-  const waitingFor = (what: string) => onWaiting?.({ turn: turns + 1, for: what, since: Date.now() });
+  const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, since: Date.now() });
 
   const play = async (): Promise<RolloutEnd> => {
     while (turns < limits.maxTurns) {
-      waitingFor("the player");
+      waitingFor("the player", turns + 1);
       const turnStarted = performance.now();
       const turn = await session.turn({
         maxTokens: limits.maxTokens,
@@ -208,7 +208,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
       const responses: ChatMessage[] = [];
       for (const written of turn.calls) {
         const name = written.kind === "call" ? written.call.name : "a malformed call";
-        waitingFor(`the tool ${name.slice(0, 64)}`);
+        waitingFor(`the tool ${name.slice(0, 64)}`, turns);
         const toolStarted = performance.now();
         const { record, text } = await runCall(written, turns, input, deadline);
         seconds.tools += (performance.now() - toolStarted) / 1000;
@@ -236,7 +236,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     end = "tool_failure";
     reason = error.message;
   }
-  waitingFor("the reward");
+  waitingFor("the reward", turns);
   const finished = { messages, calls, answer, end, turns, maxTurns: limits.maxTurns };
   const reward = await task.reward(finished, scenario, world);
   if (!Number.isFinite(reward.reward)) {

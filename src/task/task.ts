@@ -180,9 +180,8 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
   expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, CallRecord[]>;
 }
 
-type TaskDefinition<S extends Scenario, W> = Omit<Task<S, W>, "description" | "open" | "close" | "tools"> & {
+type TaskDefinition<S extends Scenario, W> = Omit<Task<S, W>, "description" | "open" | "close"> & {
   description?: string;
-  tools: readonly Tool<never, S, W>[];
   open?(options: TaskOptions): W | Promise<W>;
   close?(world: W): void | Promise<void>;
 };
@@ -198,7 +197,6 @@ export function defineTask<S extends Scenario, W = undefined>(definition: TaskDe
   return {
     ...definition,
     description: definition.description ?? definition.name,
-    tools: definition.tools as unknown as readonly Tool<z.ZodObject, S, W>[],
     open: definition.open ?? (() => undefined as W),
     close: definition.close ?? (() => undefined),
   };

@@ -1,0 +1,202 @@
+import { describe, expect, it } from "vitest";
+import { ExpertSession } from "../../src/rollout/expert-session.js";
+import { playRollout, type RolloutLimits, type Waiting } from "../../src/rollout/rollout.js";
+import type { Session, Turn, TurnLimits } from "../../src/rollout/session.js";
+import { readToolCalls } from "../../src/rollout/tool-calls.js";
+import type { AnyTask, ChatMessage, Scenario } from "../../src/task/task.js";
+import { Random } from "../../src/util/random.js";
+import { countingTask } from "../support/counting-task.js";
+
+const task = countingTask as unknown as AnyTask;
+const [scenario] = (await task.scenarios({})) as [Scenario];
+const limits: RolloutLimits = {
+  maxTurns: 4,
+  maxTokens: 100,
+  turnSeconds: 5,
+  toolSeconds: 0.2,
+  rolloutSeconds: 10,
+  onToolError: "observe",
+};
+
+/** A player that writes the given texts, one a turn. */
+class Script implements Session {
+  readonly heard: ChatMessage[] = [];
+  readonly #turns: (string | Partial<Turn>)[];
+
+  constructor(...turns: (string | Partial<Turn>)[]) {
+    this.#turns = turns;
+  }
+
+  async turn(_limits: TurnLimits): Promise<Turn> {
+    const next = this.#turns.shift() ?? "I have nothing more to say.";
+    const turn = typeof next === "string" ? readToolCalls(next) : { content: "", calls: [], ...next };
+    return { completionTokens: 7, stop: "stop", ...turn };
+  }
+
+  respond(messages: readonly ChatMessage[]): void {
+    this.heard.push(...messages);
+  }
+
+  tokens = () => undefined;
+  promptTokens = () => 3;
+  close = () => undefined;
+}
+
+const call = (name: string, args: unknown) => `<tool_call>${JSON.stringify({ name, arguments: args })}</tool_call>`;
+const play = (session: Session, more: Partial<RolloutLimits> = {}, signal = new AbortController().signal) =>
+  playRollout({ task, scenario, world: undefined, session, limits: { ...limits, ...more }, signal });
+
+describe("a rollout", () => {
+  it("runs calls, tells their results and ends with the answer", async () => {
+    const script = new Script(call("add", { a: 1, b: 1 }), call("answer", { value: 2 }));
+    const outcome = await play(script);
+    expect(outcome).toMatchObject({
+      end: "answered",
+      turns: 2,
+      answer: { value: 2 },
+      completionTokens: 14,
+      promptTokens: 3,
+    });
+    expect(outcome.reward).toEqual({ reward: 1, success: true, parts: { right: 1 } });
+    expect(script.heard).toEqual([{ role: "tool", name: "add", content: '{"sum":2}' }]);
+    expect(outcome.messages.map((message) => message.role)).toEqual([
+      "system",
+      "user",
+      "assistant",
+      "tool",
+      "assistant",
+    ]);
+    expect(outcome.calls[0]).toEqual({
+      turn: 1,
+      name: "add",
+      arguments: { a: 1, b: 1 },
+      outcome: "ok",
+      result: { sum: 2 },
+    });
+  });
+
+  it("runs several calls of one turn in order and ignores what follows the answer", async () => {
+    const outcome = await play(
+      new Script(
+        call("add", { a: 1, b: 2 }) +
+          call("add", { a: 3, b: 4 }) +
+          call("answer", { value: 2 }) +
+          call("add", { a: 5, b: 5 }),
+      ),
+    );
+    expect(outcome.end).toBe("answered");
+    expect(outcome.calls.map((record) => record.result)).toEqual([{ sum: 3 }, { sum: 7 }, "ok"]);
+  });
+
+  it.each([
+    ["malformed", "<tool_call>{oops</tool_call>", /not valid JSON/],
+    [
+      "unknown_tool",
+      call("toolbench_rapid_search", {}),
+      /no tool is called toolbench_rapid_search; there are add, misbehave, answer/,
+    ],
+    ["unknown_tool", call("ad", {}), /did you mean add/],
+    ["bad_arguments", call("add", { a: 1, b: "2" }), /b: .*add takes a, b/],
+    ["bad_arguments", call("add", { a: 1, b: 2, message_ids: [] }), /message_ids.*add takes a, b/],
+    ["tool_error", call("add", { a: -1, b: 2 }), /must not be negative/],
+  ])("shows the model a short error for a call that is %s, and goes on", async (outcome, text, error) => {
+    const script = new Script(text, call("answer", { value: 2 }));
+    const result = await play(script);
+    expect(result.end).toBe("answered");
+    expect(result.calls[0]?.outcome).toBe(outcome);
+    const heard = JSON.parse(script.heard[0]?.content ?? "") as { error: string };
+    expect(heard.error).toMatch(error);
+    expect(heard.error.length).toBeLessThan(300);
+  });
+
+  it.each(["<tool_call>{oops</tool_call>", call("nope", {}), call("add", { a: 1 })])(
+    "ends at a bad call under `stop`, as ART does: %s",
+    async (text) => {
+      expect(await play(new Script(text), { onToolError: "stop" })).toMatchObject({ end: "bad_call", turns: 1 });
+    },
+  );
+
+  it("goes on after a tool's refusal also under `stop`: the call itself was good", async () => {
+    const script = new Script(call("add", { a: -1, b: 2 }), call("answer", { value: 2 }));
+    expect(await play(script, { onToolError: "stop" })).toMatchObject({ end: "answered" });
+  });
+
+  it("keeps plain text as the last message", async () => {
+    const outcome = await play(new Script("It is two."));
+    expect(outcome).toMatchObject({ end: "no_tool_call", turns: 1, answer: undefined });
+    expect(outcome.messages.at(-1)).toEqual({ role: "assistant", content: "It is two." });
+  });
+
+  it("ends at the turn limit", async () => {
+    const outcome = await play(new Script(...Array.from({ length: 9 }, () => call("add", { a: 1, b: 1 }))), {
+      maxTurns: 3,
+    });
+    expect(outcome).toMatchObject({ end: "turn_limit", turns: 3 });
+    expect(outcome.calls).toHaveLength(3);
+  });
+
+  it.each([
+    ["length", "token_limit", 1],
+    ["deadline", "deadline", 1],
+  ] as const)("names the end of a turn that stopped by %s", async (stop, end, turns) => {
+    expect(await play(new Script({ content: "uh", stop }))).toMatchObject({ end, turns });
+  });
+
+  it("does not count a turn for which the context had no room", async () => {
+    const outcome = await play(new Script(call("add", { a: 1, b: 1 }), { stop: "context", completionTokens: 0 }));
+    expect(outcome).toMatchObject({ end: "context_limit", turns: 1 });
+  });
+
+  it.each([
+    ["throw", /the tool misbehave failed: disk on fire/],
+    ["hang", /misbehave did not return within 0\.2 seconds/],
+    ["huge", /misbehave returned 10\.0 million characters/],
+    ["circular", /the tool misbehave failed: .*circular/i],
+  ])("ends with the tool's name when a tool does %s", async (how, reason) => {
+    const outcome = await play(new Script(call("misbehave", { how })));
+    expect(outcome.end).toBe("tool_failure");
+    expect(outcome.reason).toMatch(reason);
+    expect(outcome.reward.success).toBe(false);
+  });
+
+  it("gives null for a tool that returns nothing", async () => {
+    const script = new Script(call("misbehave", { how: "nothing" }), call("answer", { value: 2 }));
+    await play(script);
+    expect(script.heard[0]?.content).toBe("null");
+  });
+
+  it("stops at once when it is cancelled, even inside a tool", async () => {
+    const controller = new AbortController();
+    const started = Date.now();
+    setTimeout(() => controller.abort(new Error("enough")), 30);
+    const outcome = play(new Script(call("misbehave", { how: "hang" })), { toolSeconds: 60 }, controller.signal);
+    await expect(outcome).rejects.toThrow("enough");
+    expect(Date.now() - started).toBeLessThan(2000);
+  });
+
+  it("rejects when the reward is not a number: that is the task's defect", async () => {
+    const broken = { ...task, reward: () => ({ reward: Number.NaN, success: false, parts: {} }) };
+    const signal = new AbortController().signal;
+    const input = { task: broken, scenario, world: undefined, session: new Script(), limits, signal };
+    await expect(playRollout(input)).rejects.toThrow(/reward of task counting for scenario c1 is NaN/);
+  });
+
+  it("says what it waits for, turn by turn", async () => {
+    const seen: Waiting[] = [];
+    const session = new Script(call("add", { a: 1, b: 1 }), call("answer", { value: 2 }));
+    const signal = new AbortController().signal;
+    await playRollout({ task, scenario, world: undefined, session, limits, signal, onWaiting: (w) => seen.push(w) });
+    expect(seen.map(({ turn, for: what }) => `${turn} ${what}`)).toEqual([
+      "1 the player",
+      "1 the tool add",
+      "2 the player",
+      "2 the tool answer",
+      "2 the reward",
+    ]);
+  });
+
+  it("is played by the task's expert when there is no model", async () => {
+    const session = new ExpertSession(task, scenario, new Random(1), {});
+    expect(await play(session)).toMatchObject({ end: "answered", reward: { success: true }, turns: 2 });
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { Transcript } from "../../src/rollout/transcript.js";
+
+describe("Transcript", () => {
+  it("keeps order, and says of each token whether it was sampled and how likely it was", () => {
+    const transcript = new Transcript();
+    transcript.given([1, 2]);
+    transcript.sampled([3, 4], [-0.5, -1]);
+    transcript.given([5]);
+    expect(transcript.length).toBe(5);
+    expect(transcript.record()).toEqual({
+      ids: [1, 2, 3, 4, 5],
+      sampled: [0, 0, 1, 1, 0],
+      logprobs: [0, 0, -0.5, -1, 0],
+    });
+  });
+
+  it("hands out copies, so that what was recorded cannot change", () => {
+    const transcript = new Transcript();
+    transcript.given([1]);
+    transcript.record().ids.push(99);
+    expect(transcript.record().ids).toEqual([1]);
+  });
+
+  it.each([Number.NaN, Number.NEGATIVE_INFINITY, 0.1])("refuses %d as a log-probability", (logprob) => {
+    expect(() => new Transcript().sampled([1], [logprob])).toThrow(RangeError);
+  });
+
+  it("refuses tokens without their log-probabilities", () => {
+    expect(() => new Transcript().sampled([1, 2], [-1])).toThrow(RangeError);
+  });
+});

@@ -83,10 +83,13 @@ export const middles: Readonly<Record<keyof typeof leads, readonly string[]>> = 
   ],
 };
 
-/** The sentence with the answer. It must fit every topic of its kind, for it does not name it. */
+/**
+ * The sentence with the answer. It must fit every topic of its kind, for it does not name it, and it has no word of the
+ * questions that one might search for (day, place, name ...): that search would show the answer.
+ */
 export const answers: Readonly<Record<Kind, readonly string[]>> = {
-  when: ["The day is {a}.", "It is set for {a}.", "We settled on {a}.", "Please keep {a} free for it."],
-  where: ["It will be in {a}.", "We are going to {a} for it.", "The place we chose is {a}.", "We booked rooms in {a}."],
+  when: ["It will be on {a}.", "It is set for {a}.", "We settled on {a}.", "Please keep {a} free for it."],
+  where: ["It will be in {a}.", "We are going to {a} for it.", "We chose {a} for it.", "We booked rooms in {a}."],
   who: ["It will be {a}.", "The choice fell on {a}.", "The job goes to {a}.", "We have asked {a} to do it."],
   much: ["It comes to {a} in total.", "The final figure is {a}.", "We agreed on {a}.", "Finance signed off on {a}."],
   which: [
@@ -111,7 +114,7 @@ export const noAnswers = {
 export const tails = [
   "Let me know if that works for you.",
   "Call me with any questions.",
-  "More when we meet.",
+  "We can talk more next week.",
   "Have a good weekend.",
   "I will send the papers soon.",
 ];

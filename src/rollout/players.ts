@@ -1,5 +1,5 @@
 /** Who plays: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
-import type { AnyTask } from "../task/task.js";
+import type { AnyTask, ExpertOptions } from "../task/task.js";
 import { Random } from "../util/random.js";
 import { AgentSession, type AgentSettings, agentClient } from "./agent-session.js";
 import { ExpertSession } from "./expert-session.js";
@@ -10,7 +10,7 @@ import type { GroupJob } from "./worker.js";
 /** Plain data, so that it can be sent to workers. */
 export type PlayerSpec =
   | { readonly kind: "agent"; readonly settings: AgentSettings }
-  | { readonly kind: "expert"; readonly mistakes: Readonly<Record<string, number>> };
+  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> };
 
 export interface Players {
   readonly info: Player;

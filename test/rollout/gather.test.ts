@@ -51,7 +51,7 @@ const options = (moods: string[], more: Partial<GatherOptions> = {}): GatherOpti
   settings: {
     task: taskFile,
     taskOptions: {},
-    player: { kind: "expert", mistakes: {} },
+    player: { kind: "expert", mistakes: 0 },
     limits: { maxTurns: 3, maxTokens: 10, turnSeconds: 5, toolSeconds: 1, rolloutSeconds: 20, onToolError: "observe" },
   },
   scenarios: moods.map((question, index) => ({ id: `${index}-${question}`, split: "test", question })),

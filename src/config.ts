@@ -146,7 +146,42 @@ const definitions = {
   // Scenarios and rollouts
   split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
   scenario: text("One scenario, by its id."),
-  n: whole(1, MANY, "How many scenarios."),
+  n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),
+  model: text("Model: a GGUF file.", { accepts: "a path" }),
+  adapter: text("LoRA adapter on the model: a GGUF file.", { accepts: "a path", defaultText: "none" }),
+  agentUrl: text("Play with a model behind this OpenAI-compatible API instead, through its own tool calls.", {
+    accepts: "a URL",
+  }),
+  agentModel: text("The model's name at --agent-url."),
+  agentKey: text("Key for --agent-url.", { env: "OPENAI_API_KEY", defaultText: "none" }),
+  expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
+  group: whole(1, 1024, "Rollouts of each scenario.", { default: 4 }),
+  concurrency: whole(1, 4096, "Rollouts at once.", { defaultText: "16" }),
+  workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
+    defaultText: "one less than the cores, at most 4",
+  }),
+  temperature: real(0, 10, "Sampling temperature; 0 takes the likeliest token.", {
+    defaultText: "1; at --agent-url the server's own",
+  }),
+  topK: whole(0, MANY, "Sample from the k likeliest tokens only; 0 is off.", { default: 0 }),
+  topP: real(0, 1, "Sample from the likeliest tokens that hold this share of the probability; 1 is off.", {
+    default: 1,
+  }),
+  minP: real(0, 1, "Drop tokens less likely than this share of the likeliest; 0 is off.", { default: 0 }),
+  maxTokens: whole(1, MANY, "Tokens a turn may have.", { default: 2048 }),
+  onToolError: choice(
+    ["observe", "stop"],
+    "What a malformed call, an unknown tool or wrong arguments do. observe: the model reads a short error and goes on. stop: the rollout ends (as in ART).",
+    { default: "observe" },
+  ),
+  turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", { default: 120 }),
+  toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", { default: 30 }),
+  rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600 }),
+  maxExceptions: real(0, MANY, "Failed rollouts that are borne: a count, or below 1 a share of all.", { default: 0 }),
+  out: text("Trajectory file to write, one JSON line a rollout.", {
+    accepts: "a path",
+    defaultText: "rollouts/<date and time>.jsonl in the home folder",
+  }),
   maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
   mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   show: flag("Print the conversations.", { default: false }),

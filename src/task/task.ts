@@ -152,8 +152,11 @@ export interface Reward {
 export type ExpertTurn = ToolCall[];
 
 export interface ExpertOptions {
-  /** Share of rollouts (0 to 1) in which the expert makes a mistake of each kind the task knows. */
-  readonly mistakes?: Readonly<Record<string, number>>;
+  /**
+   * Share of rollouts in which the expert makes a mistake: of all its kinds together (0 to 1), or of each kind by the
+   * task's own names.
+   */
+  readonly mistakes?: number | Readonly<Record<string, number>>;
 }
 
 /** The task's own settings, already parsed. `db` and the like reach a task through these. */

@@ -1,0 +1,69 @@
+/** A conversation for people: who says what, calls and results, and tokens coloured by how likely they were. */
+import pc from "picocolors";
+import type { Trajectory } from "../rollout/trajectory.js";
+import type { ChatMessage } from "../task/task.js";
+
+type Colours = ReturnType<typeof pc.createColors>;
+
+/** Characters of one tool result that are shown. */
+const SHOWN = 2_000;
+
+function indent(text: string): string {
+  return text.replace(/^/gm, "  ");
+}
+
+function shorten(text: string): string {
+  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)} … (${text.length - SHOWN} more characters)`;
+}
+
+/** Green for tokens the policy was sure of, red for surprises. */
+function colourOf(logprob: number, colours: Colours): (text: string) => string {
+  if (logprob > -0.1) return colours.green;
+  if (logprob > -1) return (text) => text;
+  return logprob > -3 ? colours.yellow : colours.red;
+}
+
+function messageText(message: ChatMessage, colours: Colours): string {
+  if (message.role === "tool")
+    return `${colours.cyan(`⇐ ${message.name || "error"}`)}\n${indent(shorten(message.content))}`;
+  if (message.role !== "assistant") return `${colours.bold(message.role)}\n${indent(message.content)}`;
+  const calls = (message.tool_calls ?? []).map(
+    (call) => `  ${colours.magenta("⇒")} ${call.name}(${JSON.stringify(call.arguments)})`,
+  );
+  const content = message.content === "" ? [] : [indent(message.content)];
+  return [colours.bold("assistant"), ...content, ...calls].join("\n");
+}
+
+/**
+ * @param detokenize when given, the sampled tokens are shown too, coloured by log-probability
+ */
+export function conversationText(
+  trajectory: Trajectory,
+  useColours: boolean,
+  detokenize?: (ids: number[]) => string,
+): string {
+  const colours = pc.createColors(useColours);
+  const { reward, tokens } = trajectory;
+  const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
+  const blocks = [
+    colours.bold(colours.inverse(` ${trajectory.id} `)),
+    ...trajectory.messages.map((message) => messageText(message, colours)),
+  ];
+  if (tokens && detokenize && useColours) {
+    const sampled = tokens.ids.map((id, i) =>
+      tokens.sampled[i] === 1
+        ? colourOf(tokens.logprobs[i] as number, colours)(detokenize([id]))
+        : tokens.sampled[i - 1] === 1
+          ? "\n"
+          : "",
+    );
+    blocks.push(`${colours.bold("sampled tokens")}\n${indent(sampled.join("").trimEnd())}`);
+  }
+  const verdict = reward.success ? colours.green("solved") : colours.red("not solved");
+  const why = trajectory.reason ? ` (${trajectory.reason})` : "";
+  blocks.push(
+    `${verdict}: ${trajectory.end}${why} after ${trajectory.turns} turns, reward ${Number(reward.reward.toFixed(3))}` +
+      (parts.length > 0 ? ` = ${parts.join(", ")}` : ""),
+  );
+  return `${blocks.join("\n")}\n`;
+}

@@ -1,0 +1,103 @@
+/** What people and programs see of rollouts: the live line, the summary, and the numbers behind both. */
+import { bar, clock, compact } from "./progress-line.js";
+
+/** What the summary needs of a trajectory. */
+export interface Counted {
+  readonly end: string;
+  readonly reward: { readonly reward: number; readonly success: boolean };
+  readonly calls: readonly { readonly outcome: string }[];
+  readonly completionTokens: number;
+  readonly promptTokens: number;
+}
+
+/** A mean that knows of how many: every mean is shown with its n. */
+export class Mean {
+  #sum = 0;
+  #n = 0;
+
+  add(value: number): void {
+    this.#sum += value;
+    this.#n++;
+  }
+
+  get n(): number {
+    return this.#n;
+  }
+
+  /** NaN when there is nothing to average. */
+  get value(): number {
+    return this.#sum / this.#n;
+  }
+
+  toString(): string {
+    return `${compact(this.value)} (n=${this.#n})`;
+  }
+}
+
+export interface RolloutSummary {
+  rollouts: number;
+  answered: number;
+  /** Share of all rollouts that solved their scenario; null when there were none. */
+  success: number | null;
+  reward: number | null;
+  completion_tokens: number | null;
+  ends: Record<string, number>;
+  tool_errors: Record<string, number>;
+}
+
+const orNull = (value: number) => (Number.isFinite(value) ? value : null);
+
+/** Running figures over rollouts as they finish. Accuracy is over all of them, not over those that answered. */
+export class RolloutTally {
+  readonly reward = new Mean();
+  readonly success = new Mean();
+  readonly completionTokens = new Mean();
+  readonly #ends = new Map<string, number>();
+  readonly #errors = new Map<string, number>();
+  readonly #started = performance.now();
+  #tokens = 0;
+
+  add(rollout: Counted): void {
+    this.reward.add(rollout.reward.reward);
+    this.success.add(rollout.reward.success ? 1 : 0);
+    this.completionTokens.add(rollout.completionTokens);
+    this.#tokens += rollout.completionTokens;
+    this.#ends.set(rollout.end, (this.#ends.get(rollout.end) ?? 0) + 1);
+    for (const { outcome } of rollout.calls) {
+      if (outcome !== "ok") this.#errors.set(outcome, (this.#errors.get(outcome) ?? 0) + 1);
+    }
+  }
+
+  get done(): number {
+    return this.reward.n;
+  }
+
+  /** Completion tokens a second since the tally was made. */
+  get tokensPerSecond(): number {
+    return this.#tokens / this.seconds;
+  }
+
+  get seconds(): number {
+    return (performance.now() - this.#started) / 1000;
+  }
+
+  /** The live line. */
+  line(total: number): string {
+    const left = this.done > 0 ? clock((this.seconds / this.done) * (total - this.done)) : "–";
+    const means = this.done > 0 ? `  reward ${this.reward}  tokens ${this.completionTokens}` : "";
+    const rate = this.#tokens > 0 ? `  ${compact(this.tokensPerSecond)} tok/s` : "";
+    return `${bar(this.done / total, 20)} ${this.done}/${total}  ${clock(this.seconds)} < ${left}${means}${rate}`;
+  }
+
+  summary(): RolloutSummary {
+    return {
+      rollouts: this.done,
+      answered: this.#ends.get("answered") ?? 0,
+      success: orNull(this.success.value),
+      reward: orNull(this.reward.value),
+      completion_tokens: orNull(this.completionTokens.value),
+      ends: Object.fromEntries([...this.#ends].sort()),
+      tool_errors: Object.fromEntries([...this.#errors].sort()),
+    };
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * Plays many groups of rollouts at once on worker threads and gathers their trajectories. Failures are kept with their
+ * message and counted against a limit; a rollout that hangs is named with what it waits for; stopping keeps what is
+ * finished.
+ *
+ * Every rollout's seed derives from (run, step, scenario, index). The engine batches rollouts as they come, and the
+ * shape of a batch moves logits by rounding: with several rollouts at once the same seed may therefore sample another
+ * token where two are nearly as likely. One rollout alone repeats exactly.
+ */
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { Piscina } from "piscina";
+import type { Scenario } from "../task/task.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
+import { deriveSeed } from "../util/random.js";
+import type { Waiting } from "./rollout.js";
+import type { RolloutFailure, Trajectory } from "./trajectory.js";
+import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./worker.js";
+
+export interface GatherOptions {
+  readonly settings: WorkerSettings;
+  readonly scenarios: readonly Scenario[];
+  /** Rollouts of each scenario. */
+  readonly group: number;
+  /** Names of this gathering, for the seeds. */
+  readonly run: string | number;
+  readonly step: number;
+  /** Rollouts to play at once, over all workers. */
+  readonly concurrency: number;
+  /** Worker threads; by default as many as run without taking a core from the engine. */
+  readonly workers?: number;
+  /** Failed rollouts that are borne: a count, or below 1 a share of all. Default 0. */
+  readonly maxExceptions?: number;
+  /** Aborted to stop early: what is finished is returned. */
+  readonly signal?: AbortSignal;
+  readonly onTrajectory?: (trajectory: Trajectory) => void;
+  readonly onFailure?: (failure: RolloutFailure) => void;
+}
+
+export interface Gathered {
+  /** Finished trajectories by scenario, in the order of the scenarios; members in order of their index. */
+  groups: Trajectory[][];
+  failures: RolloutFailure[];
+  /** Stopped before everything was played. */
+  interrupted: boolean;
+  seconds: number;
+}
+
+/** Seconds beyond a wait's own deadline after which a thread counts as stuck. */
+const GRACE_SECONDS = 10;
+/** Times a group is played again because its worker died of another's fault. */
+const RETRIES = 1;
+
+const workerFile = join(packageRoot, "dist/src/rollout/worker.js");
+
+/** Where the members of one group stand. */
+interface OpenGroup {
+  readonly scenario: Scenario;
+  readonly left: Map<string, GroupJob["members"][number]>;
+  readonly done: Trajectory[];
+  readonly stop: AbortController;
+  tries: number;
+}
+
+export async function gather(options: GatherOptions): Promise<Gathered> {
+  return new Gathering(options).run();
+}
+
+class Gathering {
+  readonly #options: GatherOptions;
+  readonly #groups: OpenGroup[];
+  readonly #byRollout = new Map<string, OpenGroup>();
+  readonly #waiting = new Map<string, { thread: number; waiting: Waiting }>();
+  /** The last thing each thread said: when it says no more, that is what holds it. */
+  readonly #lastOfThread = new Map<number, string>();
+  readonly #failures: RolloutFailure[] = [];
+  readonly #pool: Piscina<GroupJob, GroupResult>;
+  readonly #finished: Promise<"all" | "interrupted">;
+  #finish!: (how: "all" | "interrupted") => void;
+  #giveUp!: (error: Error) => void;
+
+  constructor(options: GatherOptions) {
+    this.#options = options;
+    this.#finished = new Promise((resolve, reject) => {
+      this.#finish = resolve;
+      this.#giveUp = reject;
+    });
+    this.#groups = options.scenarios.map((scenario) => {
+      const members = Array.from({ length: options.group }, (_, index) => {
+        const id = `${scenario.id}/${index}`;
+        return { id, index, seed: deriveSeed(options.run, options.step, scenario.id, index) };
+      });
+      const left = new Map(members.map((member) => [member.id, member]));
+      return { scenario, left, done: [], stop: new AbortController(), tries: 0 };
+    });
+    for (const group of this.#groups) {
+      for (const id of group.left.keys()) {
+        if (this.#byRollout.has(id))
+          throw new HoneError(`two scenarios have the id ${group.scenario.id}; ids must be unique`);
+        this.#byRollout.set(id, group);
+      }
+    }
+    const workers = options.workers ?? Math.max(1, Math.min(4, availableParallelism() - 1));
+    const groupsAtOnce = Math.max(1, Math.ceil(options.concurrency / options.group));
+    this.#pool = new Piscina<GroupJob, GroupResult>({
+      filename: workerFile,
+      workerData: options.settings,
+      minThreads: 1,
+      maxThreads: Math.min(workers, groupsAtOnce, Math.max(1, this.#groups.length)),
+      concurrentTasksPerWorker: Math.ceil(groupsAtOnce / Math.min(workers, groupsAtOnce)),
+      maxQueue: Number.POSITIVE_INFINITY,
+      // Workers do asynchronous work between tasks; blocking on atomics would stop it.
+      atomics: "disabled",
+    });
+  }
+
+  async run(): Promise<Gathered> {
+    const { signal } = this.#options;
+    const started = performance.now();
+    const interrupt = () => this.#finish("interrupted");
+    signal?.addEventListener("abort", interrupt, { once: true });
+    if (signal?.aborted) interrupt();
+    this.#pool.on("message", (message: WorkerMessage) => this.#hear(message));
+    // A dead worker shows in the promises of its groups.
+    this.#pool.on("error", () => undefined);
+    const watchdog = setInterval(() => this.#watch(), 1000);
+    try {
+      for (const group of this.#groups) void this.#play(group);
+      if (this.#groups.length === 0) this.#finish("all");
+      const how = await this.#finished;
+      return {
+        groups: this.#groups.map(({ done }) => done.sort((a, b) => a.index - b.index)),
+        failures: this.#failures,
+        interrupted: how === "interrupted",
+        seconds: (performance.now() - started) / 1000,
+      };
+    } finally {
+      clearInterval(watchdog);
+      signal?.removeEventListener("abort", interrupt);
+      await this.#pool.destroy();
+    }
+  }
+
+  async #play(group: OpenGroup): Promise<void> {
+    const job: GroupJob = { scenario: group.scenario, members: [...group.left.values()] };
+    try {
+      const result = await this.#pool.run(job, { signal: group.stop.signal });
+      if (result) this.#giveUp(new HoneError(result.setupError));
+    } catch (error) {
+      if (group.left.size === 0) return;
+      // The thread died: of this group's own fault when it was stopped for hanging, else perhaps of a neighbour's.
+      if (!group.stop.signal.aborted && group.tries < RETRIES) {
+        group.tries++;
+        return this.#play(group);
+      }
+      const reason = group.stop.signal.aborted ? group.stop.signal.reason : error;
+      for (const id of [...group.left.keys()]) this.#fail({ id, error: messageOf(reason) });
+    }
+  }
+
+  #hear(message: WorkerMessage): void {
+    if (message.kind === "waiting") {
+      this.#waiting.set(message.id, message);
+      this.#lastOfThread.set(message.thread, message.id);
+    } else if (message.kind === "done") {
+      const group = this.#settle(message.trajectory.id);
+      if (!group) return;
+      group.done.push(message.trajectory);
+      this.#options.onTrajectory?.(message.trajectory);
+      this.#checkEnd();
+    } else this.#fail(message.failure);
+  }
+
+  /** Takes a rollout off the list. Undefined when it was settled before. */
+  #settle(id: string): OpenGroup | undefined {
+    this.#waiting.delete(id);
+    const group = this.#byRollout.get(id);
+    return group?.left.delete(id) ? group : undefined;
+  }
+
+  #fail(failure: RolloutFailure): void {
+    if (!this.#settle(failure.id)) return;
+    this.#failures.push(failure);
+    this.#options.onFailure?.(failure);
+    const total = this.#byRollout.size;
+    const limit = this.#options.maxExceptions ?? 0;
+    const borne = limit < 1 ? Math.floor(limit * total) : limit;
+    if (this.#failures.length > borne) {
+      const first = this.#failures[0] as RolloutFailure;
+      this.#giveUp(
+        new HoneError(
+          `${this.#failures.length} of ${total} rollouts failed (--max-exceptions ${limit}); the first, ${first.id}: ${first.error}`,
+        ),
+      );
+    }
+    this.#checkEnd();
+  }
+
+  #checkEnd(): void {
+    if (this.#groups.every((group) => group.left.size === 0)) this.#finish("all");
+  }
+
+  /** Finds threads that are stuck: their own deadlines should have fired long ago. */
+  #watch(): void {
+    const { limits } = this.#options.settings;
+    for (const [id, { thread, waiting }] of this.#waiting) {
+      const seconds = (Date.now() - waiting.since) / 1000;
+      const allowed = waiting.for === "the player" ? limits.turnSeconds : limits.toolSeconds;
+      if (seconds < allowed + GRACE_SECONDS) continue;
+      // All rollouts of a blocked thread look stuck; the one that spoke last is the one that blocks it.
+      const culprit = this.#lastOfThread.get(thread) ?? id;
+      const what = this.#waiting.get(culprit)?.waiting ?? waiting;
+      const since = ((Date.now() - what.since) / 1000).toFixed(0);
+      const group = this.#byRollout.get(culprit);
+      group?.stop.abort(
+        new HoneError(`rollout ${culprit} hangs: in turn ${what.turn} it has waited ${since} s for ${what.for}`),
+      );
+      return;
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * The code of one rollout worker (a piscina thread): it loads the task, opens its world, and plays whole groups. The
+ * JavaScript of many rollouts runs here at once; what they wait for (the engine, an API) runs elsewhere.
+ */
+import { parentPort, threadId } from "node:worker_threads";
+import { workerData } from "piscina";
+import { loadTask } from "../task/load.js";
+import type { AnyTask, Scenario, TaskOptions } from "../task/task.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { openPlayer, type PlayerSpec, type Players } from "./players.js";
+import { opening, playRollout, type RolloutLimits, type Waiting } from "./rollout.js";
+import type { Session } from "./session.js";
+import type { RolloutFailure, Trajectory } from "./trajectory.js";
+
+/** What every worker of a pool is told when it starts. Plain data. */
+export interface WorkerSettings {
+  /** As for `loadTask`: closures cannot be sent, so each worker loads the task itself. */
+  readonly task: string;
+  readonly taskOptions: TaskOptions;
+  readonly player: PlayerSpec;
+  readonly limits: RolloutLimits;
+}
+
+/** One group, or what is left of it. */
+export interface GroupJob {
+  readonly scenario: Scenario;
+  readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
+}
+
+/** What workers tell while they play. Each rollout ends with one "done" or "failed". */
+export type WorkerMessage =
+  | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }
+  | { readonly kind: "done"; readonly trajectory: Trajectory }
+  | { readonly kind: "failed"; readonly failure: RolloutFailure };
+
+/** Null, or the line a user should read: the worker could not even start to play. */
+export type GroupResult = { setupError: string } | null;
+
+const settings = workerData as WorkerSettings;
+const post = (message: WorkerMessage) => parentPort?.postMessage(message);
+
+interface Ready {
+  task: AnyTask;
+  world: unknown;
+  players: Players;
+}
+
+async function prepare(): Promise<Ready> {
+  const task = await loadTask(settings.task);
+  const world = await task.open(settings.taskOptions);
+  return { task, world, players: await openPlayer(settings.player, task) };
+}
+
+let ready: Promise<Ready> | undefined;
+
+async function playMember(
+  { task, world, players }: Ready,
+  scenario: Scenario,
+  member: GroupJob["members"][number],
+  session: Session,
+): Promise<Trajectory> {
+  const { limits } = settings;
+  const { answer, reason, tokens, ...outcome } = await playRollout({
+    task,
+    scenario,
+    world,
+    session,
+    limits,
+    // A cancelled gather ends the thread; there is nothing finer to abort.
+    signal: new AbortController().signal,
+    onWaiting: (waiting) => post({ kind: "waiting", id: member.id, thread: threadId, waiting }),
+  });
+  return {
+    ...member,
+    task: task.name,
+    scenario,
+    player: players.info,
+    maxTurns: limits.maxTurns,
+    ...outcome,
+    ...(answer === undefined ? {} : { answer }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(tokens === undefined ? {} : { tokens }),
+  };
+}
+
+/** Plays the members of a group side by side. */
+export default async function playGroup(job: GroupJob): Promise<GroupResult> {
+  let here: Ready;
+  try {
+    ready ??= prepare();
+    here = await ready;
+  } catch (error) {
+    if (error instanceof HoneError) return { setupError: error.message };
+    throw error;
+  }
+  const { task, players } = here;
+  const first = opening(task, job.scenario, settings.limits.maxTurns);
+  const sessions = players.start(first, job);
+  await Promise.all(
+    job.members.map(async (member, position) => {
+      const session = sessions[position] as Session;
+      try {
+        post({ kind: "done", trajectory: await playMember(here, job.scenario, member, session) });
+      } catch (error) {
+        post({ kind: "failed", failure: { id: member.id, error: messageOf(error) } });
+      } finally {
+        session.close();
+      }
+    }),
+  );
+  return null;
+}

@@ -1,0 +1,126 @@
+/** Plays scenarios once, outside of training: chooses them, gathers rollouts, writes the trajectory file, adds up. */
+import { createWriteStream, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { finished } from "node:stream/promises";
+import { type RolloutSummary, RolloutTally } from "../report/rollout-report.js";
+import { gather } from "../rollout/gather.js";
+import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import type { WorkerSettings } from "../rollout/worker.js";
+import { loadTask } from "../task/load.js";
+import type { Scenario, Split } from "../task/task.js";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { Random } from "../util/random.js";
+
+export interface ScenarioChoice {
+  readonly split: Split | undefined;
+  /** One scenario by its id. */
+  readonly scenario: string | undefined;
+  /** How many, drawn by the seed; all when undefined. */
+  readonly n: number | undefined;
+  readonly seed: number;
+}
+
+/**
+ * @throws UsageError when the id is unknown
+ * @throws HoneError when there is nothing to choose from
+ */
+export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice): Scenario[] {
+  if (choice.scenario !== undefined) {
+    const found = all.find((scenario) => scenario.id === choice.scenario);
+    if (!found)
+      throw new UsageError(`--scenario: there is no scenario ${choice.scenario}; \`yarn hone scenarios\` lists them`);
+    return [found];
+  }
+  const ofSplit = choice.split ? all.filter((scenario) => scenario.split === choice.split) : [...all];
+  if (ofSplit.length === 0) {
+    const where = choice.split ? `in the split ${choice.split} (${all.length} in all)` : "at all";
+    throw new HoneError(`the task has no scenarios ${where}; build a database with questions, or choose another split`);
+  }
+  if (choice.n === undefined || choice.n >= ofSplit.length) return ofSplit;
+  return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);
+}
+
+export interface PlayOptions {
+  readonly settings: WorkerSettings;
+  readonly choice: ScenarioChoice;
+  readonly group: number;
+  readonly concurrency: number;
+  readonly workers: number | undefined;
+  readonly maxExceptions: number;
+  /** Trajectory file. */
+  readonly out: string;
+  readonly signal: AbortSignal;
+  /** Told after every finished rollout. */
+  readonly onProgress?: (tally: RolloutTally, total: number, trajectory: Trajectory) => void;
+  readonly onFailure?: (failure: RolloutFailure) => void;
+}
+
+export interface PlaySummary extends RolloutSummary {
+  groups: number;
+  /** Tokens given to the policies, counted once where a group shares them. */
+  prompt_tokens_unique: number;
+  failures: RolloutFailure[];
+  interrupted: boolean;
+  tokens_per_second: number;
+  seconds: number;
+  trajectories: string;
+}
+
+/** Tokens of a group that were given, its common prompt counted once. */
+export function uniquePromptTokens(group: readonly Trajectory[]): number {
+  const [first] = group;
+  if (!first) return 0;
+  const shared = first.tokens ? first.tokens.sampled.indexOf(1) : 0;
+  const common = shared < 0 ? first.promptTokens : shared;
+  return common + group.reduce((sum, { promptTokens }) => sum + promptTokens - common, 0);
+}
+
+export async function play(options: PlayOptions): Promise<PlaySummary> {
+  const { settings, out } = options;
+  const task = await loadTask(settings.task);
+  const scenarios = chooseScenarios(await task.scenarios(settings.taskOptions), options.choice);
+
+  mkdirSync(dirname(out), { recursive: true });
+  const file = createWriteStream(out);
+  const written = finished(file).catch((error: unknown) => {
+    throw new HoneError(`the trajectory file ${out} cannot be written: ${messageOf(error)}`);
+  });
+  // Looked at when everything is played; until then a failure must not count as unhandled.
+  written.catch(() => undefined);
+
+  const tally = new RolloutTally();
+  const total = scenarios.length * options.group;
+  try {
+    const { onFailure } = options;
+    const { groups, failures, interrupted, seconds } = await gather({
+      settings,
+      scenarios,
+      group: options.group,
+      run: options.choice.seed,
+      step: 0,
+      concurrency: options.concurrency,
+      maxExceptions: options.maxExceptions,
+      signal: options.signal,
+      ...(options.workers === undefined ? {} : { workers: options.workers }),
+      ...(onFailure === undefined ? {} : { onFailure }),
+      onTrajectory: (trajectory) => {
+        tally.add(trajectory);
+        file.write(`${JSON.stringify(trajectory)}\n`);
+        options.onProgress?.(tally, total, trajectory);
+      },
+    });
+    return {
+      ...tally.summary(),
+      groups: groups.filter((group) => group.length > 0).length,
+      prompt_tokens_unique: groups.reduce((sum, group) => sum + uniquePromptTokens(group), 0),
+      failures,
+      interrupted,
+      tokens_per_second: tally.tokensPerSecond,
+      seconds,
+      trajectories: out,
+    };
+  } finally {
+    file.end();
+    await written;
+  }
+}

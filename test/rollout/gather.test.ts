@@ -1,0 +1,161 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type GatherOptions, gather } from "../../src/rollout/gather.js";
+import type { Trajectory } from "../../src/rollout/trajectory.js";
+
+// The task is a file, as a user's is: workers load it by its path.
+const taskFile = join(mkdtempSync(join(tmpdir(), "hone-gather-")), "task.ts");
+writeFileSync(
+  taskFile,
+  `
+import { defineTask, defineTool } from "hone";
+import { z } from "${import.meta.resolve("zod")}";
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export default defineTask({
+  name: "moody",
+  scenarios: () => [],
+  prompt: (scenario) => [{ role: "user", content: scenario.question }],
+  tools: [
+    defineTool({
+      name: "act",
+      description: "Act.",
+      parameters: z.object({ mood: z.string() }),
+      final: true,
+      execute: async ({ mood }) => {
+        if (mood === "throw") throw new Error("bad mood");
+        if (mood === "exit") process.exit(3);
+        if (mood === "block") for (;;);
+        if (mood === "slow") await wait(60_000);
+        await wait(20);
+        return "done";
+      },
+    }),
+  ],
+  reward: (rollout, scenario) => {
+    if (scenario.question === "no reward") throw new Error("cannot judge");
+    return { reward: 1, success: true, parts: {} };
+  },
+  *expert(scenario, random) {
+    yield [{ name: "act", arguments: { mood: scenario.question } }];
+    void random;
+  },
+});
+`,
+);
+
+const options = (moods: string[], more: Partial<GatherOptions> = {}): GatherOptions => ({
+  settings: {
+    task: taskFile,
+    taskOptions: {},
+    player: { kind: "expert", mistakes: 0 },
+    limits: { maxTurns: 3, maxTokens: 10, turnSeconds: 5, toolSeconds: 1, rolloutSeconds: 20, onToolError: "observe" },
+  },
+  scenarios: moods.map((question, index) => ({ id: `${index}-${question}`, split: "test", question })),
+  group: 2,
+  run: "test",
+  step: 0,
+  concurrency: 4,
+  workers: 2,
+  ...more,
+});
+
+const ids = (groups: Trajectory[][]) => groups.map((group) => group.map((trajectory) => trajectory.id));
+
+describe("gather", () => {
+  it("plays every rollout of every group and keeps their order", async () => {
+    const heard: string[] = [];
+    const result = await gather(options(["a", "b", "c"], { onTrajectory: (trajectory) => heard.push(trajectory.id) }));
+    expect(ids(result.groups)).toEqual([
+      ["0-a/0", "0-a/1"],
+      ["1-b/0", "1-b/1"],
+      ["2-c/0", "2-c/1"],
+    ]);
+    expect(heard).toHaveLength(6);
+    expect(result).toMatchObject({ failures: [], interrupted: false });
+    expect(result.groups[0]?.[0]).toMatchObject({ end: "answered", task: "moody", player: { kind: "expert" } });
+  });
+
+  it("gives each rollout its own seed, the same one every time", async () => {
+    const seeds = async (step: number) =>
+      (await gather(options(["a", "b"], { step }))).groups.flat().map((trajectory) => trajectory.seed);
+    const first = await seeds(0);
+    expect(new Set(first).size).toBe(4);
+    expect(await seeds(0)).toEqual(first);
+    expect(await seeds(1)).not.toEqual(first);
+  });
+
+  it("ends a rollout whose tool fails, by name, and plays on", async () => {
+    const { groups } = await gather(options(["throw", "a"]));
+    expect(groups.flat().map((trajectory) => trajectory.end)).toEqual([
+      "tool_failure",
+      "tool_failure",
+      "answered",
+      "answered",
+    ]);
+    expect(groups[0]?.[0]?.reason).toMatch(/act failed: bad mood/);
+  });
+
+  it("keeps failures with their message while they are borne", async () => {
+    const result = await gather(options(["no reward", "a"], { maxExceptions: 0.5 }));
+    expect(result.failures).toEqual([
+      { id: "0-no reward/0", error: "cannot judge" },
+      { id: "0-no reward/1", error: "cannot judge" },
+    ]);
+    expect(ids(result.groups)).toEqual([[], ["1-a/0", "1-a/1"]]);
+  });
+
+  it("stops with the first failure when there are more than are borne", async () => {
+    await expect(gather(options(["no reward", "a"], { maxExceptions: 1 }))).rejects.toThrow(
+      /2 of 4 rollouts failed \(--max-exceptions 1\); the first, 0-no reward\/\d: cannot judge/,
+    );
+  });
+
+  it("plays a group again whose worker died of another's fault", async () => {
+    const result = await gather(options(["exit", "a", "b", "c"], { workers: 1, maxExceptions: 2, concurrency: 8 }));
+    expect(result.failures.map((failure) => failure.id)).toEqual(["0-exit/0", "0-exit/1"]);
+    expect(ids(result.groups).slice(1)).toEqual([
+      ["1-a/0", "1-a/1"],
+      ["2-b/0", "2-b/1"],
+      ["3-c/0", "3-c/1"],
+    ]);
+  });
+
+  it("names the rollout that blocks its thread, with its turn and what it waits for", async () => {
+    const result = await gather(options(["block", "a"], { workers: 1, maxExceptions: 2 }));
+    expect(result.failures[0]?.error).toMatch(
+      /rollout 0-block\/\d hangs: in turn 1 it has waited 1\d s for the tool act/,
+    );
+    expect(ids(result.groups)[1]).toEqual(["1-a/0", "1-a/1"]);
+  }, 40_000);
+
+  it("keeps what is finished when it is stopped, and stops soon", async () => {
+    const controller = new AbortController();
+    const settings = options(["a", "slow", "slow"]).settings;
+    const limits = { ...settings.limits, toolSeconds: 100, rolloutSeconds: 100 };
+    const playing = gather(
+      options(["a", "slow", "slow"], { settings: { ...settings, limits }, signal: controller.signal, concurrency: 8 }),
+    );
+    setTimeout(() => controller.abort(), 1500);
+    const started = Date.now();
+    const result = await playing;
+    expect(Date.now() - started).toBeLessThan(3500);
+    expect(result.interrupted).toBe(true);
+    expect(ids(result.groups)).toEqual([["0-a/0", "0-a/1"], [], []]);
+  });
+
+  it("tells what is wrong with a task file in one line, once", async () => {
+    const broken = options(["a"]);
+    const settings = { ...broken.settings, task: `${taskFile}x` };
+    await expect(gather({ ...broken, settings })).rejects.toThrow(
+      /there is no file .*task\.tsx; give the path of a task file/,
+    );
+  });
+
+  it("has nothing to do without scenarios", async () => {
+    expect(await gather(options([]))).toMatchObject({ groups: [], failures: [] });
+  });
+});

@@ -41,6 +41,7 @@ export const leads = {
   ],
 } as const;
 
+/** Like the answers, these have no word of the questions: the answer comes right after them. */
 const settledMiddles = [
   "I went through the whole file with the team this morning and in the end nobody had any objection left.",
   "It took three long calls and a good deal of patience to get everybody here to agree on one thing.",
@@ -51,9 +52,9 @@ const settledMiddles = [
   "There was a lot of back and forth between legal and finance, and I am glad that we are done with it.",
   "I tried to call you twice this afternoon, but your line was busy, so I am sending you a short mail.",
   "We looked at it from every side in our weekly round, and the others think that this is a sound choice.",
-  "My notes from last month turned out to be wrong, so please use what you find below from now on.",
+  "My notes from last month turned out to be wrong, so please use nothing but this one from now on.",
   "The people from the other floor had their doubts for a while, but they came round in the end as well.",
-  "I know that you have been waiting for this, and I will spare you the long story of how we got there.",
+  "I know that you have been waiting for this, and I will spare you the long story behind it all.",
 ];
 
 /** Between lead and last sentence: at least 15 words each. */

@@ -43,7 +43,8 @@ describe("the pools of names", () => {
       new Set(texts.flatMap((text) => text.toLowerCase().match(/\w+/g) ?? []));
     const small = wordsOf(["a t p n is it in on of for the will be to"]);
     const asked = wordsOf(Object.values(phrases.questions).flat());
-    const near = [...wordsOf([...Object.values(phrases.answers).flat(), ...phrases.tails])];
+    const { answers, tails, middles } = phrases;
+    const near = [...wordsOf([...Object.values(answers).flat(), ...tails, ...middles.decided, ...middles.changed])];
     expect(near.filter((word) => asked.has(word) && !small.has(word))).toEqual([]);
   });
 

@@ -11,10 +11,12 @@ interface Parameter {
 
 function kindOf(schema: unknown): Parameter["kind"] {
   if (typeof schema !== "object" || schema === null) return "text";
-  const { type, anyOf } = schema as { type?: unknown; anyOf?: unknown };
-  if (type === "array") return "list";
-  if (type === "number" || type === "integer") return "number";
-  return Array.isArray(anyOf) ? kindOf(anyOf[0]) : "text";
+  const { type, anyOf } = schema as { type?: string | string[]; anyOf?: unknown[] };
+  const types = [type].flat();
+  if (types.includes("array")) return "list";
+  if (types.includes("number") || types.includes("integer")) return "number";
+  // Of alternatives (a value or null, as a rule) the first that is not text is what a person would type.
+  return anyOf?.map(kindOf).find((kind) => kind !== "text") ?? "text";
 }
 
 function parametersOf(tool: ToolSchema): Parameter[] {

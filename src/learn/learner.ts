@@ -101,7 +101,8 @@ export async function startLearner(
     ...(module ? { module } : {}),
   });
   try {
-    const info = await ask(child, "open", { ...model, threads, onProgress }, learnerInfo);
+    const opening = { ...model, threads, onProgress };
+    const info = await ask(child, "open", opening, learnerInfo);
     return new Learner(child, info);
   } catch (error) {
     await child.close();

@@ -5,8 +5,18 @@
 import { isAscii } from "node:buffer";
 import { TextDecoder } from "node:util";
 import { convert } from "html-to-text";
-import PostalMime from "postal-mime";
+import PostalMime, { type Email } from "postal-mime";
 import { decodeUnlabelled, type Headers, rawHeader } from "./headers.js";
+
+/** Bytes of which no mail can be made. `reason` is what the summary counts them under. */
+export class NoMail extends Error {
+  constructor(
+    readonly reason: "empty" | "not_mail" | "bad_mime",
+    options?: ErrorOptions,
+  ) {
+    super(reason, options);
+  }
+}
 
 const plainText = /^(?:text|text\/plain)?\s*(?:;|$)/i;
 const charsetParameter = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
@@ -27,9 +37,11 @@ function decoder(charset: string): TextDecoder | undefined {
 
 /** One pass and linear, also on runs of spaces (libqp's is not). Marks that are none stay as they are. */
 function decodeQuotedPrintable(bytes: Buffer): Buffer {
-  const text = bytes.toString("latin1").replace(/=(?:([0-9a-f]{2})|[ \t]*\r?\n|$)/gi, (_, hex: string | undefined) =>
-    hex ? String.fromCharCode(Number.parseInt(hex, 16)) : "",
-  );
+  const text = bytes
+    .toString("latin1")
+    .replace(/=(?:([0-9a-f]{2})|[ \t]*\r?\n|$)/gi, (_, hex: string | undefined) =>
+      hex ? String.fromCharCode(Number.parseInt(hex, 16)) : "",
+    );
   return Buffer.from(text, "latin1");
 }
 
@@ -54,7 +66,14 @@ function plainBody(headers: Headers, body: Buffer): string | undefined {
 
 /** Text of any MIME structure: its plain parts, or the text of its HTML. Empty when there is neither. */
 async function structuredBody(message: Buffer): Promise<string> {
-  const { text, html } = await PostalMime.parse(message, { rfc822Attachments: true });
+  let email: Email;
+  try {
+    email = await PostalMime.parse(message, { rfc822Attachments: true });
+  } catch (error) {
+    // Parts nested hundreds deep, headers of megabytes.
+    throw new NoMail("bad_mime", { cause: error });
+  }
+  const { text, html } = email;
   if (text?.trim()) return text;
   return html ? convert(html, { wordwrap: false, selectors: [{ selector: "img", format: "skip" }] }) : "";
 }

@@ -2,16 +2,9 @@
 import { createHash } from "node:crypto";
 import type { Mail } from "../mail.js";
 import { readAddresses, readExchangeAddresses } from "./addresses.js";
-import { readBody } from "./body.js";
+import { NoMail, readBody } from "./body.js";
 import { readDate } from "./dates.js";
 import { type Headers, rawHeader, readHeaders, textHeader } from "./headers.js";
-
-/** Bytes that are no mail. `reason` is what the summary counts it under. */
-export class NotMail extends Error {
-  constructor(readonly reason: "empty" | "not_mail") {
-    super(reason);
-  }
-}
 
 /** At least one of these makes a message. */
 const telling = ["from", "to", "cc", "date", "subject", "message-id", "x-from", "received", "return-path"];
@@ -50,12 +43,12 @@ function people(headers: Headers): Pick<Mail, "from" | "to" | "cc" | "bcc"> {
 /**
  * Reads one message.
  *
- * @throws NotMail when the bytes hold no mail, and whatever postal-mime throws on MIME nested beyond reason
+ * @throws NoMail when the bytes hold no mail, or MIME that cannot be followed
  */
 export function readMessage(message: Buffer, fileName: string): Mail | Promise<Mail> {
   const { headers, bodyStart } = readHeaders(message);
   if (!telling.some((name) => headers.has(name))) {
-    throw new NotMail(message.every((byte) => byte <= 0x20) ? "empty" : "not_mail");
+    throw new NoMail(message.every((byte) => byte <= 0x20) ? "empty" : "not_mail");
   }
   const mail = {
     subject: textHeader(headers, "subject").replaceAll("\0", "").trim(),

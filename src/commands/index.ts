@@ -1,6 +1,9 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import type { Command } from "./command.js";
 import { playCommand } from "./play.js";
+import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
+import { scenariosCommand } from "./scenarios.js";
+import { searchCommand } from "./search.js";
 
-export const commands: readonly Command[] = [rolloutCommand, playCommand];
+export const commands: readonly Command[] = [rolloutCommand, playCommand, searchCommand, readCommand, scenariosCommand];

@@ -1,5 +1,6 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import type { Command } from "./command.js";
+import { playCommand } from "./play.js";
 import { rolloutCommand } from "./rollout.js";
 
-export const commands: readonly Command[] = [rolloutCommand];
+export const commands: readonly Command[] = [rolloutCommand, playCommand];

@@ -17,6 +17,7 @@ import {
   type QuestionRules,
   type Skipped,
   type SkipReason,
+  type Source,
 } from "./import/index.js";
 import type { Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
@@ -77,8 +78,9 @@ function checkAborted(signal: AbortSignal | undefined): void {
 
 /** Refuses to replace what is no mail database: a slip in --db must not cost anybody a file. */
 function checkTarget(file: string): void {
-  const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined || size === 0) return;
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory()) throw new HoneError(`${file} is a folder: give --db the name of a file in it`);
+  if (found === undefined || found.size === 0) return;
   const head = Buffer.alloc(72);
   try {
     const handle = openSync(file, "r");
@@ -98,11 +100,13 @@ function checkTarget(file: string): void {
 
 class Build {
   readonly #options: BuildOptions;
+  readonly #sources: readonly Source[];
   readonly #writer: MailDatabaseWriter;
   readonly summary: BuildSummary;
 
-  constructor(options: BuildOptions) {
+  constructor(options: BuildOptions, sources: readonly Source[]) {
     this.#options = options;
+    this.#sources = sources;
     this.#writer = (options.openWriter ?? openMailDatabaseWriter)(options.db);
     this.summary = {
       read: 0,
@@ -140,10 +144,8 @@ class Build {
   }
 
   async #import({ paths, questions, rules }: BuildSource & { kind: "mail" }): Promise<void> {
-    const sources = [];
-    for (const path of paths) sources.push(await findSource(path));
     const progress = { done: 0, total: 0 };
-    for await (const { mails, skipped } of importMail(sources, rules, progress)) {
+    for await (const { mails, skipped } of importMail(this.#sources, rules, progress)) {
       checkAborted(this.#options.signal);
       for (const mail of mails) this.#add(mail);
       for (const skip of skipped) this.#skip(skip);
@@ -218,9 +220,10 @@ class Build {
  */
 export async function buildMailDatabase(options: BuildOptions): Promise<BuildSummary> {
   const started = performance.now();
-  if (options.source.kind === "mail") for (const path of options.source.paths) await findSource(path);
+  const sources: Source[] = [];
+  if (options.source.kind === "mail") for (const path of options.source.paths) sources.push(await findSource(path));
   checkTarget(options.db);
-  const build = new Build(options);
+  const build = new Build(options, sources);
   await build.run();
   build.summary.seconds = Math.round(performance.now() - started) / 1000;
   return build.summary;

@@ -1,4 +1,5 @@
 /** Every command, in the order `yarn hone --help` lists them. */
+import { buildDbCommand } from "./build-db.js";
 import type { Command } from "./command.js";
 import { playCommand } from "./play.js";
 import { readCommand } from "./read.js";
@@ -6,4 +7,11 @@ import { rolloutCommand } from "./rollout.js";
 import { scenariosCommand } from "./scenarios.js";
 import { searchCommand } from "./search.js";
 
-export const commands: readonly Command[] = [rolloutCommand, playCommand, searchCommand, readCommand, scenariosCommand];
+export const commands: readonly Command[] = [
+  buildDbCommand,
+  scenariosCommand,
+  searchCommand,
+  readCommand,
+  rolloutCommand,
+  playCommand,
+];

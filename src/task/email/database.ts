@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 export { type MailDatabase, openMailDatabase, type StoredMail } from "./reader.js";
 export type { MailHit, MailQuery, Ranking, Viewer } from "./search.js";
-export { type IndexingProgress, type MailDatabaseWriter, openMailDatabaseWriter } from "./writer.js";
+export { type Added, type IndexingProgress, type MailDatabaseWriter, openMailDatabaseWriter } from "./writer.js";
 
 /** Where the database is: `--db`, or `mail.db` in the home folder. */
 export function mailDatabasePath({ home, db }: { home: string; db?: string | undefined }): string {

@@ -5,6 +5,7 @@ import { fileJobs, findSource, folderJobs, type ReadingProgress, type Source } f
 
 export type { ImportRules, Parsed, Skipped, SkipReason } from "./job.js";
 export { derivedId, hasDerivedId } from "./message.js";
+export { type DropReason, type QuestionCounts, QuestionReader, type QuestionRules } from "./questions.js";
 export { findSource, type ReadingProgress, type Source } from "./sources.js";
 
 /**

@@ -17,12 +17,16 @@ export interface IndexingProgress {
   readonly total: number;
 }
 
+/** What became of a mail. */
+export type Added = "imported" | "duplicate" | "id_taken";
+
 export interface MailDatabaseWriter {
   /**
-   * Takes one mail. "duplicate" when a mail with this id, or with the same subject, body and sender, is there already:
-   * the first one stays as it is, and the id of a folded copy becomes an alias of it.
+   * Takes one mail. "duplicate" when a mail with the same subject, body and sender is there already: the first one stays
+   * as it is, and the id of a folded copy becomes an alias of it. "id_taken" when the mail is new but another has its id:
+   * it is not stored, the caller may give it an id of its own.
    */
-  add(mail: Mail): "imported" | "duplicate";
+  add(mail: Mail): Added;
   /** Takes scenarios, in the order in which they are listed afterwards. Throws HoneError on an id given twice. */
   addScenarios(scenarios: readonly EmailScenario[]): void;
   /** Is there a mail with this id, or one folded into another? */
@@ -113,11 +117,9 @@ class Writer implements MailDatabaseWriter {
     this.#sql = prepare(this.#db);
   }
 
-  add(mail: Mail): "imported" | "duplicate" {
+  add(mail: Mail): Added {
     return this.#step(() => {
       const { messageId, subject, from, body } = mail;
-      if (this.#find(messageId) !== undefined) return "duplicate";
-
       const idHash = hash32(messageId);
       const contentHash = hash32(`${from}\0${subject}\0${body}`);
       const original = this.#byContent.find(
@@ -125,10 +127,13 @@ class Writer implements MailDatabaseWriter {
         (id) => this.#sql.hasContent.get(id, body, subject, from) !== undefined,
       );
       if (original !== undefined) {
-        this.#sql.alias.run(messageId, original);
-        this.#byMessageId.add(idHash, original);
+        if (this.#find(messageId) === undefined) {
+          this.#sql.alias.run(messageId, original);
+          this.#byMessageId.add(idHash, original);
+        }
         return "duplicate";
       }
+      if (this.#find(messageId) !== undefined) return "id_taken";
       const id = this.#insert(mail);
       this.#byContent.add(contentHash, id);
       this.#byMessageId.add(idHash, id);

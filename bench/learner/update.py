@@ -25,7 +25,11 @@ SHAPES = {
     "tiny": dict(vocab_size=2432, hidden_size=256, intermediate_size=640, num_hidden_layers=4)
     | dict(num_attention_heads=4, num_key_value_heads=4),
 }
-LORA = {"rank": 8, "alpha": 16, "targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]}
+LORA = {
+    "rank": 8,
+    "alpha": 16,
+    "targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+}
 LEARNING_RATE = 1e-5
 
 
@@ -37,7 +41,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
     parser.add_argument("--prompt", type=int, nargs=2, default=(300, 600))
     parser.add_argument("--completion", type=int, nargs=2, default=(100, 200))
-    parser.add_argument("--rows", type=int, default=8, help="TRL: per_device_train_batch_size; hone: as many tokens in a row")
+    parser.add_argument(
+        "--rows", type=int, default=8, help="TRL: per_device_train_batch_size; hone: as many tokens in a row"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--repeats", type=int, default=1)
@@ -79,7 +85,7 @@ def make_model(shape):
 
 
 def seed_adapter(model):
-    """The same first weights on both sides: then the gradients must be the same too, and the row can say that they are."""
+    """The same first weights on both sides: their gradients must then be the same, and the row can say so."""
     import torch
 
     generator = torch.Generator().manual_seed(3)
@@ -131,7 +137,11 @@ def run_hone(options):
     def step():
         metrics.update(policy_update(backend, optimizer, batch, request, lambda *_: None))
 
-    return step, lambda: {"loss": metrics["loss"], "gradNorm": metrics["gradNorm"], "computed": metrics["tokens"]["computed"]}
+    return step, lambda: {
+        "loss": metrics["loss"],
+        "gradNorm": metrics["gradNorm"],
+        "computed": metrics["tokens"]["computed"],
+    }
 
 
 def run_trl(options):
@@ -233,7 +243,12 @@ def main() -> None:
     rollouts = make_rollouts(options, SHAPES[options.shape]["vocab_size"])
     tokens = sum(len(ids) for _, _, ids, _, _ in rollouts)
     line = {"side": options.side, "shape": options.shape, "rollouts": len(rollouts), "tokens": tokens, **result()}
-    line |= {"seconds": min(seconds), "cpuSeconds": min(cpu), "tokensPerSecond": tokens / min(seconds), "aboveModel": memory.peak - memory.loaded}
+    line |= {
+        "seconds": min(seconds),
+        "cpuSeconds": min(cpu),
+        "tokensPerSecond": tokens / min(seconds),
+        "aboveModel": memory.peak - memory.loaded,
+    }
     print(json.dumps(line | {"loaded": memory.loaded}))
 
 

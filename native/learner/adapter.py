@@ -1,7 +1,7 @@
 """Writes a PEFT adapter as the GGUF file that llama.cpp loads.
 
-A and B stay f32. llama.cpp scales by alpha / rank, with the rank read from B. Llama's query and key rows are interleaved
-as in its model files, so B's are too.
+A and B stay f32. llama.cpp scales by alpha / rank, with the rank read from B. Llama's query and key rows are
+interleaved as in its model files, so B's are too.
 """
 
 import json

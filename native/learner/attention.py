@@ -22,7 +22,7 @@ class Layout:
     _masks: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
 
     def mask(self, prompt: int, length: int, like: torch.Tensor) -> torch.Tensor:
-        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, −inf where later."""
+        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, -inf where later."""
         key = (prompt, length)
         if key not in self._masks:
             hidden = torch.full((length, prompt + length), float("-inf"), dtype=like.dtype, device=like.device)
@@ -74,7 +74,7 @@ def packed_attention(
             if length:
                 keys, values = torch.cat((prompt_keys, keys), 2), torch.cat((prompt_values, values), 2)
                 outputs.append(attend(queries, keys, values, tree.prompt))
-    # [shared, key heads, T, size] → [1, T, key heads × shared, size]
+    # [shared, key heads, T, size] → [1, T, key heads * shared, size]
     return torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size), None
 
 

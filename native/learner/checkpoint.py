@@ -73,7 +73,9 @@ def _check_fits(
     }
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:
-            raise Refused(f"the adapter in {folder} has {what} {theirs}, this run has {ours}; use the same, or start anew")
+            raise Refused(
+                f"the adapter in {folder} has {what} {theirs}, this run has {ours}; use the same, or start anew"
+            )
     expected = {name: tensor.shape for name, tensor in get_peft_model_state_dict(model).items()}
     found = {name: tensor.shape for name, tensor in weights.items()}
     if expected.keys() != found.keys():
@@ -82,5 +84,6 @@ def _check_fits(
     for name, shape in expected.items():
         if found[name] != shape:
             raise Refused(
-                f"the adapter in {folder} belongs to another model: {name} is {list(found[name])} there, {list(shape)} here"
+                f"the adapter in {folder} belongs to another model: "
+                f"{name} is {list(found[name])} there, {list(shape)} here"
             )

@@ -38,7 +38,7 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
 
 
 def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_factors: torch.Tensor | None = None) -> Path:
-    """As llama.cpp's converter writes it: vectors in f32, matrices in `kind`, Llama's query and key rows interleaved."""
+    """As llama.cpp's converter writes it: vectors f32, matrices `kind`, Llama's query and key rows interleaved."""
     config = model.config
     architecture = config.model_type
     writer = gguf.GGUFWriter(path, architecture)
@@ -67,7 +67,9 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
         quantised = gguf.GGMLQuantizationType[kind if values.dim() > 1 else "F32"]
-        writer.add_tensor(names[name], gguf.quantize(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)
+        writer.add_tensor(
+            names[name], gguf.quantize(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised
+        )
     if rope_factors is not None:
         writer.add_tensor("rope_freqs.weight", rope_factors.numpy().astype(numpy.float32))
     writer.write_header_to_file()

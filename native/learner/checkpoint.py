@@ -14,10 +14,10 @@ from peft import PeftModel, get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from .adapter import write_adapter_gguf
 from .backend import Backend
 from .errors import Refused
 from .full_weights import write_model
+from .gguf_adapter import Base, write_gguf_adapter
 from .optimizer import Optimizer
 
 
@@ -28,7 +28,10 @@ def write(folder: str, backend: Backend, optimizer: Optimizer) -> None:
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)
         (path / "adapter" / "README.md").unlink(missing_ok=True)
-        write_adapter_gguf(path / "adapter", backend.base.path, path / "adapter.gguf")
+        state = get_peft_model_state_dict(backend.model)
+        base = Base.of(backend.base.config.to_dict())
+        config = backend.model.peft_config["default"].to_dict()
+        write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
     else:
         write_model(path, backend.model, backend.base)
     torch.save(optimizer.state(), path / "optimizer.pt")

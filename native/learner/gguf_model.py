@@ -15,22 +15,16 @@ import torch
 from transformers import LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
 
 from .errors import Refused
+from .gguf_adapter import LAYERS, interleave_heads
 
 CONFIGS: dict[str, type[PretrainedConfig]] = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
 TYPES = ("F32", "F16", "BF16", "Q8_0")
 
-LAYER_TENSORS = {
+LAYER_TENSORS = {name: layer for layer, name in LAYERS.items()} | {
     "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
     "attn_q_norm": "self_attn.q_norm",
     "attn_k_norm": "self_attn.k_norm",
     "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
 }
 _MODEL_TENSORS = {
     "token_embd.weight": "model.embed_tokens.weight",
@@ -91,6 +85,11 @@ def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:
     shape = rows.shape
     half = shape[0] // heads // 2
     return rows.reshape(heads, half, 2, *shape[1:]).transpose(1, 2).reshape(shape)
+
+
+def permute(rows: torch.Tensor, heads: int) -> torch.Tensor:
+    """The inverse of `unpermute`, for weights and for biases."""
+    return interleave_heads(rows.reshape(len(rows), -1), heads).reshape(rows.shape)
 
 
 def read_gguf(path: str) -> GgufModel:

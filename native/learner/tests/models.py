@@ -5,8 +5,7 @@ from pathlib import Path
 import gguf
 import numpy
 import torch
-from learner.adapter import permute
-from learner.gguf_model import LAYER_TENSORS
+from learner.gguf_model import LAYER_TENSORS, permute
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 CONFIGS = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import protocol
 from .errors import Refused
+from .lifeline import guard
 
 PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 
@@ -42,11 +43,15 @@ def answer(session: Any, request: dict[str, Any], progress: protocol.Progress) -
 
 def is_out_of_memory(error: BaseException) -> bool:
     """CUDA has a type for it, the CPU allocator only a sentence."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
 
 
 def main() -> None:
-    protocol.die_with_parent()
+    guard(protocol.CONTROL_FD)
     connection = protocol.Connection()
     connection.start()
     session = None

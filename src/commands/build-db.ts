@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Config } from "../config.js";
 import { bar, clock, compact, ProgressLine } from "../report/progress-line.js";
 import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../task/email/build.js";
+import { mailDatabasePath } from "../task/email/database.js";
 import { fetchDataset, type HubProgress } from "../task/email/hub.js";
 import { UsageError } from "../util/errors.js";
 import { type CommandIo, defineCommand } from "./command.js";
@@ -18,6 +19,7 @@ const optionNames = [
   "maxRecipients",
   "oneEvidence",
   "mailboxes",
+  "names",
   "seed",
   "db",
   "home",
@@ -58,7 +60,7 @@ async function sourceOf(config: BuildConfig, io: CommandIo, line: ProgressLine):
   }
   if (from) return { kind: "mail", paths: from, questions, rules: rulesOf(config) };
   if (questions.length > 0) throw new UsageError("--questions needs the mail they are about: give --from or --hf");
-  return { kind: "synthetic", seed: config.seed, mailboxes: config.mailboxes };
+  return { kind: "synthetic", seed: config.seed, mailboxes: config.mailboxes, names: config.names };
 }
 
 /** Seconds since the work began, and until it ends at the pace so far. */
@@ -119,7 +121,7 @@ export const buildDbCommand = defineCommand({
       const source = await sourceOf(config, io, line);
       const rates = { reading: new Rate(), indexing: undefined as Rate | undefined };
       const summary = await buildMailDatabase({
-        db: config.db ?? join(config.home, "mail.db"),
+        db: mailDatabasePath(config),
         source,
         signal: io.signal,
         onProgress: (progress) => {

@@ -9,9 +9,9 @@ import { searchCommand } from "./search.js";
 
 export const commands: readonly Command[] = [
   buildDbCommand,
-  rolloutCommand,
-  playCommand,
+  scenariosCommand,
   searchCommand,
   readCommand,
-  scenariosCommand,
+  rolloutCommand,
+  playCommand,
 ];

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import protocol
 from .errors import Refused
+from .lifeline import guard
 
 PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 
@@ -46,7 +47,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def main() -> None:
-    protocol.die_with_parent()
+    guard(protocol.CONTROL_FD)
     connection = protocol.Connection()
     connection.start()
     session = None

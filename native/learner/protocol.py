@@ -7,10 +7,10 @@ import json
 import os
 import platform
 import queue
-import signal
-import sys
 import threading
 from typing import Any, Callable
+
+from .lifeline import end_group
 
 VERSION = 1
 CONTROL_FD = 3
@@ -18,22 +18,6 @@ REPORT_FD = 4
 BEAT_SECONDS = 1.0
 
 Progress = Callable[[str, int, int], None]
-
-
-def die_with_parent() -> None:
-    """Asks Linux to kill this process when its parent dies: a second lifeline beside the control pipe."""
-    if sys.platform == "linux":
-        import ctypes
-
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def end_group() -> None:
-    """Ends this process at once, with every compile worker it started. It leads its own process group when hone started it."""
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
 
 
 class Connection:

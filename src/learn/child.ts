@@ -3,7 +3,7 @@
  *
  * It leads a process group of its own, so that compile workers it starts can be ended with it. Three things end the
  * group: `close`, the exit of this process in any way that runs code, and (when this process is killed outright) the
- * child itself, which sees its control pipe close.
+ * child's guardian, which sees its control pipe close (native/learner/lifeline.py).
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
@@ -103,8 +103,7 @@ export class Child {
     createInterface({ input: reports }).on("line", (line) => this.#read(line, greet));
     this.#exited = new Promise((resolve) => {
       const end = (error: Error) => {
-        this.#end(error);
-        refuse(error);
+        refuse(this.#end(error));
         resolve();
       };
       this.#process.once("error", (error: NodeJS.ErrnoException) => {
@@ -203,19 +202,21 @@ export class Child {
     }
   }
 
-  /** Gives up on the child. The first reason is the one that is reported. */
+  /** Gives up on the child. */
   #fail(error: Error): void {
     this.#end(error);
     this.#signalGroup("SIGKILL");
   }
 
-  #end(error: Error): void {
+  /** No more requests. Returns the reason, which is the first that was given. */
+  #end(error: Error): Error {
     this.#ended ??= error;
     clearInterval(this.#watch);
     process.off("exit", this.#killGroup);
     const pending = this.#pending;
     this.#pending = undefined;
     pending?.reject(this.#ended);
+    return this.#ended;
   }
 
   #died(what: string): LearnerDied {

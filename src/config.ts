@@ -198,6 +198,42 @@ const definitions = {
   mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   show: flag("Print the conversations.", { default: false }),
 
+  // Learning
+  file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
+  into: text("Folder to write what was learnt to; made when it is not there.", {
+    accepts: "a path",
+    defaultText: "sft/<date and time> in the home folder",
+  }),
+  python: text("Python for learning that has native/learner/requirements.txt.", {
+    accepts: "a path",
+    defaultText: "hone's own .venv, made when first needed",
+  }),
+  learner: choice(["auto", "peft", "unsloth"], "What updates the model; auto takes the best this machine has.", {
+    default: "auto",
+  }),
+  hfModel: text("Hugging Face folder to take the base weights from, when the GGUF file's are too coarse to train on.", {
+    accepts: "a path",
+    defaultText: "the weights of --model",
+  }),
+  precision: choice(["auto", "f32", "bf16"], "What the learner computes in. auto: f32 on a CPU, bf16 on a GPU.", {
+    default: "auto",
+  }),
+  fullWeights: flag("Train all weights instead of a LoRA adapter: for small models.", { default: false }),
+  loraRank: whole(1, 1024, "Rank of the LoRA adapter.", { default: 8 }),
+  loraAlpha: real(0.001, 10_000, "The adapter's output is scaled by this over its rank.", {
+    defaultText: "twice the rank",
+  }),
+  loraTargets: list("Linear layers that get an adapter.", {
+    default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+  }),
+  learningRate: real(0, 1, "Learning rate (AdamW).", { defaultText: "what the command says" }),
+  maxGradNorm: real(0.0001, 1_000_000, "Gradients are scaled down to this norm.", { default: 1 }),
+  epochs: whole(1, 10_000, "Times every trajectory is learnt from.", { default: 1 }),
+  updateTrajectories: whole(1, MANY, "Trajectories in one update.", { default: 16 }),
+  successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
+  microBatchTokens: whole(16, MANY, "Tokens the learner computes at once: less takes less memory.", { default: 4096 }),
+  gradientCheckpointing: flag("Compute activations twice to keep fewer: slower, in less memory.", { default: false }),
+
   json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", { default: false }),
 } satisfies Record<string, Option>;
 

@@ -14,3 +14,4 @@ export type {
 } from "./engine.js";
 export { loadEngine, onEngineLog } from "./load.js";
 export { modelFile, trainedContext } from "./models.js";
+export { usableCores } from "./threads.js";

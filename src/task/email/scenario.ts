@@ -13,4 +13,12 @@ export interface EmailScenario extends Scenario {
   readonly kind?: string;
   /** How realistic the question is, 0 to 1, when the data set says so. */
   readonly how_realistic?: number;
+  /** What a scripted expert may know beforehand: the words that find the answer. Never shown to a model. */
+  readonly facts?: EmailFacts;
+}
+
+/** What a generated question is about, in the words of its mails. */
+export interface EmailFacts {
+  readonly project: string;
+  readonly topic: string;
 }

@@ -1,0 +1,3 @@
+/** The door to the synthetic world: mailboxes with questions whose answers can be checked, from nothing but a seed. */
+export { type Kind, kinds, type NamePools, type NameSet } from "./pools.js";
+export { type Mailbox, syntheticWorld, type WorldOptions } from "./world.js";

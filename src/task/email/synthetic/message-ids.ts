@@ -1,0 +1,39 @@
+/**
+ * Message ids of the synthetic world: two words, "acorn-badger". The first is unique in its mailbox, so that a reader
+ * who has begun an id can end it only in one way; both together are unique in the world. Computed from the mailbox's
+ * index alone: no list of ids is kept, and a mailbox has the same ids however many follow it.
+ */
+import { Random } from "../../../util/random.js";
+import { idWords } from "./pools.js";
+
+/** Most mails a mailbox may have. */
+export const MAX_MAILS = 30;
+
+const mailboxesPerRow = idWords.first.length / MAX_MAILS;
+const rowsOfTwoWords = idWords.second.length;
+
+/**
+ * The ids of one mailbox, MAX_MAILS of them, in random order.
+ *
+ * Eight mailboxes in a row share the 240 first words without repeating one; each first word then has its own order of
+ * second words, one for each row. Past 1,320 mailboxes that order is used up, and a third word tells the rounds apart.
+ */
+export function mailboxIds(seed: number, mailbox: number): string[] {
+  const row = Math.floor(mailbox / mailboxesPerRow);
+  const round = Math.floor(row / rowsOfTwoWords);
+  const start = (mailbox % mailboxesPerRow) * MAX_MAILS;
+  const firsts = new Random("id row", seed, row).shuffle(idWords.first).slice(start, start + MAX_MAILS);
+  return firsts.map((first) => {
+    const seconds = new Random("id word", seed, first).shuffle(idWords.second);
+    const id = `${first}-${seconds[row % rowsOfTwoWords]}`;
+    return round === 0 ? id : `${id}-${thirdWord(round)}`;
+  });
+}
+
+/** Counts rounds in words: one word for the first 165 rounds (217,800 mailboxes), more words after that. */
+function thirdWord(round: number): string {
+  const words = idWords.second;
+  const rest = Math.floor((round - 1) / words.length);
+  const word = words[(round - 1) % words.length] as string;
+  return rest === 0 ? word : `${word}-${thirdWord(rest)}`;
+}

@@ -1,4 +1,7 @@
 /** What a user's task file imports from "hone". */
+
+/** The very zod that hone checks arguments with: a task file needs no package of its own. */
+export { z } from "zod";
 export {
   type CallOutcome,
   type CallRecord,

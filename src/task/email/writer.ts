@@ -1,215 +1,267 @@
 /**
  * Builds a mail database: mails in any order, duplicates folded, then one pass that orders them by time and indexes
- * them. Everything happens in a file beside the target, which takes the target's place only when it is whole: an
- * interrupted or failed build leaves the old database as it was.
+ * them. The database appears at its place only when it is whole: an interrupted or failed build leaves the old one as it
+ * was. Memory stays constant but for some 30 bytes a mail.
  */
-import { createHash, randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
-import { codeOf, HoneError, messageOf } from "../../util/errors.js";
+import { HoneError, messageOf } from "../../util/errors.js";
+import { BuildFile } from "./build-file.js";
+import { HashIndex, hash32 } from "./hash-index.js";
 import type { Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
-import { applicationId, index, schemaVersion, tables } from "./schema.js";
+import { applicationId, indexes, pageSize, schemaVersion, tables } from "./schema.js";
+
+/** How far indexing has come, in mails. */
+export interface IndexingProgress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** What became of a mail. */
+export type Added = "imported" | "duplicate" | "id_taken";
 
 export interface MailDatabaseWriter {
   /**
-   * Takes one mail. "duplicate" when a mail with this id, or with the same subject, body and sender, is there
-   * already: the first one stays, and the id of a folded copy becomes an alias of it.
+   * Takes one mail. "duplicate" when a mail with the same subject, body and sender is there already: the first one stays
+   * as it is, and the id of a folded copy becomes an alias of it. "id_taken" when the mail is new but another has its id:
+   * it is not stored, the caller may give it an id of its own.
    */
-  add(mail: Mail): "imported" | "duplicate";
+  add(mail: Mail): Added;
   /** Takes scenarios, in the order in which they are listed afterwards. Throws HoneError on an id given twice. */
   addScenarios(scenarios: readonly EmailScenario[]): void;
   /** Is there a mail with this id, or one folded into another? */
   hasMessage(messageId: string): boolean;
   /** Orders and indexes the mails, and puts the new database in the place of the old. The writer is closed then. */
   finish(): void;
+  /**
+   * `finish` in steps of a tenth of a second or so, for those who show progress and want to be interrupted: let it run
+   * to its end, or leave it (`return`, `break`) to abort.
+   */
+  finishing(): Generator<IndexingProgress, void>;
   /** Throws the unfinished database away; the old one stays. Does nothing after `finish` or `abort`. */
   abort(): void;
 }
 
-/** Files of builds in progress (or killed) for a target, beside it. */
-export function unfinishedBuilds(target: string): string[] {
-  const folder = dirname(resolve(target));
-  const prefix = `${basename(target)}.building-`;
-  try {
-    return readdirSync(folder)
-      .filter((name) => name.startsWith(prefix))
-      .map((name) => join(folder, name));
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
-    throw error;
-  }
-}
-
-/** Does a process write this file? A build holds SQLite's exclusive lock; a killed one has lost it. */
-export function isBeingBuilt(file: string): boolean {
-  let db: Database.Database | undefined;
-  try {
-    db = new Database(file, { fileMustExist: true, timeout: 0 });
-    db.exec("BEGIN EXCLUSIVE");
-    return false;
-  } catch (error) {
-    // Any other complaint (half a database, no database, gone by now) comes from a file nobody holds.
-    return codeOf(error)?.startsWith("SQLITE_BUSY") ?? false;
-  } finally {
-    db?.close();
-  }
-}
-
-function syncToDisk(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-}
-
-/** 128 bits that two mails share only when subject, body and sender are the same. */
-function fingerprint({ subject, body, from }: Mail): Buffer {
-  return createHash("sha256").update(`${from}\0${subject}\0${body}`).digest().subarray(0, 16);
-}
+/** Mails indexed between two reports of progress. */
+const INDEX_STEP = 2000;
 
 /**
  * Starts a database that will be `file`. Folders on the way are made.
  *
- * @throws HoneError when nothing can be written there
+ * @throws HoneError when nothing can be written there; so do all methods when the disk is full or fails
  */
 export function openMailDatabaseWriter(file: string): MailDatabaseWriter {
-  const target = resolve(file);
-  const building = `${target}.building-${randomBytes(4).toString("hex")}`;
-  let db: Database.Database;
   try {
-    mkdirSync(dirname(target), { recursive: true });
-    for (const leftover of unfinishedBuilds(target)) if (!isBeingBuilt(leftover)) rmSync(leftover, { force: true });
-    db = new Database(building);
-    // Nothing on disk for recovery: what a crash leaves is thrown away anyway.
-    db.pragma("journal_mode = MEMORY");
-    db.pragma("synchronous = OFF");
-    db.pragma("locking_mode = EXCLUSIVE");
-    db.pragma("cache_size = -65536");
-    db.pragma(`application_id = ${applicationId}`);
-    db.exec("BEGIN EXCLUSIVE");
-    db.exec(tables);
-    db.exec("CREATE TABLE fingerprints (fingerprint BLOB PRIMARY KEY, message_id TEXT NOT NULL) WITHOUT ROWID");
+    return new Writer(file);
   } catch (error) {
-    throw new HoneError(`the mail database ${file} cannot be written: ${messageOf(error)}`, { cause: error });
+    throw cannotWrite(file, error);
+  }
+}
+
+function cannotWrite(file: string, cause: unknown): HoneError {
+  return new HoneError(`the mail database ${file} cannot be written: ${messageOf(cause)}`, { cause });
+}
+
+function openEmpty(path: string): Database.Database {
+  const db = new Database(path);
+  db.pragma(`page_size = ${pageSize}`);
+  db.pragma(`application_id = ${applicationId}`);
+  // Nothing for recovery: what a crash leaves is thrown away.
+  db.pragma("journal_mode = MEMORY");
+  db.pragma("synchronous = OFF");
+  db.pragma("foreign_keys = OFF");
+  db.pragma("locking_mode = EXCLUSIVE");
+  db.pragma("cache_size = -65536");
+  db.exec("BEGIN EXCLUSIVE");
+  db.exec(tables);
+  return db;
+}
+
+function prepare(db: Database.Database) {
+  return {
+    email: db.prepare("INSERT INTO emails VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    address: db.prepare("INSERT INTO addresses VALUES (?, ?)"),
+    alias: db.prepare("INSERT INTO message_aliases SELECT ?, message_id FROM emails WHERE id = ?"),
+    position: db.prepare("INSERT INTO timeline VALUES (?, ?, ?)"),
+    scenario: db.prepare("INSERT INTO scenarios VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    meta: db.prepare("INSERT INTO meta VALUES (?, ?)"),
+    hasScenario: db.prepare("SELECT 1 FROM scenarios WHERE id = ?").pluck(),
+    hasId: db
+      .prepare(
+        "SELECT 1 FROM emails WHERE id = ? AND message_id = ? UNION ALL SELECT 1 FROM message_aliases WHERE alias = ?",
+      )
+      .pluck(),
+    hasContent: db
+      .prepare("SELECT 1 FROM emails WHERE id = ? AND body = ? AND subject = ? AND from_address = ?")
+      .pluck(),
+  };
+}
+
+class Writer implements MailDatabaseWriter {
+  readonly #file: string;
+  readonly #building: BuildFile;
+  readonly #db: Database.Database;
+  readonly #sql: ReturnType<typeof prepare>;
+  #open = true;
+
+  readonly #byMessageId = new HashIndex();
+  readonly #byContent = new HashIndex();
+  readonly #addresses = new Map<string, number>();
+  /** Of each mail in order of arrival; the mail with id 1 first. */
+  readonly #dates: (string | undefined)[] = [];
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#building = new BuildFile(file);
+    this.#db = openEmpty(this.#building.path);
+    this.#sql = prepare(this.#db);
   }
 
-  const insertEmail = db.prepare(
-    "INSERT INTO emails (message_id, subject, from_address, date, people, file_name, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-  );
-  const insertRecipient = db.prepare("INSERT INTO recipients VALUES (?, ?, ?, ?)");
-  const insertAddress = db.prepare("INSERT INTO addresses (address) VALUES (?)");
-  const insertAlias = db.prepare("INSERT INTO message_aliases VALUES (?, ?)");
-  const insertFingerprint = db.prepare("INSERT INTO fingerprints VALUES (?, ?)");
-  const insertScenario = db.prepare("INSERT INTO scenarios VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  const findScenario = db.prepare("SELECT 1 FROM scenarios WHERE id = ?").pluck();
-  const findMessage = db
-    .prepare("SELECT 1 FROM emails WHERE message_id = ? UNION ALL SELECT 1 FROM message_aliases WHERE alias = ?")
-    .pluck();
-  const findFingerprint = db.prepare("SELECT message_id FROM fingerprints WHERE fingerprint = ?").pluck();
+  add(mail: Mail): Added {
+    return this.#step(() => {
+      const { messageId, subject, from, body } = mail;
+      const idHash = hash32(messageId);
+      const contentHash = hash32(`${from}\0${subject}\0${body}`);
+      const original = this.#byContent.find(
+        contentHash,
+        (id) => this.#sql.hasContent.get(id, body, subject, from) !== undefined,
+      );
+      if (original !== undefined) {
+        if (this.#find(messageId) === undefined) {
+          this.#sql.alias.run(messageId, original);
+          this.#byMessageId.add(idHash, original);
+        }
+        return "duplicate";
+      }
+      if (this.#find(messageId) !== undefined) return "id_taken";
+      const id = this.#insert(mail);
+      this.#byContent.add(contentHash, id);
+      this.#byMessageId.add(idHash, id);
+      return "imported";
+    });
+  }
 
-  const addressIds = new Map<string, number>();
-  function addressId(address: string): number {
-    let id = addressIds.get(address);
+  addScenarios(scenarios: readonly EmailScenario[]): void {
+    this.#step(() => {
+      for (const scenario of scenarios) {
+        if (this.#sql.hasScenario.get(scenario.id)) {
+          throw new HoneError(`two questions have the id ${scenario.id}; each needs its own`);
+        }
+        this.#sql.scenario.run(
+          scenario.id,
+          scenario.split,
+          scenario.question,
+          scenario.answer,
+          JSON.stringify(scenario.message_ids),
+          scenario.inbox_address,
+          scenario.query_date,
+          scenario.kind ?? null,
+          scenario.how_realistic ?? null,
+          scenario.facts ? JSON.stringify(scenario.facts) : null,
+        );
+      }
+    });
+  }
+
+  hasMessage(messageId: string): boolean {
+    return this.#step(() => this.#find(messageId) !== undefined);
+  }
+
+  finish(): void {
+    for (const _ of this.finishing());
+  }
+
+  *finishing(): Generator<IndexingProgress, void> {
+    try {
+      const total = this.#dates.length;
+      this.#step(() => this.#orderByTime());
+      const index = this.#db.prepare(
+        `INSERT INTO emails_fts (rowid, subject, body, people)
+         SELECT * FROM indexed_emails WHERE position BETWEEN ? AND ? ORDER BY position`,
+      );
+      for (let done = 0; done < total; ) {
+        yield { done, total };
+        const end = Math.min(done + INDEX_STEP, total);
+        this.#step(() => index.run(done + 1, end));
+        done = end;
+      }
+      yield { done: total, total };
+      this.#step(() => this.#publish());
+    } finally {
+      this.abort();
+    }
+  }
+
+  abort(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#db.close();
+    this.#building.discard();
+  }
+
+  /** Runs one step of the work. What goes wrong in it (a full disk, say) ends the build and is told in one line. */
+  #step<T>(work: () => T): T {
+    if (!this.#open) throw new Error("the mail database writer is closed");
+    try {
+      return work();
+    } catch (error) {
+      this.abort();
+      throw error instanceof HoneError ? error : cannotWrite(this.#file, error);
+    }
+  }
+
+  /** The id of the mail that has this message id, or of the one it was folded into. */
+  #find(messageId: string): number | undefined {
+    return this.#byMessageId.find(
+      hash32(messageId),
+      (id) => this.#sql.hasId.get(id, messageId, messageId) !== undefined,
+    );
+  }
+
+  #insert({ messageId, subject, from, to, cc, bcc, date, fileName, body }: Mail): number {
+    const people = new Set<string>();
+    if (from) people.add(`f${this.#addressId(from)}`);
+    for (const list of [to, cc, bcc]) for (const address of list) people.add(`t${this.#addressId(address)}`);
+    const recipients = JSON.stringify({
+      ...(to.length > 0 ? { to } : {}),
+      ...(cc.length > 0 ? { cc } : {}),
+      ...(bcc.length > 0 ? { bcc } : {}),
+    });
+    const id = this.#dates.push(date);
+    this.#sql.email.run(id, messageId, subject, from, date ?? null, recipients, [...people].join(" "), fileName, body);
+    return id;
+  }
+
+  #addressId(address: string): number {
+    let id = this.#addresses.get(address);
     if (id === undefined) {
-      id = Number(insertAddress.run(address).lastInsertRowid);
-      addressIds.set(address, id);
+      id = this.#addresses.size + 1;
+      this.#sql.address.run(id, address);
+      this.#addresses.set(address, id);
     }
     return id;
   }
 
-  function insert(mail: Mail): void {
-    const recipients = (["to", "cc", "bcc"] as const).flatMap((type) =>
-      mail[type].map((address) => ({ type, address })),
-    );
-    const people = recipients.map(({ address }) => `t${addressId(address)}`);
-    if (mail.from) people.unshift(`f${addressId(mail.from)}`);
-    const { messageId, subject, from, date, fileName, body } = mail;
-    const id = insertEmail.run(
-      messageId,
-      subject,
-      from,
-      date ?? null,
-      [...new Set(people)].join(" "),
-      fileName,
-      body,
-    ).lastInsertRowid;
-    recipients.forEach(({ type, address }, ordinal) => {
-      insertRecipient.run(id, ordinal, address, type);
+  #orderByTime(): void {
+    const dates = this.#dates;
+    // Newest first, unknown dates last; of the same second, the last to arrive first.
+    const newestFirst = Array.from(dates, (_, index) => index).sort((a, b) => {
+      const dateA = dates[a] ?? "";
+      const dateB = dates[b] ?? "";
+      return dateA === dateB ? b - a : dateA < dateB ? 1 : -1;
     });
+    newestFirst.forEach((index, position) => {
+      this.#sql.position.run(position + 1, dates[index] ?? null, index + 1);
+    });
+    this.#db.exec(indexes);
   }
 
-  let open = true;
-  /** Runs one step; what goes wrong in it (a full disk, say) ends the build and is told in one line. */
-  function step<T>(work: () => T): T {
-    if (!open) throw new Error("the mail database writer is closed");
-    try {
-      return work();
-    } catch (error) {
-      writer.abort();
-      if (error instanceof HoneError) throw error;
-      throw new HoneError(`the mail database ${file} could not be written: ${messageOf(error)}`, { cause: error });
-    }
+  #publish(): void {
+    this.#db.exec("INSERT INTO emails_fts (emails_fts) VALUES ('optimize')");
+    this.#sql.meta.run("schema_version", String(schemaVersion));
+    this.#db.exec("COMMIT");
+    this.#db.close();
+    this.#building.publish();
+    this.#open = false;
   }
-
-  const writer: MailDatabaseWriter = {
-    add: (mail) =>
-      step(() => {
-        if (findMessage.get(mail.messageId, mail.messageId)) return "duplicate";
-        const key = fingerprint(mail);
-        const kept = findFingerprint.get(key) as string | undefined;
-        if (kept !== undefined) {
-          insertAlias.run(mail.messageId, kept);
-          return "duplicate";
-        }
-        insertFingerprint.run(key, mail.messageId);
-        insert(mail);
-        return "imported";
-      }),
-
-    addScenarios: (scenarios) =>
-      step(() => {
-        for (const { id, split, question, answer, message_ids, inbox_address, query_date, ...rest } of scenarios) {
-          if (findScenario.get(id)) throw new HoneError(`two questions have the id ${id}; each needs its own`);
-          insertScenario.run(
-            id,
-            split,
-            question,
-            answer,
-            JSON.stringify(message_ids),
-            inbox_address,
-            query_date,
-            rest.kind ?? null,
-            rest.how_realistic ?? null,
-          );
-        }
-      }),
-
-    hasMessage: (messageId) => step(() => findMessage.get(messageId, messageId) !== undefined),
-
-    finish: () =>
-      step(() => {
-        db.exec("DROP TABLE fingerprints");
-        db.exec(index);
-        db.prepare("INSERT INTO meta VALUES ('schema_version', ?)").run(String(schemaVersion));
-        db.exec("COMMIT");
-        db.pragma("optimize");
-        db.close();
-        syncToDisk(building);
-        renameSync(building, target);
-        syncToDisk(dirname(target));
-        open = false;
-      }),
-
-    abort: () => {
-      if (!open) return;
-      open = false;
-      db.close();
-      rmSync(building, { force: true });
-    },
-  };
-  return writer;
 }

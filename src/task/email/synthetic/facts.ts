@@ -4,8 +4,8 @@
  */
 import type { Random } from "../../../util/random.js";
 import type { Split } from "../../task.js";
-import type { Person } from "./people.js";
-import { type Kind, kinds, months, type NamePools, topics } from "./pools.js";
+import { everybody, type Person } from "./people.js";
+import { type Kind, kinds, months, type NamePools, pools, topics } from "./pools.js";
 
 export interface Fact {
   readonly kind: Kind;
@@ -59,28 +59,36 @@ export class AnswerDraw {
   /** @param day when the answer is written: dates lie some weeks after it */
   draw(kind: Kind, day: Date): string {
     for (;;) {
-      const answer = this.#candidate(kind, day);
+      const answer = candidate(kind, this.pool, this.people, day, this.random);
       if (this.#given.has(answer)) continue;
       this.#given.add(answer);
       return answer;
     }
   }
+}
 
-  #candidate(kind: Kind, day: Date): string {
-    const { pool, people, random } = this;
-    switch (kind) {
-      case "when": {
-        const then = new Date(day.getTime() + random.integer(10, 120) * 86_400_000);
-        return `${months[then.getUTCMonth()]} ${then.getUTCDate()}`;
-      }
-      case "where":
-        return random.pick(pool.places);
-      case "who":
-        return random.pick(people).name;
-      case "much":
-        return `$${random.integer(11, 99)}k`;
-      case "which":
-        return random.pick(pool.companies);
+function candidate(kind: Kind, pool: NamePools, people: readonly Person[], day: Date, random: Random): string {
+  switch (kind) {
+    case "when": {
+      const then = new Date(day.getTime() + random.integer(10, 120) * 86_400_000);
+      return `${months[then.getUTCMonth()]} ${then.getUTCDate()}`;
     }
+    case "where":
+      return random.pick(pool.places);
+    case "who":
+      return random.pick(people).name;
+    case "much":
+      return `$${random.integer(11, 99)}k`;
+    case "which":
+      return random.pick(pool.companies);
   }
+}
+
+let guessable: Person[] | undefined;
+
+/** An answer of the right kind that nobody has given: a guess. Made of training names. */
+export function guessAnswer(kind: Kind, random: Random): string {
+  guessable ??= everybody("default", "train", "other");
+  const day = new Date(Date.UTC(2025, random.integer(0, 11), 1));
+  return candidate(kind, pools.default, guessable, day, random);
 }

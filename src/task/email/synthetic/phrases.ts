@@ -41,6 +41,7 @@ export const leads = {
   ],
 } as const;
 
+/** Like the answers, these have no word of the questions: the answer comes right after them. */
 const settledMiddles = [
   "I went through the whole file with the team this morning and in the end nobody had any objection left.",
   "It took three long calls and a good deal of patience to get everybody here to agree on one thing.",
@@ -51,9 +52,9 @@ const settledMiddles = [
   "There was a lot of back and forth between legal and finance, and I am glad that we are done with it.",
   "I tried to call you twice this afternoon, but your line was busy, so I am sending you a short mail.",
   "We looked at it from every side in our weekly round, and the others think that this is a sound choice.",
-  "My notes from last month turned out to be wrong, so please use what you find below from now on.",
+  "My notes from last month turned out to be wrong, so please use nothing but this one from now on.",
   "The people from the other floor had their doubts for a while, but they came round in the end as well.",
-  "I know that you have been waiting for this, and I will spare you the long story of how we got there.",
+  "I know that you have been waiting for this, and I will spare you the long story behind it all.",
 ];
 
 /** Between lead and last sentence: at least 15 words each. */
@@ -83,10 +84,13 @@ export const middles: Readonly<Record<keyof typeof leads, readonly string[]>> = 
   ],
 };
 
-/** The sentence with the answer. It must fit every topic of its kind, for it does not name it. */
+/**
+ * The sentence with the answer. It must fit every topic of its kind, for it does not name it, and it has no word of the
+ * questions that one might search for (day, place, name ...): that search would show the answer.
+ */
 export const answers: Readonly<Record<Kind, readonly string[]>> = {
-  when: ["The day is {a}.", "It is set for {a}.", "We settled on {a}.", "Please keep {a} free for it."],
-  where: ["It will be in {a}.", "We are going to {a} for it.", "The place we chose is {a}.", "We booked rooms in {a}."],
+  when: ["It will be on {a}.", "It is set for {a}.", "We settled on {a}.", "Please keep {a} free for it."],
+  where: ["It will be in {a}.", "We are going to {a} for it.", "We chose {a} for it.", "We booked rooms in {a}."],
   who: ["It will be {a}.", "The choice fell on {a}.", "The job goes to {a}.", "We have asked {a} to do it."],
   much: ["It comes to {a} in total.", "The final figure is {a}.", "We agreed on {a}.", "Finance signed off on {a}."],
   which: [
@@ -111,7 +115,7 @@ export const noAnswers = {
 export const tails = [
   "Let me know if that works for you.",
   "Call me with any questions.",
-  "More when we meet.",
+  "We can talk more next week.",
   "Have a good weekend.",
   "I will send the papers soon.",
 ];

@@ -38,6 +38,16 @@ describe("the pools of names", () => {
     ).toEqual([]);
   });
 
+  it("have answers near no word that one might search for from the question", () => {
+    const wordsOf = (texts: readonly string[]) =>
+      new Set(texts.flatMap((text) => text.toLowerCase().match(/\w+/g) ?? []));
+    const small = wordsOf(["a t p n is it in on of for the will be to"]);
+    const asked = wordsOf(Object.values(phrases.questions).flat());
+    const { answers, tails, middles } = phrases;
+    const near = [...wordsOf([...Object.values(answers).flat(), ...tails, ...middles.decided, ...middles.changed])];
+    expect(near.filter((word) => asked.has(word) && !small.has(word))).toEqual([]);
+  });
+
   it("are plain words, one token of any reasonable tokenizer's training each", () => {
     for (const word of everyPool.flat()) expect(word).toMatch(/^[A-Za-z][a-z]+$/);
   });

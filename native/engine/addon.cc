@@ -1,0 +1,188 @@
+// The module that Node loads: finds libllama, loads engines, and gives tests the sampler alone.
+#include <dlfcn.h>
+#include <napi.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "engine_object.h"
+#include "js.h"
+#include "libllama.h"
+#include "port.h"
+#include "registry.h"
+
+namespace hone {
+namespace {
+
+/** Node unmaps an addon that only workers had loaded when they end; the decode threads run its code. */
+void keepMapped() {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void*>(&keepMapped), &self) == 0 ||
+      !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) {
+    throw std::runtime_error("the addon cannot keep itself mapped");
+  }
+}
+
+EngineSettings settingsOf(const Napi::Object& object) {
+  EngineSettings settings;
+  LlamaSettings& llama = settings.llama;
+  llama.model = object.Get("model").As<Napi::String>();
+  llama.useGpu = object.Get("useGpu").ToBoolean();
+  llama.threads = wholeOf(object, "threads");
+  llama.sequences = wholeOf(object, "sequences");
+  llama.contextPerSequence = wholeOf(object, "contextPerSequence");
+  llama.batch = wholeOf(object, "batch");
+  llama.ubatch = wholeOf(object, "ubatch");
+  llama.outputs = wholeOf(object, "outputs");
+  SchedulerSettings& scheduler = settings.scheduler;
+  scheduler.slots = llama.sequences;
+  scheduler.contextPerSlot = llama.contextPerSequence;
+  scheduler.batch = llama.batch;
+  scheduler.promptBatch = llama.ubatch;
+  scheduler.outputs = llama.outputs;
+  scheduler.fillGap = wholeOf(object, "fillGap");
+  scheduler.samplingThreads = wholeOf(object, "samplingThreads");
+  return settings;
+}
+
+class Loading : public Napi::AsyncWorker {
+ public:
+  Loading(Napi::Env env, EngineSettings settings)
+      : AsyncWorker(env), deferred_(Napi::Promise::Deferred::New(env)), settings_(std::move(settings)) {}
+  ~Loading() override {
+    if (engine_) releaseEngine(std::move(engine_));
+  }
+  Napi::Promise promise() const { return deferred_.Promise(); }
+  void Execute() override { engine_ = acquireEngine(settings_); }
+  void OnOK() override {
+    const auto use = std::make_shared<Use>(std::move(engine_));
+    Port::of(Env())->hold(use);
+    deferred_.Resolve(engineObject(Env(), use));
+  }
+  void OnError(const Napi::Error& error) override { deferred_.Reject(error.Value()); }
+
+ private:
+  Napi::Promise::Deferred deferred_;
+  EngineSettings settings_;
+  std::shared_ptr<Engine> engine_;
+};
+
+Napi::Value load(const Napi::CallbackInfo& info) {
+  auto* const loading = new Loading(info.Env(), settingsOf(info[0].As<Napi::Object>()));
+  const Napi::Promise promise = loading->promise();
+  loading->Queue();
+  return promise;
+}
+
+Napi::Value devices(const Napi::CallbackInfo& info) {
+  const LibLlama& lib = *libLlama();
+  auto list = Napi::Array::New(info.Env());
+  for (size_t i = 0; i < lib.ggml_backend_dev_count(); i++) {
+    ggml_backend_dev_t device = lib.ggml_backend_dev_get(i);
+    size_t free = 0, total = 0;
+    lib.ggml_backend_dev_memory(device, &free, &total);
+    const auto type = lib.ggml_backend_dev_type(device);
+    auto object = Napi::Object::New(info.Env());
+    object.Set("name", lib.ggml_backend_dev_name(device));
+    object.Set("description", lib.ggml_backend_dev_description(device));
+    object.Set("backend", lib.ggml_backend_reg_name(lib.ggml_backend_dev_backend_reg(device)));
+    object.Set("isGpu", type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU);
+    object.Set("totalBytes", static_cast<double>(total));
+    object.Set("freeBytes", static_cast<double>(free));
+    list.Set(static_cast<uint32_t>(i), object);
+  }
+  return list;
+}
+
+/** draw(logits, sampling, count): the sampler alone, for tests of its distribution. */
+Napi::Value draw(const Napi::CallbackInfo& info) {
+  const auto logits = info[0].As<Napi::Float32Array>();
+  const SamplingParams params = samplingOf(info[1].As<Napi::Object>());
+  const uint32_t count = info[2].ToNumber();
+  std::vector<Token> tokens;
+  std::vector<float> logprobs, rawLogprobs;
+  Sampler sampler;
+  for (uint32_t i = 0; i < count; i++) {
+    const Drawn drawn =
+        sampler.draw(logits.Data(), static_cast<int>(logits.ElementLength()), params, uniform(params.seed, i));
+    tokens.push_back(drawn.token);
+    logprobs.push_back(drawn.logprob);
+    rawLogprobs.push_back(drawn.rawLogprob);
+  }
+  auto object = Napi::Object::New(info.Env());
+  object.Set("tokens", arrayOf<Napi::Int32Array>(info.Env(), tokens));
+  object.Set("logprobs", arrayOf<Napi::Float32Array>(info.Env(), logprobs));
+  object.Set("rawLogprobs", arrayOf<Napi::Float32Array>(info.Env(), rawLogprobs));
+  return object;
+}
+
+/** Where llama.cpp's warnings go: one listener a process, in the environment that set it last. */
+struct LogListener {
+  std::mutex mutex;
+  std::weak_ptr<Port> port;
+  std::shared_ptr<Napi::FunctionReference> function;
+};
+
+LogListener& logListener() {
+  static LogListener* const instance = new LogListener;
+  return *instance;
+}
+
+void tellLog(LogLevel level, const std::string& line) {
+  LogListener& listener = logListener();
+  std::lock_guard<std::mutex> lock(listener.mutex);
+  const std::shared_ptr<Port> port = listener.port.lock();
+  if (!port) return;
+  port->post([function = listener.function, level, line](Napi::Env env) {
+    function->Call({Napi::String::New(env, level == LogLevel::warning ? "warning" : "error"), Napi::String::New(env, line)});
+  });
+}
+
+void onLog(const Napi::CallbackInfo& info) {
+  LogListener& listener = logListener();
+  std::lock_guard<std::mutex> lock(listener.mutex);
+  if (info[0].IsFunction()) {
+    // Leaked on purpose: a reference can be freed on its own thread only, and the last line may be dropped elsewhere.
+    auto* const function = new Napi::FunctionReference(Napi::Persistent(info[0].As<Napi::Function>()));
+    function->SuppressDestruct();
+    listener.function = std::shared_ptr<Napi::FunctionReference>(function, [](Napi::FunctionReference*) {});
+    listener.port = Port::of(info.Env());
+    setLlamaLogSink(tellLog);
+  } else {
+    setLlamaLogSink(nullptr);
+    listener.port.reset();
+    listener.function.reset();
+  }
+}
+
+Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  keepMapped();
+  // `process.exit` runs no hooks of environments: without this, decode threads would outlive what they use.
+  static std::once_flag once;
+  std::call_once(once, [] { std::atexit(stopEngines); });
+  Port::create(env);
+  define(exports, "bind", [](const Napi::CallbackInfo&) { bindLibLlama(); });
+  define(exports, "llamaVersion", [](const Napi::CallbackInfo& info) -> Napi::Value {
+    return libLlama() ? Napi::String::New(info.Env(), libLlama()->llama_version()).As<Napi::Value>() : info.Env().Null();
+  });
+  define(exports, "load", load);
+  define(exports, "devices", devices);
+  define(exports, "onLog", onLog);
+  define(exports, "draw", draw);
+  return exports;
+}
+
+}  // namespace
+}  // namespace hone
+
+static Napi::Object initializeAddon(Napi::Env env, Napi::Object exports) {
+  try {
+    return hone::initialize(env, exports);
+  } catch (const Napi::Error&) {
+    throw;
+  } catch (const std::exception& exception) {
+    throw Napi::Error::New(env, exception.what());
+  }
+}
+
+NODE_API_MODULE(hone_engine, initializeAddon)

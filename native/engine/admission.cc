@@ -1,0 +1,134 @@
+// Who gets a slot, and when.
+#include <algorithm>
+
+#include "scheduler.h"
+
+namespace hone {
+namespace {
+
+/** A fork copies a slot's whole buffer, which takes as long as evaluating a few tokens. Members of a group always fork. */
+constexpr int kLeastFork = 16;
+
+int64_t millisecondsNow() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+/** Starts what can start, in the order of asking. A sequence that has a slot need not wait for others to get one. */
+void Scheduler::admit() {
+  bool full = false;
+  for (size_t i = 0; i < queue_.size();) {
+    Waiting& waiting = queue_[i];
+    if (waiting.sequence == 0) {
+      if (i > 0 || !running_.empty()) return;
+      const Waiting command = std::move(waiting);
+      queue_.pop_front();
+      std::string error;
+      try {
+        command.command();
+      } catch (const std::exception& exception) {
+        error = exception.what();
+      }
+      answers_.push_back([done = command.done, error] { done(error); });
+      continue;
+    }
+    Sequence& sequence = sequences_.at(waiting.sequence);
+    if (asleep_) {
+      endTurn(sequence, Stop::cancelled, "the engine sleeps; wake() it first");
+      continue;
+    }
+    if (sequence.slot < 0) {
+      full = full || !makeRoom();
+      if (full || waitsForLeader(sequence)) {
+        i++;
+        continue;
+      }
+    }
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+    start(sequence);
+  }
+}
+
+/** Whether there is a free slot, if need be one that a resting sequence has to give up. */
+bool Scheduler::makeRoom() {
+  if (slots_.free() > 0) return true;
+  Sequence* longest = nullptr;
+  for (auto& [id, sequence] : sequences_) {
+    if (sequence.state != State::resting || sequence.slot < 0) continue;
+    if (!longest || sequence.restingSince < longest->restingSince) longest = &sequence;
+  }
+  if (!longest || Clock::now() < longest->restingSince + std::chrono::milliseconds(settings_.restMs)) return false;
+  slots_.release(longest->slot);
+  longest->slot = -1;
+  stats_.evicted++;
+  return true;
+}
+
+/** Whether another sequence is just evaluating a prefix that this one can fork when it is done. */
+bool Scheduler::waitsForLeader(const Sequence& sequence) const {
+  if (!decoder_->canTrim()) return false;
+  const int limit = sequence.reusable();
+  int now = -1;
+  for (const Sequence* leader : running_) {
+    const int cells = static_cast<int>(slots_.cells(leader->slot).size());
+    const int later = commonPrefix(leader->tokens, sequence.tokens, std::min(limit, leader->target()));
+    if (later <= cells) continue;
+    if (now < 0) now = slots_.longestPrefix(sequence.tokens, limit);
+    if (later - now >= (leader->group == sequence.group ? 1 : kLeastFork)) return true;
+  }
+  return false;
+}
+
+void Scheduler::start(Sequence& sequence) {
+  const int limit = sequence.reusable();
+  if (sequence.slot < 0) {
+    const bool hasSiblings = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) {
+      return other.second.group == sequence.group && other.second.slot >= 0;
+    });
+    const Slots::Placed placed = slots_.place(sequence.id, sequence.tokens, limit, hasSiblings ? 1 : kLeastFork);
+    sequence.slot = placed.slot;
+    stats_.reused += placed.reused;
+    if (placed.copied) stats_.forks++;
+  } else if (static_cast<int>(slots_.cells(sequence.slot).size()) > limit) {
+    slots_.trim(sequence.slot, limit);
+  }
+  sequence.state = State::running;
+  running_.push_back(&sequence);
+}
+
+/** All KV is void. Sequences keep their tokens and are evaluated again at their next turn. */
+void Scheduler::dropSlots(bool clearDecoder) {
+  for (auto& [id, sequence] : sequences_) sequence.slot = -1;
+  slots_.forget(clearDecoder);
+}
+
+void Scheduler::endOverdue() {
+  if (turns_.empty()) return;
+  const int64_t now = millisecondsNow();
+  std::vector<SequenceId> overdue;
+  for (const auto& [turn, id] : turns_) {
+    const int64_t deadline = sequences_.at(id).turn->request.deadline;
+    if (deadline > 0 && deadline <= now) overdue.push_back(id);
+  }
+  for (SequenceId id : overdue) endTurn(sequences_.at(id), Stop::deadline);
+}
+
+/** When something changes without a message, while nothing runs. */
+Scheduler::Clock::time_point Scheduler::nextEvent() const {
+  Clock::time_point event = Clock::time_point::max();
+  if (turns_.empty()) return event;
+  const int64_t now = millisecondsNow();
+  for (const auto& [turn, id] : turns_) {
+    const int64_t deadline = sequences_.at(id).turn->request.deadline;
+    if (deadline > 0) event = std::min(event, Clock::now() + std::chrono::milliseconds(std::max<int64_t>(0, deadline - now)));
+  }
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence.state != State::resting || sequence.slot < 0) continue;
+    event = std::min(event, sequence.restingSince + std::chrono::milliseconds(settings_.restMs));
+  }
+  return event;
+}
+
+}  // namespace hone

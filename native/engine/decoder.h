@@ -1,0 +1,69 @@
+// What the scheduler needs of a model: evaluate a batch, read logits, handle the KV of slots.
+// The scheduler knows nothing else of llama.cpp, so that it can be built and tested alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hone {
+
+using Token = int32_t;
+
+/** Tokens to evaluate, in ascending order of slots; the tokens of a slot follow its cells. All vectors have one length. */
+struct Batch {
+  std::vector<Token> tokens;
+  std::vector<int32_t> positions;
+  std::vector<int32_t> slots;
+  /** 1 where logits are wanted. */
+  std::vector<int8_t> wanted;
+
+  int size() const { return static_cast<int>(tokens.size()); }
+
+  void clear() {
+    tokens.clear();
+    positions.clear();
+    slots.clear();
+    wanted.clear();
+  }
+
+  /** Returns the row of the token. */
+  int add(Token token, int position, int slot, bool want) {
+    tokens.push_back(token);
+    positions.push_back(position);
+    slots.push_back(slot);
+    wanted.push_back(want ? 1 : 0);
+    return size() - 1;
+  }
+};
+
+/** Used by one thread at a time. Every member may throw std::exception; the message is for the user. */
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  virtual int vocabularySize() const = 0;
+  /** Whether `trim` works: the state of recurrent models cannot be taken back. */
+  virtual bool canTrim() const = 0;
+
+  /** After an exception the KV is unknown: call `clear`. */
+  virtual void decode(const Batch& batch) = 0;
+  /** `vocabularySize` floats for a wanted row of the last batch; valid until the next call. May be read by several threads. */
+  virtual const float* logits(int row) const = 0;
+
+  /** Replaces the KV of slot `to` by a copy of slot `from`. */
+  virtual void copy(int from, int to) = 0;
+  /** Keeps the first `length` cells of a slot. */
+  virtual void trim(int slot, int length) = 0;
+  /** Empties all slots. */
+  virtual void clear() = 0;
+
+  /** A LoRA adapter by its path, "" for none. Leaves the KV as it is. When it throws, the old one stays. */
+  virtual void setAdapter(const std::string& path) = 0;
+  /** Frees the KV, with `weights` also the weights. Nothing but `wake` may follow. */
+  virtual void sleep(bool weights) = 0;
+  /** Undoes `sleep`; all slots are empty. When it throws, it can be called again. */
+  virtual void wake() = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,135 @@
+#include "libllama.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#else
+#include <link.h>
+#endif
+
+namespace hone {
+namespace {
+
+LibLlama functions;
+std::atomic<bool> bound{false};
+std::atomic<void (*)(LogLevel, const std::string&)> logSink{nullptr};
+thread_local std::string complaints;
+
+/** Paths of the shared libraries in this process that are llama.cpp itself ("libllama.so.1", not "libllama-common"). */
+std::set<std::string> loadedLibLlamas() {
+  std::set<std::string> found;
+  const auto look = [&](const char* path) {
+    const char* slash = std::strrchr(path, '/');
+    if (std::strncmp(slash ? slash + 1 : path, "libllama.", 9) == 0) found.insert(path);
+  };
+#ifdef __APPLE__
+  for (uint32_t i = 0; i < _dyld_image_count(); i++) look(_dyld_get_image_name(i));
+#else
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        (*static_cast<decltype(look)*>(data))(info->dlpi_name);
+        return 0;
+      },
+      const_cast<void*>(static_cast<const void*>(&look)));
+#endif
+  return found;
+}
+
+/** llama.cpp ends a line with "\n"; a piece without one is continued. Debug and info lines are dropped. */
+void onLog(ggml_log_level level, const char* text, void*) {
+  static thread_local std::string line;
+  static thread_local ggml_log_level current = GGML_LOG_LEVEL_NONE;
+  if (level != GGML_LOG_LEVEL_CONT) current = level;
+  if (current != GGML_LOG_LEVEL_WARN && current != GGML_LOG_LEVEL_ERROR) return;
+  line += text;
+  if (line.empty() || line.back() != '\n') return;
+  line.pop_back();
+  if (current == GGML_LOG_LEVEL_ERROR && complaints.size() < 1000) complaints += (complaints.empty() ? "" : "; ") + line;
+  if (auto sink = logSink.load()) sink(current == GGML_LOG_LEVEL_WARN ? LogLevel::warning : LogLevel::error, line);
+  line.clear();
+}
+
+/**
+ * Struct parameters are passed by value: were they laid out otherwise than in our headers, memory would be corrupted in
+ * silence. Their documented defaults, read through our layout, show it.
+ */
+bool layoutIsOurs(const LibLlama& lib) {
+  const llama_context_params context = lib.llama_context_default_params();
+  const llama_model_params model = lib.llama_model_default_params();
+  return context.n_ctx == 512 && context.n_batch == 2048 && context.n_ubatch == 512 && context.n_seq_max == 1 &&
+         context.yarn_beta_slow == -1.0f && context.defrag_thold == -1.0f && context.type_k == GGML_TYPE_F16 &&
+         context.type_v == GGML_TYPE_F16 && !context.embeddings && context.offload_kqv && context.op_offload &&
+         context.swa_full && !context.kv_unified && !context.samplers && context.n_samplers == 0 &&
+         !context.ctx_other && model.n_gpu_layers == -1 && model.split_mode == LLAMA_SPLIT_MODE_LAYER &&
+         model.load_mode == LLAMA_LOAD_MODE_AUTO && model.main_gpu == 0 && !model.kv_overrides && !model.vocab_only &&
+         model.use_extra_bufts && !model.no_alloc;
+}
+
+constexpr const char* kReinstall =
+    "; node-llama-cpp and hone's addon must come from one installation: run `yarn install --force`";
+
+}  // namespace
+
+const LibLlama* libLlama() { return bound ? &functions : nullptr; }
+
+std::string compiledLlamaVersion() { return HONE_LLAMA_VERSION; }
+
+std::string takeLlamaComplaints() {
+  std::string taken;
+  taken.swap(complaints);
+  return taken;
+}
+
+void setLlamaLogSink(void (*sink)(LogLevel, const std::string&)) { logSink = sink; }
+
+void bindLibLlama() {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (bound) return;
+
+  const std::set<std::string> paths = loadedLibLlamas();
+  if (paths.empty()) throw std::runtime_error("node-llama-cpp has not loaded llama.cpp into this process");
+  if (paths.size() > 1) {
+    std::string all;
+    for (const std::string& path : paths) all += (all.empty() ? "" : " and ") + path;
+    throw std::runtime_error("two builds of llama.cpp are loaded in one process: " + all +
+                             "; choose one `gpu` for the whole process");
+  }
+  // Kept for the life of the process: Node unmaps what only a worker has loaded when that worker ends.
+  void* library = dlopen(paths.begin()->c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  if (!library) throw std::runtime_error(std::string("llama.cpp cannot be opened again: ") + dlerror());
+
+  LibLlama lib;
+  // A handle's symbols include those of the libraries it depends on: libggml, libggml-base.
+#define HONE_RESOLVE(name)                                                                 \
+  lib.name = reinterpret_cast<decltype(lib.name)>(dlsym(library, #name));                  \
+  if (!lib.name) {                                                                         \
+    throw std::runtime_error(std::string("llama.cpp of node-llama-cpp has no " #name) + kReinstall); \
+  }
+  HONE_LLAMA_FUNCTIONS(HONE_RESOLVE)
+#undef HONE_RESOLVE
+
+  const std::string version = lib.llama_version();
+  // Builds made outside llama.cpp's release process call themselves "0.5.0-dev".
+  if (version.substr(0, version.find('-')) != compiledLlamaVersion()) {
+    throw std::runtime_error("hone's addon was built for llama.cpp " + compiledLlamaVersion() +
+                             ", but node-llama-cpp has loaded " + version + kReinstall);
+  }
+  if (!layoutIsOurs(lib)) {
+    throw std::runtime_error("the parameters of llama.cpp " + version +
+                             " are not laid out as in the headers of hone's addon" + kReinstall);
+  }
+  lib.llama_log_set(onLog, nullptr);
+  functions = lib;
+  bound = true;
+}
+
+}  // namespace hone

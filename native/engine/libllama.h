@@ -1,0 +1,99 @@
+// The functions of the libllama that node-llama-cpp has loaded into this process, found at run time: one addon serves
+// its CPU, CUDA, Vulkan and Metal builds. Only the public llama.h and ggml-backend.h are used.
+#pragma once
+
+#include <string>
+
+#include "ggml-backend.h"
+#include "llama.h"
+
+namespace hone {
+
+#define HONE_LLAMA_FUNCTIONS(X)  \
+  X(llama_version)               \
+  X(llama_log_set)               \
+  X(llama_model_default_params)  \
+  X(llama_context_default_params) \
+  X(llama_model_load_from_file)  \
+  X(llama_model_free)            \
+  X(llama_model_get_vocab)       \
+  X(llama_model_n_ctx_train)     \
+  X(llama_model_n_layer)         \
+  X(llama_model_n_head)          \
+  X(llama_model_n_head_kv)       \
+  X(llama_model_n_embd)          \
+  X(llama_model_n_params)        \
+  X(llama_model_size)            \
+  X(llama_model_ftype)           \
+  X(llama_model_meta_val_str)    \
+  X(llama_model_chat_template)   \
+  X(llama_model_is_recurrent)    \
+  X(llama_model_is_hybrid)       \
+  X(llama_model_has_encoder)     \
+  X(llama_ftype_name)            \
+  X(llama_init_from_model)       \
+  X(llama_free)                  \
+  X(llama_n_ctx_seq)             \
+  X(llama_get_memory)            \
+  X(llama_memory_clear)          \
+  X(llama_memory_seq_rm)         \
+  X(llama_memory_seq_cp)         \
+  X(llama_decode)                \
+  X(llama_synchronize)           \
+  X(llama_get_logits_ith)        \
+  X(llama_batch_init)            \
+  X(llama_batch_free)            \
+  X(llama_attach_threadpool)     \
+  X(llama_adapter_lora_init)     \
+  X(llama_adapter_lora_free)     \
+  X(llama_set_adapters_lora)     \
+  X(llama_vocab_n_tokens)        \
+  X(llama_vocab_get_text)        \
+  X(llama_vocab_get_attr)        \
+  X(llama_vocab_is_eog)          \
+  X(llama_vocab_bos)             \
+  X(llama_vocab_eos)             \
+  X(llama_vocab_eot)             \
+  X(llama_vocab_pad)             \
+  X(llama_vocab_get_add_bos)     \
+  X(llama_tokenize)              \
+  X(llama_token_to_piece)        \
+  X(ggml_backend_dev_count)      \
+  X(ggml_backend_dev_get)        \
+  X(ggml_backend_dev_by_type)    \
+  X(ggml_backend_dev_type)       \
+  X(ggml_backend_dev_name)       \
+  X(ggml_backend_dev_description) \
+  X(ggml_backend_dev_memory)     \
+  X(ggml_backend_dev_backend_reg) \
+  X(ggml_backend_reg_name)       \
+  X(ggml_backend_reg_get_proc_address) \
+  X(ggml_threadpool_params_init)
+
+struct LibLlama {
+#define HONE_MEMBER(name) decltype(&::name) name = nullptr;
+  HONE_LLAMA_FUNCTIONS(HONE_MEMBER)
+#undef HONE_MEMBER
+};
+
+/** Null until `bindLibLlama` has succeeded. */
+const LibLlama* libLlama();
+
+/**
+ * Finds the loaded libllama, checks that it is the version this addon was compiled against, and keeps it mapped for
+ * the life of the process. May be called again.
+ * @throws std::runtime_error with a message that says what to do
+ */
+void bindLibLlama();
+
+/** The version whose headers this addon was compiled against. */
+std::string compiledLlamaVersion();
+
+/** llama.cpp's last warnings and errors on this thread since the last call, joined: the reason of a failure. */
+std::string takeLlamaComplaints();
+
+enum class LogLevel { warning, error };
+/** Hears llama.cpp's warnings and errors, on any thread; anything less is dropped. Null drops all. */
+void setLlamaLogSink(void (*sink)(LogLevel level, const std::string& line));
+
+}  // namespace hone

@@ -1,0 +1,173 @@
+#include "llama_decoder.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "ggml-cpu.h"
+
+namespace hone {
+namespace {
+
+/** llama.cpp allocates KV in steps of this many tokens. */
+constexpr int kCellStep = 256;
+
+std::string reasonOr(const char* otherwise) {
+  const std::string complaints = takeLlamaComplaints();
+  return complaints.empty() ? otherwise : complaints;
+}
+
+/** A function of the CPU backend, which is a library of its own; null when this build has it not. */
+template <typename F>
+F cpuFunction(const char* name) {
+  const LibLlama& lib = *libLlama();
+  ggml_backend_dev_t cpu = lib.ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  if (!cpu) return nullptr;
+  return reinterpret_cast<F>(lib.ggml_backend_reg_get_proc_address(lib.ggml_backend_dev_backend_reg(cpu), name));
+}
+
+}  // namespace
+
+LlamaDecoder::LlamaDecoder(const LlamaSettings& settings)
+    : lib_(*libLlama()),
+      settings_(settings),
+      cellsPerSlot_((settings.contextPerSequence + kCellStep - 1) / kCellStep * kCellStep),
+      batch_(lib_.llama_batch_init(std::max(settings.batch, 2 * settings.sequences), 0, 1)) {
+  // llama.cpp would start its threads anew for every batch.
+  if (auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new")) {
+    ggml_threadpool_params params;
+    lib_.ggml_threadpool_params_init(&params, settings.threads);
+    threads_ = create(&params);
+  }
+  try {
+    loadWeights();
+    info_ = describe(model_);
+    vocabularySize_ = lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_));
+    createContext();
+  } catch (...) {
+    sleep(true);
+    throw;
+  }
+}
+
+LlamaDecoder::~LlamaDecoder() {
+  sleep(true);
+  lib_.llama_batch_free(batch_);
+  if (threads_) cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(threads_);
+}
+
+void LlamaDecoder::loadWeights() {
+  model_ = loadModel(settings_.model, false, settings_.useGpu);
+  weightBytes_ = lib_.llama_model_size(model_);
+}
+
+uint64_t LlamaDecoder::kvBytesPerSequence() const { return info_.kvBytesPerToken * static_cast<uint64_t>(cellsPerSlot_); }
+
+void LlamaDecoder::createContext() {
+  llama_context_params params = lib_.llama_context_default_params();
+  params.n_ctx = static_cast<uint32_t>(cellsPerSlot_ * settings_.sequences);
+  params.n_seq_max = static_cast<uint32_t>(settings_.sequences);
+  params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * settings_.sequences));
+  params.n_ubatch = static_cast<uint32_t>(settings_.ubatch);
+  params.n_outputs_max = static_cast<uint32_t>(settings_.outputs);
+  params.n_threads = settings_.threads;
+  params.n_threads_batch = settings_.threads;
+  params.kv_unified = false;
+  params.no_perf = true;
+  takeLlamaComplaints();
+  context_ = lib_.llama_init_from_model(model_, params);
+  if (!context_) {
+    throw std::runtime_error("no room for the KV of " + std::to_string(settings_.sequences) + " sequences of " +
+                             std::to_string(settings_.contextPerSequence) + " tokens (about " +
+                             std::to_string(kvBytesPerSequence() * settings_.sequences >> 20) +
+                             " MiB): " + reasonOr("llama.cpp gave no reason"));
+  }
+  memory_ = lib_.llama_get_memory(context_);
+  kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(settings_.sequences);
+  if (threads_) lib_.llama_attach_threadpool(context_, threads_, threads_);
+  applyAdapter();
+}
+
+void LlamaDecoder::freeContext() {
+  if (context_) lib_.llama_free(context_);
+  context_ = nullptr;
+  memory_ = nullptr;
+  kvBytes_ = 0;
+}
+
+void LlamaDecoder::freeWeights() {
+  if (adapter_) lib_.llama_adapter_lora_free(adapter_);
+  adapter_ = nullptr;
+  if (model_) lib_.llama_model_free(model_);
+  model_ = nullptr;
+  weightBytes_ = 0;
+}
+
+void LlamaDecoder::sleep(bool weights) {
+  freeContext();
+  if (weights) freeWeights();
+}
+
+void LlamaDecoder::wake() {
+  if (!model_) loadWeights();
+  if (!adapter_ && !adapterPath_.empty()) adapter_ = loadAdapter(adapterPath_);
+  if (!context_) createContext();
+}
+
+llama_adapter_lora* LlamaDecoder::loadAdapter(const std::string& path) const {
+  takeLlamaComplaints();
+  llama_adapter_lora* adapter = lib_.llama_adapter_lora_init(model_, path.c_str());
+  if (!adapter) {
+    throw std::runtime_error("the adapter " + path + " cannot be put on " + settings_.model + ": " +
+                             reasonOr("llama.cpp gave no reason"));
+  }
+  return adapter;
+}
+
+void LlamaDecoder::applyAdapter() {
+  float scale = 1;
+  lib_.llama_set_adapters_lora(context_, adapter_ ? &adapter_ : nullptr, adapter_ ? 1 : 0, adapter_ ? &scale : nullptr);
+}
+
+void LlamaDecoder::setAdapter(const std::string& path) {
+  llama_adapter_lora* const next = path.empty() ? nullptr : loadAdapter(path);
+  llama_adapter_lora* const old = adapter_;
+  adapter_ = next;
+  adapterPath_ = path;
+  applyAdapter();
+  if (old) lib_.llama_adapter_lora_free(old);
+}
+
+void LlamaDecoder::decode(const Batch& batch) {
+  batch_.n_tokens = batch.size();
+  std::copy(batch.tokens.begin(), batch.tokens.end(), batch_.token);
+  std::copy(batch.positions.begin(), batch.positions.end(), batch_.pos);
+  std::copy(batch.wanted.begin(), batch.wanted.end(), batch_.logits);
+  for (int i = 0; i < batch.size(); i++) {
+    batch_.n_seq_id[i] = 1;
+    batch_.seq_id[i][0] = batch.slots[i];
+  }
+  takeLlamaComplaints();
+  const int status = lib_.llama_decode(context_, batch_);
+  if (status != 0) {
+    throw std::runtime_error("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) +
+                             " tokens (code " + std::to_string(status) + "): " + reasonOr("it gave no reason"));
+  }
+  lib_.llama_synchronize(context_);
+  // The first look at logits puts their rows in order; after that, several threads may read them.
+  const auto wanted = std::find(batch.wanted.begin(), batch.wanted.end(), 1);
+  if (wanted != batch.wanted.end()) logits(static_cast<int>(wanted - batch.wanted.begin()));
+}
+
+const float* LlamaDecoder::logits(int row) const { return lib_.llama_get_logits_ith(context_, row); }
+
+void LlamaDecoder::copy(int from, int to) { lib_.llama_memory_seq_cp(memory_, from, to, -1, -1); }
+
+void LlamaDecoder::trim(int slot, int length) {
+  if (!lib_.llama_memory_seq_rm(memory_, slot, length, -1)) {
+    throw std::runtime_error("llama.cpp cannot take back tokens of this model's memory");
+  }
+}
+
+void LlamaDecoder::clear() { lib_.llama_memory_clear(memory_, false); }
+
+}  // namespace hone

@@ -1,0 +1,119 @@
+#include "model.h"
+
+#include <stdexcept>
+
+namespace hone {
+namespace {
+
+std::string meta(const llama_model* model, const std::string& key) {
+  char text[256];
+  return libLlama()->llama_model_meta_val_str(model, key.c_str(), text, sizeof text) < 0 ? "" : text;
+}
+
+/** Size of a head's keys or values. */
+uint64_t headSize(const llama_model* model, const std::string& key) {
+  const std::string given = meta(model, key);
+  const LibLlama& lib = *libLlama();
+  return given.empty() ? lib.llama_model_n_embd(model) / std::max(1, lib.llama_model_n_head(model)) : std::stoull(given);
+}
+
+}  // namespace
+
+llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu) {
+  const LibLlama& lib = *libLlama();
+  llama_model_params params = lib.llama_model_default_params();
+  params.vocab_only = onlyVocabulary;
+  params.n_gpu_layers = useGpu ? -1 : 0;
+  takeLlamaComplaints();
+  llama_model* model = lib.llama_model_load_from_file(path.c_str(), params);
+  if (!model) {
+    const std::string why = takeLlamaComplaints();
+    throw std::runtime_error(path + " cannot be loaded: " + (why.empty() ? "llama.cpp gave no reason" : why));
+  }
+  return model;
+}
+
+ModelInfo describe(const llama_model* model) {
+  const LibLlama& lib = *libLlama();
+  ModelInfo info;
+  info.architecture = meta(model, "general.architecture");
+  if (lib.llama_model_has_encoder(model)) {
+    throw std::runtime_error(info.architecture + " models have an encoder; the engine runs decoders only");
+  }
+  info.weightType = lib.llama_ftype_name(lib.llama_model_ftype(model));
+  info.parameters = lib.llama_model_n_params(model);
+  info.bytes = lib.llama_model_size(model);
+  info.trainedContext = lib.llama_model_n_ctx_train(model);
+  const char* chatTemplate = lib.llama_model_chat_template(model, nullptr);
+  info.hasChatTemplate = chatTemplate != nullptr;
+  if (chatTemplate) info.chatTemplate = chatTemplate;
+  info.recurrent = lib.llama_model_is_recurrent(model) || lib.llama_model_is_hybrid(model);
+  const std::string attention = info.architecture + ".attention.";
+  const uint64_t perHead = headSize(model, attention + "key_length") + headSize(model, attention + "value_length");
+  const uint64_t heads = static_cast<uint64_t>(lib.llama_model_n_head_kv(model));
+  info.kvBytesPerToken = 2 * perHead * heads * static_cast<uint64_t>(lib.llama_model_n_layer(model));
+  return info;
+}
+
+Vocabulary::Vocabulary(const std::string& path)
+    : model_(loadModel(path, true, false)),
+      vocab_(libLlama()->llama_model_get_vocab(model_)),
+      size_(libLlama()->llama_vocab_n_tokens(vocab_)) {}
+
+Vocabulary::~Vocabulary() { libLlama()->llama_model_free(model_); }
+
+std::vector<Token> Vocabulary::tokenize(const std::string& text, bool special) const {
+  const auto length = static_cast<int32_t>(text.size());
+  std::vector<Token> tokens(text.size() + 8);
+  const auto room = static_cast<int32_t>(tokens.size());
+  int count = libLlama()->llama_tokenize(vocab_, text.data(), length, tokens.data(), room, false, special);
+  if (count < 0) {
+    tokens.resize(static_cast<size_t>(-static_cast<int64_t>(count)));
+    count = libLlama()->llama_tokenize(vocab_, text.data(), length, tokens.data(), -count, false, special);
+  }
+  if (count < 0) throw std::runtime_error("llama.cpp cannot tokenize this text");
+  tokens.resize(static_cast<size_t>(count));
+  return tokens;
+}
+
+std::string Vocabulary::bytes(const std::vector<Token>& tokens, bool special) const {
+  std::string all;
+  std::string piece(64, '\0');
+  for (Token token : tokens) {
+    int length = libLlama()->llama_token_to_piece(vocab_, token, piece.data(), static_cast<int>(piece.size()), 0, special);
+    if (length < 0) {
+      piece.resize(static_cast<size_t>(-length));
+      length = libLlama()->llama_token_to_piece(vocab_, token, piece.data(), static_cast<int>(piece.size()), 0, special);
+    }
+    all.append(piece, 0, static_cast<size_t>(length));
+  }
+  return all;
+}
+
+Token Vocabulary::bos() const { return libLlama()->llama_vocab_bos(vocab_); }
+Token Vocabulary::eos() const { return libLlama()->llama_vocab_eos(vocab_); }
+Token Vocabulary::eot() const { return libLlama()->llama_vocab_eot(vocab_); }
+Token Vocabulary::pad() const { return libLlama()->llama_vocab_pad(vocab_); }
+bool Vocabulary::addsBos() const { return libLlama()->llama_vocab_get_add_bos(vocab_); }
+
+std::string Vocabulary::text(Token token) const {
+  return token < 0 ? "" : libLlama()->llama_vocab_get_text(vocab_, token);
+}
+
+std::vector<std::pair<std::string, Token>> Vocabulary::controlTokens() const {
+  std::vector<std::pair<std::string, Token>> control;
+  for (Token token = 0; token < size_; token++) {
+    if (libLlama()->llama_vocab_get_attr(vocab_, token) & LLAMA_TOKEN_ATTR_CONTROL) control.emplace_back(text(token), token);
+  }
+  return control;
+}
+
+std::vector<Token> Vocabulary::endTokens() const {
+  std::vector<Token> end;
+  for (Token token = 0; token < size_; token++) {
+    if (libLlama()->llama_vocab_is_eog(vocab_, token)) end.push_back(token);
+  }
+  return end;
+}
+
+}  // namespace hone

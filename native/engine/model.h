@@ -1,0 +1,64 @@
+// A GGUF file: how it is loaded, what it says of itself, and its tokenizer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decoder.h"
+#include "libllama.h"
+
+namespace hone {
+
+/** What can be said of a model when its weights are loaded; valid when they are not any more. */
+struct ModelInfo {
+  std::string architecture;
+  std::string weightType;
+  uint64_t parameters = 0;
+  uint64_t bytes = 0;
+  int trainedContext = 0;
+  bool hasChatTemplate = false;
+  std::string chatTemplate;
+  /** Bytes of K and V of one token in all layers, at 16 bits a number. */
+  uint64_t kvBytesPerToken = 0;
+  /** Its state cannot be taken back to an earlier token. */
+  bool recurrent = false;
+};
+
+/** @throws std::runtime_error when the model cannot be run by this engine */
+ModelInfo describe(const llama_model* model);
+
+/** A loaded model. @throws std::runtime_error with llama.cpp's own reason */
+llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu);
+
+/** The tokenizer of a model, loaded on its own so that it works while the weights are given back. Thread-safe. */
+class Vocabulary {
+ public:
+  explicit Vocabulary(const std::string& path);
+  ~Vocabulary();
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
+
+  int size() const { return size_; }
+  std::vector<Token> tokenize(const std::string& text, bool special) const;
+  /** Bytes of the tokens; those of control tokens only with `special`. Ids must be known. */
+  std::string bytes(const std::vector<Token>& tokens, bool special) const;
+  /** -1 where there is none. */
+  Token bos() const;
+  Token eos() const;
+  Token eot() const;
+  Token pad() const;
+  bool addsBos() const;
+  std::string text(Token token) const;
+  std::vector<std::pair<std::string, Token>> controlTokens() const;
+  /** Tokens that end a generation. */
+  std::vector<Token> endTokens() const;
+
+ private:
+  llama_model* model_;
+  const llama_vocab* vocab_;
+  int size_;
+};
+
+}  // namespace hone

@@ -1,0 +1,56 @@
+#include "pool.h"
+
+namespace hone {
+
+Pool::Pool(int threads) {
+  for (int thread = 1; thread < threads; thread++) helpers_.emplace_back([this, thread] { help(thread); });
+}
+
+Pool::~Pool() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  started_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void Pool::drain(int thread) {
+  for (int item; (item = next_.fetch_add(1)) < items_;) (*work_)(item, thread);
+}
+
+void Pool::help(int thread) {
+  uint64_t seen = 0;
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    started_.wait(lock, [&] { return stopping_ || round_ != seen; });
+    if (stopping_) return;
+    seen = round_;
+    lock.unlock();
+    drain(thread);
+    lock.lock();
+    if (--busy_ == 0) finished_.notify_one();
+  }
+}
+
+void Pool::run(int items, const std::function<void(int, int)>& work) {
+  if (helpers_.empty() || items < 2) {
+    for (int item = 0; item < items; item++) work(item, 0);
+    return;
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    work_ = &work;
+    items_ = items;
+    next_ = 0;
+    busy_ = static_cast<int>(helpers_.size());
+    round_++;
+  }
+  started_.notify_all();
+  drain(0);
+  // Every helper has to have seen the round before the next can begin.
+  std::unique_lock<std::mutex> lock(mutex_);
+  finished_.wait(lock, [&] { return busy_ == 0; });
+}
+
+}  // namespace hone

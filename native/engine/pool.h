@@ -1,0 +1,42 @@
+// A few threads that share the rows of a batch between them. Sampling is the only work of ours that takes time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hone {
+
+class Pool {
+ public:
+  /** `threads` counts the caller of `run`. */
+  explicit Pool(int threads);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+
+  /** Calls `work(item, thread)` for every item in [0, items), each thread number in [0, threads()) by one thread. */
+  void run(int items, const std::function<void(int item, int thread)>& work);
+
+ private:
+  void help(int thread);
+  void drain(int thread);
+
+  std::vector<std::thread> helpers_;
+  std::mutex mutex_;
+  std::condition_variable started_;
+  std::condition_variable finished_;
+  const std::function<void(int, int)>* work_ = nullptr;
+  std::atomic<int> next_{0};
+  int items_ = 0;
+  uint64_t round_ = 0;
+  int busy_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace hone

@@ -1,0 +1,63 @@
+// One JavaScript environment (the main thread's or a worker's): the way back to it from the decode thread, and what it
+// has to give back when it ends.
+//
+// Lifetime: held by the environment's instance data and by everything under way. When the environment ends, its cleanup
+// hook closes the port first, so nothing that is still under way reaches into a dead environment.
+#pragma once
+
+#include <napi.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "registry.h"
+
+namespace hone {
+
+/** One use of an engine by one environment. Its sequences end with it. On the environment's thread. */
+struct Use {
+  explicit Use(std::shared_ptr<Engine> used);
+
+  /** Ends the sequences and hands out the engine, to be released; null when that was done before. */
+  std::shared_ptr<Engine> end();
+
+  std::shared_ptr<Engine> engine;
+  const OwnerId owner;
+};
+
+class Port : public std::enable_shared_from_this<Port> {
+ public:
+  /** To be called once per environment. */
+  static void create(Napi::Env env);
+  static std::shared_ptr<Port> of(Napi::Env env);
+
+  /** Runs a task on the environment's thread; drops it when the environment has ended. On any thread. */
+  void post(std::function<void(Napi::Env)> task);
+
+  /** Resolves or rejects a promise, on the environment's thread. */
+  using Outcome = std::function<void(Napi::Env, Napi::Promise::Deferred&)>;
+  /** To be called once, on any thread. */
+  using Settle = std::function<void(Outcome)>;
+  /** A promise and what settles it. Node stays alive until then. */
+  std::pair<Napi::Promise, Settle> promise(Napi::Env env);
+
+  /** A use that ends with the environment, if not before. On the environment's thread. */
+  void hold(const std::shared_ptr<Use>& use) { uses_.insert(use); }
+  void drop(const std::shared_ptr<Use>& use) { uses_.erase(use); }
+
+ private:
+  explicit Port(Napi::Env env);
+  void end();
+
+  std::mutex mutex_;
+  bool open_ = true;
+  Napi::ThreadSafeFunction function_;
+  /** Promises under way. On the environment's thread. */
+  int pending_ = 0;
+  std::set<std::shared_ptr<Use>> uses_;
+};
+
+}  // namespace hone

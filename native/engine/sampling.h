@@ -1,0 +1,62 @@
+// Draws a token from a row of logits, and says how likely it was.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "decoder.h"
+
+namespace hone {
+
+/** Applied in this order: temperature, top-k, top-p (of what top-k left), min-p. */
+struct SamplingParams {
+  /** 0 takes the likeliest token. */
+  float temperature = 1;
+  /** 0: all. */
+  int topK = 0;
+  float topP = 1;
+  float minP = 0;
+  uint64_t seed = 0;
+};
+
+struct Drawn {
+  /** -1 when the logits hold NaN or infinities: the model is broken. */
+  Token token = -1;
+  /** Natural logs of the token's probability. */
+  float logprob = 0;
+  float rawLogprob = 0;
+};
+
+/** A number in [0, 1) that depends on the seed and the position alone. */
+double uniform(uint64_t seed, uint64_t position);
+
+class Sampler {
+ public:
+  /** `draw` in [0, 1) chooses the token by inversion. */
+  Drawn draw(const float* logits, int n, const SamplingParams& params, double draw);
+
+ private:
+  struct Candidate {
+    float logit;
+    Token token;
+  };
+  /** A strict order: likelier first, then the lower id. */
+  static bool likelier(const Candidate& a, const Candidate& b) {
+    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+  }
+
+  void collect(const float* logits, int n, float from);
+  double mass(size_t begin, size_t end, float peak, float scale) const;
+  void keepTopK(const float* logits, int n, int k, float peak, float temperature);
+  void keepTopP(const float* logits, int n, double share, double total, float peak, float temperature, bool collected);
+  Token drawFrom(const float* logits, int n, float peak, float scale, double at, const std::vector<double>& sums) const;
+
+  std::vector<Candidate> candidates_;
+  std::vector<double> sums_;
+};
+
+/** Natural log of a token's probability under the softmax of the logits. NaN when they are not finite. */
+float logprobOf(const float* logits, int n, Token token);
+
+}  // namespace hone

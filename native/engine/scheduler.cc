@@ -1,0 +1,303 @@
+#include "scheduler.h"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+constexpr const char* kClosed = "the engine was closed";
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+SchedulerSettings checked(SchedulerSettings settings) {
+  settings.batch = std::max(settings.batch, 2 * settings.slots);
+  // One token of every slot always has room beside the prompts.
+  settings.promptBatch = std::max(1, std::min(settings.promptBatch, settings.batch - settings.slots));
+  settings.outputs = std::max(settings.outputs, settings.slots + 1);
+  return settings;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings)
+    : decoder_(std::move(decoder)),
+      settings_(checked(settings)),
+      slots_(*decoder_, settings_.slots),
+      pool_(settings_.samplingThreads),
+      samplers_(pool_.threads()),
+      thread_([this] { run(); }) {}
+
+Scheduler::~Scheduler() { stop(); }
+
+void Scheduler::stop() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wakeUp_.notify_all();
+  std::lock_guard<std::mutex> lock(stopMutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Scheduler::post(std::function<void()> message) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) return false;
+    inbox_.push_back(std::move(message));
+  }
+  wakeUp_.notify_all();
+  return true;
+}
+
+// ---- what is asked for, on any thread
+
+uint64_t Scheduler::newId() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ++lastId_;
+}
+
+GroupId Scheduler::newGroup() { return newId(); }
+
+SequenceId Scheduler::open(OwnerId owner, GroupId group, std::vector<Token> prompt) {
+  const SequenceId id = newId();
+  post([this, id, owner, group, prompt = std::move(prompt)]() mutable {
+    Sequence& sequence = sequences_[id];
+    sequence.id = id;
+    sequence.owner = owner;
+    sequence.group = group;
+    sequence.tokens = std::move(prompt);
+  });
+  return id;
+}
+
+TurnId Scheduler::generate(SequenceId sequence, TurnRequest request, TurnDone done) {
+  auto turn = std::make_shared<Turn>();
+  turn->id = newId();
+  turn->request = std::move(request);
+  turn->done = std::move(done);
+  const TurnId id = turn->id;
+  if (!post([this, sequence, turn] { begin(sequence, turn); })) {
+    turn->result.error = kClosed;
+    answer(*turn);
+  }
+  return id;
+}
+
+TurnId Scheduler::score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDone done) {
+  auto turn = std::make_shared<Turn>();
+  turn->id = newId();
+  turn->scored = std::move(done);
+  turn->from = from;
+  const TurnId id = turn->id;
+  const SequenceId sequence = open(owner, newGroup(), std::move(tokens));
+  if (!post([this, sequence, turn] { begin(sequence, turn); })) {
+    turn->result.error = kClosed;
+    answer(*turn);
+  }
+  return id;
+}
+
+void Scheduler::cancel(TurnId turn) {
+  post([this, turn] {
+    const auto found = turns_.find(turn);
+    if (found != turns_.end()) endTurn(sequences_.at(found->second), Stop::cancelled);
+  });
+}
+
+void Scheduler::close(SequenceId sequence) {
+  post([this, sequence] { closeNow(sequence); });
+}
+
+void Scheduler::closeAll(OwnerId owner) {
+  post([this, owner] {
+    std::vector<SequenceId> owned;
+    for (const auto& [id, sequence] : sequences_) {
+      if (sequence.owner == owner) owned.push_back(id);
+    }
+    for (SequenceId id : owned) closeNow(id);
+  });
+}
+
+void Scheduler::useAdapter(std::string path, CommandDone done) {
+  enqueue(
+      [this, path = std::move(path)] {
+        if (asleep_) throw std::runtime_error("the engine sleeps; wake() it before its adapter is changed");
+        decoder_->setAdapter(path);
+        dropSlots(true);
+        std::lock_guard<std::mutex> lock(mutex_);
+        adapter_ = path;
+      },
+      std::move(done));
+}
+
+void Scheduler::sleep(bool weights, CommandDone done) {
+  enqueue(
+      [this, weights] {
+        asleep_ = true;
+        dropSlots(false);
+        decoder_->sleep(weights);
+      },
+      std::move(done));
+}
+
+void Scheduler::wake(CommandDone done) {
+  enqueue(
+      [this] {
+        if (!asleep_) return;
+        decoder_->wake();
+        asleep_ = false;
+      },
+      std::move(done));
+}
+
+void Scheduler::enqueue(std::function<void()> run, CommandDone done) {
+  const auto waiting = std::make_shared<Waiting>(Waiting{0, std::move(run), std::move(done)});
+  if (!post([this, waiting] { queue_.push_back(std::move(*waiting)); })) waiting->done(kClosed);
+}
+
+std::string Scheduler::adapter() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return adapter_;
+}
+
+Stats Scheduler::stats() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return published_;
+}
+
+// ---- the decode thread
+
+void Scheduler::run() {
+  bool idle = false;
+  for (;;) {
+    std::deque<std::function<void()>> inbox;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (idle) {
+        const auto ready = [&] { return stopping_ || !inbox_.empty(); };
+        const Clock::time_point from = Clock::now();
+        const Clock::time_point event = nextEvent();
+        if (event == Clock::time_point::max()) {
+          wakeUp_.wait(lock, ready);
+        } else {
+          wakeUp_.wait_until(lock, event, ready);
+        }
+        stats_.waitingSeconds += seconds(Clock::now() - from);
+      }
+      inbox.swap(inbox_);
+      if (stopping_) {
+        lock.unlock();
+        for (auto& message : inbox) message();
+        break;
+      }
+    }
+    const Clock::time_point from = Clock::now();
+    const double inside = stats_.decodeSeconds + stats_.samplingSeconds;
+    for (auto& message : inbox) message();
+    endOverdue();
+    admit();
+    idle = running_.empty();
+    if (!idle) step();
+    publish();
+    flush();
+    if (!idle) {
+      const double busy = stats_.decodeSeconds + stats_.samplingSeconds - inside;
+      stats_.schedulingSeconds += seconds(Clock::now() - from) - busy;
+    }
+  }
+  while (!sequences_.empty()) closeNow(sequences_.begin()->first);
+  for (Waiting& waiting : queue_) answers_.push_back([done = waiting.done] { done(kClosed); });
+  queue_.clear();
+  publish();
+  flush();
+}
+
+void Scheduler::publish() {
+  stats_.open = static_cast<int>(sequences_.size());
+  stats_.running = static_cast<int>(running_.size());
+  stats_.queued = static_cast<int>(queue_.size());
+  std::lock_guard<std::mutex> lock(mutex_);
+  published_ = stats_;
+}
+
+void Scheduler::flush() {
+  std::vector<std::function<void()>> answers;
+  answers.swap(answers_);
+  for (auto& answer : answers) {
+    try {
+      answer();
+    } catch (...) {
+      // A callback's failure is its owner's alone: all other sequences go on.
+    }
+  }
+}
+
+void Scheduler::answer(Turn& turn) {
+  if (turn.scored) {
+    turn.scored({std::move(turn.scores), turn.result.stop == Stop::cancelled, std::move(turn.result.error)});
+  } else {
+    turn.done(std::move(turn.result));
+  }
+}
+
+void Scheduler::begin(SequenceId id, std::shared_ptr<Turn> turn) {
+  const auto refuse = [&](Stop stop, const char* error, size_t length) {
+    turn->result.stop = stop;
+    turn->result.error = error;
+    turn->result.length = static_cast<int>(length);
+    answers_.push_back([turn] { answer(*turn); });
+  };
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return refuse(Stop::cancelled, "the sequence is closed", 0);
+  Sequence& sequence = found->second;
+  if (sequence.turn) {
+    return refuse(Stop::cancelled, "the sequence has a turn already; wait for it", sequence.tokens.size());
+  }
+  const std::vector<Token>& append = turn->request.append;
+  const size_t room = settings_.contextPerSlot - (turn->scored ? 0 : 1);
+  if (sequence.tokens.size() + append.size() > room) return refuse(Stop::context, "", sequence.tokens.size());
+  sequence.tokens.insert(sequence.tokens.end(), append.begin(), append.end());
+  sequence.state = State::queued;
+  sequence.turn = turn;
+  turns_[turn->id] = id;
+  queue_.push_back({id, nullptr, nullptr});
+}
+
+void Scheduler::endTurn(Sequence& sequence, Stop stop, std::string error) {
+  const std::shared_ptr<Turn> turn = std::move(sequence.turn);
+  turns_.erase(turn->id);
+  if (sequence.state == State::queued) {
+    const auto here = [&](const Waiting& waiting) { return waiting.sequence == sequence.id; };
+    queue_.erase(std::find_if(queue_.begin(), queue_.end(), here));
+  } else {
+    running_.erase(std::find(running_.begin(), running_.end(), &sequence));
+  }
+  sequence.state = State::resting;
+  sequence.restingSince = Clock::now();
+  turn->result.stop = stop;
+  turn->result.error = std::move(error);
+  turn->result.length = static_cast<int>(sequence.tokens.size());
+  answers_.push_back([turn] { answer(*turn); });
+  // A score has a sequence of its own.
+  if (turn->scored) closeNow(sequence.id);
+}
+
+void Scheduler::endRunning(const std::string& error) {
+  while (!running_.empty()) endTurn(*running_.front(), Stop::cancelled, error);
+}
+
+void Scheduler::closeNow(SequenceId id) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  if (found->second.turn) {
+    const bool scoring = found->second.scoring();
+    endTurn(found->second, Stop::cancelled);
+    if (scoring) return;
+  }
+  if (found->second.slot >= 0) slots_.release(found->second.slot);
+  sequences_.erase(found);
+}
+
+}  // namespace hone

@@ -1,0 +1,196 @@
+// Continuous batching. One thread evaluates all open sequences of all callers together: the next token of those that
+// are generating, and the prompts of those that begin. Any thread may call any member; results come by callback.
+//
+// A sequence takes a slot (its KV) at its first turn and keeps it until it is closed. When all slots are taken, turns
+// wait in the order in which they were asked for. A sequence that rests between turns while others wait gives up its
+// slot after a while and is evaluated again when it goes on, so waiting always ends.
+//
+// Adapter changes, sleep and wake wait in the same queue: what was asked for before them ends first, what was asked for
+// after them begins later. KV of different adapters never mixes, because all KV is dropped between.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "decoder.h"
+#include "pool.h"
+#include "sampling.h"
+#include "slots.h"
+#include "turn.h"
+
+namespace hone {
+
+struct SchedulerSettings {
+  int slots = 1;
+  /** Tokens of a sequence at most. */
+  int contextPerSlot = 0;
+  /** Tokens of one decode call at most, at least one per slot. */
+  int batch = 2048;
+  /** Tokens of prompts in one decode call at most: running turns wait for these. */
+  int promptBatch = 512;
+  /** Rows of logits wanted by one decode call at most, more than `slots`. */
+  int outputs = 64;
+  /**
+   * llama.cpp passes over the weights once for each run of neighbouring slots. A gap of up to this many resting slots
+   * is closed by evaluating a token for them too, which is cheaper than another pass.
+   */
+  int fillGap = 0;
+  int samplingThreads = 1;
+  /** Milliseconds a sequence may rest while others wait for a slot. */
+  int restMs = 1000;
+};
+
+class Scheduler {
+ public:
+  Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings);
+  /** Ends everything with "cancelled" and joins the decode thread. Not to be called from a callback. */
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  GroupId newGroup();
+  /** The prompt is not empty, shorter than the context, and holds known ids. */
+  SequenceId open(OwnerId owner, GroupId group, std::vector<Token> prompt);
+  /** One turn at a time. Unknown sequences and a second turn end with an error. */
+  TurnId generate(SequenceId sequence, TurnRequest request, TurnDone done);
+  /** Log-probabilities of tokens[from ...], 1 ≤ from < tokens.size() ≤ context. */
+  TurnId score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDone done);
+  /** Ends a turn or a score soon. Does nothing when it has ended. */
+  void cancel(TurnId turn);
+  /** Its turn ends with "cancelled". */
+  void close(SequenceId sequence);
+  void closeAll(OwnerId owner);
+
+  /** "" takes the adapter off. */
+  void useAdapter(std::string path, CommandDone done);
+  void sleep(bool weights, CommandDone done);
+  void wake(CommandDone done);
+
+  /** The adapter in use, "" for none. */
+  std::string adapter() const;
+  Stats stats() const;
+  /** As the destructor. Later calls end with an error at once. */
+  void stop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Turn {
+    TurnId id = 0;
+    TurnRequest request;
+    TurnResult result;
+    TurnDone done;
+    /** A score: nothing is sampled, the logprobs of given tokens from `from` on are gathered. */
+    ScoreDone scored;
+    int from = 0;
+    std::vector<float> scores;
+  };
+
+  enum class State { resting, queued, running };
+
+  struct Sequence {
+    SequenceId id = 0;
+    OwnerId owner = 0;
+    GroupId group = 0;
+    std::vector<Token> tokens;
+    int slot = -1;
+    State state = State::resting;
+    Clock::time_point restingSince;
+    std::shared_ptr<Turn> turn;
+
+    bool scoring() const { return turn && turn->scored; }
+    /** Cells the turn needs in the end. */
+    int target() const { return static_cast<int>(tokens.size()) - (scoring() ? 1 : 0); }
+    /** Cells that may come from elsewhere: the token before the first wanted logits has to be evaluated. */
+    int reusable() const { return scoring() ? turn->from - 1 : static_cast<int>(tokens.size()) - 1; }
+  };
+
+  /** A sequence with a turn, or (sequence 0) a command, which is run when all before it has ended. */
+  struct Waiting {
+    SequenceId sequence = 0;
+    std::function<void()> command;
+    CommandDone done;
+  };
+
+  /** A row of the batch whose logits are looked at. */
+  struct Row {
+    Sequence* sequence;
+    int row;
+    /** Of a score: the token whose logprob is wanted. */
+    Token given;
+    Drawn drawn;
+  };
+
+  // scheduler.cc: the thread, its inbox, and what is asked for.
+  uint64_t newId();
+  bool post(std::function<void()> message);
+  void run();
+  void publish();
+  void begin(SequenceId id, std::shared_ptr<Turn> turn);
+  void enqueue(std::function<void()> run, CommandDone done);
+  void endTurn(Sequence& sequence, Stop stop, std::string error = {});
+  void closeNow(SequenceId id);
+  void endRunning(const std::string& error);
+  void flush();
+  static void answer(Turn& turn);
+
+  // admission.cc: who gets a slot, and when.
+  void admit();
+  bool makeRoom();
+  bool waitsForLeader(const Sequence& sequence) const;
+  void start(Sequence& sequence);
+  void dropSlots(bool clearDecoder);
+  void endOverdue();
+  Clock::time_point nextEvent() const;
+
+  // step.cc: one batch.
+  void step();
+  void compact();
+  void plan();
+  int takeOf(const Sequence& sequence, int& prompt, int& outputs) const;
+  void addRows(Sequence& sequence, int take);
+  void fillGap(int from, int to);
+  void sampleRows();
+  void handOut();
+
+  std::unique_ptr<Decoder> decoder_;
+  const SchedulerSettings settings_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wakeUp_;
+  std::deque<std::function<void()>> inbox_;
+  bool stopping_ = false;
+  uint64_t lastId_ = 0;
+  Stats published_;
+  std::string adapter_;
+
+  // The decode thread's own, from here on.
+  Slots slots_;
+  Pool pool_;
+  std::vector<Sampler> samplers_;
+  std::map<SequenceId, Sequence> sequences_;
+  std::map<TurnId, SequenceId> turns_;
+  std::deque<Waiting> queue_;
+  std::vector<Sequence*> running_;
+  bool asleep_ = false;
+  /** Callbacks to be called when the thread's own records are in order again. */
+  std::vector<std::function<void()>> answers_;
+  Batch batch_;
+  std::vector<Row> rows_;
+  /** Slots that were given a token only to close a gap. */
+  std::vector<int> filled_;
+  Stats stats_;
+
+  std::mutex stopMutex_;
+  std::thread thread_;
+};
+
+}  // namespace hone

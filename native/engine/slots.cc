@@ -1,0 +1,98 @@
+#include "slots.h"
+
+#include <algorithm>
+
+namespace hone {
+
+int commonPrefix(const std::vector<Token>& a, const std::vector<Token>& b, int limit) {
+  const int end = std::min({static_cast<int>(a.size()), static_cast<int>(b.size()), limit});
+  return static_cast<int>(std::mismatch(a.begin(), a.begin() + end, b.begin()).first - a.begin());
+}
+
+Slots::Slots(Decoder& decoder, int count) : decoder_(decoder), slots_(count), free_(count) {}
+
+/** Leading cells of a slot that `tokens` can start from. */
+int Slots::usable(int slot, const std::vector<Token>& tokens, int limit) const {
+  const std::vector<Token>& cells = slots_[slot].cells;
+  const int common = commonPrefix(cells, tokens, limit);
+  return decoder_.canTrim() || common == static_cast<int>(cells.size()) ? common : 0;
+}
+
+int Slots::longestPrefix(const std::vector<Token>& tokens, int limit) const {
+  int best = 0;
+  for (int slot = 0; slot < count(); slot++) best = std::max(best, usable(slot, tokens, limit));
+  return best;
+}
+
+/** The free slot whose loss costs least: the lowest empty one, else the one that was used longest ago. */
+int Slots::emptiest() const {
+  int best = -1;
+  for (int slot = 0; slot < count(); slot++) {
+    if (slots_[slot].holder != 0) continue;
+    if (slots_[slot].cells.empty()) return slot;
+    if (best < 0 || slots_[slot].used < slots_[best].used) best = slot;
+  }
+  return best;
+}
+
+Slots::Placed Slots::place(SequenceId holder, const std::vector<Token>& tokens, int limit, int leastCopy) {
+  int own = -1, ownCells = 0;
+  int donor = -1, donorCells = 0;
+  for (int slot = 0; slot < count(); slot++) {
+    const int cells = usable(slot, tokens, limit);
+    if (slots_[slot].holder == 0) {
+      if (cells > ownCells) {
+        own = slot;
+        ownCells = cells;
+      }
+    } else if (cells > donorCells) {
+      donor = slot;
+      donorCells = cells;
+    }
+  }
+  const bool copied = donor >= 0 && donorCells - ownCells >= leastCopy;
+  const int slot = copied || own < 0 ? emptiest() : own;
+  const int reused = copied ? donorCells : own < 0 ? 0 : ownCells;
+  slots_[slot].holder = holder;
+  free_--;
+  if (copied) {
+    decoder_.copy(donor, slot);
+    slots_[slot].cells = slots_[donor].cells;
+  }
+  trim(slot, reused);
+  return {slot, reused, copied};
+}
+
+void Slots::release(int slot) {
+  slots_[slot].holder = 0;
+  slots_[slot].used = ++clock_;
+  free_++;
+}
+
+void Slots::trim(int slot, int length) {
+  if (static_cast<int>(slots_[slot].cells.size()) == length) return;
+  decoder_.trim(slot, length);
+  slots_[slot].cells.resize(length);
+}
+
+void Slots::move(int from, int to) {
+  decoder_.copy(from, to);
+  slots_[to].cells = std::move(slots_[from].cells);
+  slots_[to].holder = slots_[from].holder;
+  slots_[from].cells.clear();
+  slots_[from].holder = 0;
+  decoder_.trim(from, 0);
+}
+
+void Slots::restore(int slot) { decoder_.trim(slot, static_cast<int>(slots_[slot].cells.size())); }
+
+void Slots::forget(bool clearDecoder) {
+  for (Slot& slot : slots_) {
+    slot.holder = 0;
+    slot.cells.clear();
+  }
+  free_ = count();
+  if (clearDecoder) decoder_.clear();
+}
+
+}  // namespace hone

@@ -1,0 +1,73 @@
+// Which tokens' KV each slot of the context holds, and who uses it. Everything that moves KV goes through here, so that
+// this record and the decoder's memory agree.
+//
+// A slot that is given back keeps its cells: whoever comes next with a common prefix starts from them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "decoder.h"
+
+namespace hone {
+
+/** 0: nobody. */
+using SequenceId = uint64_t;
+
+/** The number of leading tokens two sequences share, `limit` at most. */
+int commonPrefix(const std::vector<Token>& a, const std::vector<Token>& b, int limit);
+
+class Slots {
+ public:
+  Slots(Decoder& decoder, int count);
+
+  int count() const { return static_cast<int>(slots_.size()); }
+  int free() const { return free_; }
+  SequenceId holder(int slot) const { return slots_[slot].holder; }
+  /** Tokens whose KV the slot holds, from position 0. */
+  const std::vector<Token>& cells(int slot) const { return slots_[slot].cells; }
+
+  /** The longest prefix of `tokens`, `limit` at most, that some slot holds. */
+  int longestPrefix(const std::vector<Token>& tokens, int limit) const;
+
+  struct Placed {
+    int slot;
+    /** Cells that need not be evaluated. */
+    int reused;
+    /** They were copied from another slot. */
+    bool copied;
+  };
+  /**
+   * Gives a free slot to a sequence, with as long a prefix of its tokens (`limit` at most) as some slot holds. Copies
+   * of fewer than `leastCopy` cells are not worth their time. There must be a free slot.
+   */
+  Placed place(SequenceId holder, const std::vector<Token>& tokens, int limit, int leastCopy);
+
+  /** The slot is free; its cells stay until somebody needs the room. */
+  void release(int slot);
+  /** Cells have been evaluated. */
+  void append(int slot, Token token) { slots_[slot].cells.push_back(token); }
+  void trim(int slot, int length);
+  /** Moves a holder with its cells to a free slot. */
+  void move(int from, int to);
+  /** Takes back what the decoder wrote behind the cells. */
+  void restore(int slot);
+  /** Nobody holds anything and nothing is cached; the decoder's memory is emptied when `clearDecoder`. */
+  void forget(bool clearDecoder);
+
+ private:
+  struct Slot {
+    SequenceId holder = 0;
+    std::vector<Token> cells;
+    uint64_t used = 0;
+  };
+  int emptiest() const;
+  int usable(int slot, const std::vector<Token>& tokens, int limit) const;
+
+  Decoder& decoder_;
+  std::vector<Slot> slots_;
+  int free_;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,171 @@
+// One batch: which tokens are evaluated, and what becomes of the logits.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "scheduler.h"
+
+namespace hone {
+
+void Scheduler::step() {
+  const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
+  try {
+    compact();
+    plan();
+    const Clock::time_point from = Clock::now();
+    decoder_->decode(batch_);
+    const Clock::time_point decoded = Clock::now();
+    stats_.decodeSeconds += seconds(decoded - from);
+    stats_.batches++;
+    for (int slot : filled_) slots_.restore(slot);
+    sampleRows();
+    stats_.samplingSeconds += seconds(Clock::now() - decoded);
+    handOut();
+  } catch (const std::exception& exception) {
+    endRunning(exception.what());
+    try {
+      dropSlots(true);
+    } catch (const std::exception&) {
+      // The failure that led here is what is told; if the memory is broken for good, the next batch fails as well.
+    }
+  }
+}
+
+/** Moves running sequences down into free slots between them: every gap costs another pass over the weights. */
+void Scheduler::compact() {
+  const auto bySlot = [](const Sequence* a, const Sequence* b) { return a->slot < b->slot; };
+  std::sort(running_.begin(), running_.end(), bySlot);
+  for (int slot = running_.front()->slot + 1; slot < running_.back()->slot; slot++) {
+    if (slots_.holder(slot) != 0) continue;
+    Sequence& highest = *running_.back();
+    slots_.move(highest.slot, slot);
+    highest.slot = slot;
+    stats_.moves++;
+    std::sort(running_.begin(), running_.end(), bySlot);
+  }
+}
+
+void Scheduler::plan() {
+  batch_.clear();
+  rows_.clear();
+  filled_.clear();
+  int prompt = settings_.promptBatch;
+  int outputs = settings_.outputs - static_cast<int>(running_.size());
+  int last = -1;
+  for (Sequence* sequence : running_) {
+    const int take = takeOf(*sequence, prompt, outputs);
+    if (take == 0) continue;
+    if (last >= 0) fillGap(last + 1, sequence->slot);
+    addRows(*sequence, take);
+    last = sequence->slot;
+  }
+}
+
+/** Tokens of a sequence in this batch; takes them from what is left for prompts and for rows of scores. */
+int Scheduler::takeOf(const Sequence& sequence, int& prompt, int& outputs) const {
+  const int cells = static_cast<int>(slots_.cells(sequence.slot).size());
+  int take = std::min(sequence.target() - cells, 1 + prompt);
+  if (sequence.scoring()) {
+    // Rows before `from - 1` are evaluated without logits.
+    const int silent = std::max(0, sequence.turn->from - 1 - cells);
+    take = std::min(take, silent + outputs);
+    outputs -= std::max(0, take - silent);
+  }
+  prompt -= std::max(0, take - 1);
+  return take;
+}
+
+void Scheduler::addRows(Sequence& sequence, int take) {
+  Turn& turn = *sequence.turn;
+  if (sequence.scoring() || take > 1 || turn.result.tokens.empty()) stats_.prefilled += take;
+  for (int i = 0; i < take; i++) {
+    const int position = static_cast<int>(slots_.cells(sequence.slot).size());
+    const Token token = sequence.tokens[position];
+    const bool wanted = turn.scored ? position >= turn.from - 1 : position + 1 == sequence.target();
+    const int row = batch_.add(token, position, sequence.slot, wanted);
+    if (wanted) rows_.push_back({&sequence, row, turn.scored ? sequence.tokens[position + 1] : -1, {}});
+    slots_.append(sequence.slot, token);
+  }
+}
+
+/** Evaluates one token for each slot in [from, to), if that is few. */
+void Scheduler::fillGap(int from, int to) {
+  if (to - from > settings_.fillGap || !decoder_->canTrim()) return;
+  for (int slot = from; slot < to; slot++) {
+    if (static_cast<int>(slots_.cells(slot).size()) >= settings_.contextPerSlot) return;
+  }
+  for (int slot = from; slot < to; slot++) {
+    const std::vector<Token>& cells = slots_.cells(slot);
+    const int position = static_cast<int>(cells.size());
+    const auto holder = sequences_.find(slots_.holder(slot));
+    if (holder != sequences_.end() && static_cast<int>(holder->second.tokens.size()) > position) {
+      // Work that its next turn need not do: the last token of the one before.
+      const Token token = holder->second.tokens[position];
+      batch_.add(token, position, slot, false);
+      slots_.append(slot, token);
+      stats_.prefilled++;
+    } else {
+      batch_.add(cells.empty() ? 0 : cells.back(), position, slot, false);
+      filled_.push_back(slot);
+    }
+  }
+}
+
+void Scheduler::sampleRows() {
+  const int vocabulary = decoder_->vocabularySize();
+  pool_.run(static_cast<int>(rows_.size()), [&](int item, int thread) {
+    Row& row = rows_[item];
+    const float* logits = decoder_->logits(row.row);
+    if (row.given >= 0) {
+      row.drawn.rawLogprob = logprobOf(logits, vocabulary, row.given);
+      row.drawn.token = std::isnan(row.drawn.rawLogprob) ? -1 : row.given;
+    } else {
+      const SamplingParams& params = row.sequence->turn->request.sampling;
+      row.drawn = samplers_[thread].draw(logits, vocabulary, params, uniform(params.seed, row.sequence->tokens.size()));
+    }
+  });
+}
+
+void Scheduler::handOut() {
+  std::vector<Sequence*> broken;
+  for (const Row& row : rows_) {
+    Sequence& sequence = *row.sequence;
+    Turn& turn = *sequence.turn;
+    if (row.drawn.token < 0) {
+      if (broken.empty() || broken.back() != &sequence) broken.push_back(&sequence);
+      continue;
+    }
+    if (turn.scored) {
+      turn.scores.push_back(row.drawn.rawLogprob);
+      continue;
+    }
+    sequence.tokens.push_back(row.drawn.token);
+    turn.result.tokens.push_back(row.drawn.token);
+    turn.result.logprobs.push_back(row.drawn.logprob);
+    turn.result.rawLogprobs.push_back(row.drawn.rawLogprob);
+    stats_.decoded++;
+  }
+  for (Sequence* sequence : broken) {
+    endTurn(*sequence, Stop::cancelled, "the model's logits are not finite: its weights or its adapter are broken");
+  }
+  const std::vector<Sequence*> running = running_;
+  for (Sequence* sequence : running) {
+    const Turn& turn = *sequence->turn;
+    if (turn.scored) {
+      if (static_cast<int>(slots_.cells(sequence->slot).size()) == sequence->target()) endTurn(*sequence, Stop::token);
+      continue;
+    }
+    const std::vector<Token>& sampled = turn.result.tokens;
+    if (sampled.empty()) continue;
+    const std::vector<Token>& stop = turn.request.stop;
+    if (std::find(stop.begin(), stop.end(), sampled.back()) != stop.end()) {
+      endTurn(*sequence, Stop::token);
+    } else if (static_cast<int>(sampled.size()) >= turn.request.maxTokens) {
+      endTurn(*sequence, Stop::length);
+    } else if (static_cast<int>(sequence->tokens.size()) >= settings_.contextPerSlot) {
+      endTurn(*sequence, Stop::context);
+    }
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,73 @@
+// What is asked of the scheduler and what it answers. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "decoder.h"
+#include "sampling.h"
+
+namespace hone {
+
+using TurnId = uint64_t;
+/** Whoever opens sequences (a JavaScript environment); its sequences can be closed together. */
+using OwnerId = uint64_t;
+/** Sequences opened with one prompt. */
+using GroupId = uint64_t;
+
+enum class Stop { token, length, context, cancelled, deadline };
+
+struct TurnRequest {
+  std::vector<Token> append;
+  /** At least 1. */
+  int maxTokens = 1;
+  SamplingParams sampling;
+  std::vector<Token> stop;
+  /** Milliseconds since 1970; 0: none. */
+  int64_t deadline = 0;
+};
+
+struct TurnResult {
+  std::vector<Token> tokens;
+  std::vector<float> logprobs;
+  std::vector<float> rawLogprobs;
+  Stop stop = Stop::cancelled;
+  /** Tokens of the sequence after the turn. */
+  int length = 0;
+  /** Not empty: the turn failed, and why. Tokens sampled until then are part of the sequence. */
+  std::string error;
+};
+
+struct ScoreResult {
+  std::vector<float> logprobs;
+  bool cancelled = false;
+  std::string error;
+};
+
+// Called once each, on the decode thread (or on the one that stops the scheduler). They should be quick: the next batch
+// waits for them.
+using TurnDone = std::function<void(TurnResult)>;
+using ScoreDone = std::function<void(ScoreResult)>;
+/** The message of the failure, "" for success. */
+using CommandDone = std::function<void(const std::string& error)>;
+
+struct Stats {
+  uint64_t decoded = 0;
+  uint64_t prefilled = 0;
+  uint64_t reused = 0;
+  uint64_t batches = 0;
+  uint64_t forks = 0;
+  uint64_t moves = 0;
+  uint64_t evicted = 0;
+  double decodeSeconds = 0;
+  double samplingSeconds = 0;
+  double schedulingSeconds = 0;
+  double waitingSeconds = 0;
+  int open = 0;
+  int running = 0;
+  int queued = 0;
+};
+
+}  // namespace hone

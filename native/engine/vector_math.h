@@ -1,0 +1,20 @@
+// The loops over a whole vocabulary, written so that compilers vectorise them.
+#pragma once
+
+#include <cstddef>
+
+namespace hone {
+
+/** Elements whose exponentials are summed together. */
+constexpr int kChunk = 2048;
+
+/** The largest of n ≥ 1 floats. NaNs are passed over. */
+float maximum(const float* x, int n);
+
+/** Σ exp((x[i] - offset) · scale), every exponent being at most 0. NaN when an element is. */
+double sumOfExponentials(const float* x, int n, float offset, float scale);
+
+/** exp(x) for x ≤ 0 with a relative error of about 1e-7; 0 below -87. */
+float exponential(float x);
+
+}  // namespace hone

@@ -1,0 +1,88 @@
+"""Attention over a packed row (packing.py), as an attention function of transformers.
+
+Each completion attends to its prompt's keys and its own, so nothing is computed that a mask would throw away, and no
+mask over the whole row exists. Works on any device that has PyTorch's scaled_dot_product_attention.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from .packing import Tree
+
+NAME = "hone_packed"
+
+
+@dataclass
+class Layout:
+    """The trees of the row in work, with the masks that all layers share."""
+
+    trees: tuple[Tree, ...]
+    _masks: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
+
+    def mask(self, prompt: int, length: int, like: torch.Tensor) -> torch.Tensor:
+        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, −inf where later."""
+        key = (prompt, length)
+        if key not in self._masks:
+            hidden = torch.full((length, prompt + length), float("-inf"), dtype=like.dtype, device=like.device)
+            self._masks[key] = hidden.triu(prompt + 1)
+        return self._masks[key]
+
+
+def packed_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float,
+    dropout: float = 0.0,
+    layout: Layout | None = None,
+    **_: object,
+) -> tuple[torch.Tensor, None]:
+    """query [1, heads, T, size], key and value [1, key heads, T, size] → output [1, T, heads, size]."""
+    if layout is None:
+        raise ValueError("packed attention needs the layout of the row")
+    _, heads, total, size = query.shape
+    key_heads = key.shape[1]
+    shared = heads // key_heads
+    # Query heads that share a key head become a batch dimension over which keys are expanded, not copied.
+    query = query.view(key_heads, shared, total, size).transpose(0, 1)
+
+    def attend(start: int, length: int, keys: torch.Tensor, values: torch.Tensor, prompt: int) -> torch.Tensor:
+        return scaled_dot_product_attention(
+            query[:, :, start : start + length],
+            keys.expand(shared, -1, -1, -1),
+            values.expand(shared, -1, -1, -1),
+            attn_mask=layout.mask(prompt, length, query) if prompt else None,
+            is_causal=prompt == 0,
+            dropout_p=dropout,
+            scale=scaling,
+        )
+
+    parts: list[torch.Tensor] = []
+    for tree in layout.trees:
+        at = tree.start
+        here = slice(at, at + tree.prompt)
+        prompt_key, prompt_value = key[:, :, here], value[:, :, here]
+        if tree.prompt:
+            parts.append(attend(at, tree.prompt, prompt_key, prompt_value, 0))
+        at += tree.prompt
+        for length in tree.completions:
+            here = slice(at, at + length)
+            keys = torch.cat((prompt_key, key[:, :, here]), dim=2)
+            values = torch.cat((prompt_value, value[:, :, here]), dim=2)
+            if length:
+                parts.append(attend(at, length, keys, values, tree.prompt))
+            at += length
+    output = torch.cat(parts, dim=2)
+    # [shared, key heads, T, size] → [1, T, key heads × shared, size]
+    return output.permute(2, 1, 0, 3).reshape(1, total, heads, size), None
+
+
+def register() -> None:
+    """Makes the function known to transformers, which then builds no mask of its own."""
+    from transformers import AttentionInterface
+
+    AttentionInterface.register(NAME, packed_attention)

@@ -1,0 +1,146 @@
+"""What an update needs of a model, and its implementation with PyTorch and PEFT.
+
+A backend gives hidden states where tokens are predicted and the output layer's weight; everything about rewards,
+losses and files is outside. Another library (Unsloth) comes in as another class with these members.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+
+from .attention import Layout
+from .errors import Refused
+from .gguf_model import GgufModel
+from .model import load_base
+from .packing import Pack
+from .protocol import Progress
+
+LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+class Backend(Protocol):
+    name: str
+    device: torch.device
+    precision: str
+    base: GgufModel
+
+    def hidden(self, pack: Pack) -> torch.Tensor:
+        """Last hidden states where the row's sampled tokens are predicted, [S, width]; with a graph when gradients are on."""
+        ...
+
+    def output_weight(self) -> torch.Tensor:
+        """Of the output layer, [vocabulary, width]."""
+        ...
+
+    def trainable(self) -> list[torch.nn.Parameter]: ...
+
+    def base_policy(self) -> AbstractContextManager[None]:
+        """Within it the model is the one before any training."""
+        ...
+
+    def checkpointing(self, on: bool) -> None:
+        """Whether activations are computed twice to keep fewer."""
+        ...
+
+
+def choose_device(wanted: str) -> torch.device:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise Refused("--device cuda: PyTorch sees no NVIDIA GPU; use --device cpu, or a CUDA build of PyTorch with --python")
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(wanted)
+
+
+class PeftBackend:
+    """LoRA adapters of PEFT around a Hugging Face model; with `lora` None all weights are trained."""
+
+    name = "peft"
+
+    def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
+        self.device = choose_device(settings["device"])
+        self.precision = choose_precision(settings["precision"], self.device)
+        model, self.base = load_base(settings["base"]["gguf"], settings["base"].get("hf"), progress)
+        lora = settings["lora"]
+        if lora is None:
+            if self.base.rope_factors is not None:
+                raise Refused("all weights of a model with scaled RoPE cannot be trained here; use LoRA")
+            self.model: Any = model.requires_grad_(True)
+            self._causal = model
+        else:
+            model.requires_grad_(False)
+            if self.precision == "bf16":
+                _linears_to(model, torch.bfloat16)
+            self.model = _with_adapter(model, lora)
+            self._causal = self.model.base_model.model
+        self.model.to(self.device)
+        # Layers checkpoint only in training mode; nothing else depends on it but the adapter's dropout.
+        self.model.train()
+
+    def hidden(self, pack: Pack) -> torch.Tensor:
+        layout = Layout(pack.trees)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            output = self._causal.model(
+                input_ids=pack.ids[None].to(self.device),
+                position_ids=pack.positions[None].to(self.device),
+                use_cache=False,
+                layout=layout,
+            )
+        return output.last_hidden_state[0, pack.predicting.to(self.device)]
+
+    def output_weight(self) -> torch.Tensor:
+        return self._causal.lm_head.weight
+
+    def trainable(self) -> list[torch.nn.Parameter]:
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+    @contextmanager
+    def base_policy(self) -> Iterator[None]:
+        if not isinstance(self.model, PeftModel):
+            raise Refused("KL to the base model needs LoRA: with all weights trained the base is not kept; use --kl 0")
+        with self.model.disable_adapter():
+            yield
+
+    def checkpointing(self, on: bool) -> None:
+        if on:
+            self._causal.activation_checkpointing_enable({"use_reentrant": False})
+        else:
+            self._causal.activation_checkpointing_disable()
+
+
+def choose_precision(wanted: str, device: torch.device) -> str:
+    """f32 on a CPU: bf16 has three bits less than the engine's f16 weights, and policy and learner would drift apart."""
+    if wanted == "auto":
+        return "f32" if device.type == "cpu" else "bf16"
+    return wanted
+
+
+def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:
+    """Only the layers' products: the residual stream, norms and the output layer keep f32."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear) and name.rsplit(".", 1)[-1] in LINEAR_LAYERS:
+            module.to(dtype)
+
+
+def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
+    targets = list(lora["targets"])
+    unknown = [target for target in targets if target not in LINEAR_LAYERS]
+    if unknown:
+        raise Refused(f"an adapter cannot be put on {unknown[0]}; there are {', '.join(LINEAR_LAYERS)}")
+    config = LoraConfig(
+        r=lora["rank"],
+        lora_alpha=lora["alpha"],
+        lora_dropout=lora.get("dropout", 0.0),
+        target_modules=targets,
+        bias="none",
+        task_type="CAUSAL_LM",
+    )
+    adapted = get_peft_model(model, config)
+    for parameter in adapted.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
+    return adapted
+
+

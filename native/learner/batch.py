@@ -1,0 +1,73 @@
+"""Reads the batch file that hone writes (src/learn/batch.ts says what is in it)."""
+
+from dataclasses import dataclass
+
+import torch
+from safetensors import safe_open
+
+from .errors import Refused
+
+VERSION = "1"
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One rollout. Tensors are one-dimensional, of the length of the trajectory."""
+
+    ids: torch.Tensor
+    sampled: torch.Tensor
+    """bool: the policy produced this token."""
+    group: int
+    prompt: int
+    """Tokens at the start that the group shares; none of them is sampled."""
+    first_slot: int
+    """Place of its first sampled token among the sampled tokens of the batch."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one update learns from. Tensors over S, the sampled tokens of all trajectories in order."""
+
+    trajectories: list[Trajectory]
+    rollout: torch.Tensor
+    """Log-probability under the policy that sampled it, [S]."""
+    advantages: torch.Tensor
+    """Of the token's trajectory, [S]."""
+    owner: torch.Tensor
+    """Number of the token's trajectory, [S]."""
+    temperature: float
+
+    @property
+    def sampled_tokens(self) -> int:
+        return len(self.rollout)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(trajectory.ids) for trajectory in self.trajectories)
+
+    @property
+    def groups(self) -> int:
+        return len({trajectory.group for trajectory in self.trajectories})
+
+
+def read_batch(path: str, vocabulary: int) -> Batch:
+    """Raises Refused when the file is none of ours, holds nothing, or has ids that the model has not."""
+    with safe_open(path, framework="pt") as file:
+        about = file.metadata() or {}
+        if about.get("format") != "hone-batch" or about.get("version") != VERSION:
+            raise Refused(f"{path} is not a batch of this version of hone")
+        ids, sampled = file.get_tensor("ids").long(), file.get_tensor("sampled").bool()
+        logprobs, advantages = file.get_tensor("logprobs"), file.get_tensor("advantages")
+        lengths, groups, prompts = (file.get_tensor(name).tolist() for name in ("lengths", "groups", "prompts"))
+    if not lengths or not sampled.any():
+        raise Refused("the batch has no sampled token: there is nothing to learn from")
+    if int(ids.max()) >= vocabulary or int(ids.min()) < 0:
+        raise Refused(f"the batch has token {int(ids.max())}, the model has {vocabulary} tokens: another model sampled it")
+
+    trajectories: list[Trajectory] = []
+    slot = 0
+    for part_ids, part_sampled, group, prompt in zip(ids.split(lengths), sampled.split(lengths), groups, prompts, strict=True):
+        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot))
+        slot += int(part_sampled.sum())
+    owner = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[sampled]
+    return Batch(trajectories, logprobs[sampled], advantages[owner], owner, float(about["temperature"]))

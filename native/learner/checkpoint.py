@@ -1,0 +1,86 @@
+"""What an update leaves on disk, and how a learner goes on from it.
+
+Every file and folder is written and then fsynced; renaming the folder into place is hone's part.
+"""
+
+import json
+import os
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from peft import PeftModel, get_peft_model_state_dict, set_peft_model_state_dict
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from .adapter import write_adapter_gguf
+from .backend import Backend
+from .errors import Refused
+from .full_weights import write_model
+from .optimizer import Optimizer
+
+
+def write(folder: str, backend: Backend, optimizer: Optimizer) -> None:
+    """The new checkpoint's files. `folder` may exist; files of the same names are replaced."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    if isinstance(backend.model, PeftModel):
+        backend.model.save_pretrained(path / "adapter", safe_serialization=True)
+        (path / "adapter" / "README.md").unlink(missing_ok=True)
+        write_adapter_gguf(path / "adapter", backend.base.path, path / "adapter.gguf")
+    else:
+        write_model(path, backend.model, backend.base)
+    torch.save(optimizer.state(), path / "optimizer.pt")
+    sync(path)
+
+
+def sync(folder: Path) -> None:
+    """Files first, then the folders that name them."""
+    for root, _, files in os.walk(folder, topdown=False):
+        for name in (*(os.path.join(root, file) for file in files), root):
+            descriptor = os.open(name, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, Any]) -> None:
+    """Puts a checkpoint's adapter, optimizer and random state in place. Raises Refused when they do not fit."""
+    path = Path(folder)
+    try:
+        config = json.loads((path / "adapter" / "adapter_config.json").read_text())
+        weights = load_file(path / "adapter" / "adapter_model.safetensors")
+        state = torch.load(path / "optimizer.pt", map_location=backend.device, weights_only=True)
+    except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise Refused(f"the checkpoint {folder} cannot be read ({reason}); start from the one before it") from error
+    _check_fits(config, weights, backend.model, lora, folder)
+    set_peft_model_state_dict(backend.model, weights)
+    state["random"] = state["random"].cpu()
+    state["random_cuda"] = [random.cpu() for random in state["random_cuda"]]
+    optimizer.load(state)
+
+
+def _check_fits(
+    config: dict[str, Any], weights: dict[str, torch.Tensor], model: PeftModel, lora: dict[str, Any], folder: str
+) -> None:
+    pairs = {
+        "rank": (config["r"], lora["rank"]),
+        "alpha": (config["lora_alpha"], lora["alpha"]),
+        "target layers": (sorted(config["target_modules"]), sorted(lora["targets"])),
+    }
+    for what, (theirs, ours) in pairs.items():
+        if theirs != ours:
+            raise Refused(f"the adapter in {folder} has {what} {theirs}, this run has {ours}; use the same, or start anew")
+    expected = {name: tensor.shape for name, tensor in get_peft_model_state_dict(model).items()}
+    found = {name: tensor.shape for name, tensor in weights.items()}
+    if expected.keys() != found.keys():
+        name = sorted(expected.keys() ^ found.keys())[0]
+        raise Refused(f"the adapter in {folder} belongs to another model: {name} is only in one of them")
+    for name, shape in expected.items():
+        if found[name] != shape:
+            raise Refused(
+                f"the adapter in {folder} belongs to another model: {name} is {list(found[name])} there, {list(shape)} here"
+            )

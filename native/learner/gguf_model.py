@@ -1,0 +1,154 @@
+"""A Hugging Face model with the weights of the GGUF file that the engine runs, so that policy and learner are one model.
+
+llama.cpp's converter renames tensors, interleaves the rows of Llama's query and key weights (its RoPE rotates
+neighbours, Hugging Face's rotates halves), and stores Llama 3's RoPE scaling as a tensor of factors. This undoes it.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import gguf
+import numpy
+import torch
+from transformers import LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
+
+from .errors import Refused
+
+CONFIGS: dict[str, type[PretrainedConfig]] = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
+TYPES = ("F32", "F16", "BF16", "Q8_0")
+
+LAYER_TENSORS = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_MODEL_TENSORS = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+ROPE_FACTORS = "rope_freqs.weight"
+
+
+def hf_name(name: str) -> str:
+    """"blk.0.attn_q.weight" → "model.layers.0.self_attn.q_proj.weight". Raises Refused for what these models have not."""
+    if name in _MODEL_TENSORS:
+        return _MODEL_TENSORS[name]
+    parts = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
+    if not parts or parts[2] not in LAYER_TENSORS:
+        raise Refused(f"the model file has a tensor {name}, which the learner does not know; give --hf-model with its weights")
+    return f"model.layers.{parts[1]}.{LAYER_TENSORS[parts[2]]}.{parts[3]}"
+
+
+@dataclass(frozen=True)
+class GgufModel:
+    """An open model file: what it says of itself, and its tensors."""
+
+    path: str
+    architecture: str
+    weights: str
+    """Type of most of the weights: "f16", "q8_0", ..."""
+    config: PretrainedConfig
+    rope_factors: torch.Tensor | None
+    """What the frequencies of RoPE are divided by, [size of a head / 2]."""
+    tensors: dict[str, gguf.ReaderTensor]
+    """By their Hugging Face names."""
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """One tensor in f32, in Hugging Face's shape and order. Raises Refused for types the learner does not read."""
+        found = self.tensors[name]
+        kind = found.tensor_type.name
+        if kind not in TYPES:
+            accepted = ", ".join(kind.lower() for kind in TYPES)
+            raise Refused(
+                f"{self.path} has {kind.lower()} weights, the learner trains on {accepted}; "
+                "give --hf-model with the original weights, or run another file"
+            )
+        values = torch.from_numpy(gguf.dequantize(found.data, found.tensor_type).astype(numpy.float32))
+        if self.architecture == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
+            heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
+            values = unpermute(values, heads)
+        return values
+
+
+def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:
+    """Pairs of neighbouring rows back to two halves a head: the inverse of llama.cpp's `permute`."""
+    shape = rows.shape
+    half = shape[0] // heads // 2
+    return rows.reshape(heads, half, 2, *shape[1:]).transpose(1, 2).reshape(shape)
+
+
+def read_gguf(path: str) -> GgufModel:
+    """Raises Refused when the file cannot be read or holds a model that the learner does not know."""
+    try:
+        reader = gguf.GGUFReader(path)
+    except (OSError, ValueError) as error:
+        raise Refused(f"{path} cannot be read as GGUF: {error}") from error
+
+    def value(key: str, default: Any = None) -> Any:
+        field = reader.get_field(key)
+        return default if field is None else field.contents()
+
+    architecture = value("general.architecture", "?")
+    if architecture not in CONFIGS:
+        known = ", ".join(CONFIGS)
+        raise Refused(f"{path} holds a model of architecture {architecture}; the learner trains {known}")
+    factors = next((tensor for tensor in reader.tensors if tensor.name == ROPE_FACTORS), None)
+    tensors = {hf_name(tensor.name): tensor for tensor in reader.tensors if tensor.name != ROPE_FACTORS}
+    config = _config(architecture, lambda key, default=None: value(f"{architecture}.{key}", default), tensors, path)
+    sizes: dict[str, int] = {}
+    for tensor in tensors.values():
+        sizes[tensor.tensor_type.name] = sizes.get(tensor.tensor_type.name, 0) + int(tensor.n_elements)
+    weights = max(sizes, key=lambda kind: sizes[kind]).lower()
+    rope_factors = None if factors is None else torch.from_numpy(numpy.array(factors.data, dtype=numpy.float32))
+    return GgufModel(path, architecture, weights, config, rope_factors, tensors)
+
+
+def _config(
+    architecture: str,
+    value: Callable[..., Any],
+    tensors: dict[str, gguf.ReaderTensor],
+    path: str,
+) -> PretrainedConfig:
+    try:
+        embedding = tensors["model.embed_tokens.weight"]
+        heads = int(value("attention.head_count"))
+        width = int(value("embedding_length"))
+        settings: dict[str, Any] = {
+            "vocab_size": int(embedding.shape[1]),
+            "hidden_size": width,
+            "intermediate_size": int(value("feed_forward_length")),
+            "num_hidden_layers": int(value("block_count")),
+            "num_attention_heads": heads,
+            "num_key_value_heads": int(value("attention.head_count_kv", heads)),
+            "head_dim": int(value("attention.key_length", width // heads)),
+            "rms_norm_eps": float(value("attention.layer_norm_rms_epsilon")),
+            "max_position_embeddings": int(value("context_length")),
+            "tie_word_embeddings": "lm_head.weight" not in tensors,
+        }
+    except (KeyError, TypeError) as error:
+        raise Refused(f"{path} does not say what its model looks like: {error}") from error
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": float(value("rope.freq_base", 10000.0))}
+    scaling = value("rope.scaling.type", "none")
+    if scaling == "linear":
+        rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
+    elif scaling != "none":
+        raise Refused(f"{path} scales RoPE by {scaling}, which the learner does not; give --hf-model with the original weights")
+    rotated = int(value("rope.dimension_count", settings["head_dim"]))
+    if rotated != settings["head_dim"]:
+        raise Refused(f"{path} rotates {rotated} of {settings['head_dim']} dimensions of a head; the learner rotates all")
+    if value("attention.sliding_window"):
+        raise Refused(f"{path} attends through a sliding window, which the learner does not")
+    if architecture == "llama":
+        settings["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in tensors
+        settings["mlp_bias"] = "model.layers.0.mlp.gate_proj.bias" in tensors
+    return CONFIGS[architecture](**settings, rope_parameters=rope)

@@ -1,0 +1,51 @@
+"""How much memory an update takes: the peak while it ran, beside what was there before."""
+
+import resource
+import sys
+from pathlib import Path
+
+import torch
+
+_STATUS = Path("/proc/self/status")
+
+
+def _status_bytes(key: str) -> int:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1]) * 1024
+    raise LookupError(key)
+
+
+class PeakMemory:
+    """Bytes of this process (CPU) or of its tensors (CUDA), from now on."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._cuda = device if device.type == "cuda" else None
+        if self._cuda:
+            torch.cuda.reset_peak_memory_stats(self._cuda)
+            self.loaded = torch.cuda.memory_allocated(self._cuda)
+            return
+        if sys.platform == "linux":
+            try:
+                # "5" sets the peak that the kernel keeps back to what is resident now.
+                Path("/proc/self/clear_refs").write_text("5")
+            except OSError:
+                pass  # a kernel without it: the peak is then that of the whole process, loading included
+            self.loaded = _status_bytes("VmRSS:")
+        else:
+            self.loaded = _process_peak()
+
+    @property
+    def peak(self) -> int:
+        if self._cuda:
+            return torch.cuda.max_memory_allocated(self._cuda)
+        return _status_bytes("VmHWM:") if sys.platform == "linux" else _process_peak()
+
+    def report(self) -> dict[str, int]:
+        return {"peak": self.peak, "loaded": self.loaded}
+
+
+def _process_peak() -> int:
+    """Of the whole life of the process. macOS counts bytes, the others kibibytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,97 @@
+"""Loads the base model that is trained: from the engine's GGUF file, or from a Hugging Face folder of the same model."""
+
+import json
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from . import attention
+from .errors import Refused
+from .gguf_model import CONFIGS, GgufModel, read_gguf
+from .protocol import Progress
+
+SAME_MODEL_TOLERANCE = {"f32": 0.01, "f16": 0.01, "bf16": 0.01, "q8_0": 0.02}
+"""Root mean square of the difference over that of the weights, between a folder and the file made from it."""
+OTHER_TOLERANCE = 0.2
+"""For coarser types. Whether they are close enough to train on, the measured gap says."""
+
+
+def load_base(gguf_path: str, hf_folder: str | None, progress: Progress) -> tuple[PreTrainedModel, GgufModel]:
+    """The model in f32 with packed attention, on the CPU. Raises Refused with the reason when it cannot be trained."""
+    attention.register()
+    file = read_gguf(gguf_path)
+    if hf_folder:
+        return _from_folder(hf_folder, file), file
+    return _from_gguf(file, progress), file
+
+
+def _empty(config) -> PreTrainedModel:
+    """A model without memory for its weights: initialising what is overwritten would take longer than reading it."""
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
+
+
+def _from_gguf(file: GgufModel, progress: Progress) -> PreTrainedModel:
+    model = _empty(file.config)
+    wanted = {name for name, _ in model.named_parameters(remove_duplicate=True)}
+    missing, extra = sorted(wanted - set(file.tensors)), sorted(set(file.tensors) - wanted)
+    if missing or extra:
+        problem = f"lacks {missing[0]}" if missing else f"has {extra[0]}, which {file.architecture} models have not"
+        raise Refused(f"{file.path} {problem}: it is not a whole {file.architecture} model")
+    state: dict[str, torch.Tensor] = {}
+    for done, name in enumerate(sorted(wanted)):
+        state[name] = file.tensor(name)
+        expected = model.get_parameter(name).shape
+        if state[name].shape != expected:
+            raise Refused(f"{file.path}: {name} has the shape {list(state[name].shape)}, not {list(expected)}")
+        progress("loading", done + 1, len(wanted))
+    model.load_state_dict(state, strict=False, assign=True)
+    model.tie_weights()
+    _place_rope(model, file)
+    return model
+
+
+def _place_rope(model: PreTrainedModel, file: GgufModel) -> None:
+    """Buffers are not in the file: RoPE's frequencies are computed again, and divided as llama.cpp divides them."""
+    rotary = type(model.model.rotary_emb)(config=model.config)
+    if file.rope_factors is not None:
+        rotary.inv_freq = rotary.inv_freq / file.rope_factors
+        rotary.original_inv_freq = rotary.inv_freq.clone()
+    model.model.rotary_emb = rotary
+
+
+def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
+    if not Path(folder, "config.json").is_file():
+        raise Refused(f"{folder} is no Hugging Face model folder: it has no config.json")
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        if config.model_type not in CONFIGS:
+            raise Refused(f"{folder} holds a {config.model_type} model; the learner trains {', '.join(CONFIGS)}")
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, dtype=torch.float32, attn_implementation=attention.NAME
+        )
+    except (OSError, ValueError, json.JSONDecodeError) as error:
+        raise Refused(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
+    _check_same(model, file, folder)
+    return model
+
+
+def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
+    """Refuses a folder that is not what the engine's file was made from: shapes, then a sample of weights."""
+    for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
+        ours, theirs = getattr(model.config, key), getattr(file.config, key)
+        if ours != theirs:
+            raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
+    last = model.config.num_hidden_layers - 1
+    tolerance = SAME_MODEL_TOLERANCE.get(file.weights, OTHER_TOLERANCE)
+    for name in ("model.norm.weight", "model.layers.0.self_attn.q_proj.weight", f"model.layers.{last}.mlp.down_proj.weight"):
+        if file.tensors[name].tensor_type.name.lower() not in SAME_MODEL_TOLERANCE:
+            continue
+        ours, theirs = model.get_parameter(name).detach(), file.tensor(name)
+        difference = ((ours - theirs).square().mean() / theirs.square().mean().clamp(min=1e-12)).sqrt().item()
+        if difference > tolerance:
+            raise Refused(
+                f"{folder} is not the model of {file.path}: {name} differs by {difference:.1%}; "
+                "give the folder that the file was made from"
+            )

@@ -1,0 +1,78 @@
+"""A model being trained: opened once, updated on request. This is what __main__.py hands requests to."""
+
+import platform
+import time
+from importlib.metadata import version
+from typing import Any
+
+import torch
+
+from . import checkpoint
+from .backend import Backend, PeftBackend
+from .batch import read_batch
+from .errors import Refused
+from .memory import PeakMemory
+from .optimizer import Optimizer
+from .protocol import Progress
+from .sft import supervised
+from .update import policy_update
+
+
+def _backend(settings: dict[str, Any], progress: Progress) -> Backend:
+    if settings["backend"] == "unsloth":
+        raise Refused("this version of hone has no Unsloth backend; use --learner peft")
+    return PeftBackend(settings, progress)
+
+
+class Session:
+    """Raises Refused from any of its methods for what cannot be done."""
+
+    def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
+        started = time.monotonic()
+        torch.set_num_threads(settings["threads"])
+        # The first weights of an adapter depend on the seed alone.
+        torch.manual_seed(settings["seed"])
+        self._backend = _backend(settings, progress)
+        parameters = self._backend.trainable()
+        self._optimizer = Optimizer(parameters, settings.get("optimizer") or {})
+        if settings.get("resume"):
+            if settings["lora"] is None:
+                raise Refused("training of all weights cannot be resumed; start from the model it wrote")
+            checkpoint.resume(settings["resume"], self._backend, self._optimizer, settings["lora"])
+        device = self._backend.device
+        packages = ("torch", "transformers", "peft", "safetensors", "gguf")
+        self.info = {
+            "backend": self._backend.name,
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+            "precision": self._backend.precision,
+            "architecture": self._backend.base.architecture,
+            "weights": self._backend.base.weights,
+            "parameters": {
+                "total": sum(parameter.numel() for parameter in self._backend.model.parameters()),
+                "trainable": sum(parameter.numel() for parameter in parameters),
+            },
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
+            "updates": self._optimizer.updates,
+            "seconds": time.monotonic() - started,
+        }
+
+    def step(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """A policy-gradient update and its checkpoint."""
+        return self._run(policy_update, request, progress)
+
+    def sft(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Supervised epochs and their checkpoint."""
+        return self._run(supervised, request, progress)
+
+    def _run(self, work: Any, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        started = time.monotonic()
+        batch = read_batch(request["batch"], len(self._backend.output_weight()))
+        memory = PeakMemory(self._backend.device)
+        metrics = work(self._backend, self._optimizer, batch, request, progress)
+        saving = time.monotonic()
+        if metrics.get("applied", True):
+            progress("saving", 0, 1)
+            checkpoint.write(request["into"], self._backend, self._optimizer)
+        now = time.monotonic()
+        metrics["seconds"] |= {"save": now - saving, "total": now - started}
+        return metrics | {"memory": memory.report()}

@@ -1,0 +1,86 @@
+"""Supervised learning of the sampled tokens: a warm start from the traces of an expert or a teacher."""
+
+import math
+import time
+from typing import Any
+
+import torch
+
+from . import head
+from .backend import Backend
+from .batch import Batch, Trajectory
+from .optimizer import Optimizer
+from .packing import plan_trajectories
+from .protocol import Progress
+
+
+def rate(update: int, updates: int, peak: float, warmup: float) -> float:
+    """Rises linearly over the first share `warmup` of all updates, then falls linearly towards 0. `update` from 0."""
+    rising = max(1, round(updates * warmup))
+    if update < rising:
+        return peak * (update + 1) / rising
+    return peak * (updates - update) / max(1, updates - rising)
+
+
+def supervised(
+    backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
+) -> dict[str, Any]:
+    """Runs `epochs` over the batch in random order, `updateTrajectories` to an update. Returns the metrics.
+
+    The loss is −log p of each sampled token, weighed by its trajectory's advantage (1 as a rule), over the update's tokens.
+    """
+    started = time.monotonic()
+    backend.checkpointing(request["gradientCheckpointing"])
+    size, epochs = request["updateTrajectories"], request["epochs"]
+    updates = epochs * math.ceil(len(batch.trajectories) / size)
+    losses: list[float] = []
+    computed = done = skipped = 0
+    for _ in range(epochs):
+        order = torch.randperm(len(batch.trajectories)).tolist()
+        summed, tokens = 0.0, 0
+        for start in range(0, len(order), size):
+            chosen = [batch.trajectories[index] for index in order[start : start + size]]
+            optimizer.clear()
+            value, count, positions = _accumulate(backend, batch, chosen, request["microBatchTokens"])
+            norm = optimizer.clip(request["maxGradNorm"])
+            computed += positions
+            if math.isfinite(value) and math.isfinite(norm):
+                optimizer.update(rate(done, updates, request["learningRate"], request["warmup"]))
+                summed, tokens = summed + value, tokens + count
+            else:
+                skipped += 1
+            done += 1
+            progress("update", done, updates)
+        losses.append(summed / tokens if tokens else math.nan)
+    optimizer.clear()
+    first, last = (loss if math.isfinite(loss) else None for loss in (losses[0], losses[-1]))
+    return {
+        "updates": updates - skipped,
+        "skipped": skipped,
+        "loss": {"first": first, "last": last},
+        "trajectories": len(batch.trajectories),
+        "tokens": {"total": batch.tokens, "sampled": batch.sampled_tokens, "computed": computed, "padding": 0},
+        "seconds": {"update": time.monotonic() - started},
+    }
+
+
+def _accumulate(
+    backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int
+) -> tuple[float, int, int]:
+    """Adds the gradients of one update. Returns summed −log p, sampled tokens, positions computed."""
+    packs = plan_trajectories(chosen, budget)
+    count = sum(len(pack.slots) for pack in packs)
+    total = 0.0
+    for pack in packs:
+        hidden = backend.hidden(pack)
+        weights = batch.advantages[pack.slots].to(hidden.device)
+        scores = head.score(
+            hidden.detach(),
+            backend.output_weight(),
+            pack.targets.to(hidden.device),
+            1.0,
+            lambda _, part, weights=weights: -weights[part] / max(1, count),
+        )
+        hidden.backward(scores.gradient)
+        total -= float((scores.logprobs * weights).sum())
+    return total, count, sum(len(pack.ids) for pack in packs)

@@ -1,0 +1,77 @@
+"""Small random models of each architecture, as Hugging Face folders and as GGUF files, for the tests."""
+
+from pathlib import Path
+
+import gguf
+import numpy
+import torch
+from learner.adapter import permute
+from learner.gguf_model import LAYER_TENSORS
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+
+CONFIGS = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
+SHAPE = dict(
+    vocab_size=96,
+    hidden_size=32,
+    intermediate_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=8,
+    max_position_embeddings=512,
+    rms_norm_eps=1e-6,
+)
+
+
+def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    config = CONFIGS[architecture](
+        **(SHAPE | more), tie_word_embeddings=tied, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}
+    )
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            # Far enough from the usual 0.02 that attention and biases matter, and exact in f16.
+            noise = torch.randn_like(parameter) * (0.2 if parameter.dim() > 1 else 0.1)
+            parameter.copy_(((parameter if "norm" in name else 0) + noise).half().float())
+    return model.eval()
+
+
+def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_factors: torch.Tensor | None = None) -> Path:
+    """As llama.cpp's converter writes it: vectors in f32, matrices in `kind`, Llama's query and key rows interleaved."""
+    config = model.config
+    architecture = config.model_type
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_key_length(config.head_dim)
+    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_string("tokenizer.chat_template", "{{ messages }}")
+    writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(config.vocab_size)])
+    back = {hf: name for name, hf in LAYER_TENSORS.items()}
+    names = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
+    names["lm_head.weight"] = "output.weight"
+    for name, parameter in model.named_parameters():
+        values = parameter.detach()
+        if name not in names:
+            _, _, layer, *module, last = name.split(".")
+            names[name] = f"blk.{layer}.{back['.'.join(module)]}.{last}"
+            if architecture == "llama" and module[-1] in ("q_proj", "k_proj"):
+                heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
+                values = permute(values, heads)
+        quantised = gguf.GGMLQuantizationType[kind if values.dim() > 1 else "F32"]
+        writer.add_tensor(names[name], gguf.quantize(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)
+    if rope_factors is not None:
+        writer.add_tensor("rope_freqs.weight", rope_factors.numpy().astype(numpy.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

@@ -1,0 +1,71 @@
+"""Weights from GGUF files equal the originals; what cannot be trained is refused with a reason."""
+
+import gguf
+import pytest
+import torch
+from learner.errors import Refused
+from learner.model import load_base
+from models import make_model, write_gguf
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama"])
+@pytest.mark.parametrize(("kind", "tolerance"), [("F16", 0), ("F32", 0), ("BF16", 0.01), ("Q8_0", 0.02)])
+def test_a_gguf_file_gives_the_model_it_was_made_from(tmp_path, silent, architecture, tied, kind, tolerance):
+    model = make_model(architecture, tied)
+    loaded, file = load_base(str(write_gguf(model, tmp_path / "model.gguf", kind)), None, silent)
+    assert file.weights == kind.lower()
+    ours = dict(loaded.named_parameters())
+    for name, parameter in model.named_parameters():
+        difference = (ours[name] - parameter).abs().max() / parameter.abs().max()
+        assert difference <= tolerance, name
+    assert torch.equal(loaded.model.rotary_emb.inv_freq, model.model.rotary_emb.inv_freq)
+    assert (loaded.lm_head.weight is loaded.model.embed_tokens.weight) == tied
+
+
+def test_rope_factors_of_llama_3_are_applied(tmp_path, silent):
+    model = make_model("llama")
+    rope = {"rope_theta": 10000.0, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0}
+    rope |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    plain = LlamaRotaryEmbedding(model.config).inv_freq
+    model.config.rope_parameters = rope
+    scaled = LlamaRotaryEmbedding(model.config).inv_freq
+    loaded, _ = load_base(str(write_gguf(model, tmp_path / "model.gguf", rope_factors=plain / scaled)), None, silent)
+    assert torch.allclose(loaded.model.rotary_emb.inv_freq, scaled)
+    assert not torch.allclose(scaled, plain)
+
+
+def test_a_folder_of_the_same_model_is_taken_and_another_is_refused(tmp_path, silent):
+    model = make_model("qwen2")
+    file = write_gguf(model, tmp_path / "model.gguf", "Q8_0")
+    model.save_pretrained(tmp_path / "same")
+    loaded, _ = load_base(str(file), str(tmp_path / "same"), silent)
+    assert torch.equal(loaded.model.norm.weight, model.model.norm.weight)
+    make_model("qwen2", seed=5).save_pretrained(tmp_path / "other")
+    with pytest.raises(Refused, match="is not the model of"):
+        load_base(str(file), str(tmp_path / "other"), silent)
+    make_model("qwen2", num_hidden_layers=3).save_pretrained(tmp_path / "deeper")
+    with pytest.raises(Refused, match="num_hidden_layers is 3 there and 2"):
+        load_base(str(file), str(tmp_path / "deeper"), silent)
+    with pytest.raises(Refused, match="no config.json"):
+        load_base(str(file), str(tmp_path), silent)
+
+
+def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silent):
+    writer = gguf.GGUFWriter(tmp_path / "phi.gguf", "phi3")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(Refused, match="architecture phi3; the learner trains qwen2, qwen3, llama"):
+        load_base(str(tmp_path / "phi.gguf"), None, silent)
+
+    file = write_gguf(make_model("qwen2"), tmp_path / "q4.gguf", "Q4_0")
+    with pytest.raises(Refused, match="q4_0 weights, the learner trains on f32, f16, bf16, q8_0"):
+        load_base(str(file), None, silent)
+
+    (tmp_path / "text.gguf").write_text("hello, this is not a model")
+    with pytest.raises(Refused, match="cannot be read as GGUF"):
+        load_base(str(tmp_path / "text.gguf"), None, silent)
+    with pytest.raises(Refused, match="cannot be read as GGUF"):
+        load_base(str(tmp_path / "missing.gguf"), None, silent)

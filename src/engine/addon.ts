@@ -1,0 +1,199 @@
+/** The native addon: its calls as types, and how it and llama.cpp come into the process. */
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { isMainThread } from "node:worker_threads";
+import { HoneError, messageOf } from "../util/errors.js";
+import { packageRoot } from "../util/paths.js";
+import type { Gpu } from "./engine.js";
+
+/** Settings of an engine, complete. */
+export interface NativeSettings {
+  /** Absolute, symbolic links resolved: engines are shared by this path. */
+  model: string;
+  useGpu: boolean;
+  threads: number;
+  sequences: number;
+  contextPerSequence: number;
+  batch: number;
+  ubatch: number;
+  /** Rows of logits of one decode call at most. */
+  outputs: number;
+  /** See `SchedulerSettings::fillGap`. */
+  fillGap: number;
+  samplingThreads: number;
+}
+
+export interface NativeSampling {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  seed: number;
+}
+
+export interface NativeTurn extends NativeSampling {
+  append: Int32Array | undefined;
+  maxTokens: number;
+  stop: Int32Array;
+  /** Milliseconds since 1970; 0 is none. */
+  deadline: number;
+}
+
+export interface UnderWay<T> {
+  turn: number;
+  promise: Promise<T>;
+}
+
+export interface NativeGenerated {
+  tokens: Int32Array;
+  logprobs: Float32Array;
+  rawLogprobs: Float32Array;
+  stop: "stop" | "length" | "context" | "cancelled" | "deadline";
+  length: number;
+  /** "" for none. */
+  error: string;
+}
+
+export interface NativeScored {
+  logprobs: Float32Array;
+  cancelled: boolean;
+  error: string;
+}
+
+export interface NativeInfo {
+  architecture: string;
+  weightType: string;
+  parameters: number;
+  vocabularySize: number;
+  trainedContext: number;
+  chatTemplate: string | null;
+  bos: number | null;
+  eos: number | null;
+  eot: number | null;
+  pad: number | null;
+  bosText: string;
+  eosText: string;
+  addsBos: boolean;
+  controlTokens: [text: string, id: number][];
+  endTokens: Int32Array;
+}
+
+export interface NativeStats {
+  decoded: number;
+  prefilled: number;
+  reused: number;
+  batches: number;
+  forks: number;
+  moves: number;
+  evicted: number;
+  decodeSeconds: number;
+  samplingSeconds: number;
+  schedulingSeconds: number;
+  waitingSeconds: number;
+  open: number;
+  running: number;
+  queued: number;
+}
+
+export interface NativeEngine {
+  info(): NativeInfo;
+  memory(): { weights: number; kv: number; kvPerSequence: number };
+  stats(): NativeStats;
+  tokenize(text: string, special: boolean): Int32Array;
+  bytes(tokens: Int32Array, special: boolean): Uint8Array;
+  /** Ids of `count` new sequences. */
+  open(prompt: Int32Array, count: number): Float64Array;
+  generate(sequence: number, turn: NativeTurn): UnderWay<NativeGenerated>;
+  score(tokens: Int32Array, from: number): UnderWay<NativeScored>;
+  cancel(turn: number): void;
+  closeSequence(sequence: number): void;
+  /** "" for none. */
+  adapter(): string;
+  useAdapter(path: string): Promise<void>;
+  sleep(weights: boolean): Promise<void>;
+  wake(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface NativeDevice {
+  name: string;
+  description: string;
+  /** "CUDA", "CPU" ... */
+  backend: string;
+  isGpu: boolean;
+  totalBytes: number;
+  freeBytes: number;
+}
+
+export interface Addon {
+  /** Finds and checks the llama.cpp in this process. */
+  bind(): void;
+  /** Null before `bind`. */
+  llamaVersion(): string | null;
+  load(settings: NativeSettings): Promise<NativeEngine>;
+  devices(): NativeDevice[];
+  onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;
+  draw(
+    logits: Float32Array,
+    sampling: NativeSampling,
+    count: number,
+  ): Pick<NativeGenerated, "tokens" | "logprobs" | "rawLogprobs">;
+}
+
+/** @throws HoneError when the addon was not built or cannot be loaded; there is no slower way to run */
+export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.node")): Addon {
+  if (!existsSync(file)) {
+    throw new HoneError(`the engine's addon is not built (no ${file}); run \`node scripts/build-addon.mjs\` in hone`);
+  }
+  try {
+    return createRequire(import.meta.url)(file) as Addon;
+  } catch (error) {
+    const [line] = messageOf(error).split("\n");
+    throw new HoneError(`the engine's addon cannot be loaded: ${line}; run \`yarn install --force\` in hone`, {
+      cause: error,
+    });
+  }
+}
+
+/** Held for the life of the process: what node-llama-cpp has loaded shuts llama.cpp down when it is collected. */
+let llama: Promise<unknown> | undefined;
+
+/** Loads a build of llama.cpp that is installed; nothing is compiled or downloaded while a run starts. */
+async function loadLlama(gpu: Gpu): Promise<unknown> {
+  const { getLlama, LlamaLogLevel } = await import("node-llama-cpp");
+  return getLlama({ gpu, build: "never", skipDownload: true, progressLogs: false, logLevel: LlamaLogLevel.error });
+}
+
+/**
+ * The addon, with llama.cpp loaded by node-llama-cpp and bound to it. The first call of a process has to come from the
+ * main thread and decides which build of llama.cpp (`gpu`) the process runs; workers find both ready.
+ */
+export async function openAddon(gpu: Gpu): Promise<Addon> {
+  const addon = loadAddon();
+  if (addon.llamaVersion() === null) {
+    if (!isMainThread) throw new HoneError("load the engine on the main thread before workers use it");
+    try {
+      llama ??= loadLlama(gpu);
+      await llama;
+      addon.bind();
+    } catch (error) {
+      llama = undefined;
+      throw new HoneError(`llama.cpp cannot be used: ${messageOf(error)}`, { cause: error });
+    }
+  }
+  const have = gpuOf(addon.devices());
+  if (gpu !== "auto" && gpu !== have) {
+    const words = have === false ? "without a GPU" : `with ${have}`;
+    throw new HoneError(`gpu ${gpu} was asked for, but this process already runs llama.cpp ${words}`);
+  }
+  return addon;
+}
+
+/** What the devices of this process come to. */
+export function gpuOf(devices: readonly NativeDevice[]): Exclude<Gpu, "auto"> {
+  const backend = devices.find((device) => device.isGpu)?.backend.toLowerCase();
+  if (backend === undefined) return false;
+  if (backend.startsWith("cuda")) return "cuda";
+  return backend.startsWith("vulkan") ? "vulkan" : "metal";
+}

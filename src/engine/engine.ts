@@ -1,0 +1,212 @@
+/**
+ * The engine's contract: token ids in, token ids and logprobs out. No text, no chat, no JSON.
+ *
+ * One engine serves every thread of the process: all sequences of all threads share one copy of the weights, one
+ * llama.cpp context and one decode thread that batches them. A remote engine can implement the same interface.
+ */
+
+export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
+
+/** Plain data, so that it can be sent to workers, which pass it to `loadEngine` to share the same engine. */
+export interface EngineOptions {
+  /** A GGUF file. */
+  readonly model: string;
+  /** Default "auto": the best this machine has, `false` (CPU) when it has none. One choice a process. */
+  readonly gpu?: Gpu;
+  /** CPU threads of a decode step. Default: the cores this process may use. More than those is never used. */
+  readonly threads?: number;
+  /** Sequences that are evaluated at once; each has its own KV buffer. More may be open: they wait. */
+  readonly sequences: number;
+  /** Tokens a sequence can have, prompt included. */
+  readonly contextPerSequence: number;
+  /** Tokens of one `llama_decode` call at most. Default 2048. */
+  readonly batch?: number;
+  /** Tokens evaluated in one pass over the weights at most. Default 512. */
+  readonly ubatch?: number;
+}
+
+export interface EngineInfo {
+  /** Absolute path of the GGUF file. */
+  readonly model: string;
+  /** `general.architecture`: "qwen2", "llama" ... */
+  readonly architecture: string;
+  /** Type of most weights, as llama.cpp names it: "F16", "Q8_0" ... */
+  readonly weightType: string;
+  readonly parameters: number;
+  readonly vocabularySize: number;
+  /** Tokens the model was trained with. */
+  readonly trainedContext: number;
+  /** The Jinja text of `tokenizer.chat_template`; null when the file has none. */
+  readonly chatTemplate: string | null;
+  /** Ids of tokens with a role; null where the model has none. */
+  readonly special: {
+    readonly bos: number | null;
+    readonly eos: number | null;
+    /** End of a turn, where it is not `eos`. */
+    readonly eot: number | null;
+    readonly pad: number | null;
+  };
+  /** Text of `special.bos` and `special.eos`, "" where there is none. */
+  readonly bosText: string;
+  readonly eosText: string;
+  /** Whether the tokenizer itself would put `bos` before a text. `tokenize` never does. */
+  readonly addsBos: boolean;
+  /** Control tokens by their text ("<|im_end|>"): what `tokenize` recognises only with `special: true`. */
+  readonly controlTokens: ReadonlyMap<string, number>;
+  /** Control tokens that end a generation, as llama.cpp knows them. */
+  readonly endTokens: readonly number[];
+  readonly sequences: number;
+  readonly contextPerSequence: number;
+  readonly batch: number;
+  readonly ubatch: number;
+  /** CPU threads in use. */
+  readonly threads: number;
+  /** Devices that hold weights or compute, in llama.cpp's words. */
+  readonly devices: readonly string[];
+  /** What `gpu` came to. */
+  readonly gpu: Exclude<Gpu, "auto">;
+  readonly llamaVersion: string;
+}
+
+export interface Sampling {
+  /** Divides the logits. 0 takes the likeliest token. Default 1. */
+  readonly temperature?: number;
+  /** Keep the k likeliest tokens; 0 keeps all (default). */
+  readonly topK?: number;
+  /** Then keep the likeliest tokens that hold this share of what is left; 1 keeps all (default). */
+  readonly topP?: number;
+  /** Then drop tokens less likely than this share of the likeliest; 0 drops none (default). */
+  readonly minP?: number;
+  /**
+   * A whole number in [0, 2⁵³). The draw of a token depends on the seed and the token's position in its sequence
+   * alone, so turns of one sequence may share a seed; members of a group must not.
+   */
+  readonly seed: number;
+}
+
+export interface GenerateOptions {
+  /** Tokens that come before the new ones: a tool's response, the template's delta. Only these are evaluated. */
+  readonly append?: Int32Array;
+  /** Tokens to sample at most, at least 1. */
+  readonly maxTokens: number;
+  readonly sampling: Sampling;
+  /** Ids that end the turn. The sampled one is kept. */
+  readonly stop: readonly number[];
+  /** Milliseconds of the clock (`Date.now()`). Time spent waiting for a slot counts. */
+  readonly deadline?: number;
+  readonly signal?: AbortSignal;
+}
+
+export type GenerateStop =
+  /** A stop token was sampled; it is the last of `tokens`. */
+  | "stop"
+  /** `maxTokens` were sampled. */
+  | "length"
+  /** The sequence has `contextPerSequence` tokens; or `append` leaves no room, and was not appended. */
+  | "context"
+  /** The signal was aborted or the sequence closed. Tokens sampled until then are part of the sequence. */
+  | "cancelled"
+  | "deadline";
+
+export interface Generated {
+  /** Sampled ids, a stop token included. */
+  readonly tokens: Int32Array;
+  /** Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. */
+  readonly logprobs: Float32Array;
+  /** The same under the softmax of the raw logits: temperature 1, no truncation. */
+  readonly rawLogprobs: Float32Array;
+  readonly stop: GenerateStop;
+}
+
+/** One token sequence and its KV. It takes a slot at its first `generate` and keeps it until it is closed. */
+export interface Sequence {
+  /** Tokens so far: prompt, appended and sampled ones. */
+  readonly length: number;
+  /**
+   * Samples the next turn. One call at a time. Waits while all slots are busy.
+   * @throws HoneError when the engine sleeps or was closed, or when llama.cpp fails
+   */
+  generate(options: GenerateOptions): Promise<Generated>;
+  /** Gives the slot back. A turn that runs ends with "cancelled". */
+  close(): void;
+}
+
+export interface EngineMemory {
+  /** Bytes of weights; 0 while they are given back. */
+  readonly weights: number;
+  /** Bytes of KV cache, computed from the model's shape; 0 while the engine sleeps. */
+  readonly kv: number;
+  /** Bytes of one sequence's KV. */
+  readonly kvPerSequence: number;
+  readonly devices: readonly { readonly name: string; readonly totalBytes: number; readonly freeBytes: number }[];
+}
+
+/** Counters since the engine was loaded, of all threads together. */
+export interface EngineStats {
+  /** Sampled tokens. */
+  readonly decoded: number;
+  /** Tokens evaluated that were not sampled just before: prompts, appended tokens, scored tokens. */
+  readonly prefilled: number;
+  /** Prompt tokens whose KV was taken from another sequence instead of being evaluated. */
+  readonly reused: number;
+  /** `llama_decode` calls. */
+  readonly batches: number;
+  /** KV copies made to share a prefix. */
+  readonly forks: number;
+  /** KV copies made to close gaps between the slots in use. */
+  readonly moves: number;
+  /** Sequences between turns whose slot was given to one that waited; they are evaluated again when they go on. */
+  readonly evicted: number;
+  readonly seconds: {
+    /** Inside llama.cpp. */
+    readonly decode: number;
+    readonly sampling: number;
+    /** Everything else while there was work: building batches, handing out results. */
+    readonly scheduling: number;
+    /** With nothing to do. */
+    readonly waiting: number;
+  };
+  /** Right now. */
+  readonly sequences: { readonly open: number; readonly running: number; readonly queued: number };
+}
+
+export interface Engine {
+  readonly info: EngineInfo;
+  /** The adapter in use, as given to `useAdapter`. */
+  readonly adapter: string | null;
+  /** Ids of a text. Never adds `bos`. With `special`, texts of control tokens become those tokens. */
+  tokenize(text: string, options: { readonly special: boolean }): Int32Array;
+  /** Text of ids; bytes that are not UTF-8 become U+FFFD. Control tokens are left out unless `special` is true. */
+  detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string;
+  /** The same as raw bytes: a token may hold a part of a character. */
+  bytes(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): Uint8Array;
+  /**
+   * `count` sequences with one common prompt. It is evaluated once, when the first of them generates; the others fork
+   * its KV as they get slots.
+   * @throws HoneError when the prompt is empty, holds unknown ids, or can never fit
+   */
+  openGroup(prompt: Int32Array, count: number): Sequence[];
+  /** A group of one. */
+  open(prompt: Int32Array): Sequence;
+  /**
+   * Log-probabilities of given tokens under the raw softmax: entry i is that of `tokens[from + i]`, given all tokens
+   * before it. `from` is at least 1 (default): the first token has nothing before it.
+   */
+  score(tokens: Int32Array, options?: { readonly from?: number; readonly signal?: AbortSignal }): Promise<Float32Array>;
+  /**
+   * Puts a LoRA adapter (GGUF) on the model, or takes it off (null), for all sequences of all threads. Turns asked for
+   * before the call finish under the old weights, turns asked for after it run under the new ones. Open sequences keep
+   * their tokens; their KV is evaluated again. One path must always name the same content: use a new path per version.
+   */
+  useAdapter(path: string | null): Promise<void>;
+  /**
+   * Gives the KV back, on request the weights too. Turns asked for before finish first; turns asked for while the
+   * engine sleeps are refused. Open sequences keep their tokens and are evaluated again after `wake`.
+   */
+  sleep(options?: { readonly weights?: boolean }): Promise<void>;
+  wake(): Promise<void>;
+  memory(): EngineMemory;
+  stats(): EngineStats;
+  /** Closes this thread's sequences. The engine itself is freed when the last of its users has closed it. */
+  close(): Promise<void>;
+}

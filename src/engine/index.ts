@@ -1,0 +1,15 @@
+/** The engine: token ids in, token ids and logprobs out. */
+export type {
+  Engine,
+  EngineInfo,
+  EngineMemory,
+  EngineOptions,
+  EngineStats,
+  Generated,
+  GenerateOptions,
+  GenerateStop,
+  Gpu,
+  Sampling,
+  Sequence,
+} from "./engine.js";
+export { loadEngine, onEngineLog } from "./load.js";

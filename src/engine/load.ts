@@ -1,0 +1,89 @@
+/** Loads an engine, or joins the one that another thread of this process has loaded. */
+import { realpathSync } from "node:fs";
+import { HoneError, messageOf } from "../util/errors.js";
+import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
+import type { Engine, EngineInfo, EngineOptions } from "./engine.js";
+import { LocalEngine } from "./native.js";
+import { decodeThreads, usableCores } from "./threads.js";
+
+const BATCH = 2048;
+const UBATCH = 512;
+/** Rows of logits beside those of the running sequences: positions that are scored at once. */
+const SCORE_ROWS = 64;
+/**
+ * Resting sequences between running ones that get a token too, rather than a second pass over the weights (see
+ * `SchedulerSettings::fillGap`). Reading the weights is all that a pass on a GPU costs; a CPU pays for each row too.
+ */
+const FILL_GAP = { cpu: 2, gpu: 16 };
+
+function whole(name: string, value: number): number {
+  if (!Number.isInteger(value) || value < 1)
+    throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
+  return value;
+}
+
+function settingsOf(options: EngineOptions, useGpu: boolean): NativeSettings {
+  let model: string;
+  try {
+    model = realpathSync(options.model);
+  } catch (error) {
+    throw new HoneError(`the model file ${options.model} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  const sequences = whole("sequences", options.sequences);
+  const batch = whole("batch", options.batch ?? BATCH);
+  return {
+    model,
+    useGpu,
+    threads: decodeThreads(options.threads === undefined ? undefined : whole("threads", options.threads)),
+    sequences,
+    contextPerSequence: whole("contextPerSequence", options.contextPerSequence),
+    batch,
+    ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH)),
+    outputs: sequences + SCORE_ROWS,
+    fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
+    samplingThreads: useGpu ? Math.min(16, usableCores()) : 1,
+  };
+}
+
+function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {
+  const { bos, eos, eot, pad, controlTokens, endTokens, ...info } = native.info();
+  const devices = addon.devices();
+  return {
+    ...info,
+    model: settings.model,
+    special: { bos, eos, eot, pad },
+    controlTokens: new Map(controlTokens),
+    endTokens: [...endTokens],
+    sequences: settings.sequences,
+    contextPerSequence: settings.contextPerSequence,
+    batch: settings.batch,
+    ubatch: settings.ubatch,
+    threads: settings.threads,
+    devices: devices.map((device) => device.description),
+    gpu: gpuOf(devices),
+    llamaVersion: addon.llamaVersion() ?? "",
+  };
+}
+
+/**
+ * The first call of a process must come from its main thread. Later calls for the same model file, from any thread,
+ * share that engine's weights, context and decode thread; each has to be closed.
+ * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings
+ */
+export async function loadEngine(options: EngineOptions): Promise<Engine> {
+  const addon = await openAddon(options.gpu ?? "auto");
+  const settings = settingsOf(options, gpuOf(addon.devices()) !== false);
+  try {
+    const native = await addon.load(settings);
+    return new LocalEngine(addon, native, infoOf(addon, native, settings));
+  } catch (error) {
+    throw new HoneError(messageOf(error), { cause: error });
+  }
+}
+
+/** Hears llama.cpp's warnings and errors on this thread; null, the default, drops them. One listener a process. */
+export async function onEngineLog(
+  listener: ((level: "warning" | "error", line: string) => void) | null,
+): Promise<void> {
+  (await openAddon("auto")).onLog(listener);
+}

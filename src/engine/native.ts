@@ -1,0 +1,214 @@
+/** The engine over the native addon: checks what comes in, and turns C++ results into the contract's. */
+import { HoneError, messageOf } from "../util/errors.js";
+import type { Addon, NativeEngine, NativeSampling } from "./addon.js";
+import type {
+  Engine,
+  EngineInfo,
+  EngineMemory,
+  EngineStats,
+  Generated,
+  GenerateOptions,
+  Sampling,
+  Sequence,
+} from "./engine.js";
+
+/** Sampling with its defaults. @throws HoneError when a value is out of range */
+export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {
+  const check = (name: string, value: number, fine: boolean, range: string) => {
+    if (!fine) throw new HoneError(`${name} is ${value}; it must be ${range}`);
+  };
+  check("temperature", temperature, temperature >= 0 && temperature < Infinity, "at least 0");
+  check("topK", topK, Number.isInteger(topK) && topK >= 0 && topK < 2 ** 31, "a whole number, at least 0");
+  check("topP", topP, topP >= 0 && topP <= 1, "between 0 and 1");
+  check("minP", minP, minP >= 0 && minP <= 1, "between 0 and 1");
+  check("seed", seed, Number.isSafeInteger(seed) && seed >= 0, "a whole number in [0, 2^53)");
+  return { temperature, topK, topP, minP, seed };
+}
+
+/** Awaits a native promise; failures of llama.cpp are the user's to read. */
+async function told<T>(promise: Promise<T>): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    throw new HoneError(messageOf(error), { cause: error });
+  }
+}
+
+/** Cancels a turn when the signal is aborted, until the turn has ended. */
+async function cancellable<T>(
+  native: NativeEngine,
+  { turn, promise }: { turn: number; promise: Promise<T> },
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const cancel = () => native.cancel(turn);
+  signal?.addEventListener("abort", cancel, { once: true });
+  if (signal?.aborted) cancel();
+  try {
+    return await promise;
+  } finally {
+    signal?.removeEventListener("abort", cancel);
+  }
+}
+
+class NativeSequence implements Sequence {
+  readonly #native: NativeEngine;
+  readonly #id: number;
+  readonly #checkTokens: (tokens: Int32Array) => void;
+  #length: number;
+  #closed = false;
+
+  constructor(native: NativeEngine, id: number, length: number, checkTokens: (tokens: Int32Array) => void) {
+    this.#native = native;
+    this.#id = id;
+    this.#length = length;
+    this.#checkTokens = checkTokens;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  async generate({ append, maxTokens, sampling, stop, deadline, signal }: GenerateOptions): Promise<Generated> {
+    if (this.#closed) throw new HoneError("the sequence is closed");
+    if (append) this.#checkTokens(append);
+    if (!Number.isInteger(maxTokens) || maxTokens < 1 || maxTokens >= 2 ** 31) {
+      throw new HoneError(`maxTokens is ${maxTokens}; it must be a whole number, at least 1`);
+    }
+    const turn = {
+      ...completeSampling(sampling),
+      append,
+      maxTokens,
+      stop: Int32Array.from(stop),
+      // 0 says "none" to the addon; a deadline at or before 1970 has passed all the same.
+      deadline: deadline === undefined || deadline === Infinity ? 0 : Math.max(1, Math.floor(deadline)),
+    };
+    const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);
+    this.#length = result.length || this.#length;
+    if (result.error !== "") throw new HoneError(result.error);
+    const { tokens, logprobs, rawLogprobs } = result;
+    return { tokens, logprobs, rawLogprobs, stop: result.stop };
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#native.closeSequence(this.#id);
+  }
+}
+
+export class LocalEngine implements Engine {
+  readonly info: EngineInfo;
+  readonly #addon: Addon;
+  readonly #native: NativeEngine;
+
+  constructor(addon: Addon, native: NativeEngine, info: EngineInfo) {
+    this.#addon = addon;
+    this.#native = native;
+    this.info = info;
+  }
+
+  get adapter(): string | null {
+    return this.#native.adapter() || null;
+  }
+
+  tokenize(text: string, { special }: { readonly special: boolean }): Int32Array {
+    return this.#native.tokenize(text, special);
+  }
+
+  bytes(tokens: ArrayLike<number>, { special = false }: { readonly special?: boolean } = {}): Uint8Array {
+    const ids = Int32Array.from(tokens);
+    this.#checkTokens(ids);
+    return this.#native.bytes(ids, special);
+  }
+
+  detokenize(tokens: ArrayLike<number>, options: { readonly special?: boolean } = {}): string {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.bytes(tokens, options));
+  }
+
+  openGroup(prompt: Int32Array, count: number): Sequence[] {
+    if (!Number.isInteger(count) || count < 1) throw new HoneError(`a group of ${count} sequences cannot be opened`);
+    if (prompt.length === 0) throw new HoneError("the prompt is empty; a sequence needs at least one token");
+    this.#checkTokens(prompt);
+    const room = this.info.contextPerSequence;
+    if (prompt.length >= room) {
+      throw new HoneError(
+        `the prompt has ${prompt.length} tokens and a sequence has room for ${room}, the new tokens included; load the engine with a larger contextPerSequence`,
+      );
+    }
+    const checkTokens = (tokens: Int32Array) => this.#checkTokens(tokens);
+    const ids = this.#native.open(prompt, count);
+    return Array.from(ids, (id) => new NativeSequence(this.#native, id, prompt.length, checkTokens));
+  }
+
+  open(prompt: Int32Array): Sequence {
+    return this.openGroup(prompt, 1)[0] as Sequence;
+  }
+
+  async score(
+    tokens: Int32Array,
+    { from = 1, signal }: { readonly from?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<Float32Array> {
+    this.#checkTokens(tokens);
+    const room = this.info.contextPerSequence;
+    if (tokens.length > room) {
+      throw new HoneError(
+        `${tokens.length} tokens cannot be scored: a sequence has room for ${room}; load the engine with a larger contextPerSequence`,
+      );
+    }
+    if (!Number.isInteger(from) || from < 1) throw new HoneError(`scores begin at token 1 or later, not at ${from}`);
+    if (from >= tokens.length) return new Float32Array(0);
+    const result = await cancellable(this.#native, this.#native.score(tokens, from), signal);
+    signal?.throwIfAborted();
+    if (result.error !== "") throw new HoneError(result.error);
+    if (result.cancelled) throw new HoneError("the engine was closed");
+    return result.logprobs;
+  }
+
+  useAdapter(path: string | null): Promise<void> {
+    return told(this.#native.useAdapter(path ?? ""));
+  }
+
+  sleep({ weights = false }: { readonly weights?: boolean } = {}): Promise<void> {
+    return told(this.#native.sleep(weights));
+  }
+
+  wake(): Promise<void> {
+    return told(this.#native.wake());
+  }
+
+  memory(): EngineMemory {
+    const devices = this.#addon.devices();
+    return {
+      ...this.#native.memory(),
+      devices: devices.map(({ name, totalBytes, freeBytes }) => ({ name, totalBytes, freeBytes })),
+    };
+  }
+
+  stats(): EngineStats {
+    const { decodeSeconds, samplingSeconds, schedulingSeconds, waitingSeconds, open, running, queued, ...counts } =
+      this.#native.stats();
+    return {
+      ...counts,
+      seconds: {
+        decode: decodeSeconds,
+        sampling: samplingSeconds,
+        scheduling: schedulingSeconds,
+        waiting: waitingSeconds,
+      },
+      sequences: { open, running, queued },
+    };
+  }
+
+  close(): Promise<void> {
+    return told(this.#native.close());
+  }
+
+  #checkTokens(tokens: Int32Array): void {
+    const size = this.info.vocabularySize;
+    for (const token of tokens) {
+      if (token < 0 || token >= size) {
+        throw new HoneError(`token ${token} does not exist; the vocabulary has ${size} tokens`);
+      }
+    }
+  }
+}

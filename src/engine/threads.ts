@@ -1,0 +1,33 @@
+/**
+ * How many threads llama.cpp may use. Decoding with more threads than free cores collapses (its threads wait for each
+ * other by spinning; in our measurements 62 tokens/s became 4), so this is never more than what the process may use.
+ */
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+
+/** Cores that the container's CPU quota comes to (cgroup v2, then v1); Infinity without one. */
+export function cgroupCores(root = "/sys/fs/cgroup"): number {
+  const read = (file: string): string => {
+    try {
+      return readFileSync(`${root}/${file}`, "utf8").trim();
+    } catch {
+      return ""; // no such control group: no quota
+    }
+  };
+  const [quota, period] = read("cpu.max").split(" ").map(Number);
+  const limit =
+    quota && period ? quota / period : Number(read("cpu/cpu.cfs_quota_us")) / Number(read("cpu/cpu.cfs_period_us"));
+  return Number.isFinite(limit) && limit > 0 ? limit : Number.POSITIVE_INFINITY;
+}
+
+/** Cores this process may use at once, at least 1. */
+export function usableCores(): number {
+  return Math.max(1, Math.floor(Math.min(availableParallelism(), cgroupCores())));
+}
+
+/** Threads to decode with. On larger machines one core is left to JavaScript. */
+export function decodeThreads(asked: number | undefined): number {
+  const cores = usableCores();
+  if (asked !== undefined) return Math.min(asked, cores);
+  return cores > 4 ? cores - 1 : cores;
+}

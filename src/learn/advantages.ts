@@ -1,0 +1,52 @@
+/**
+ * Advantages of a group: how much better each rollout did than its siblings. Pure.
+ *
+ * Group baseline: GRPO (Shao et al. 2024, arXiv 2402.03300, eq. 1). Leaving out the division by the standard deviation:
+ * Dr. GRPO (Liu et al. 2025, arXiv 2503.20783). Leaving out groups without spread: DAPO's dynamic sampling (Yu et al.
+ * 2025, arXiv 2503.14476).
+ */
+
+export interface AdvantageOptions {
+  /** Divide by the group's standard deviation: easy and hard scenarios then weigh alike. */
+  readonly stdScaling: boolean;
+  /**
+   * Added to the standard deviation before dividing. A small spread is then not blown up to advantages of size one:
+   * 0.1 for checkable rewards, 0 to divide by the deviation alone.
+   */
+  readonly stdFloor: number;
+  /**
+   * A group whose rewards lie within this distance of each other teaches nothing: below it a judge's scores are noise.
+   * 0.05 for judged rewards, 0 for checkable ones (only equal rewards are left out).
+   */
+  readonly spreadFloor: number;
+}
+
+export interface GroupAdvantages {
+  /** One for each reward, in order; their mean is 0. All 0 when the group is not trainable. */
+  readonly advantages: number[];
+  /** False when the group teaches nothing: fewer than two rollouts, or no spread. */
+  readonly trainable: boolean;
+  readonly mean: number;
+  /** Sample standard deviation (n − 1), as TRL takes it; 0 for a single rollout. */
+  readonly std: number;
+  /** Highest reward minus lowest. */
+  readonly spread: number;
+}
+
+/** What rounding makes of equal rewards. */
+const TINY = 1e-6;
+
+/** @throws RangeError when a reward is not a finite number: it must be caught where it was made */
+export function groupAdvantages(rewards: readonly number[], options: AdvantageOptions): GroupAdvantages {
+  const wrong = rewards.find((reward) => !Number.isFinite(reward));
+  if (wrong !== undefined) throw new RangeError(`a reward is ${wrong}, not a finite number`);
+  const n = rewards.length;
+  const mean = n === 0 ? 0 : rewards.reduce((sum, reward) => sum + reward, 0) / n;
+  const squares = rewards.reduce((sum, reward) => sum + (reward - mean) ** 2, 0);
+  const std = n < 2 ? 0 : Math.sqrt(squares / (n - 1));
+  const spread = n === 0 ? 0 : Math.max(...rewards) - Math.min(...rewards);
+  const trainable = spread > Math.max(options.spreadFloor, TINY);
+  const scale = options.stdScaling ? std + options.stdFloor : 1;
+  const advantages = rewards.map((reward) => (trainable ? (reward - mean) / scale : 0));
+  return { advantages, trainable, mean, std, spread };
+}

@@ -1,0 +1,131 @@
+/**
+ * The batch file: what one update learns from, as flat arrays in a safetensors file. It carries the temperature, because
+ * the learner must know the distribution the tokens were sampled from.
+ *
+ * | tensor | type, shape | |
+ * | --- | --- | --- |
+ * | ids | I32 [tokens] | all trajectories' token ids, one after the other |
+ * | sampled | U8 [tokens] | 1 where the policy sampled the token |
+ * | logprobs | F32 [tokens] | natural log under the sampling distribution; 0 where not sampled |
+ * | lengths | I32 [trajectories] | tokens of each trajectory |
+ * | groups | I32 [trajectories] | group numbers, rising |
+ * | prompts | I32 [trajectories] | tokens at the start that the whole group shares and nobody sampled |
+ * | advantages | F32 [trajectories] | 1 for supervised learning |
+ */
+import type { TokenRecord } from "../rollout/transcript.js";
+import { vector, writeSafetensors } from "./safetensors.js";
+
+/** Raised when the meaning of a tensor changes; the Python side refuses another. */
+export const BATCH_VERSION = 1;
+
+export interface BatchTrajectory {
+  readonly tokens: TokenRecord;
+  /** From {@link groupAdvantages}. */
+  readonly advantage: number;
+}
+
+export type BatchGroup = readonly BatchTrajectory[];
+
+export interface BatchSummary {
+  /** Groups that are in the file, and those left out because all their advantages are 0: they teach nothing. */
+  groups: number;
+  groupsLeftOut: number;
+  trajectories: number;
+  /** Trajectories left out because the policy sampled nothing in them. */
+  emptyTrajectories: number;
+  tokens: number;
+  sampledTokens: number;
+  /** Tokens of the longest trajectory. */
+  longest: number;
+}
+
+/** How many tokens at the start all trajectories have in common without anybody having sampled them. */
+export function sharedPrompt(group: readonly TokenRecord[]): number {
+  const [first, ...others] = group;
+  if (!first) return 0;
+  let length = 0;
+  while (
+    length < first.ids.length &&
+    first.sampled[length] === 0 &&
+    others.every((other) => other.ids[length] === first.ids[length] && other.sampled[length] === 0)
+  ) {
+    length++;
+  }
+  return length;
+}
+
+function check({ ids, sampled, logprobs }: TokenRecord): void {
+  if (ids.length !== sampled.length || ids.length !== logprobs.length) {
+    throw new RangeError(`a trajectory has ${ids.length} ids, ${sampled.length} flags, ${logprobs.length} logprobs`);
+  }
+  if (sampled[0] === 1) throw new RangeError("a trajectory starts with a sampled token: nothing could predict it");
+  const wrong = logprobs.findIndex((logprob) => !Number.isFinite(logprob));
+  if (wrong >= 0) throw new RangeError(`token ${wrong} of a trajectory has the log-probability ${logprobs[wrong]}`);
+}
+
+/**
+ * Writes the trajectories of one update.
+ *
+ * @param temperature what the tokens were sampled with
+ * @throws RangeError when a token record contradicts itself
+ */
+export async function writeBatch(
+  path: string,
+  groups: readonly BatchGroup[],
+  { temperature }: { temperature: number },
+): Promise<BatchSummary> {
+  const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[] };
+  const each = { lengths: [] as number[], groups: [] as number[], prompts: [] as number[], advantages: [] as number[] };
+  const summary: BatchSummary = {
+    groups: 0,
+    groupsLeftOut: 0,
+    trajectories: 0,
+    emptyTrajectories: 0,
+    tokens: 0,
+    sampledTokens: 0,
+    longest: 0,
+  };
+
+  for (const group of groups) {
+    for (const { tokens } of group) check(tokens);
+    const members = group.filter(({ tokens }) => tokens.sampled.includes(1));
+    summary.emptyTrajectories += group.length - members.length;
+    if (members.every(({ advantage }) => advantage === 0)) {
+      summary.groupsLeftOut++;
+      continue;
+    }
+    const prompt = sharedPrompt(members.map(({ tokens }) => tokens));
+    for (const { tokens, advantage } of members) {
+      // Spreading long arrays into push() would overflow the stack.
+      for (let i = 0; i < tokens.ids.length; i++) {
+        flat.ids.push(tokens.ids[i] as number);
+        flat.sampled.push(tokens.sampled[i] as number);
+        flat.logprobs.push(tokens.logprobs[i] as number);
+        summary.sampledTokens += tokens.sampled[i] as number;
+      }
+      each.lengths.push(tokens.ids.length);
+      each.groups.push(summary.groups);
+      each.prompts.push(prompt);
+      each.advantages.push(advantage);
+      summary.longest = Math.max(summary.longest, tokens.ids.length);
+    }
+    summary.groups++;
+    summary.trajectories += members.length;
+  }
+  summary.tokens = flat.ids.length;
+
+  await writeSafetensors(
+    path,
+    {
+      ids: vector("I32", flat.ids),
+      sampled: vector("U8", flat.sampled),
+      logprobs: vector("F32", flat.logprobs),
+      lengths: vector("I32", each.lengths),
+      groups: vector("I32", each.groups),
+      prompts: vector("I32", each.prompts),
+      advantages: vector("F32", each.advantages),
+    },
+    { format: "hone-batch", version: String(BATCH_VERSION), temperature: String(temperature) },
+  );
+  return summary;
+}

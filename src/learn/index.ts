@@ -1,0 +1,28 @@
+/**
+ * The door of learning: from rewards to a better adapter.
+ *
+ * ```ts
+ * const learner = await startLearner({ python, backend: "auto", base: { gguf }, lora, seed, threads, ... });
+ * const { advantages } = groupAdvantages(rewards, { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 });
+ * await writeBatch(batch, groups, { temperature: 1 });
+ * const metrics = await learner.step({ batch, into: "checkpoints/.0021", ... });
+ * await learner.close();
+ * ```
+ */
+export { type AdvantageOptions, type GroupAdvantages, groupAdvantages } from "./advantages.js";
+export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
+export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
+export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
+export type { Progress } from "./protocol.js";
+export type {
+  BaseModel,
+  Deadlines,
+  LearnerInfo,
+  LearnerSettings,
+  LoraSettings,
+  OnProgress,
+  SftMetrics,
+  SftSettings,
+  StepMetrics,
+  StepSettings,
+} from "./types.js";

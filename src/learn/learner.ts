@@ -1,0 +1,111 @@
+/**
+ * The learner as the training loop sees it: loaded once, asked for updates, closed. It lives in a process of its own
+ * (child.ts); `close` is the certain way to give its memory back, so a run may open one for each step.
+ */
+import { z } from "zod";
+import { Child, type ChildSettings } from "./child.js";
+import { LearnerFailed, LearnerRefused } from "./errors.js";
+import type { RequestName } from "./protocol.js";
+import {
+  type LearnerInfo,
+  type LearnerSettings,
+  learnerInfo,
+  type OnProgress,
+  type SftMetrics,
+  type SftSettings,
+  type StepMetrics,
+  type StepSettings,
+  sftMetrics,
+  stepMetrics,
+} from "./types.js";
+
+/**
+ * What an update leaves in its folder: the adapter as PEFT and as GGUF, and optimizer with random state. With all
+ * weights trained, `model/` (Hugging Face) and `model.gguf` stand in the adapters' place.
+ */
+export const CHECKPOINT_FILES = {
+  lora: ["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "adapter.gguf", "optimizer.pt"],
+  full: ["model/model.safetensors", "model/config.json", "model.gguf", "optimizer.pt"],
+} as const;
+
+export class Learner {
+  readonly #child: Child;
+  /** What was loaded. */
+  readonly info: LearnerInfo;
+
+  /** Use {@link startLearner}. */
+  constructor(child: Child, info: LearnerInfo) {
+    this.#child = child;
+    this.info = info;
+  }
+
+  /** The process id: the leader of its process group. */
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  /**
+   * One update by policy gradient, then a checkpoint in `into`. When the metrics say `applied: false` nothing has changed
+   * and nothing was written.
+   *
+   * @throws LearnerRefused when the batch does not fit the model or has nothing to learn from
+   * @throws LearnerOutOfMemory when it does not fit into memory; weights are as before
+   * @throws LearnerDied when the process ended; start a new one from the last checkpoint
+   */
+  async step(settings: StepSettings): Promise<StepMetrics> {
+    return ask(this.#child, "step", settings, stepMetrics);
+  }
+
+  /** Supervised learning of the sampled tokens, then a checkpoint in `into`. Throws as `step` does. */
+  async sft(settings: SftSettings): Promise<SftMetrics> {
+    return ask(this.#child, "sft", settings, sftMetrics);
+  }
+
+  /** Ends the process and whatever it started. Also while it works: that work is lost. */
+  async close(): Promise<void> {
+    await this.#child.close();
+  }
+}
+
+async function ask<T>(
+  child: Child,
+  name: RequestName,
+  { onProgress, ...body }: { readonly onProgress?: OnProgress | undefined } & object,
+  result: z.ZodType<T>,
+): Promise<T> {
+  const parsed = result.safeParse(await child.call(name, body, onProgress));
+  if (!parsed.success)
+    throw new LearnerFailed(`the learner's answer to ${name} is wrong: ${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}
+
+/**
+ * Starts a learner and loads the model. Lines it prints go to the log file.
+ *
+ * @throws LearnerRefused when the model, the adapter or the settings do not go together
+ * @throws LearnerDied when the process does not come up
+ */
+export async function startLearner(
+  settings: LearnerSettings,
+  { onProgress, module }: { onProgress?: OnProgress; module?: ChildSettings["module"] } = {},
+): Promise<Learner> {
+  const { python, threads, logFile, deadlines, ...model } = settings;
+  if (model.lora && model.lora.targets.length === 0) {
+    throw new LearnerRefused("an adapter needs at least one target layer");
+  }
+  const child = new Child({
+    python,
+    threads,
+    logFile,
+    ...(deadlines ? { deadlines } : {}),
+    ...(module ? { module } : {}),
+  });
+  try {
+    const opening = { ...model, threads, onProgress };
+    const info = await ask(child, "open", opening, learnerInfo);
+    return new Learner(child, info);
+  } catch (error) {
+    await child.close();
+    throw error;
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * What the parent and the learner say to each other: one JSON object a line, requests on the child's file descriptor 3,
+ * reports on its file descriptor 4. stdout and stderr are not part of it: libraries print there, and it goes to the log.
+ * native/learner/protocol.py is the other side.
+ *
+ * The child speaks first: `hello` with its version. Every request has an `id` and ends with one `done` or `error` of that
+ * id; `progress` may come before. The end of file descriptor 3 ends the child at once, whatever it is doing.
+ * `beat` comes once a second for as long as the child's interpreter runs.
+ */
+import { z } from "zod";
+
+/** Raised when either side would misunderstand the other. */
+export const PROTOCOL_VERSION = 1;
+
+const hello = z.object({ type: z.literal("hello"), version: z.number(), pid: z.number(), python: z.string() });
+const beat = z.object({ type: z.literal("beat") });
+const progress = z.object({
+  type: z.literal("progress"),
+  id: z.number(),
+  /** What is being done: "loading", "update", "saving". */
+  phase: z.string(),
+  done: z.number(),
+  total: z.number(),
+});
+const done = z.object({ type: z.literal("done"), id: z.number(), result: z.unknown() });
+const failure = z.object({
+  type: z.literal("error"),
+  /** null when the error belongs to no request. */
+  id: z.number().nullable(),
+  /** refused: would be refused again. memory: the same with less may work. failed: a defect. protocol: misunderstood. */
+  code: z.enum(["refused", "memory", "failed", "protocol"]),
+  message: z.string(),
+});
+
+export const report = z.discriminatedUnion("type", [hello, beat, progress, done, failure]);
+
+export type Report = z.output<typeof report>;
+export type Progress = Pick<z.output<typeof progress>, "phase" | "done" | "total">;
+
+export type RequestName = "open" | "step" | "sft";
+
+/** One line to the child. */
+export function request(id: number, type: RequestName, body: object): string {
+  return `${JSON.stringify({ id, type, ...body })}\n`;
+}
+
+/** Parses one line of the child. Throws an error that quotes a line which is none of the above. */
+export function readReport(line: string): Report {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch (error) {
+    throw new Error(`not JSON: ${line.slice(0, 200)}`, { cause: error });
+  }
+  const parsed = report.safeParse(value);
+  if (!parsed.success) throw new Error(`not a known message: ${line.slice(0, 200)}`, { cause: parsed.error });
+  return parsed.data;
+}

@@ -1,0 +1,175 @@
+/** What callers give the learner and get from it. Settings cross to Python as they are named here. */
+import { z } from "zod";
+import type { Progress } from "./protocol.js";
+
+/** Which model is trained. */
+export interface BaseModel {
+  /** The file the engine runs: f16, bf16, f32 or q8_0 weights of a qwen2, qwen3 or llama model. */
+  readonly gguf: string;
+  /** A Hugging Face folder to take the weights from; it is checked to be the same model. */
+  readonly hf?: string;
+}
+
+export interface LoraSettings {
+  readonly rank: number;
+  /** The adapter's output is scaled by alpha / rank. */
+  readonly alpha: number;
+  /** Hugging Face names of the linear layers that get an adapter: "q_proj" ... "down_proj". */
+  readonly targets: readonly string[];
+  readonly dropout?: number;
+}
+
+export interface LearnerSettings {
+  /** Python interpreter that has the learner's packages. */
+  readonly python: string;
+  /** auto: unsloth on CUDA where it is installed, else peft. */
+  readonly backend: "peft" | "unsloth" | "auto";
+  readonly base: BaseModel;
+  /** null trains all weights: supervised learning of small models only. */
+  readonly lora: LoraSettings | null;
+  /** Seed of the adapter's first weights, of dropout, and of the order of supervised learning. */
+  readonly seed: number;
+  /** Checkpoint folder to go on from: adapter, optimizer and random state. Without it a new adapter starts. */
+  readonly resume?: string;
+  readonly optimizer?: { readonly betas?: readonly [number, number]; readonly weightDecay?: number };
+  /** CPU threads. */
+  readonly threads: number;
+  readonly device: "auto" | "cpu" | "cuda";
+  /** What matrix products are computed in. auto: f32 on a CPU, bf16 on a GPU. Adapters are f32 in any case. */
+  readonly precision: "auto" | "f32" | "bf16";
+  /** Everything the child prints is appended here. */
+  readonly logFile: string;
+  readonly deadlines?: Partial<Deadlines>;
+}
+
+/** Seconds after which a silent learner is ended. */
+export interface Deadlines {
+  /** From the start of the process to its first message. */
+  readonly start: number;
+  /** Between two beats of its interpreter. */
+  readonly beat: number;
+  /** Between two signs of progress on a request. */
+  readonly progress: number;
+}
+
+export type OnProgress = (progress: Progress) => void;
+
+export interface StepSettings {
+  /** File of {@link writeBatch}. */
+  readonly batch: string;
+  /** Folder for the new checkpoint's files; made when it is not there. Every file and the folder are fsynced. */
+  readonly into: string;
+  readonly loss: "grpo" | "dr-grpo";
+  readonly learningRate: number;
+  /** The ratio π_θ/π_old is clipped to [1 − clipLow, 1 + clipHigh]. */
+  readonly clipLow: number;
+  readonly clipHigh: number;
+  /** Weight of the KL divergence to the base model (k3 estimate); 0 does not compute it. */
+  readonly klCoefficient: number;
+  /** Upper bound of the weight π_old/π_rollout that corrects for the engine's rounding. */
+  readonly mismatchClip: number;
+  readonly maxGradNorm: number;
+  /** Tokens in one forward pass at most; a longer trajectory has a pass of its own. */
+  readonly microBatchTokens: number;
+  /** Computes activations twice to keep fewer. */
+  readonly gradientCheckpointing: boolean;
+  /** dr-grpo divides the summed loss by trajectories × this: the most tokens a completion may have. */
+  readonly maxCompletionTokens?: number;
+  /** Updates on this batch; π_old is the policy before the first. Default 1. */
+  readonly epochs?: number;
+  readonly onProgress?: OnProgress;
+}
+
+const quantiles = z.object({ p01: z.number(), p50: z.number(), p99: z.number(), max: z.number() });
+
+export const stepMetrics = z.object({
+  /**
+   * False when the loss or the gradient was not finite: weights, optimizer and random state are as before and no
+   * checkpoint was written.
+   */
+  applied: z.boolean(),
+  /** Why it was not applied. */
+  skipped: z.enum(["loss", "gradient"]).nullable(),
+  /** null where it was not finite. */
+  loss: z.number().nullable(),
+  /** Norm before clipping. null where it was not finite. */
+  gradNorm: z.number().nullable(),
+  /** Distance between the engine's and the learner's log-probabilities of the sampled tokens before the update, nats. */
+  gap: z.object({ mean: z.number(), p99: z.number(), max: z.number() }),
+  /** Estimates of KL(rollout policy ‖ learner) before the update (Schulman's k1 and k3), nats a token. */
+  klRollout: z.object({ k1: z.number(), k3: z.number() }),
+  /** KL to the base model (k3); null when its coefficient is 0. */
+  klBase: z.number().nullable(),
+  /** Share of sampled tokens whose ratio was clipped so that they had no gradient. 0 with one update. */
+  clipFraction: z.number(),
+  /** Mismatch weights π_old/π_rollout before their bound, and the share above it. */
+  weights: quantiles.extend({ clipped: z.number() }),
+  /** Mean entropy of the next-token distribution at sampled positions, nats. */
+  entropy: z.number(),
+  groups: z.number(),
+  trajectories: z.number(),
+  tokens: z.object({
+    /** Of all trajectories. */
+    total: z.number(),
+    sampled: z.number(),
+    /** Positions the model really computed in one pass over the batch: shared prompts count once. */
+    computed: z.number(),
+    /** Of the computed ones, padding. */
+    padding: z.number(),
+  }),
+  microBatches: z.number(),
+  learningRate: z.number(),
+  seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
+  /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
+  memory: z.object({ peak: z.number(), loaded: z.number() }),
+});
+
+export type StepMetrics = z.output<typeof stepMetrics>;
+
+export interface SftSettings {
+  /** File of {@link writeBatch}; advantages weigh the trajectories (1 each, as a rule). */
+  readonly batch: string;
+  readonly into: string;
+  readonly learningRate: number;
+  /** Share of all updates over which the rate rises from 0; afterwards it falls linearly to 0. */
+  readonly warmup: number;
+  readonly epochs: number;
+  /** Trajectories in one update. */
+  readonly updateTrajectories: number;
+  readonly maxGradNorm: number;
+  readonly microBatchTokens: number;
+  readonly gradientCheckpointing: boolean;
+  readonly onProgress?: OnProgress;
+}
+
+export const sftMetrics = z.object({
+  updates: z.number(),
+  /** Updates left out because their loss or gradient was not finite. */
+  skipped: z.number(),
+  /** Mean negative log-likelihood of a sampled token, nats: over the first and the last epoch, as trained. */
+  loss: z.object({ first: z.number().nullable(), last: z.number().nullable() }),
+  trajectories: z.number(),
+  tokens: z.object({ total: z.number(), sampled: z.number(), computed: z.number(), padding: z.number() }),
+  seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
+  memory: z.object({ peak: z.number(), loaded: z.number() }),
+});
+
+export type SftMetrics = z.output<typeof sftMetrics>;
+
+/** What the learner says of itself once the model is loaded. */
+export const learnerInfo = z.object({
+  backend: z.enum(["peft", "unsloth"]),
+  /** "cpu", or the GPU's name. */
+  device: z.string(),
+  precision: z.enum(["f32", "bf16"]),
+  architecture: z.string(),
+  /** Type of the base weights: "f16", "q8_0", ... */
+  weights: z.string(),
+  parameters: z.object({ total: z.number(), trainable: z.number() }),
+  versions: z.record(z.string(), z.string()),
+  /** Updates its optimizer has done: 0 for a new adapter. */
+  updates: z.number(),
+  seconds: z.number(),
+});
+
+export type LearnerInfo = z.output<typeof learnerInfo>;

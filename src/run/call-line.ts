@@ -1,0 +1,75 @@
+/**
+ * Tool calls as a person types them: `search_inbox Falcon, deadline`, `search Falcon | from_addr=a@b.com`, or the
+ * arguments as JSON. Values are parted by " | " and fill the tool's parameters in order unless they name one.
+ */
+import type { ToolCall, ToolSchema } from "../task/task.js";
+
+interface Parameter {
+  readonly name: string;
+  readonly kind: "list" | "number" | "text";
+}
+
+function kindOf(schema: unknown): Parameter["kind"] {
+  if (typeof schema !== "object" || schema === null) return "text";
+  const { type, anyOf } = schema as { type?: string | string[]; anyOf?: unknown[] };
+  const types = [type].flat();
+  if (types.includes("array")) return "list";
+  if (types.includes("number") || types.includes("integer")) return "number";
+  // Of alternatives (a value or null, as a rule) the first that is not text is what a person would type.
+  return anyOf?.map(kindOf).find((kind) => kind !== "text") ?? "text";
+}
+
+function parametersOf(tool: ToolSchema): Parameter[] {
+  const properties = (tool.function.parameters.properties ?? {}) as Record<string, unknown>;
+  return Object.entries(properties).map(([name, schema]) => ({ name, kind: kindOf(schema) }));
+}
+
+/** The tool meant by a whole name or by the beginning of one name alone. */
+function toolNamed(name: string, tools: readonly ToolSchema[]): ToolSchema | undefined {
+  const exact = tools.find((tool) => tool.function.name === name);
+  const begun = tools.filter((tool) => tool.function.name.startsWith(name));
+  return exact ?? (begun.length === 1 ? begun[0] : undefined);
+}
+
+function typedValue(kind: Parameter["kind"], text: string): unknown {
+  if (kind === "list") {
+    const items = text.includes(",") ? text.split(",") : text.split(/\s+/);
+    return items.map((item) => item.trim()).filter((item) => item !== "");
+  }
+  // What is no number stays text: the tool's own schema then says what is wrong with it.
+  return kind === "number" && text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
+/** Reads one line. What it cannot make sense of becomes the `reason` why. */
+export function readCallLine(line: string, tools: readonly ToolSchema[]): ToolCall | { reason: string } {
+  const [, name = "", rest = ""] = /^(\S*)\s*(.*)$/s.exec(line.trim()) ?? [];
+  const tool = toolNamed(name, tools);
+  if (!tool) return { reason: `no tool is called ${name}; there are ${tools.map((t) => t.function.name).join(", ")}` };
+  if (rest.startsWith("{")) {
+    try {
+      return { name: tool.function.name, arguments: JSON.parse(rest) as Record<string, unknown> };
+    } catch {
+      return { reason: "the arguments begin with { but are not valid JSON" };
+    }
+  }
+  const open = parametersOf(tool);
+  const args: Record<string, unknown> = {};
+  for (const piece of rest === "" ? [] : rest.split("|").map((text) => text.trim())) {
+    const named = open.findIndex((parameter) => piece.startsWith(`${parameter.name}=`));
+    const [parameter] = open.splice(Math.max(named, 0), 1);
+    if (!parameter) return { reason: `${tool.function.name} takes no more values than ${usage(tool)}` };
+    const text = named < 0 ? piece : piece.slice(parameter.name.length + 1).trim();
+    args[parameter.name] = typedValue(parameter.kind, text);
+  }
+  return { name: tool.function.name, arguments: args };
+}
+
+/** How to type a call of this tool. */
+export function usage(tool: ToolSchema): string {
+  const required = new Set((tool.function.parameters.required ?? []) as string[]);
+  const shown = parametersOf(tool).map(({ name, kind }) => {
+    const value = kind === "list" ? `${name} ...` : name;
+    return required.has(name) ? value : `[${name}=...]`;
+  });
+  return `${tool.function.name} ${shown.join(" | ")}`;
+}

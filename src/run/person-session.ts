@@ -1,0 +1,73 @@
+/** A person as a player: sees what a model would see, types calls, reads what they return. */
+import type { Opening, Session, Turn } from "../rollout/session.js";
+import type { ChatMessage } from "../task/task.js";
+import { readCallLine, usage } from "./call-line.js";
+
+/** Where a person's lines come from and where they read. */
+export interface Terminal {
+  /** Shows that a line is awaited and resolves to it; undefined when there will be no more. */
+  ask(): Promise<string | undefined>;
+  say(text: string): void;
+}
+
+/** JSON laid out for reading; any other text as it is. */
+function readable(content: string): string {
+  try {
+    return JSON.stringify(JSON.parse(content), null, 2);
+  } catch {
+    // A tool may return plain text.
+    return content;
+  }
+}
+
+export class PersonSession implements Session {
+  readonly #opening: Opening;
+  readonly #terminal: Terminal;
+
+  constructor(opening: Opening, terminal: Terminal) {
+    this.#opening = opening;
+    this.#terminal = terminal;
+    for (const { role, content } of opening.messages) terminal.say(`${role}: ${content}`);
+    this.#help();
+  }
+
+  /** One call; none when the person stops. */
+  async turn(): Promise<Turn> {
+    for (;;) {
+      const line = await this.#terminal.ask();
+      if (line === undefined || line.trim() === "quit") {
+        return { content: "", calls: [], completionTokens: 0, stop: "stop" };
+      }
+      if (line.trim() === "") continue;
+      if (line.trim() === "help") {
+        this.#help();
+        continue;
+      }
+      const call = readCallLine(line, this.#opening.tools);
+      if ("reason" in call) {
+        this.#terminal.say(`${call.reason} (help shows how)`);
+        continue;
+      }
+      return { content: "", calls: [{ kind: "call", call }], completionTokens: 0, stop: "stop" };
+    }
+  }
+
+  respond(messages: readonly ChatMessage[]): void {
+    for (const { content } of messages) this.#terminal.say(readable(content));
+  }
+
+  tokens(): undefined {
+    return undefined;
+  }
+
+  promptTokens(): number {
+    return 0;
+  }
+
+  close(): void {}
+
+  #help(): void {
+    const lines = this.#opening.tools.map((tool) => `  ${usage(tool)}\n      ${tool.function.description}`);
+    this.#terminal.say(["Type a call, or quit:", ...lines].join("\n"));
+  }
+}

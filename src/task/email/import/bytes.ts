@@ -1,0 +1,80 @@
+/** Bytes of files, as streams of chunks: counted, unpacked where they are gzip, with errors in words. */
+import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { codeOf, HoneError, messageOf } from "../../../util/errors.js";
+import { type FileKind, HEAD_BYTES, recognise } from "./recognise.js";
+
+const READ_BYTES = 1024 * 1024;
+const UNPACKED_BYTES = 256 * 1024;
+
+/** What to say about a file that cannot be read. */
+export function readingFailed(path: string, cause: unknown): HoneError {
+  if (cause instanceof HoneError) return cause;
+  const reason: Record<string, string> = {
+    ENOENT: "is not there",
+    EACCES: "may not be read: permission denied",
+    EPERM: "may not be read: permission denied",
+    Z_BUF_ERROR: "ends in the middle: it was not copied or downloaded whole, get it again",
+    Z_DATA_ERROR: "is damaged: its gzip data is wrong from some place on, get it again",
+  };
+  const text = reason[codeOf(cause) ?? ""] ?? `could not be read: ${messageOf(cause)}`;
+  return new HoneError(`${path} ${text}`, { cause });
+}
+
+/** The first bytes of a file. */
+export async function headOf(path: string): Promise<Buffer> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** A file's bytes, unpacked, with what they are. */
+export interface OpenedFile {
+  /** Of the unpacked bytes. */
+  readonly kind: FileKind;
+  readonly head: Buffer;
+  /** Was it gzip? */
+  readonly isPacked: boolean;
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/**
+ * Opens a file and looks at its beginning.
+ *
+ * @param onBytes is told how many bytes of the file (packed) each read took
+ */
+export async function openFile(path: string, onBytes: (count: number) => void): Promise<OpenedFile> {
+  const start = await headOf(path);
+  if (recognise(start) !== "gzip") {
+    return { kind: recognise(start), head: start, isPacked: false, chunks: chunksOf(path, false, onBytes) };
+  }
+  const chunks = chunksOf(path, true, onBytes);
+  const first: Buffer[] = [];
+  let length = 0;
+  while (length < HEAD_BYTES) {
+    const { value, done } = await chunks.next();
+    if (done) break;
+    first.push(value);
+    length += value.length;
+  }
+  const head = Buffer.concat(first).subarray(0, HEAD_BYTES);
+  return { kind: recognise(head), head, isPacked: true, chunks: resumed(first, chunks) };
+}
+
+async function* resumed(first: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield* first;
+  yield* rest;
+}
+
+async function* chunksOf(path: string, packed: boolean, onBytes: (count: number) => void): AsyncGenerator<Buffer> {
+  const file = createReadStream(path, { highWaterMark: READ_BYTES });
+  file.on("data", (chunk) => onBytes(chunk.length));
+  // Errors of either stream come out of the iteration; the callback is there because `pipeline` demands one.
+  yield* packed ? pipeline(file, createGunzip({ chunkSize: UNPACKED_BYTES }), () => {}) : file;
+}

@@ -1,0 +1,67 @@
+/** One RFC 5322 message to a {@link Mail}. */
+import { createHash } from "node:crypto";
+import type { Mail } from "../mail.js";
+import { readAddresses, readExchangeAddresses } from "./addresses.js";
+import { NoMail, readBody } from "./body.js";
+import { readDate } from "./dates.js";
+import { type Headers, rawHeader, readHeaders, textHeader } from "./headers.js";
+
+/** At least one of these makes a message. */
+const telling = ["from", "to", "cc", "date", "subject", "message-id", "x-from", "received", "return-path"];
+
+/** An id for a mail that has none, or whose id is another mail's: the same for the same content. */
+export function derivedId(mail: Omit<Mail, "messageId" | "fileName">): string {
+  const { from, to, cc, date, subject, body } = mail;
+  const digest = createHash("sha256").update(JSON.stringify([from, to, cc, date ?? "", subject, body]));
+  return `<${digest.digest("hex").slice(0, 32)}@derived.hone>`;
+}
+
+/** Does the mail carry an id of {@link derivedId}? */
+export function hasDerivedId({ messageId }: Pick<Mail, "messageId">): boolean {
+  return messageId.endsWith("@derived.hone>");
+}
+
+/** `<id>` as in the header; ids without brackets stay without. */
+export function readMessageId(value: string): string {
+  return /<[^<>\s]+>/.exec(value)?.[0] ?? value.trim();
+}
+
+/** What Exchange exports hold in Bcc is a second Cc, never a blind copy. */
+export function withoutRepeatedCc(bcc: string[], cc: readonly string[]): string[] {
+  return bcc.length === cc.length && bcc.every((address, index) => address === cc[index]) ? [] : bcc;
+}
+
+function people(headers: Headers): Pick<Mail, "from" | "to" | "cc" | "bcc"> {
+  const from = readAddresses(headers.get("from"))[0] ?? readAddresses(headers.get("sender"))[0] ?? "";
+  let to = readAddresses(headers.get("to"));
+  const cc = readAddresses(headers.get("cc"));
+  const bcc = withoutRepeatedCc(readAddresses(headers.get("bcc")), cc);
+  if (to.length + cc.length + bcc.length === 0) to = readExchangeAddresses(headers.get("x-to"));
+  return { from, to, cc, bcc };
+}
+
+/**
+ * Reads one message.
+ *
+ * @throws NoMail when the bytes hold no mail, or MIME that cannot be followed
+ */
+export function readMessage(message: Buffer, fileName: string): Mail | Promise<Mail> {
+  const { headers, bodyStart } = readHeaders(message);
+  if (!telling.some((name) => headers.has(name))) {
+    throw new NoMail(message.every((byte) => byte <= 0x20) ? "empty" : "not_mail");
+  }
+  const mail = {
+    subject: textHeader(headers, "subject").replaceAll("\0", "").trim(),
+    ...people(headers),
+    date: readDate(rawHeader(headers, "date")),
+  };
+  const messageId = readMessageId(rawHeader(headers, "message-id"));
+  const complete = (body: string): Mail => ({
+    messageId: messageId || derivedId({ ...mail, body }),
+    ...mail,
+    body,
+    fileName,
+  });
+  const body = readBody(message, headers, bodyStart);
+  return typeof body === "string" ? complete(body) : body.then(complete);
+}

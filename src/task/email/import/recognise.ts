@@ -1,0 +1,33 @@
+/** What a file holds, by its first bytes. Names say nothing: mail comes as `1.`, `1_`, `Inbox`, `all.mbox` or `x.dat`. */
+import { hasFromLine } from "./mbox.js";
+
+export type FileKind = "gzip" | "tar" | "parquet" | "mbox" | "jsonl" | "message" | "unknown";
+
+/** Bytes that {@link recognise} wants to see, where there are as many. */
+export const HEAD_BYTES = 4096;
+
+/** Headers with which mail begins, whatever program wrote it. */
+const firstHeader =
+  /^(?:message-id|date|from|sender|to|cc|bcc|subject|received|return-path|reply-to|delivered-to|envelope-to|mime-version|content-type|x-[!-9;-~]+|dkim-signature|arc-[a-z-]+|authentication-results|errors-to|status|user-agent|in-reply-to|references|importance|thread-[a-z]+)\s*:/i;
+
+function isTar(head: Buffer): boolean {
+  if (head.length < 512) return false;
+  if (head.toString("latin1", 257, 262) === "ustar") return true;
+  // Tar of before 1988 has no mark, but every header has its checksum: of itself with the checksum's field as blanks.
+  const stored = Number.parseInt(head.toString("latin1", 148, 156).replace(/\0.*/s, ""), 8);
+  let sum = 0;
+  for (let i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 0x20 : (head[i] as number);
+  return stored === sum;
+}
+
+/** @param head the first {@link HEAD_BYTES} of the file, or all of it when it is shorter */
+export function recognise(head: Buffer): FileKind {
+  if (head[0] === 0x1f && head[1] === 0x8b) return "gzip";
+  if (head.toString("latin1", 0, 4) === "PAR1") return "parquet";
+  if (isTar(head)) return "tar";
+  if (hasFromLine(head, 0)) return "mbox";
+  const text = head.toString("latin1").replace(/^(?:\xef\xbb\xbf)?\s*/, "");
+  if (/^\{\s*"/.test(text)) return "jsonl";
+  if (firstHeader.test(text)) return "message";
+  return "unknown";
+}

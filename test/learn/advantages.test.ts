@@ -1,0 +1,58 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { groupAdvantages } from "../../src/learn/index.js";
+
+const checkable = { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 };
+const judged = { stdScaling: true, stdFloor: 0, spreadFloor: 0.05 };
+
+describe("group advantages", () => {
+  it("are the distance to the mean over standard deviation plus floor", () => {
+    const { advantages, mean, std, spread, trainable } = groupAdvantages([1, 0, 0, 0], checkable);
+    expect({ mean, std, spread, trainable }).toEqual({ mean: 0.25, std: 0.5, spread: 1, trainable: true });
+    expect(advantages[0]).toBeCloseTo(0.75 / 0.6, 12);
+    expect(advantages[1]).toBeCloseTo(-0.25 / 0.6, 12);
+  });
+
+  it("are not divided without scaling, as in Dr. GRPO", () => {
+    expect(groupAdvantages([3, 1], { ...checkable, stdScaling: false }).advantages).toEqual([1, -1]);
+  });
+
+  it("are 0 where nobody did better than anybody", () => {
+    for (const rewards of [[], [0.7], [0.3, 0.3, 0.3], [0.1 + 0.2, 0.3]]) {
+      const { advantages, trainable } = groupAdvantages(rewards, checkable);
+      expect(trainable).toBe(false);
+      expect(advantages).toEqual(rewards.map(() => 0));
+    }
+  });
+
+  it("leave out a judge's noise, not its verdicts", () => {
+    expect(groupAdvantages([0.8, 0.84], judged).trainable).toBe(false);
+    expect(groupAdvantages([0.8, 0.86], judged).trainable).toBe(true);
+    expect(groupAdvantages([0.8, 0.84], checkable).trainable).toBe(true);
+  });
+
+  it("sum to 0, keep the order of rewards, and do not depend on a constant added to them", () => {
+    const reward = fc.double({ min: -10, max: 10, noNaN: true });
+    fc.assert(
+      fc.property(fc.array(reward, { minLength: 2, maxLength: 16 }), reward, (rewards, shift) => {
+        const { advantages, trainable } = groupAdvantages(rewards, checkable);
+        if (!trainable) return;
+        expect(advantages.reduce((sum, value) => sum + value, 0)).toBeCloseTo(0, 6);
+        for (const [i, a] of rewards.entries()) {
+          for (const [j, b] of rewards.entries()) {
+            if (a > b + 1e-9) expect(advantages[i]).toBeGreaterThan(advantages[j] as number);
+          }
+        }
+        const shifted = groupAdvantages(
+          rewards.map((value) => value + shift),
+          checkable,
+        );
+        for (const [i, value] of shifted.advantages.entries()) expect(value).toBeCloseTo(advantages[i] as number, 4);
+      }),
+    );
+  });
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])("refuse the reward %d", (wrong) => {
+    expect(() => groupAdvantages([1, wrong], checkable)).toThrow(RangeError);
+  });
+});

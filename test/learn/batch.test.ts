@@ -1,0 +1,101 @@
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { sharedPrompt } from "../../src/learn/batch.js";
+import { type BatchGroup, writeBatch } from "../../src/learn/index.js";
+import type { TokenRecord } from "../../src/rollout/transcript.js";
+
+const file = () => join(mkdtempSync(join(tmpdir(), "hone-batch-")), "batch.safetensors");
+
+function record(prompt: number[], own: [id: number, sampled: number][]): TokenRecord {
+  return {
+    ids: [...prompt, ...own.map(([id]) => id)],
+    sampled: [...prompt.map(() => 0), ...own.map(([, sampled]) => sampled)],
+    logprobs: [...prompt.map(() => 0), ...own.map(([, sampled]) => (sampled ? -0.5 : 0))],
+  };
+}
+
+interface Header {
+  __metadata__: Record<string, string>;
+  [tensor: string]: { dtype: string; shape: number[]; data_offsets: [number, number] } | Record<string, string>;
+}
+
+/** A reader of its own: what the writer says is not taken on trust. */
+function read(path: string) {
+  const bytes = readFileSync(path);
+  const length = Number(bytes.readBigUInt64LE(0));
+  const header = JSON.parse(bytes.subarray(8, 8 + length).toString("utf8")) as Header;
+  const data = bytes.subarray(8 + length);
+  const tensor = (name: string): number[] => {
+    const { dtype, data_offsets } = header[name] as { dtype: string; data_offsets: [number, number] };
+    const part = Uint8Array.from(data.subarray(...data_offsets));
+    if (dtype === "U8") return [...part];
+    return dtype === "I32" ? [...new Int32Array(part.buffer)] : [...new Float32Array(part.buffer)];
+  };
+  return { header, tensor, aligned: (8 + length) % 8 === 0 };
+}
+
+describe("the batch file", () => {
+  const a = record(
+    [1, 2, 3],
+    [
+      [7, 1],
+      [8, 0],
+      [9, 1],
+    ],
+  );
+  const b = record([1, 2, 3], [[7, 1]]);
+  const group: BatchGroup = [
+    { tokens: a, advantage: 0.5 },
+    { tokens: b, advantage: -0.5 },
+  ];
+
+  it("holds every trajectory as flat arrays, with the temperature it was sampled at", async () => {
+    const path = file();
+    const summary = await writeBatch(path, [group], { temperature: 0.8 });
+    const { header, tensor, aligned } = read(path);
+    expect(aligned).toBe(true);
+    expect(header.__metadata__).toEqual({ format: "hone-batch", version: "1", temperature: "0.8" });
+    expect(tensor("ids")).toEqual([1, 2, 3, 7, 8, 9, 1, 2, 3, 7]);
+    expect(tensor("sampled")).toEqual([0, 0, 0, 1, 0, 1, 0, 0, 0, 1]);
+    expect(tensor("logprobs")).toEqual([0, 0, 0, -0.5, 0, -0.5, 0, 0, 0, -0.5]);
+    expect(tensor("lengths")).toEqual([6, 4]);
+    expect(tensor("prompts")).toEqual([3, 3]);
+    expect(tensor("groups")).toEqual([0, 0]);
+    expect(tensor("advantages")).toEqual([0.5, -0.5]);
+    expect(summary).toEqual({
+      groups: 1,
+      groupsLeftOut: 0,
+      trajectories: 2,
+      emptyTrajectories: 0,
+      tokens: 10,
+      sampledTokens: 3,
+      longest: 6,
+    });
+  });
+
+  it("leaves out groups that teach nothing and trajectories in which nothing was sampled, and counts them", async () => {
+    const flat = group.map(({ tokens }) => ({ tokens, advantage: 0 }));
+    const mute = { tokens: record([1, 2, 3, 4], []), advantage: 1 };
+    const path = file();
+    const summary = await writeBatch(path, [flat, [...group, mute]], { temperature: 1 });
+    expect(summary).toMatchObject({ groups: 1, groupsLeftOut: 1, trajectories: 2, emptyTrajectories: 1 });
+    expect(read(path).tensor("groups")).toEqual([0, 0]);
+  });
+
+  it("finds what a group shares: never a sampled token, never past a difference", () => {
+    expect(sharedPrompt([a, b])).toBe(3);
+    expect(sharedPrompt([a, record([1, 2, 4], [[7, 1]])])).toBe(2);
+    expect(sharedPrompt([a, { ...b, sampled: [0, 1, 0, 1] }])).toBe(1);
+    expect(sharedPrompt([])).toBe(0);
+  });
+
+  it.each([
+    ["lengths that differ", { ...b, logprobs: [0] }, /4 ids, 4 flags, 1 logprobs/],
+    ["a first token that nothing predicts", { ...b, sampled: [1, 0, 0, 1] }, /starts with a sampled token/],
+    ["a log-probability that is none", { ...b, logprobs: [0, 0, 0, Number.NaN] }, /token 3 .* NaN/],
+  ])("refuses %s", async (_, tokens, message) => {
+    await expect(writeBatch(file(), [[{ tokens, advantage: 1 }]], { temperature: 1 })).rejects.toThrow(message);
+  });
+});

@@ -1,0 +1,63 @@
+"""A learner without a model: does what its argument says. It speaks through the real protocol module."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from learner import protocol
+from learner.lifeline import guard
+
+behaviour = sys.argv[1]
+INFO = {
+    "backend": "peft",
+    "device": "cpu",
+    "precision": "f32",
+    "architecture": "qwen2",
+    "weights": "f16",
+    "parameters": {"total": 2, "trainable": 1},
+    "versions": {},
+    "updates": 0,
+    "seconds": 0.5,
+}
+
+print(f"noise on stdout {behaviour}", flush=True)
+os.write(2, b'{"type": "error"} on stderr\n')
+if behaviour == "silent":
+    time.sleep(60)
+if behaviour == "wrong version":
+    protocol.VERSION = 99
+if behaviour == "import error":
+    raise ImportError("no module named torch")
+if behaviour == "mute":
+    protocol.BEAT_SECONDS = 1000.0
+
+guard(protocol.CONTROL_FD)
+connection = protocol.Connection()
+connection.start()
+for request in connection.requests():
+    number = request["id"]
+    if request["type"] == "open":
+        connection.send({"type": "progress", "id": number, "phase": "loading", "done": 1, "total": 1})
+        connection.send({"type": "done", "id": number, "result": INFO})
+    elif behaviour == "die":
+        print("Segmentation fault in some kernel", flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif behaviour == "garbage":
+        os.write(protocol.REPORT_FD, b"Unsloth: welcome!\n")
+    elif behaviour == "unknown answer":
+        connection.send({"type": "greeting", "id": number})
+    elif behaviour == "wrong result":
+        connection.send({"type": "done", "id": number, "result": {"loss": "low"}})
+    elif behaviour in ("refused", "memory", "failed"):
+        connection.send({"type": "error", "id": number, "code": behaviour, "message": f"{behaviour}, it said"})
+    elif behaviour == "with a worker":
+        worker = subprocess.Popen(["sleep", "100"])
+        connection.send({"type": "progress", "id": number, "phase": "worker", "done": worker.pid, "total": 1})
+        time.sleep(100)
+    elif behaviour in ("hang", "mute"):
+        time.sleep(100)
+    else:
+        print(json.dumps(request), flush=True)

@@ -1,0 +1,152 @@
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  type Deadlines,
+  LearnerDied,
+  LearnerFailed,
+  LearnerOutOfMemory,
+  LearnerRefused,
+  startLearner,
+} from "../../src/learn/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { python } from "../support/python.js";
+import { settings, step } from "./support.js";
+
+const fake = join(packageRoot, "test/learn/fake_learner.py");
+let log: string;
+
+beforeEach(() => {
+  log = join(mkdtempSync(join(tmpdir(), "hone-learner-")), "logs", "learner.log");
+});
+
+const start = (behaviour: string, deadlines: Partial<Deadlines> = {}) =>
+  startLearner({ ...settings(python, log), deadlines }, { module: [fake, behaviour] });
+
+/** Whether it still runs. A dead process whose parent is dead too may wait a while to be reaped: state Z. */
+function alive(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" });
+  return stdout.trim() !== "" && !stdout.trim().startsWith("Z");
+}
+
+/** Milliseconds until the process is gone; more than 3,000 when it is not. */
+async function gone(pid: number): Promise<number> {
+  const started = Date.now();
+  while (alive(pid) && Date.now() - started < 3000) await sleep(20);
+  return Date.now() - started;
+}
+
+async function stepError(behaviour: string, deadlines: Partial<Deadlines> = {}): Promise<Error> {
+  const learner = await start(behaviour, deadlines);
+  const error = await learner.step(step).then(
+    () => new Error("no error came"),
+    (thrown: unknown) => thrown as Error,
+  );
+  await learner.close();
+  expect(await gone(learner.pid)).toBeLessThan(3000);
+  return error;
+}
+
+describe.skipIf(!python)("the learner's process", () => {
+  it("is heard through whatever it prints, which goes to the log", async () => {
+    const learner = await start("noise");
+    expect(learner.info.architecture).toBe("qwen2");
+    await learner.close();
+    expect(readFileSync(log, "utf8")).toContain("noise on stdout");
+    expect(readFileSync(log, "utf8")).toContain("on stderr");
+  });
+
+  it("ends at once when it is closed, idle or in mid-step, and so do the processes it started", async () => {
+    const learner = await start("with a worker");
+    const worker = await new Promise<number>((resolve) => {
+      const pending = learner.step({ ...step, onProgress: ({ done }) => resolve(done) });
+      pending.catch((error: unknown) => expect(error).toBeInstanceOf(LearnerDied));
+    });
+    expect(alive(worker)).toBe(true);
+    const started = Date.now();
+    await learner.close();
+    expect(Date.now() - started).toBeLessThan(2000);
+    expect(await gone(learner.pid)).toBeLessThan(1000);
+    expect(await gone(worker)).toBeLessThan(1000);
+  });
+
+  it("is reported with its last line when it dies", async () => {
+    const error = await stepError("die");
+    expect(error).toBeInstanceOf(LearnerDied);
+    expect(error.message).toMatch(/was ended by SIGSEGV; its last line: Segmentation fault in some kernel \(log: /);
+    expect((error as LearnerDied).lastLines.at(-1)).toBe("Segmentation fault in some kernel");
+  });
+
+  it.each([
+    ["refused", LearnerRefused, /^refused, it said$/],
+    ["memory", LearnerOutOfMemory, /^memory, it said$/],
+    ["failed", LearnerFailed, /^failed, it said \(log: /],
+    ["garbage", LearnerFailed, /no message: not JSON: Unsloth: welcome!/],
+    ["unknown answer", LearnerFailed, /not a known message: .*greeting/],
+    ["wrong result", LearnerFailed, /the learner's answer to step is wrong/],
+  ])("answers %s with an error of its kind", async (behaviour, kind, message) => {
+    const error = await stepError(behaviour);
+    expect(error).toBeInstanceOf(kind);
+    expect(error.message).toMatch(message);
+  });
+
+  it("is ended when it makes no progress, although it beats", async () => {
+    const error = await stepError("hang", { progress: 2 });
+    expect(error).toBeInstanceOf(LearnerDied);
+    expect(error.message).toMatch(/made no progress for 2 seconds/);
+  });
+
+  it("is ended when its interpreter gives no sign of life", async () => {
+    const error = await stepError("mute", { beat: 2 });
+    expect(error.message).toMatch(/gave no sign of life for 2 seconds/);
+  });
+
+  it.each([
+    ["silent", LearnerDied, /did not start within 1 seconds/],
+    ["wrong version", LearnerRefused, /speaks protocol 99, hone speaks 1/],
+    ["import error", LearnerDied, /ended with code 1; its last line: ImportError: no module named torch/],
+  ])("does not start when it is %s", async (behaviour, kind, message) => {
+    const error = await start(behaviour, behaviour === "silent" ? { start: 1 } : {}).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(kind);
+    expect((error as Error).message).toMatch(message);
+  });
+
+  it("says which Python it could not start", async () => {
+    const error = startLearner(settings("/nowhere/python", log)).catch((thrown: unknown) => thrown);
+    expect(String(await error)).toMatch(
+      /could not be started with \/nowhere\/python: there is no such program.*--python/,
+    );
+  });
+
+  it("takes one request at a time", async () => {
+    const learner = await start("hang");
+    const first = learner.step(step).catch((error: unknown) => error);
+    await sleep(50);
+    await expect(learner.step(step)).rejects.toThrow(/busy/);
+    await learner.close();
+    expect(await first).toBeInstanceOf(LearnerDied);
+    await expect(learner.step(step)).rejects.toBeInstanceOf(LearnerDied);
+  });
+
+  it.each(["SIGKILL", "SIGTERM"] as const)("dies within two seconds of hone's %s, in mid-step", async (signal) => {
+    const parent = spawn(
+      process.execPath,
+      ["--import", "jiti/register", join(packageRoot, "test/learn/parent.ts"), python, log, "with a worker"],
+      { stdio: ["ignore", "pipe", "inherit"], cwd: packageRoot },
+    );
+    const pids: number[] = [];
+    for await (const line of createInterface({ input: parent.stdout })) {
+      pids.push(Number(line));
+      if (pids.length === 2) break;
+    }
+    const [learner = 0, worker = 0] = pids;
+    expect(alive(learner) && alive(worker)).toBe(true);
+    parent.kill(signal);
+    expect(await gone(learner)).toBeLessThan(2000);
+    expect(await gone(worker)).toBeLessThan(2000);
+  });
+});

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Config } from "../config.js";
 import { bar, clock, compact, ProgressLine } from "../report/progress-line.js";
 import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../task/email/build.js";
+import { mailDatabasePath } from "../task/email/database.js";
 import { fetchDataset, type HubProgress } from "../task/email/hub.js";
 import { UsageError } from "../util/errors.js";
 import { type CommandIo, defineCommand } from "./command.js";
@@ -119,7 +120,7 @@ export const buildDbCommand = defineCommand({
       const source = await sourceOf(config, io, line);
       const rates = { reading: new Rate(), indexing: undefined as Rate | undefined };
       const summary = await buildMailDatabase({
-        db: config.db ?? join(config.home, "mail.db"),
+        db: mailDatabasePath(config),
         source,
         signal: io.signal,
         onProgress: (progress) => {

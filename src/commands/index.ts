@@ -2,6 +2,16 @@
 import { buildDbCommand } from "./build-db.js";
 import type { Command } from "./command.js";
 import { playCommand } from "./play.js";
+import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
+import { scenariosCommand } from "./scenarios.js";
+import { searchCommand } from "./search.js";
 
-export const commands: readonly Command[] = [buildDbCommand, rolloutCommand, playCommand];
+export const commands: readonly Command[] = [
+  buildDbCommand,
+  scenariosCommand,
+  searchCommand,
+  readCommand,
+  rolloutCommand,
+  playCommand,
+];

@@ -4,10 +4,11 @@ import { resolve } from "node:path";
 import { createJiti } from "jiti";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
+import { emailTask } from "./email/index.js";
 import type { AnyTask } from "./task.js";
 
 /** The tasks that come with hone, by name. */
-const builtIn: readonly AnyTask[] = [];
+const builtIn: readonly AnyTask[] = [emailTask as unknown as AnyTask];
 
 function isTask(value: unknown): value is AnyTask {
   if (typeof value !== "object" || value === null) return false;

@@ -1,0 +1,35 @@
+/** `yarn hone read`: one whole mail, if the person may see it. */
+import { mailDatabasePath, openMailDatabase } from "../task/email/database.js";
+import { HoneError } from "../util/errors.js";
+import { defineCommand } from "./command.js";
+
+export const readCommand = defineCommand({
+  name: "read",
+  summary: "Read one mail of one person.",
+  example: "yarn hone read --inbox ADDRESS --id MESSAGE_ID",
+  options: ["db", "home", "inbox", "id"],
+  required: ["inbox", "id"],
+  async run(config, io) {
+    const mail = openMailDatabase(mailDatabasePath(config));
+    try {
+      const found = mail.read({ inbox: config.inbox }, config.id);
+      if (!found) throw new HoneError(`${config.inbox} has no mail with the id ${config.id}`);
+      const { messageId, date, subject, from, to, cc, bcc, body } = found;
+      const people = Object.entries({ To: to, Cc: cc, Bcc: bcc }).filter(([, list]) => list.length > 0);
+      io.say(
+        [
+          `Date: ${date ?? "unknown"}`,
+          `From: ${from}`,
+          ...people.map(([name, list]) => `${name}: ${list.join(", ")}`),
+          `Subject: ${subject}`,
+          `Message-ID: ${messageId}`,
+          "",
+          body,
+        ].join("\n"),
+      );
+      return { message_id: messageId, date: date ?? null, subject, from, to, cc, bcc, body };
+    } finally {
+      mail.close();
+    }
+  },
+});

@@ -1,0 +1,41 @@
+/** `yarn hone search`: what search_inbox would find, by hand. */
+import pc from "picocolors";
+import { type MailHit, mailDatabasePath, openMailDatabase } from "../task/email/database.js";
+import { ToolError } from "../task/task.js";
+import { HoneError } from "../util/errors.js";
+import { defineCommand } from "./command.js";
+
+function hitText({ messageId, date, subject, snippet }: MailHit): string {
+  const { bold, dim } = pc.createColors(process.stdout.isTTY);
+  const marked = snippet.replace(/<b>(.*?)<\/b>/g, (_, word: string) => bold(word));
+  return `${date?.slice(0, 16) ?? "no date         "}  ${bold(subject || "(no subject)")}\n  ${marked}\n  ${dim(messageId)}`;
+}
+
+export const searchCommand = defineCommand({
+  name: "search",
+  summary: "Search one person's mail, as the agent's tool does.",
+  example: "yarn hone search --inbox ADDRESS --keywords budget,meeting",
+  options: ["db", "home", "inbox", "keywords", "fromAddr", "toAddr", "sentAfter", "sentBefore", "maxResults", "rank"],
+  required: ["inbox", "keywords"],
+  async run(config, io) {
+    const { inbox, keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank } = config;
+    const mail = openMailDatabase(mailDatabasePath(config));
+    try {
+      const hits = mail.search({ inbox }, { keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank });
+      io.say(hits.length > 0 ? hits.map(hitText).join("\n\n") : `no mail of ${inbox} matches`);
+      return {
+        hits: hits.map(({ messageId, date, subject, snippet }) => ({
+          message_id: messageId,
+          date: date ?? null,
+          subject,
+          snippet,
+        })),
+      };
+    } catch (error) {
+      if (error instanceof ToolError) throw new HoneError(error.message, { cause: error });
+      throw error;
+    } finally {
+      mail.close();
+    }
+  },
+});

@@ -1,0 +1,46 @@
+/**
+ * The email task, hone's flagship: answer a question from one person's mail, as OpenPipe's ART-E does. The mail and the
+ * questions come from a database that `yarn build-db` makes.
+ */
+import { z } from "zod";
+import { defineTask, type TaskOptions } from "../task.js";
+import { mailDatabasePath, openMailDatabase } from "./database.js";
+import { emailExpert } from "./expert.js";
+import { emailPrompt } from "./prompt.js";
+import { emailReward } from "./reward.js";
+import type { EmailScenario } from "./scenario.js";
+import { type EmailWorld, emailTools } from "./tools.js";
+
+const emailOptions = z.object({
+  home: z.string().default(".hone"),
+  db: z.string().optional(),
+  rank: z.enum(["date", "bm25"]).default("date"),
+});
+
+function open(options: TaskOptions): EmailWorld {
+  const { rank, ...place } = emailOptions.parse(options);
+  return { mail: openMailDatabase(mailDatabasePath(place)), rank };
+}
+
+export const emailTask = defineTask<EmailScenario, EmailWorld>({
+  name: "email",
+  description: "Answer questions from a person's mail by searching and reading it.",
+  scenarios(options) {
+    const { mail } = open(options);
+    try {
+      // Evidence by the ids that searches show: a question may name a copy that was folded into another mail.
+      return mail.scenarios().map((scenario) => ({
+        ...scenario,
+        message_ids: [...new Set(scenario.message_ids.map((id) => mail.resolveId(id) ?? id))],
+      }));
+    } finally {
+      mail.close();
+    }
+  },
+  open,
+  close: ({ mail }) => mail.close(),
+  prompt: emailPrompt,
+  tools: emailTools,
+  reward: (rollout, scenario, { mail }) => emailReward(rollout, scenario, (id) => mail.resolveId(id)),
+  expert: emailExpert,
+});

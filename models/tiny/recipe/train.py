@@ -23,11 +23,11 @@ MUON_RATE = 0.02
 ADAM_RATE = 3e-3
 WARM_UP_STEPS = 40
 # Tokens of a batch, padding included.
-BATCH_TOKENS = 7_000
+BATCH_TOKENS = 4_000
 # Share of conversations in which names are replaced by invented ones, and of the names in those.
-RENAMED = 0.3
+RENAMED = 0.2
 RENAMED_NAMES = 0.5
-REPORT_EVERY = 25
+REPORT_EVERY = 40
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def learn(done: float) -> Step:
     """The first phase, `done` of the way (0 to 1)."""
     return Step(
         rate=1 if done < 0.5 else max(0.02, 2 * (1 - done)),
-        excerpts=1 if done < 0.08 else max(0.2, 1 - 0.8 * (done - 0.08) / 0.2),
+        excerpts=1 if done < 0.1 else max(0.3, 1 - 0.7 * (done - 0.1) / 0.2),
         given=0.15 if done < 0.3 else max(0.015, 0.15 * (1 - (done - 0.3) / 0.5)),
     )
 
@@ -103,8 +103,10 @@ class Trainer:
         right = logits.detach().argmax(-1)[played] == targets[chosen][played]
         return losses.detach()[played].mean().item(), right.float().mean().item()
 
-    def run(self, phase: Callable[[float], Step], tokens: int, perfect: Traces, spoilt: Traces = ()) -> None:
-        """Trains on about `tokens` tokens (padding included) as `phase` says."""
+    def run(
+        self, phase: Callable[[float], Step], tokens: float, minutes: float, perfect: Traces, spoilt: Traces = ()
+    ) -> None:
+        """Trains as `phase` says until `tokens` (padding included) or `minutes` are used up, whichever comes first."""
         makers = {
             name: groups(self._stream(traces, name == "excerpts"), BATCH_TOKENS, self.rng)
             for name, traces in (("excerpts", perfect), ("whole", perfect), ("spoilt", spoilt))
@@ -112,8 +114,9 @@ class Trainer:
         }
         seen, steps, started = 0, 0, time.monotonic()
         losses: list[tuple[float, float]] = []
-        while seen < tokens:
-            plan = phase(seen / tokens)
+        done = 0.0
+        while done < 1:
+            plan = phase(done)
             name = "excerpts" if self.rng.random() < plan.excerpts else "whole"
             if self.rng.random() < plan.spoilt:
                 name = "spoilt"
@@ -121,11 +124,12 @@ class Trainer:
             losses.append(self._step(batch, plan.rate * min(1, (steps + 1) / WARM_UP_STEPS)))
             seen += batch.ids.numel()
             steps += 1
-            if steps % REPORT_EVERY == 0 or seen >= tokens:
+            elapsed = time.monotonic() - started
+            done = max(seen / tokens, elapsed / 60 / minutes)
+            if steps % REPORT_EVERY == 0 or done >= 1:
                 loss, right = (sum(column) / len(losses) for column in zip(*losses, strict=True))
-                speed = seen / (time.monotonic() - started)
                 self.log(
-                    f"{phase.__name__}: {seen / 1e6:.2f} of {tokens / 1e6:.2f} M tokens, {steps} steps, "
-                    f"{speed:.0f} tokens/s, loss {loss:.4f}, {right:.2%} of the expert's tokens"
+                    f"{phase.__name__}: {done:.0%}, {seen / 1e6:.2f} M tokens in {elapsed / 60:.1f} minutes and {steps} steps, "
+                    f"loss {loss:.4f}, {right:.2%} of the expert's tokens right"
                 )
                 losses.clear()

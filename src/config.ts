@@ -149,6 +149,13 @@ const definitions = {
   n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),
   model: text("Model: a GGUF file.", { accepts: "a path" }),
   adapter: text("LoRA adapter on the model: a GGUF file.", { accepts: "a path", defaultText: "none" }),
+  gpu: choice(["auto", "cuda", "vulkan", "metal", "off"], "What computes; auto takes the best there is.", {
+    default: "auto",
+  }),
+  threads: whole(1, 1024, "CPU threads of the engine.", { defaultText: "the free cores" }),
+  context: whole(16, MANY, "Tokens a conversation may have, prompt included.", {
+    defaultText: "8192, or what the model was trained with if that is less",
+  }),
   agentUrl: text("Play with a model behind this OpenAI-compatible API instead, through its own tool calls.", {
     accepts: "a URL",
   }),
@@ -168,7 +175,7 @@ const definitions = {
     default: 1,
   }),
   minP: real(0, 1, "Drop tokens less likely than this share of the likeliest; 0 is off.", { default: 0 }),
-  maxTokens: whole(1, MANY, "Tokens a turn may have.", { default: 2048 }),
+  maxTokens: whole(1, MANY, "Tokens a turn may have.", { defaultText: "2048; at --agent-url the server's own" }),
   onToolError: choice(
     ["observe", "stop"],
     "What a malformed call, an unknown tool or wrong arguments do. observe: the model reads a short error and goes on. stop: the rollout ends (as in ART).",

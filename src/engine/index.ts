@@ -13,3 +13,4 @@ export type {
   Sequence,
 } from "./engine.js";
 export { loadEngine, onEngineLog } from "./load.js";
+export { modelFile, trainedContext } from "./models.js";

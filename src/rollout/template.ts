@@ -24,6 +24,8 @@ export interface TemplateTokenizer {
 /** A Unicode noncharacter: it opens a stand-in for text that must not become a special token. */
 const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
+/** The date that Llama 3's template falls back to. */
+const DATE = "26 Jul 2024";
 /** Stands for the assistant's turn while the text after it is found. */
 const TURN = "\uFDD2turn\uFDD3";
 
@@ -91,6 +93,8 @@ export class ChatTemplate {
         ...(tools.length > 0 ? { tools: this.#protect(tools) } : {}),
         bos_token: this.#tokenizer.bosText,
         eos_token: this.#tokenizer.eosText,
+        // Llama 3's template prints today's date unless it is given one; a prompt must not change overnight.
+        date_string: DATE,
         ...more,
       });
     } catch (error) {

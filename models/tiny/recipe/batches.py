@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from traces import ROLES, Trace
+
+from .traces import ROLES, Trace
 
 # Sorted by length within so many batches: short enough that batches stay mixed, long enough that padding stays small.
 BATCHES_IN_WINDOW = 24
@@ -23,8 +24,8 @@ class Batch:
 
 
 def collate(traces: Sequence[Trace], given: float, slips: bool, rng: random.Random) -> Batch:
-    """`given`: share of prompt and tool tokens that are trained too, at half weight: a world that is partly known is read
-    better. `slips`: whether the expert's slips are trained or only shown."""
+    """`given`: share of prompt and tool tokens that are trained too, at half weight: a world that is partly known is
+    read better. `slips`: whether the expert's slips are trained or only shown."""
     size = (len(traces), max(len(trace) for trace in traces))
     ids, weights, played = torch.zeros(size, dtype=torch.long), torch.zeros(size), torch.zeros(size, dtype=torch.bool)
     noise = torch.rand(size, generator=torch.Generator().manual_seed(rng.getrandbits(48)))
@@ -54,10 +55,13 @@ def groups(traces: Iterator[Trace], tokens: int, rng: random.Random) -> Iterator
             continue
         # The noise keeps equal lengths from always meeting.
         window.sort(key=lambda trace: len(trace) + rng.random() * 8)
-        batches: list[list[Trace]] = [[]]
+        batches: list[list[Trace]] = []
+        longest = tokens
         for each in window:
-            if batches[-1] and len(each) * (len(batches[-1]) + 1) > tokens:
+            longest = max(longest, len(each))
+            if not batches or longest * (len(batches[-1]) + 1) > tokens:
                 batches.append([])
+                longest = len(each)
             batches[-1].append(each)
         rng.shuffle(batches)
         yield from batches

@@ -6,10 +6,11 @@ from pathlib import Path
 import gguf
 import numpy as np
 import torch
-from model import TinyModel
 from safetensors.torch import save_file
-from tokenizer import special_tokens
 from tokenizers import Tokenizer
+
+from .model import TinyModel
+from .tokenizer import special_tokens
 
 TEMPLATE = Path(__file__).parents[1] / "chat_template.jinja"
 END_OF_TEXT, END_OF_TURN = "<|endoftext|>", "<|im_end|>"

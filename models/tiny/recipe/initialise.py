@@ -9,8 +9,9 @@ Notation: a "subspace" is a matrix (width, head width) with orthonormal columns.
 """
 
 import torch
-from model import Attention, Shape, TinyModel
 from torch import Tensor, nn
+
+from .model import Attention, Shape, TinyModel
 
 EMBEDDING_SCALE = 0.06
 # Of what is written into the residual stream by an untrained block, relative to 1/sqrt(width).
@@ -67,8 +68,8 @@ class _Head:
     def look_back(self, distance: int, read: Tensor, write: Tensor) -> None:
         """Attends to the token `distance` before, whatever it is: moves what it has in `read` to `write`.
 
-        With key (s, 0) and query s·(cos dθ, −sin dθ) in a rotary pair of frequency θ, the score at m − n tokens back is
-        s²·cos((m − n − d)θ): greatest at d.
+        With key (s, 0) and query s·(cos dθ, -sin dθ) in a rotary pair of frequency θ, the score at m - n tokens back is
+        s²·cos((m - n - d)θ): greatest at d.
         """
         half = self.shape.head_width // 2
         angles = distance * _rotary_frequencies(self.shape)[:POSITION_PAIRS]

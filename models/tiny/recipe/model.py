@@ -7,9 +7,10 @@ all that is computed from it have the type that `hidden` is asked for.
 from dataclasses import dataclass
 
 import torch
-from kernels import CausalAttention, GatedUnit, RMSNorm, Rotate
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from .kernels import CausalAttention, GatedUnit, RMSNorm, Rotate
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@
  * "played" (a turn of the expert, its closing token included), "slip" (a turn whose call failed or found nothing). The
  * pieces joined are what `ChatTemplate` renders.
  */
-import { createWriteStream, readFileSync } from "node:fs";
+
 import { once } from "node:events";
+import { createWriteStream, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { ExpertSession } from "../../../dist/src/rollout/expert-session.js";
 import { opening, playRollout } from "../../../dist/src/rollout/rollout.js";
@@ -44,7 +45,9 @@ function piecesOf(outcome, { messages: first, tools }, template, characters) {
     const whole = template.promptText([...first, rest[i++]], tools);
     const end = whole.lastIndexOf(template.closing.text) + template.closing.text.length;
     const calls = outcome.calls.filter((call) => call.turn === turn);
-    const slipped = calls.some(({ outcome, result }) => outcome !== "ok" || (Array.isArray(result) && result.length === 0));
+    const slipped = calls.some(
+      ({ outcome, result }) => outcome !== "ok" || (Array.isArray(result) && result.length === 0),
+    );
     pieces.push([whole.slice(prompt.length, end), slipped ? "slip" : "played"]);
 
     const results = [];

@@ -4,7 +4,7 @@ import json
 import random
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,13 @@ ROLES = {"given": 0, "played": 1, "slip": 2}
 # Names that may be replaced by invented ones; months, topics and ids stay.
 RENAMED_POOLS = ("first", "last", "projects", "companies", "places")
 USER_TURN = "<|im_start|>user\n"
+# Letters of invented names; a syllable may do without the last.
+OPENING, VOWELS, CLOSING = "bcdfghjklmnprstvwz", "aeiou", "lmnrstx"
 
+# Texts with their roles, in order.
 Pieces = list[tuple[str, str]]
+# Conversations: kind of question, pieces.
+Traces = Sequence[tuple[str, Pieces]]
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,10 @@ def make_traces(file: Path, *, seed: int, mailboxes: int, mistakes: Mapping[str,
     unfinished.rename(file)
 
 
-def read_traces(files: Sequence[Path]) -> Iterator[tuple[str, Pieces]]:
-    """Kind and pieces of each conversation."""
-    for file in files:
-        with file.open(encoding="utf-8") as lines:
-            for line in lines:
-                trace = json.loads(line)
-                yield trace["kind"], [(text, role) for text, role in trace["pieces"]]
+def read_traces(file: Path) -> Traces:
+    with file.open(encoding="utf-8") as lines:
+        traces = [json.loads(line) for line in lines]
+    return [(trace["kind"], [(text, role) for text, role in trace["pieces"]]) for trace in traces]
 
 
 class Renamer:
@@ -68,10 +70,6 @@ class Renamer:
     that training has not seen: with some of them in training, copying a name becomes a skill that works for any name.
     """
 
-    ONSETS = "b br c ch cl d dr f fl g gr h j k kr l m n p pr qu r s sh sl st t th tr v w y z".split()
-    VOWELS = "a a e e i i o o u ai ea io ou".split()
-    CODAS = ["", "", "", "l", "m", "n", "nd", "r", "rn", "s", "st", "t", "x", "ck", "ng"]
-
     def __init__(self, names: Mapping[str, Sequence[str]], share: float):
         """`share`: of names replaced in each conversation it is called for."""
         self.share = share
@@ -79,9 +77,11 @@ class Renamer:
         self.lower = {word.lower(): word for pool in ("first", "last") for word in names[pool]}
 
     def _invent(self, rng: random.Random) -> str:
+        def syllable() -> str:
+            return rng.choice(OPENING) + rng.choice(VOWELS) + (rng.choice(CLOSING) if rng.random() < 0.5 else "")
+
         while True:
-            syllables = [rng.choice(self.ONSETS) + rng.choice(self.VOWELS) + rng.choice(self.CODAS) for _ in range(3)]
-            name = "".join(syllables[: rng.choice((2, 2, 3))]).capitalize()
+            name = "".join(syllable() for _ in range(rng.choice((2, 2, 3)))).capitalize()
             if name not in self.known:
                 return name
 
@@ -102,7 +102,7 @@ class Renamer:
         return [(re.sub(r"[A-Za-z]+", replace, text), role) for text, role in pieces]
 
 
-def encode(traces: Sequence[tuple[str, Pieces]], tokenizer: Tokenizer) -> list[Trace]:
+def encode(traces: Traces, tokenizer: Tokenizer) -> list[Trace]:
     """Token ids of each piece by itself, as rollouts make them."""
     texts = [text for _, pieces in traces for text, _ in pieces]
     ids = iter(encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False))
@@ -110,8 +110,8 @@ def encode(traces: Sequence[tuple[str, Pieces]], tokenizer: Tokenizer) -> list[T
 
 
 def excerpt(pieces: Pieces, rng: random.Random) -> Pieces:
-    """A short part of a conversation, without the system prompt: the first call; the search and the choice of a mail; or
-    the last mail and the answer. Copying is learned from these first, at a fraction of the cost."""
+    """A short part of a conversation, without the system prompt: the first call; the search and the choice of a mail;
+    or the last mail and the answer. Copying is learned from these first, at a fraction of the cost."""
     prompt, role = pieces[0]
     question = (prompt[prompt.index(USER_TURN) :], role)
     end = rng.choices((2, 4, len(pieces)), (0.2, 0.35, 0.45))[0]

@@ -7,17 +7,16 @@ habits, more and more of them, at a low rate: what is left to reinforcement lear
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from batches import Batch, collate, groups
-from model import TinyModel
 from tokenizers import Tokenizer
 from torch.nn import functional as F
-from traces import Pieces, Renamer, Trace, encode, excerpt
 
-Traces = Sequence[tuple[str, Pieces]]
+from .batches import Batch, collate, groups
+from .model import TinyModel
+from .traces import Renamer, Trace, Traces, encode, excerpt
 
 MUON_RATE = 0.02
 ADAM_RATE = 3e-3
@@ -129,7 +128,7 @@ class Trainer:
             if steps % REPORT_EVERY == 0 or done >= 1:
                 loss, right = (sum(column) / len(losses) for column in zip(*losses, strict=True))
                 self.log(
-                    f"{phase.__name__}: {done:.0%}, {seen / 1e6:.2f} M tokens in {elapsed / 60:.1f} minutes and {steps} steps, "
-                    f"loss {loss:.4f}, {right:.2%} of the expert's tokens right"
+                    f"{phase.__name__}: {done:.0%}, {seen / 1e6:.2f} M tokens, {steps} steps, "
+                    f"{elapsed / 60:.1f} minutes, loss {loss:.4f}, {right:.2%} of the expert's tokens right"
                 )
                 losses.clear()

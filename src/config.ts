@@ -124,6 +124,11 @@ const definitions = {
   mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
     default: 300,
   }),
+  names: choice(
+    ["default", "reserved"],
+    "Names in the synthetic mailboxes. reserved: people, places, companies and projects that no default mailbox has; every question is then a test question.",
+    { default: "default" },
+  ),
   seed: whole(0, MANY, "Seed of everything random.", { default: 1 }),
 
   // Tools by hand

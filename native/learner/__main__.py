@@ -43,7 +43,11 @@ def answer(session: Any, request: dict[str, Any], progress: protocol.Progress) -
 
 def is_out_of_memory(error: BaseException) -> bool:
     """CUDA has a type for it, the CPU allocator only a sentence."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
 /** The figures of an evaluation: one policy, many scenarios. Shares are over all rollouts, not over those that answered. */
-import type { Trajectory } from "../rollout/trajectory.js";
+import type { Trajectory } from "../rollout/index.js";
 import { wilson } from "./interval.js";
 
 export interface Evaluation {

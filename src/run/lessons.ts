@@ -1,6 +1,6 @@
 /** From finished groups to what the update learns of them: rewards, then advantages, then the batch. */
 import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../learn/index.js";
-import type { Trajectory } from "../rollout/trajectory.js";
+import type { Trajectory } from "../rollout/index.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
 import type { RewardGroup } from "./parts.js";

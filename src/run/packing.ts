@@ -1,7 +1,6 @@
 /** Trajectories as they lie in the store: the tokens as packed arrays, all the rest as compressed JSON. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import type { Trajectory } from "../rollout/trajectory.js";
-import type { TokenRecord } from "../rollout/transcript.js";
+import type { TokenRecord, Trajectory } from "../rollout/index.js";
 
 export interface PackedTrajectory {
   /** Deflated JSON of everything but the tokens. */

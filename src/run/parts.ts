@@ -1,6 +1,6 @@
 /** What the training loop works with, as it sees it. The real ones are bound in bind.ts; tests play with others. */
 import type { Progress, StepMetrics } from "../learn/index.js";
-import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Scenario } from "../task/task.js";
 import type { MetricsLine } from "./records.js";
 import type { ValidationRow } from "./store.js";

@@ -1,7 +1,7 @@
 /** What the store and metrics.jsonl say of a step: figures with their n, named as other tools name them. */
 import type { StepMetrics } from "../learn/index.js";
 import { count, type Evaluation, mean } from "../report/evaluation.js";
-import type { RolloutFailure, Trajectory } from "../rollout/trajectory.js";
+import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Taught } from "./lessons.js";
 import type { StepRow } from "./store.js";
 

@@ -7,7 +7,7 @@
  */
 import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
-import type { Trajectory } from "../rollout/trajectory.js";
+import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/errors.js";
 import { pack, unpack } from "./packing.js";
 import type { StepMetricsRow, StepTiming, ValidationResult } from "./records.js";

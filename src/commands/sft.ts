@@ -11,6 +11,8 @@ import { defineCommand } from "./command.js";
 
 /** Adapters take larger steps than whole models. */
 const LEARNING_RATE = { lora: 2e-4, full: 1e-5 };
+/** Where nobody says: small enough for any machine. */
+const DEFAULTS = { rank: 8, maxGradNorm: 1, microBatchTokens: 4096 };
 /** Share of the updates over which the learning rate rises. */
 const WARMUP = 0.05;
 
@@ -36,7 +38,7 @@ export const sftCommand = defineCommand({
     "microBatchTokens",
     "gradientCheckpointing",
     "learner",
-    "hfModel",
+    "hfWeights",
     "precision",
     "python",
     "threads",
@@ -54,6 +56,7 @@ export const sftCommand = defineCommand({
     const progress = new ProgressLine(io.stream);
     const python = await ensurePython({ ...(config.python ? { python: config.python } : {}), onProgress: io.say });
     const { batch, end } = scratch(into);
+    const rank = config.loraRank ?? DEFAULTS.rank;
     try {
       // Only its tokenizer is used: one small sequence.
       const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
@@ -67,14 +70,8 @@ export const sftCommand = defineCommand({
         {
           python,
           backend: config.learner,
-          base: { gguf: model, ...(config.hfModel ? { hf: resolve(config.hfModel) } : {}) },
-          lora: config.fullWeights
-            ? null
-            : {
-                rank: config.loraRank,
-                alpha: config.loraAlpha ?? 2 * config.loraRank,
-                targets: config.loraTargets,
-              },
+          base: { gguf: model, ...(config.hfWeights ? { hf: resolve(config.hfWeights) } : {}) },
+          lora: config.fullWeights ? null : { rank, alpha: config.loraAlpha ?? 2 * rank, targets: config.loraTargets },
           seed: config.seed,
           threads: config.threads ?? usableCores(),
           device: "auto",
@@ -93,9 +90,9 @@ export const sftCommand = defineCommand({
           warmup: WARMUP,
           epochs: config.epochs,
           updateTrajectories: config.updateTrajectories,
-          maxGradNorm: config.maxGradNorm,
-          microBatchTokens: config.microBatchTokens,
-          gradientCheckpointing: config.gradientCheckpointing,
+          maxGradNorm: config.maxGradNorm ?? DEFAULTS.maxGradNorm,
+          microBatchTokens: config.microBatchTokens ?? DEFAULTS.microBatchTokens,
+          gradientCheckpointing: config.gradientCheckpointing ?? false,
           onProgress,
         });
         progress.clear();

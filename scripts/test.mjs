@@ -1,4 +1,5 @@
-// `yarn test`: builds, runs vitest and pytest, and ends with one line of both: "N passed, N failed".
+// `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and pytest,
+// and ends with one line of both: "N passed, N failed".
 // Arguments are handed to vitest (a file or a name to run alone); pytest then stays out.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -22,6 +23,18 @@ for (const report of Object.values(reports)) rmSync(`${root}/${report}`, { force
 
 if (tool("typescript/bin/tsc", "-p", "tsconfig.build.json") !== 0) process.exit(1);
 
+const { ensurePython } = await import("../dist/src/learn/index.js");
+const { ensureTestModels } = await import("../dist/bench/models.js");
+let python;
+try {
+  python = await ensurePython({ development: true, onProgress: console.error });
+  await ensureTestModels(["tiny"], console.error);
+} catch (error) {
+  console.error(`hone: ${error.message}`);
+  console.log("0 passed, 1 failed");
+  process.exit(1);
+}
+
 let passed = 0;
 let failed = 0;
 
@@ -39,6 +52,15 @@ if (existsSync(`${root}/${reports.vitest}`)) {
   // A file that does not load has no tests, yet it failed.
   failed += Math.max(report.numFailedTests, report.success ? 0 : 1);
 } else failed += 1;
+
+if (only.length === 0) {
+  const status = run(python, ["-m", "pytest", "-q", "--color=yes", `--junit-xml=${reports.pytest}`]);
+  const report = existsSync(`${root}/${reports.pytest}`) ? readFileSync(`${root}/${reports.pytest}`, "utf8") : "";
+  const count = (name) => Number(report.match(new RegExp(`<testsuite[^>]* ${name}="(\\d+)"`))?.[1] ?? 0);
+  const broken = count("failures") + count("errors");
+  passed += count("tests") - broken - count("skipped");
+  failed += Math.max(broken, status === 0 ? 0 : 1);
+}
 
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);

@@ -1,1 +1,2 @@
-"""The learner: turns rollouts into a better adapter. Started by hone as `python -m learner`; see __main__.py."""
+"""hone's learner: turns batches of trajectories into a better adapter. Run as `python -m learner`, with
+PYTHONPATH=native and the interpreter of `.venv`; see __main__.py."""

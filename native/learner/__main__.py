@@ -6,6 +6,7 @@ not a crash.
 
 import sys
 import traceback
+import warnings
 from typing import Any
 
 from . import protocol
@@ -43,13 +44,19 @@ def answer(session: Any, request: dict[str, Any], progress: protocol.Progress) -
 
 def is_out_of_memory(error: BaseException) -> bool:
     """CUDA has a type for it, the CPU allocator only a sentence."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
 
 
 def main() -> None:
     guard(protocol.CONTROL_FD)
     connection = protocol.Connection()
     connection.start()
+    # What libraries say to each other about their next versions is no news to whoever reads the log.
+    warnings.simplefilter("ignore", FutureWarning)
     session = None
     for request in connection.requests():
         number = request["id"]

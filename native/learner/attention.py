@@ -22,7 +22,7 @@ class Layout:
     _masks: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
 
     def mask(self, prompt: int, length: int, like: torch.Tensor) -> torch.Tensor:
-        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, −inf where later."""
+        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, -inf where later."""
         key = (prompt, length)
         if key not in self._masks:
             hidden = torch.full((length, prompt + length), float("-inf"), dtype=like.dtype, device=like.device)
@@ -49,36 +49,33 @@ def packed_attention(
     shared = heads // key_heads
     # Query heads that share a key head become a batch dimension over which keys are expanded, not copied.
     query = query.view(key_heads, shared, total, size).transpose(0, 1)
+    # Split once: the backward of a slice would fill and add a tensor of the whole row for each part.
+    lengths = [length for tree in layout.trees for length in (tree.prompt, *tree.completions)]
+    parts = zip(query.split(lengths, 2), key.split(lengths, 2), value.split(lengths, 2), strict=True)
 
-    def attend(start: int, length: int, keys: torch.Tensor, values: torch.Tensor, prompt: int) -> torch.Tensor:
+    def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, prompt: int) -> torch.Tensor:
         return scaled_dot_product_attention(
-            query[:, :, start : start + length],
+            queries,
             keys.expand(shared, -1, -1, -1),
             values.expand(shared, -1, -1, -1),
-            attn_mask=layout.mask(prompt, length, query) if prompt else None,
+            attn_mask=layout.mask(prompt, queries.shape[2], queries) if prompt else None,
             is_causal=prompt == 0,
             dropout_p=dropout,
             scale=scaling,
         )
 
-    parts: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
     for tree in layout.trees:
-        at = tree.start
-        here = slice(at, at + tree.prompt)
-        prompt_key, prompt_value = key[:, :, here], value[:, :, here]
+        queries, prompt_keys, prompt_values = next(parts)
         if tree.prompt:
-            parts.append(attend(at, tree.prompt, prompt_key, prompt_value, 0))
-        at += tree.prompt
+            outputs.append(attend(queries, prompt_keys, prompt_values, 0))
         for length in tree.completions:
-            here = slice(at, at + length)
-            keys = torch.cat((prompt_key, key[:, :, here]), dim=2)
-            values = torch.cat((prompt_value, value[:, :, here]), dim=2)
+            queries, keys, values = next(parts)
             if length:
-                parts.append(attend(at, length, keys, values, tree.prompt))
-            at += length
-    output = torch.cat(parts, dim=2)
-    # [shared, key heads, T, size] → [1, T, key heads × shared, size]
-    return output.permute(2, 1, 0, 3).reshape(1, total, heads, size), None
+                keys, values = torch.cat((prompt_keys, keys), 2), torch.cat((prompt_values, values), 2)
+                outputs.append(attend(queries, keys, values, tree.prompt))
+    # [shared, key heads, T, size] → [1, T, key heads * shared, size]
+    return torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size), None
 
 
 def register() -> None:

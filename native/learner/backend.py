@@ -28,7 +28,7 @@ class Backend(Protocol):
     base: GgufModel
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        """Last hidden states where the row's sampled tokens are predicted, [S, width]; with a graph when gradients are on."""
+        """Last hidden states where the sampled tokens are predicted, [S, width]; with a graph if gradients are on."""
         ...
 
     def output_weight(self) -> torch.Tensor:
@@ -48,7 +48,9 @@ class Backend(Protocol):
 
 def choose_device(wanted: str) -> torch.device:
     if wanted == "cuda" and not torch.cuda.is_available():
-        raise Refused("--device cuda: PyTorch sees no NVIDIA GPU; use --device cpu, or a CUDA build of PyTorch with --python")
+        raise Refused(
+            "--device cuda: PyTorch sees no NVIDIA GPU; use --device cpu, or a CUDA build of PyTorch with --python"
+        )
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(wanted)
@@ -111,7 +113,7 @@ class PeftBackend:
 
 
 def choose_precision(wanted: str, device: torch.device) -> str:
-    """f32 on a CPU: bf16 has three bits less than the engine's f16 weights, and policy and learner would drift apart."""
+    """f32 on a CPU: bf16 has three bits less than the engine's f16, and policy and learner would drift apart."""
     if wanted == "auto":
         return "f32" if device.type == "cpu" else "bf16"
     return wanted
@@ -142,5 +144,3 @@ def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
         if parameter.requires_grad:
             parameter.data = parameter.data.float()
     return adapted
-
-

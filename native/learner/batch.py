@@ -62,11 +62,15 @@ def read_batch(path: str, vocabulary: int) -> Batch:
     if not lengths or not sampled.any():
         raise Refused("the batch has no sampled token: there is nothing to learn from")
     if int(ids.max()) >= vocabulary or int(ids.min()) < 0:
-        raise Refused(f"the batch has token {int(ids.max())}, the model has {vocabulary} tokens: another model sampled it")
+        raise Refused(
+            f"the batch has token {int(ids.max())}, the model has {vocabulary} tokens: another model sampled it"
+        )
 
     trajectories: list[Trajectory] = []
     slot = 0
-    for part_ids, part_sampled, group, prompt in zip(ids.split(lengths), sampled.split(lengths), groups, prompts, strict=True):
+    for part_ids, part_sampled, group, prompt in zip(
+        ids.split(lengths), sampled.split(lengths), groups, prompts, strict=True
+    ):
         trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot))
         slot += int(part_sampled.sum())
     owner = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[sampled]

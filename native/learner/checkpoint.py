@@ -14,10 +14,10 @@ from peft import PeftModel, get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from .adapter import write_adapter_gguf
 from .backend import Backend
 from .errors import Refused
 from .full_weights import write_model
+from .gguf_adapter import Base, write_gguf_adapter
 from .optimizer import Optimizer
 
 
@@ -28,7 +28,10 @@ def write(folder: str, backend: Backend, optimizer: Optimizer) -> None:
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)
         (path / "adapter" / "README.md").unlink(missing_ok=True)
-        write_adapter_gguf(path / "adapter", backend.base.path, path / "adapter.gguf")
+        state = get_peft_model_state_dict(backend.model)
+        base = Base.of(backend.base.config.to_dict())
+        config = backend.model.peft_config["default"].to_dict()
+        write_gguf_adapter(state, config, base, path / "adapter.gguf", name="hone")
     else:
         write_model(path, backend.model, backend.base)
     torch.save(optimizer.state(), path / "optimizer.pt")
@@ -73,7 +76,9 @@ def _check_fits(
     }
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:
-            raise Refused(f"the adapter in {folder} has {what} {theirs}, this run has {ours}; use the same, or start anew")
+            raise Refused(
+                f"the adapter in {folder} has {what} {theirs}, this run has {ours}; use the same, or start anew"
+            )
     expected = {name: tensor.shape for name, tensor in get_peft_model_state_dict(model).items()}
     found = {name: tensor.shape for name, tensor in weights.items()}
     if expected.keys() != found.keys():
@@ -82,5 +87,6 @@ def _check_fits(
     for name, shape in expected.items():
         if found[name] != shape:
             raise Refused(
-                f"the adapter in {folder} belongs to another model: {name} is {list(found[name])} there, {list(shape)} here"
+                f"the adapter in {folder} belongs to another model: "
+                f"{name} is {list(found[name])} there, {list(shape)} here"
             )

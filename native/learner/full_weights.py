@@ -10,8 +10,7 @@ import gguf
 import numpy
 import torch
 
-from .adapter import permute
-from .gguf_model import GgufModel, hf_name
+from .gguf_model import GgufModel, hf_name, permute
 
 _FILE_TYPE = "general.file_type"
 

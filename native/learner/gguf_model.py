@@ -1,12 +1,13 @@
-"""A Hugging Face model with the weights of the GGUF file that the engine runs, so that policy and learner are one model.
+"""A Hugging Face model with the weights of the GGUF file that the engine runs: policy and learner are one model.
 
 llama.cpp's converter renames tensors, interleaves the rows of Llama's query and key weights (its RoPE rotates
 neighbours, Hugging Face's rotates halves), and stores Llama 3's RoPE scaling as a tensor of factors. This undoes it.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 import gguf
 import numpy
@@ -14,22 +15,16 @@ import torch
 from transformers import LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
 
 from .errors import Refused
+from .gguf_adapter import LAYERS, interleave_heads
 
 CONFIGS: dict[str, type[PretrainedConfig]] = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
 TYPES = ("F32", "F16", "BF16", "Q8_0")
 
-LAYER_TENSORS = {
+LAYER_TENSORS = {name: layer for layer, name in LAYERS.items()} | {
     "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
     "attn_q_norm": "self_attn.q_norm",
     "attn_k_norm": "self_attn.k_norm",
     "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
 }
 _MODEL_TENSORS = {
     "token_embd.weight": "model.embed_tokens.weight",
@@ -40,12 +35,17 @@ ROPE_FACTORS = "rope_freqs.weight"
 
 
 def hf_name(name: str) -> str:
-    """"blk.0.attn_q.weight" → "model.layers.0.self_attn.q_proj.weight". Raises Refused for what these models have not."""
+    """The Hugging Face name of a tensor: blk.0.attn_q.weight → model.layers.0.self_attn.q_proj.weight.
+
+    Raises Refused for what these models have not.
+    """
     if name in _MODEL_TENSORS:
         return _MODEL_TENSORS[name]
     parts = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
     if not parts or parts[2] not in LAYER_TENSORS:
-        raise Refused(f"the model file has a tensor {name}, which the learner does not know; give --hf-model with its weights")
+        raise Refused(
+            f"the model file has a tensor {name}, which the learner does not know; give --hf-model with its weights"
+        )
     return f"model.layers.{parts[1]}.{LAYER_TENSORS[parts[2]]}.{parts[3]}"
 
 
@@ -85,6 +85,11 @@ def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:
     shape = rows.shape
     half = shape[0] // heads // 2
     return rows.reshape(heads, half, 2, *shape[1:]).transpose(1, 2).reshape(shape)
+
+
+def permute(rows: torch.Tensor, heads: int) -> torch.Tensor:
+    """The inverse of `unpermute`, for weights and for biases."""
+    return interleave_heads(rows.reshape(len(rows), -1), heads).reshape(rows.shape)
 
 
 def read_gguf(path: str) -> GgufModel:
@@ -142,10 +147,14 @@ def _config(
     if scaling == "linear":
         rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
     elif scaling != "none":
-        raise Refused(f"{path} scales RoPE by {scaling}, which the learner does not; give --hf-model with the original weights")
+        raise Refused(
+            f"{path} scales RoPE by {scaling}, which the learner does not; give --hf-model with the original weights"
+        )
     rotated = int(value("rope.dimension_count", settings["head_dim"]))
     if rotated != settings["head_dim"]:
-        raise Refused(f"{path} rotates {rotated} of {settings['head_dim']} dimensions of a head; the learner rotates all")
+        raise Refused(
+            f"{path} rotates {rotated} of {settings['head_dim']} dimensions of a head; the learner rotates all"
+        )
     if value("attention.sliding_window"):
         raise Refused(f"{path} attends through a sliding window, which the learner does not")
     if architecture == "llama":

@@ -1,11 +1,11 @@
 """Log-probabilities of sampled tokens, and the gradient of a loss in them, without all logits ever existing.
 
 The output layer is applied to some positions at a time. Because the loss is a sum over tokens, a chunk's gradient
-can be formed as soon as its logits are there: they are thrown away before the next chunk, and nothing is computed twice.
+can be formed as soon as its logits are there: they are thrown away before the next chunk, nothing is computed twice.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import torch
 
@@ -68,7 +68,7 @@ def score(
         if token_gradient is None or gradient is None:
             continue
         slope = token_gradient(logprobs[part], part)[:, None]
-        # d logprob / d logits = (one at the token − probabilities) / temperature
+        # d logprob / d logits = (one at the token - probabilities) / temperature
         probabilities.mul_(-slope).scatter_add_(1, index, slope).div_(temperature)
         gradient[part] = torch.mm(probabilities, matrix).to(hidden.dtype)
         if weight.requires_grad:

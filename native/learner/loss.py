@@ -6,7 +6,8 @@ Three policies are told apart: `rollout` sampled the tokens (the engine), `old` 
 References
 - clipped ratio: PPO (arXiv 1707.06347); a higher upper bound: DAPO (arXiv 2503.14476)
 - group advantages: GRPO (arXiv 2402.03300); division by a constant instead of lengths: Dr. GRPO (arXiv 2503.20783)
-- truncated mismatch weight: TIS (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL training")
+- truncated mismatch weight: TIS (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL
+  training")
 - k1, k3 estimates of KL: Schulman 2020, http://joschu.net/blog/kl-approx.html
 
 In TRL's GRPOConfig: `loss="grpo"` is loss_type "dapo" (TRL's "grpo" divides by each sequence's length), "dr-grpo" is
@@ -31,7 +32,9 @@ class LossSettings:
     """Upper bound of old/rollout."""
 
 
-def normaliser(settings: LossSettings, sampled_tokens: int, trajectories: int, max_completion_tokens: int | None) -> float:
+def normaliser(
+    settings: LossSettings, sampled_tokens: int, trajectories: int, max_completion_tokens: int | None
+) -> float:
     """What the whole step's sum is divided by; never a micro-batch's own count, so that packing changes nothing."""
     if settings.kind == "grpo":
         return float(sampled_tokens)

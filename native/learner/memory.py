@@ -1,5 +1,6 @@
 """How much memory an update takes: the peak while it ran, beside what was there before."""
 
+import contextlib
 import resource
 import sys
 from pathlib import Path
@@ -26,11 +27,9 @@ class PeakMemory:
             self.loaded = torch.cuda.memory_allocated(self._cuda)
             return
         if sys.platform == "linux":
-            try:
-                # "5" sets the peak that the kernel keeps back to what is resident now.
+            # "5" sets the kernel's peak back to what is resident now. Where that cannot be done, the old peak stays.
+            with contextlib.suppress(OSError):
                 Path("/proc/self/clear_refs").write_text("5")
-            except OSError:
-                pass  # a kernel without it: the peak is then that of the whole process, loading included
             self.loaded = _status_bytes("VmRSS:")
         else:
             self.loaded = _process_peak()

@@ -1,4 +1,4 @@
-"""Loads the base model that is trained: from the engine's GGUF file, or from a Hugging Face folder of the same model."""
+"""Loads the base model: from the engine's GGUF file, or from a Hugging Face folder of the same model."""
 
 import json
 from pathlib import Path
@@ -85,7 +85,11 @@ def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
             raise Refused(f"{folder} is not the model of {file.path}: {key} is {ours} there and {theirs} in the file")
     last = model.config.num_hidden_layers - 1
     tolerance = SAME_MODEL_TOLERANCE.get(file.weights, OTHER_TOLERANCE)
-    for name in ("model.norm.weight", "model.layers.0.self_attn.q_proj.weight", f"model.layers.{last}.mlp.down_proj.weight"):
+    for name in (
+        "model.norm.weight",
+        "model.layers.0.self_attn.q_proj.weight",
+        f"model.layers.{last}.mlp.down_proj.weight",
+    ):
         if file.tensors[name].tensor_type.name.lower() not in SAME_MODEL_TOLERANCE:
             continue
         ours, theirs = model.get_parameter(name).detach(), file.tensor(name)

@@ -1,4 +1,4 @@
-"""The optimizer, with what a whole step needs: a state that can be written, read, and put back when a step goes wrong."""
+"""The optimizer, with a state that can be written, read, and put back when a step goes wrong."""
 
 import copy
 from typing import Any

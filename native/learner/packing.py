@@ -114,4 +114,6 @@ def _pack(branches: list[_Branch]) -> Pack:
             slots.append(torch.arange(member.first_slot, member.first_slot + len(sampled)))
             at += len(own)
         trees.append(Tree(start, prompt, tuple(len(member.ids) - prompt for member in branch.members)))
-    return Pack(torch.cat(ids), torch.cat(positions), tuple(trees), torch.cat(predicting), torch.cat(targets), torch.cat(slots))
+    return Pack(
+        torch.cat(ids), torch.cat(positions), tuple(trees), torch.cat(predicting), torch.cat(targets), torch.cat(slots)
+    )

@@ -1,4 +1,4 @@
-"""The child's side of the conversation with hone; src/learn/protocol.ts is the other side and says what the messages are.
+"""The child's side of the conversation with hone; src/learn/protocol.ts, the other side, says what the messages are.
 
 Lines of JSON: requests on file descriptor 3, reports on 4. stdout and stderr belong to the log.
 """
@@ -8,7 +8,8 @@ import os
 import platform
 import queue
 import threading
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from .lifeline import end_group
 

@@ -27,7 +27,8 @@ def supervised(
 ) -> dict[str, Any]:
     """Runs `epochs` over the batch in random order, `updateTrajectories` to an update. Returns the metrics.
 
-    The loss is −log p of each sampled token, weighed by its trajectory's advantage (1 as a rule), over the update's tokens.
+    The loss is -log p of each sampled token, weighed by its trajectory's advantage (1 as a rule), over the update's
+    tokens.
     """
     started = time.monotonic()
     backend.checkpointing(request["gradientCheckpointing"])
@@ -64,10 +65,8 @@ def supervised(
     }
 
 
-def _accumulate(
-    backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int
-) -> tuple[float, int, int]:
-    """Adds the gradients of one update. Returns summed −log p, sampled tokens, positions computed."""
+def _accumulate(backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int) -> tuple[float, int, int]:
+    """Adds the gradients of one update. Returns summed -log p, sampled tokens, positions computed."""
     packs = plan_trajectories(chosen, budget)
     count = sum(len(pack.slots) for pack in packs)
     total = 0.0

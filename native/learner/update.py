@@ -44,10 +44,14 @@ def policy_update(
     Raises Refused when the batch has no advantage to learn from.
     """
     if not batch.advantages.any() and not request["klCoefficient"]:
-        raise Refused("every advantage of the batch is 0: its groups have no spread in reward, so there is nothing to learn")
+        raise Refused(
+            "every advantage of the batch is 0: its groups have no spread in reward, so there is nothing to learn"
+        )
     started = time.monotonic()
     settings = settings_of(request)
-    divisor = loss.normaliser(settings, batch.sampled_tokens, len(batch.trajectories), request.get("maxCompletionTokens"))
+    divisor = loss.normaliser(
+        settings, batch.sampled_tokens, len(batch.trajectories), request.get("maxCompletionTokens")
+    )
     packs = plan(batch, request["microBatchTokens"])
     backend.checkpointing(request["gradientCheckpointing"])
     epochs = request.get("epochs", 1)
@@ -68,7 +72,9 @@ def policy_update(
             tokens.base = _base_logprobs(backend, batch, packs, tick)
         metrics: dict[str, Any] = {}
         for epoch in range(epochs):
-            total = sum(_accumulate(backend, batch, pack, tokens, settings, divisor, epoch == 0, tick) for pack in packs)
+            total = sum(
+                _accumulate(backend, batch, pack, tokens, settings, divisor, epoch == 0, tick) for pack in packs
+            )
             norm = optimizer.clip(request["maxGradNorm"])
             skipped = "loss" if not math.isfinite(total) else "gradient" if not math.isfinite(norm) else None
             if epoch == 0:
@@ -130,7 +136,9 @@ def _accumulate(
             new = logprobs.cpu().requires_grad_(True)
             old = new.detach() if first else tokens.old[here]
             base = None if tokens.base is None else tokens.base[here]
-            value = loss.policy_loss(new, old, batch.rollout[here], batch.advantages[here], base, settings).sum() / divisor
+            value = (
+                loss.policy_loss(new, old, batch.rollout[here], batch.advantages[here], base, settings).sum() / divisor
+            )
             (derivative,) = torch.autograd.grad(value, new)
         total += value.item()
         return derivative.to(logprobs.device)
@@ -153,7 +161,9 @@ def _base_logprobs(backend: Backend, batch: Batch, packs: list[Pack], tick: Any)
         for pack in packs:
             hidden = backend.hidden(pack)
             targets = pack.targets.to(hidden.device)
-            logprobs[pack.slots] = head.score(hidden, backend.output_weight(), targets, batch.temperature).logprobs.cpu()
+            logprobs[pack.slots] = head.score(
+                hidden, backend.output_weight(), targets, batch.temperature
+            ).logprobs.cpu()
             tick()
     return logprobs
 

@@ -19,6 +19,7 @@ const optionNames = [
   "maxRecipients",
   "oneEvidence",
   "mailboxes",
+  "names",
   "seed",
   "db",
   "home",
@@ -59,7 +60,7 @@ async function sourceOf(config: BuildConfig, io: CommandIo, line: ProgressLine):
   }
   if (from) return { kind: "mail", paths: from, questions, rules: rulesOf(config) };
   if (questions.length > 0) throw new UsageError("--questions needs the mail they are about: give --from or --hf");
-  return { kind: "synthetic", seed: config.seed, mailboxes: config.mailboxes };
+  return { kind: "synthetic", seed: config.seed, mailboxes: config.mailboxes, names: config.names };
 }
 
 /** Seconds since the work began, and until it ends at the pace so far. */

@@ -79,12 +79,20 @@ class Gathering {
   readonly #finished: Promise<"all" | "interrupted">;
   #finish!: (how: "all" | "interrupted") => void;
   #giveUp!: (error: Error) => void;
+  /** What the dying pool says after the end is of no interest. */
+  #over = false;
 
   constructor(options: GatherOptions) {
     this.#options = options;
     this.#finished = new Promise((resolve, reject) => {
-      this.#finish = resolve;
-      this.#giveUp = reject;
+      this.#finish = (how) => {
+        this.#over = true;
+        resolve(how);
+      };
+      this.#giveUp = (error) => {
+        this.#over = true;
+        reject(error);
+      };
     });
     this.#groups = options.scenarios.map((scenario) => {
       const members = Array.from({ length: options.group }, (_, index) => {
@@ -148,7 +156,7 @@ class Gathering {
       const result = await this.#pool.run(job, { signal: group.stop.signal });
       if (result) this.#giveUp(new HoneError(result.setupError));
     } catch (error) {
-      if (group.left.size === 0) return;
+      if (this.#over || group.left.size === 0) return;
       // The thread died: of this group's own fault when it was stopped for hanging, else perhaps of a neighbour's.
       if (!group.stop.signal.aborted && group.tries < RETRIES) {
         group.tries++;
@@ -160,6 +168,7 @@ class Gathering {
   }
 
   #hear(message: WorkerMessage): void {
+    if (this.#over) return;
     if (message.kind === "waiting") {
       this.#waiting.set(message.id, message);
       this.#lastOfThread.set(message.thread, message.id);
@@ -180,7 +189,7 @@ class Gathering {
   }
 
   #fail(failure: RolloutFailure): void {
-    if (!this.#settle(failure.id)) return;
+    if (this.#over || !this.#settle(failure.id)) return;
     this.#failures.push(failure);
     this.#options.onFailure?.(failure);
     const total = this.#byRollout.size;

@@ -24,6 +24,8 @@ export interface TemplateTokenizer {
 /** A Unicode noncharacter: it opens a stand-in for text that must not become a special token. */
 const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
+/** The date that Llama 3's template falls back to. */
+const DATE = "26 Jul 2024";
 /** Stands for the assistant's turn while the text after it is found. */
 const TURN = "\uFDD2turn\uFDD3";
 
@@ -91,6 +93,8 @@ export class ChatTemplate {
         ...(tools.length > 0 ? { tools: this.#protect(tools) } : {}),
         bos_token: this.#tokenizer.bosText,
         eos_token: this.#tokenizer.eosText,
+        // Llama 3's template prints today's date unless it is given one; a prompt must not change overnight.
+        date_string: DATE,
         ...more,
       });
     } catch (error) {
@@ -146,6 +150,23 @@ export class ChatTemplate {
   /** Ids of everything before the model's first turn. */
   prompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): number[] {
     return this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));
+  }
+
+  /**
+   * Ids of an assistant's turn as this template writes it, closing token included: what a model is shown that is to
+   * learn the turn. Sampled turns are never made this way.
+   *
+   * @param before the messages of the first prompt
+   */
+  turn(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): number[] {
+    const opened = this.#render(before, tools, { add_generation_prompt: true });
+    const whole = this.#render([...before, message], tools, { add_generation_prompt: false });
+    // What stands in the message is protected, so the first closing text is the template's own.
+    const end = whole.indexOf(this.closing.text, opened.length);
+    if (!whole.startsWith(opened) || end < 0) {
+      throw new HoneError("the model's chat template writes a finished turn otherwise than it opens one");
+    }
+    return this.#encode(whole.slice(opened.length, end + this.closing.text.length));
   }
 
   /**

@@ -21,6 +21,11 @@ export class Transcript {
     return this.#ids.length;
   }
 
+  /** Tokens that were given, not sampled. */
+  get givenCount(): number {
+    return this.#sampled.reduce((count, sampled) => count + 1 - sampled, 0);
+  }
+
   /** Appends what the policy was given. */
   given(ids: Iterable<number>): void {
     for (const id of ids) {

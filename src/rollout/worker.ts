@@ -93,16 +93,21 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
     if (error instanceof HoneError) return { setupError: error.message };
     throw error;
   }
-  const { task, players } = here;
-  const first = opening(task, job.scenario, settings.limits.maxTurns);
-  const sessions = players.start(first, job);
+  const failed = (id: string, error: unknown) => post({ kind: "failed", failure: { id, error: messageOf(error) } });
+  let sessions: Session[];
+  try {
+    sessions = here.players.start(opening(here.task, job.scenario, settings.limits.maxTurns), job);
+  } catch (error) {
+    for (const { id } of job.members) failed(id, error);
+    return null;
+  }
   await Promise.all(
     job.members.map(async (member, position) => {
       const session = sessions[position] as Session;
       try {
         post({ kind: "done", trajectory: await playMember(here, job.scenario, member, session) });
       } catch (error) {
-        post({ kind: "failed", failure: { id: member.id, error: messageOf(error) } });
+        failed(member.id, error);
       } finally {
         session.close();
       }

@@ -61,12 +61,16 @@ export function readCallLine(line: string, tools: readonly ToolSchema[]): ToolCa
     const text = named < 0 ? piece : piece.slice(parameter.name.length + 1).trim();
     args[parameter.name] = typedValue(parameter.kind, text);
   }
+  // Nothing typed is an empty list: "return not found" need not say that it refers to no mail.
+  for (const { name, kind } of open) if (kind === "list" && requiredOf(tool).has(name)) args[name] = [];
   return { name: tool.function.name, arguments: args };
 }
 
+const requiredOf = (tool: ToolSchema) => new Set((tool.function.parameters.required ?? []) as string[]);
+
 /** How to type a call of this tool. */
 export function usage(tool: ToolSchema): string {
-  const required = new Set((tool.function.parameters.required ?? []) as string[]);
+  const required = requiredOf(tool);
   const shown = parametersOf(tool).map(({ name, kind }) => {
     const value = kind === "list" ? `${name} ...` : name;
     return required.has(name) ? value : `[${name}=...]`;

@@ -40,7 +40,8 @@ describe("a typed call", () => {
   });
 
   it("leaves what a tool must judge to the tool", () => {
-    expect(read("search_inbox")).toEqual(call({}));
+    expect(read("search_inbox")).toEqual(call({ keywords: [] }));
+    expect(read("read_email")).toEqual({ name: "read_email", arguments: {} });
     expect(read("search_inbox a | b | many")).toEqual(call({ keywords: ["a"], from_addr: "b", max_results: "many" }));
   });
 

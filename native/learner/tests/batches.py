@@ -1,4 +1,4 @@
-"""Random batches in the shape of rollouts: groups with a shared prompt, turns of sampled tokens with tool text between."""
+"""Random batches in the shape of rollouts: groups with a shared prompt, sampled tokens with tool text between."""
 
 import torch
 from learner.batch import Batch, read_batch

@@ -5,8 +5,7 @@ from pathlib import Path
 import gguf
 import numpy
 import torch
-from learner.adapter import permute
-from learner.gguf_model import LAYER_TENSORS
+from learner.gguf_model import LAYER_TENSORS, permute
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 CONFIGS = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
@@ -38,7 +37,7 @@ def make_model(architecture: str, tied: bool = True, seed: int = 0, **more) -> t
 
 
 def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_factors: torch.Tensor | None = None) -> Path:
-    """As llama.cpp's converter writes it: vectors in f32, matrices in `kind`, Llama's query and key rows interleaved."""
+    """As llama.cpp's converter writes it: vectors f32, matrices `kind`, Llama's query and key rows interleaved."""
     config = model.config
     architecture = config.model_type
     writer = gguf.GGUFWriter(path, architecture)
@@ -67,7 +66,9 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
         quantised = gguf.GGMLQuantizationType[kind if values.dim() > 1 else "F32"]
-        writer.add_tensor(names[name], gguf.quantize(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)
+        writer.add_tensor(
+            names[name], gguf.quantize(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised
+        )
     if rope_factors is not None:
         writer.add_tensor("rope_freqs.weight", rope_factors.numpy().astype(numpy.float32))
     writer.write_header_to_file()

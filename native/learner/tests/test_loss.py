@@ -94,7 +94,9 @@ def test_one_update_pushes_each_token_by_its_advantage_over_the_steps_tokens():
     assert torch.allclose(new.grad, -advantages / 3)
 
 
-@pytest.mark.parametrize(("shift", "advantage", "moves"), [(0.5, 1.0, False), (0.5, -1.0, True), (-0.5, -1.0, False), (-0.5, 1.0, True)])
+@pytest.mark.parametrize(
+    ("shift", "advantage", "moves"), [(0.5, 1.0, False), (0.5, -1.0, True), (-0.5, -1.0, False), (-0.5, 1.0, True)]
+)
 def test_a_clipped_token_has_no_gradient_and_is_counted(shift, advantage, moves):
     old = torch.tensor([-1.0])
     new = (old + shift).requires_grad_(True)

@@ -25,7 +25,11 @@ def plain(backend, batch, temperature):
 
 
 def gradients(backend):
-    return {name: parameter.grad.clone() for name, parameter in backend.model.named_parameters() if parameter.grad is not None}
+    return {
+        name: parameter.grad.clone()
+        for name, parameter in backend.model.named_parameters()
+        if parameter.grad is not None
+    }
 
 
 @pytest.fixture(params=["qwen2", "qwen3", "llama"])
@@ -62,7 +66,9 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(backend, tmp_
                 (derivative,) = torch.autograd.grad(value.sum() / len(new), leaf)
             return derivative
 
-        scores = head.score(hidden.detach(), backend.output_weight(), pack.targets, temperature, slope, chunk_bytes=96 * 4 * 16)
+        scores = head.score(
+            hidden.detach(), backend.output_weight(), pack.targets, temperature, slope, chunk_bytes=96 * 4 * 16
+        )
         hidden.backward(scores.gradient)
         logprobs[pack.slots] = scores.logprobs
 
@@ -105,6 +111,8 @@ def test_the_output_layer_gets_its_own_gradient_when_it_is_trained():
     hidden.requires_grad_(True)
     (-(hidden @ weight.T).log_softmax(-1).gather(1, targets[:, None]).sum()).backward()
     wanted, weight.grad = weight.grad, None
-    scores = head.score(hidden.detach(), weight, targets, 1.0, lambda logprobs, _: -torch.ones_like(logprobs), 50 * 4 * 16)
+    scores = head.score(
+        hidden.detach(), weight, targets, 1.0, lambda logprobs, _: -torch.ones_like(logprobs), 50 * 4 * 16
+    )
     assert torch.allclose(weight.grad, wanted, atol=1e-5)
     assert torch.allclose(scores.gradient, hidden.grad, atol=1e-5)

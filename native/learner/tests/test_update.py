@@ -56,7 +56,9 @@ def test_small_rows_give_the_update_of_one_big_row(base, tmp_path, silent):
     assert many["loss"] == pytest.approx(one["loss"], abs=1e-5)
     assert many["gradNorm"] == pytest.approx(one["gradNorm"], rel=1e-4)
     # Adam divides by the gradient's size: where a gradient is almost 0 its noise is not.
-    assert sum(float((a - b).abs().sum()) for a, b in zip(ours, theirs)) / sum(a.numel() for a in ours) < 1e-5
+    assert (
+        sum(float((a - b).abs().sum()) for a, b in zip(ours, theirs, strict=True)) / sum(a.numel() for a in ours) < 1e-5
+    )
 
 
 def test_checkpointing_activations_changes_nothing(base, tmp_path, silent):

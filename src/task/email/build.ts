@@ -22,11 +22,11 @@ import {
 import type { Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId } from "./schema.js";
-import { syntheticWorld } from "./synthetic/index.js";
+import { type NameSet, syntheticWorld } from "./synthetic/index.js";
 
 /** What goes into the database. */
 export type BuildSource =
-  | { readonly kind: "synthetic"; readonly seed: number; readonly mailboxes: number }
+  | { readonly kind: "synthetic"; readonly seed: number; readonly mailboxes: number; readonly names?: NameSet }
   | {
       readonly kind: "mail";
       /** At least one. */
@@ -132,9 +132,9 @@ class Build {
     }
   }
 
-  async #generate({ seed, mailboxes }: BuildSource & { kind: "synthetic" }): Promise<void> {
+  async #generate({ seed, mailboxes, names = "default" }: BuildSource & { kind: "synthetic" }): Promise<void> {
     let done = 0;
-    for (const { mails, scenarios } of syntheticWorld({ seed, mailboxes })) {
+    for (const { mails, scenarios } of syntheticWorld({ seed, mailboxes, names })) {
       for (const mail of mails) this.#add(mail);
       this.#addScenarios(scenarios);
       this.#report("reading", ++done / mailboxes);

@@ -88,6 +88,11 @@ export function storedText(text: string): string {
   return stored.slice(0, end);
 }
 
+/** One line: tabs and breaks in a subject are from folding, by programs that did not undo it. No NULs. */
+export function storedSubject(text: string): string {
+  return text.replaceAll("\0", "").replace(/\s+/g, " ").trim();
+}
+
 /** The text of a message whose header has been read. A promise only where postal-mime is needed. */
 export function readBody(message: Buffer, headers: Headers, bodyStart: number): string | Promise<string> {
   const plain = plainBody(headers, message.subarray(bodyStart));

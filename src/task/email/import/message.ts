@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Mail } from "../mail.js";
 import { readAddresses, readExchangeAddresses } from "./addresses.js";
-import { NoMail, readBody } from "./body.js";
+import { NoMail, readBody, storedSubject } from "./body.js";
 import { readDate } from "./dates.js";
 import { type Headers, rawHeader, readHeaders, textHeader } from "./headers.js";
 
@@ -51,7 +51,7 @@ export function readMessage(message: Buffer, fileName: string): Mail | Promise<M
     throw new NoMail(message.every((byte) => byte <= 0x20) ? "empty" : "not_mail");
   }
   const mail = {
-    subject: textHeader(headers, "subject").replaceAll("\0", "").trim(),
+    subject: storedSubject(textHeader(headers, "subject")),
     ...people(headers),
     date: readDate(rawHeader(headers, "date")),
   };

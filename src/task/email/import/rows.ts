@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Mail } from "../mail.js";
 import { normalAddress, readAddresses } from "./addresses.js";
-import { storedText } from "./body.js";
+import { storedSubject, storedText } from "./body.js";
 import { readDate, storedDate } from "./dates.js";
 import { derivedId, withoutRepeatedCc } from "./message.js";
 
@@ -47,7 +47,7 @@ export function rowToMail(row: unknown, name: string): Mail | undefined {
   const { message_id, subject, from, date, body, file_name, ...lists } = parsed.data;
   const cc = list(lists.cc);
   const mail = {
-    subject: (subject ?? "").replaceAll("\0", "").trim(),
+    subject: storedSubject(subject ?? ""),
     from: normalAddress(from ?? "") ?? readAddresses(from ? [from] : [])[0] ?? "",
     to: list(lists.to),
     cc,

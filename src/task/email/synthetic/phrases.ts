@@ -120,10 +120,10 @@ export const tails = [
   "I will send the papers soon.",
 ];
 
-/** Mails about a project that ask and answer nothing; some mention a person who matters elsewhere. */
+/** Mails about a project that ask and answer nothing, and mention a person who is an answer elsewhere. */
 export const chats = [
-  "the people on {p} did great work this week. I met {n} at the coffee machine, who had only kind words for them. Maybe we should bring a cake one of these days.",
-  "I will be out of the office until Thursday. If anything comes up on {p}, please ask {n}, who has all my notes and knows the numbers better than I do anyway.",
+  "the people on {p} did great work this week. I met {n} at the coffee machine and heard only kind words about them. Maybe we should bring a cake one of these days.",
+  "I will be out of the office until Thursday. If anything comes up on {p}, please ask {n}, since all my notes are there and the numbers are in better hands than mine.",
   "the monthly report for {p} is on the shared drive now. I have asked {n} to read it before the board does, so please leave the second chapter as it is for now.",
   "the copier on our floor is broken again, so I have put the {p} slides in your drawer by way of {n}. The last page is missing, but nobody ever reads that one.",
 ];

@@ -43,9 +43,15 @@ describe("the pools of names", () => {
       new Set(texts.flatMap((text) => text.toLowerCase().match(/\w+/g) ?? []));
     const small = wordsOf(["a t p n is it in on of for the will be to"]);
     const asked = wordsOf(Object.values(phrases.questions).flat());
-    const { answers, tails, middles } = phrases;
-    const near = [...wordsOf([...Object.values(answers).flat(), ...tails, ...middles.decided, ...middles.changed])];
-    expect(near.filter((word) => asked.has(word) && !small.has(word))).toEqual([]);
+    const { answers, tails, middles, chats } = phrases;
+    const near = wordsOf([
+      ...Object.values(answers).flat(),
+      ...tails,
+      ...chats,
+      ...middles.decided,
+      ...middles.changed,
+    ]);
+    expect([...near].filter((word) => asked.has(word) && !small.has(word))).toEqual([]);
   });
 
   it("are plain words, one token of any reasonable tokenizer's training each", () => {

@@ -1,0 +1,256 @@
+"""One side of the bench row learner/trl: forward, backward and step of one update, by hone's learner or by TRL's.
+
+Both sides get the same random model (f32), the same adapter, and the same tensors: groups of rollouts that share a
+prompt, turns of sampled tokens with tool results between. TRL's side is GRPOTrainer's own loss path with its own
+fused output layer, fed padded rows as its trainer pads them. Prints one line of JSON.
+
+    python bench/learner/update.py hone --shape 0.5b
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[2] / "native")]
+
+SHAPES = {
+    # Qwen2.5-0.5B
+    "0.5b": dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24)
+    | dict(num_attention_heads=14, num_key_value_heads=2),
+    # The embedded model's size.
+    "tiny": dict(vocab_size=2432, hidden_size=256, intermediate_size=640, num_hidden_layers=4)
+    | dict(num_attention_heads=4, num_key_value_heads=4),
+}
+LORA = {
+    "rank": 8,
+    "alpha": 16,
+    "targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+}
+LEARNING_RATE = 1e-5
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("side", choices=["hone", "trl"])
+    parser.add_argument("--shape", choices=sorted(SHAPES), default="tiny")
+    parser.add_argument("--groups", type=int, default=8)
+    parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
+    parser.add_argument("--prompt", type=int, nargs=2, default=(300, 600))
+    parser.add_argument("--completion", type=int, nargs=2, default=(100, 200))
+    parser.add_argument(
+        "--rows", type=int, default=8, help="TRL: per_device_train_batch_size; hone: as many tokens in a row"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--repeats", type=int, default=1)
+    return parser.parse_args()
+
+
+def make_rollouts(options, vocabulary):
+    """(group, prompt length, ids, sampled flags, advantage) of every rollout."""
+    import torch
+
+    generator = torch.Generator().manual_seed(7)
+
+    def between(low, high):
+        return int(torch.randint(low, high + 1, (1,), generator=generator))
+
+    rollouts = []
+    for group in range(options.groups):
+        prompt = torch.randint(vocabulary, (between(*options.prompt),), generator=generator)
+        for _ in range(options.size):
+            length = between(*options.completion)
+            flags, on = [], 1
+            while len(flags) < length:
+                flags += [on] * (between(25, 50) if on else between(20, 80))
+                on = 1 - on
+            own = torch.randint(vocabulary, (length,), generator=generator)
+            flags = torch.tensor(flags[:length])
+            advantage = torch.randn(1, generator=generator).item()
+            rollouts.append((group, len(prompt), torch.cat((prompt, own)), flags, advantage))
+    return rollouts
+
+
+def make_model(shape):
+    import torch
+    from transformers import AutoModelForCausalLM, Qwen2Config
+
+    torch.manual_seed(0)
+    config = Qwen2Config(**shape, tie_word_embeddings=True, max_position_embeddings=4096)
+    return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+
+
+def seed_adapter(model):
+    """The same first weights on both sides: their gradients must then be the same, and the row can say so."""
+    import torch
+
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for name, parameter in sorted(model.named_parameters()):
+            if "lora_" in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.02)
+
+
+def run_hone(options):
+    import torch
+    from learner import attention
+    from learner.backend import PeftBackend, _with_adapter
+    from learner.batch import Batch, Trajectory
+    from learner.optimizer import Optimizer
+    from learner.update import policy_update
+
+    attention.register()
+    shape = SHAPES[options.shape]
+    model = make_model(shape).requires_grad_(False)
+    model.config._attn_implementation = attention.NAME
+    # What PeftBackend builds, around a model that is in no file.
+    backend = PeftBackend.__new__(PeftBackend)
+    backend.device, backend.precision = torch.device("cpu"), "f32"
+    backend.model = _with_adapter(model, LORA)
+    backend._causal = backend.model.base_model.model
+    backend.model.train()
+    seed_adapter(backend.model)
+    optimizer = Optimizer(backend.trainable(), {})
+
+    trajectories, advantages, owner, slot = [], [], [], 0
+    rollouts = make_rollouts(options, shape["vocab_size"])
+    for number, (group, prompt, ids, flags, advantage) in enumerate(rollouts):
+        sampled = torch.cat((torch.zeros(prompt, dtype=torch.bool), flags.bool()))
+        trajectories.append(Trajectory(ids, sampled, group, prompt, slot))
+        count = int(flags.sum())
+        slot += count
+        advantages.append(torch.full((count,), advantage))
+        owner.append(torch.full((count,), number))
+    # Far less likely than anything is, and a bound of 1: every mismatch weight is 1, as TRL takes it without vLLM.
+    rollout = torch.full((slot,), -50.0)
+    batch = Batch(trajectories, rollout, torch.cat(advantages), torch.cat(owner), 1.0)
+    request = dict(loss="grpo", clipLow=0.2, clipHigh=0.28, klCoefficient=0, mismatchClip=1.0, maxGradNorm=1e9)
+    request |= dict(gradientCheckpointing=options.checkpointing, learningRate=LEARNING_RATE)
+    # As many positions in a row as TRL's micro-batch has without its padding.
+    request["microBatchTokens"] = int(sum(len(ids) for _, _, ids, _, _ in rollouts) / len(rollouts) * options.rows)
+    metrics = {}
+
+    def step():
+        metrics.update(policy_update(backend, optimizer, batch, request, lambda *_: None))
+
+    return step, lambda: {
+        "loss": metrics["loss"],
+        "gradNorm": metrics["gradNorm"],
+        "computed": metrics["tokens"]["computed"],
+    }
+
+
+def run_trl(options):
+    import torch
+    from datasets import Dataset
+    from peft import LoraConfig
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+    from trl import GRPOConfig, GRPOTrainer
+
+    shape = SHAPES[options.shape]
+    words = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="a", eos_token="b")
+    rollouts = make_rollouts(options, shape["vocab_size"])
+    passes = len(rollouts) // options.rows
+    config = GRPOConfig(
+        output_dir=tempfile.mkdtemp(),
+        use_cpu=True,
+        bf16=False,
+        per_device_train_batch_size=options.rows,
+        gradient_accumulation_steps=passes,
+        num_generations=options.size,
+        loss_type="dapo",
+        epsilon=0.2,
+        epsilon_high=0.28,
+        beta=0.0,
+        gradient_checkpointing=options.checkpointing,
+        report_to=[],
+    )
+    lora = LoraConfig(r=LORA["rank"], lora_alpha=LORA["alpha"], target_modules=LORA["targets"], task_type="CAUSAL_LM")
+    trainer = GRPOTrainer(
+        model=make_model(shape),
+        reward_funcs=lambda completions, **_: [0.0] * len(completions),
+        args=config,
+        train_dataset=Dataset.from_dict({"prompt": ["a"] * len(rollouts)}),
+        processing_class=tokenizer,
+        peft_config=lora,
+    )
+    model = trainer.model.train()
+    seed_adapter(model)
+    if options.checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    trainer.current_gradient_accumulation_steps = passes
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    adam = torch.optim.AdamW(parameters, lr=LEARNING_RATE, betas=(0.9, 0.99), weight_decay=0.1)
+    pad = torch.nn.utils.rnn.pad_sequence
+    total = torch.tensor(float(sum(int(flags.sum()) for *_, flags, _ in rollouts)))
+
+    micro = []
+    for start in range(0, len(rollouts), options.rows):
+        part = rollouts[start : start + options.rows]
+        prompts = [ids[:prompt] for _, prompt, ids, _, _ in part]
+        own = [ids[prompt:] for _, prompt, ids, _, _ in part]
+        ones = [torch.ones(len(row), dtype=torch.long) for row in prompts]
+        micro.append(
+            {
+                "prompt_ids": pad(prompts, batch_first=True, padding_side="left"),
+                "prompt_mask": pad(ones, batch_first=True, padding_side="left"),
+                "completion_ids": pad(own, batch_first=True),
+                "completion_mask": pad([torch.ones(len(row), dtype=torch.long) for row in own], batch_first=True),
+                "tool_mask": pad([flags.long() for *_, flags, _ in part], batch_first=True),
+                "advantages": torch.tensor([advantage for *_, advantage in part]),
+                "num_items_in_batch": total,
+            }
+        )
+    seen = {}
+
+    def step():
+        loss = 0.0
+        for inputs in micro:
+            value = trainer._compute_loss(model, inputs)
+            value.backward()
+            loss += value.item()
+        seen["gradNorm"] = float(torch.nn.utils.clip_grad_norm_(parameters, 1e9))
+        adam.step()
+        adam.zero_grad()
+        seen["loss"] = loss
+        seen["computed"] = sum(one["prompt_ids"].numel() + one["completion_ids"].numel() for one in micro)
+
+    return step, lambda: seen
+
+
+def main() -> None:
+    options = parse()
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import torch
+    from learner.memory import PeakMemory
+
+    torch.set_num_threads(options.threads)
+    step, result = (run_hone if options.side == "hone" else run_trl)(options)
+    memory = PeakMemory(torch.device("cpu"))
+    seconds, cpu = [], []
+    for _ in range(options.repeats):
+        started, used = time.monotonic(), time.process_time()
+        step()
+        seconds.append(time.monotonic() - started)
+        cpu.append(time.process_time() - used)
+    rollouts = make_rollouts(options, SHAPES[options.shape]["vocab_size"])
+    tokens = sum(len(ids) for _, _, ids, _, _ in rollouts)
+    line = {"side": options.side, "shape": options.shape, "rollouts": len(rollouts), "tokens": tokens, **result()}
+    line |= {
+        "seconds": min(seconds),
+        "cpuSeconds": min(cpu),
+        "tokensPerSecond": tokens / min(seconds),
+        "aboveModel": memory.peak - memory.loaded,
+    }
+    print(json.dumps(line | {"loaded": memory.loaded}))
+
+
+if __name__ == "__main__":
+    main()

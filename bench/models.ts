@@ -1,0 +1,59 @@
+/**
+ * The models of tests and benchmarks (test/models/make.py), made when they are first needed and kept in
+ * build/test-models until their recipe changes.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ensurePython } from "../src/learn/python.js";
+import { HoneError } from "../src/util/errors.js";
+import { withLock } from "../src/util/lock.js";
+import { packageRoot } from "../src/util/paths.js";
+
+/** tiny: qwen2-tiny, qwen3-tiny and llama-tiny. 0.5b: qwen2-0.5b-shape. */
+export type ModelSet = "tiny" | "0.5b";
+export const modelSets: readonly ModelSet[] = ["tiny", "0.5b"];
+
+const recipe = join(packageRoot, "test", "models");
+export const modelFolder = join(packageRoot, "build", "test-models");
+
+/** The path of a test model's file or folder: `modelPath("qwen2-tiny-f16.gguf")`. */
+export const modelPath = (name: string) => join(modelFolder, name);
+
+function recipeHash(): string {
+  const digest = createHash("sha256");
+  for (const name of readdirSync(recipe).sort()) {
+    if (name.endsWith(".py")) digest.update(readFileSync(join(recipe, name)));
+  }
+  digest.update(readFileSync(join(packageRoot, "native", "learner", "requirements.txt")));
+  return digest.digest("hex");
+}
+
+/** Makes the sets that are not there. `onProgress` hears what is done, if anything is. */
+export async function ensureTestModels(sets: readonly ModelSet[], onProgress: (line: string) => void): Promise<void> {
+  const hash = recipeHash();
+  const stamp = (set: ModelSet) => join(modelFolder, `.${set}.made`);
+  const missing = () => sets.filter((set) => !existsSync(stamp(set)) || readFileSync(stamp(set), "utf8") !== hash);
+  if (missing().length === 0) return;
+
+  const python = await ensurePython({ development: true, onProgress });
+  mkdirSync(modelFolder, { recursive: true });
+  const waiting = () => onProgress("waiting for another process that makes the test models");
+  await withLock(join(modelFolder, ".lock"), waiting, async () => {
+    for (const set of missing()) {
+      onProgress(`making the test models "${set}" in ${modelFolder}`);
+      const source = output(process.execPath, [join(packageRoot, "scripts", "llama-source.mjs")]).trim();
+      output(python, [join(recipe, "make.py"), "--llama", source, "--out", modelFolder, set]);
+      writeFileSync(stamp(set), hash);
+    }
+  });
+}
+
+/** What a program prints; an error with its last lines when it fails. */
+function output(program: string, args: readonly string[]): string {
+  const done = spawnSync(program, args, { encoding: "utf8", maxBuffer: 2 ** 26 });
+  if (done.status === 0) return done.stdout;
+  const said = done.error?.message ?? done.stderr.trim().split("\n").slice(-5).join("\n");
+  throw new HoneError(`the test models could not be made: ${args[0]} failed:\n${said}`);
+}

@@ -1,0 +1,149 @@
+"""Writes a PEFT LoRA adapter as the GGUF file that llama.cpp loads.
+
+llama.cpp adds `scale * B @ A` to a weight, with scale = `adapter.lora.alpha` / rank, the rank taken from B's shape.
+What PEFT scales otherwise (rank-stabilised LoRA, other alphas for some layers) is multiplied into B. Weights stay in
+float32: an adapter is small, and what the engine samples from must be what the learner computes with.
+
+Not supported, and refused: anything that is more than a low-rank product on the linear layers of a block.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gguf
+import torch
+from safetensors.torch import load_file
+
+# PEFT's name of a linear layer, and llama.cpp's.
+LAYERS = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+# `model_type` of a Hugging Face config, and llama.cpp's name of the architecture.
+ARCHITECTURES = {"qwen2": "qwen2", "qwen3": "qwen3", "llama": "llama", "mistral": "llama"}
+
+_TENSOR = re.compile(r"base_model\.model\.(model\.layers\.(\d+)\.([\w.]+))\.lora_([AB])\.weight")
+
+
+class UnsupportedAdapter(ValueError):
+    """The adapter holds what a GGUF adapter cannot express; the message names it."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """What the file must know of the model under the adapter."""
+
+    architecture: str
+    heads: int
+    kv_heads: int
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Base:
+        """From a Hugging Face config (`model.config.to_dict()`, or config.json)."""
+        kind = config["model_type"]
+        if kind not in ARCHITECTURES:
+            known = ", ".join(ARCHITECTURES)
+            raise UnsupportedAdapter(f"adapters for models of type {kind} cannot be written; supported are {known}")
+        heads = config["num_attention_heads"]
+        return cls(ARCHITECTURES[kind], heads, config.get("num_key_value_heads") or heads)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How PEFT scales a layer's product: the fields of its config that decide it."""
+
+    alpha: float
+    rank_stabilised: bool
+    alpha_pattern: Mapping[str, float]
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Scaling:
+        """From adapter_config.json, or `LoraConfig.to_dict()`."""
+        refused = {"use_dora": "DoRA", "fan_in_fan_out": "transposed weights", "modules_to_save": "modules_to_save"}
+        for field, name in refused.items():
+            if config.get(field):
+                raise UnsupportedAdapter(f"a GGUF adapter cannot hold {name} ({field})")
+        if config.get("bias", "none") != "none":
+            raise UnsupportedAdapter(f"a GGUF adapter cannot hold trained biases (bias={config['bias']})")
+        if config["lora_alpha"] <= 0:
+            raise UnsupportedAdapter("lora_alpha must be above 0: llama.cpp takes 0 for a scale of 1")
+        return cls(config["lora_alpha"], bool(config.get("use_rslora")), config.get("alpha_pattern") or {})
+
+    def correction(self, layer: str, rank: int) -> float:
+        """Factor for B, given that llama.cpp will scale by `alpha` / rank. `layer` is the module's name in the base."""
+        # PEFT's own rule: a pattern is a regular expression for the end of a module's name; the first one that fits.
+        fits = (value for pattern, value in self.alpha_pattern.items() if re.match(rf"(.*\.)?({pattern})$", layer))
+        alpha = next(fits, self.alpha)
+        stabilised = rank**0.5 if self.rank_stabilised else 1.0
+        return alpha / self.alpha * stabilised
+
+
+def interleave_heads(weight: torch.Tensor, heads: int) -> torch.Tensor:
+    """Reorders the output rows of a query or key weight, (heads * size, n), from Hugging Face's rotation (first half of
+    a head with the second) to that of llama.cpp's `llama` architecture (neighbours)."""
+    rows, columns = weight.shape
+    halves = weight.reshape(heads, 2, rows // heads // 2, columns)
+    return halves.swapaxes(1, 2).reshape(rows, columns)
+
+
+def gguf_tensors(state: Mapping[str, torch.Tensor], base: Base, scaling: Scaling) -> dict[str, torch.Tensor]:
+    """llama.cpp's names and layout for PEFT's tensors: A is (rank, inputs), B is (outputs, rank), both float32."""
+    tensors: dict[str, torch.Tensor] = {}
+    for name, weight in state.items():
+        match = _TENSOR.fullmatch(name)
+        if not match or match[3] not in LAYERS:
+            raise UnsupportedAdapter(f"a GGUF adapter cannot hold {name}: only the linear layers of a block")
+        module, block, layer, letter = match.groups()
+        weight = weight.detach().to("cpu", torch.float32)
+        if letter == "B":
+            factor = scaling.correction(module, rank=weight.shape[1])
+            weight = weight * factor if factor != 1.0 else weight
+            if base.architecture == "llama" and layer.endswith(("q_proj", "k_proj")):
+                weight = interleave_heads(weight, base.heads if layer.endswith("q_proj") else base.kv_heads)
+        tensors[f"blk.{block}.{LAYERS[layer]}.weight.lora_{letter.lower()}"] = weight.contiguous()
+    for name in tensors:
+        partner = name[:-1] + ("b" if name.endswith("a") else "a")
+        if partner not in tensors:
+            raise UnsupportedAdapter(f"the adapter has {name} but no {partner}")
+    if not tensors:
+        raise UnsupportedAdapter("the adapter is empty")
+    # In one order: the same adapter is always the same file.
+    return dict(sorted(tensors.items()))
+
+
+def write_gguf_adapter(
+    state: Mapping[str, torch.Tensor], peft_config: Mapping[str, Any], base: Base, target: Path, name: str
+) -> None:
+    """Writes `target`. `state` is `get_peft_model_state_dict(model)`; `name` is for people (`general.name`)."""
+    scaling = Scaling.of(peft_config)
+    tensors = gguf_tensors(state, base, scaling)
+    writer = gguf.GGUFWriter(target, base.architecture)
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
+    writer.add_name(name)
+    writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(scaling.alpha))
+    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    for tensor_name, weight in tensors.items():
+        writer.add_tensor(tensor_name, weight.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def convert_folder(peft: Path, base_config: Path, target: Path) -> None:
+    """Writes a saved PEFT adapter as GGUF. `base_config` is the base model's config.json."""
+    config = json.loads((peft / "adapter_config.json").read_text(encoding="utf-8"))
+    base = Base.of(json.loads(base_config.read_text(encoding="utf-8")))
+    write_gguf_adapter(load_file(peft / "adapter_model.safetensors"), config, base, target, name=peft.name)

@@ -1,0 +1,33 @@
+// The source of llama.cpp, as node-llama-cpp pins it: out of the git bundle that the package carries, into
+// build/llama.cpp. Tests compare with its converters, the benchmark with its llama-batched-bench; hone itself does not
+// need it. `node scripts/llama-source.mjs` prints the folder.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const node_llama_cpp = dirname(dirname(fileURLToPath(import.meta.resolve("node-llama-cpp"))));
+const target = join(root, "build", "llama.cpp");
+const mark = join(target, ".node-llama-cpp-version");
+const { version } = JSON.parse(readFileSync(join(node_llama_cpp, "package.json"), "utf8"));
+
+if (!existsSync(mark) || readFileSync(mark, "utf8") !== version) {
+  // Made aside and renamed, so that two who start at once never see half of it.
+  const aside = `${target}.${process.pid}`;
+  mkdirSync(dirname(target), { recursive: true });
+  const bundle = join(node_llama_cpp, "llama", "gitRelease.bundle");
+  // The bundle may belong to another user than the one who runs this.
+  const git = ["-c", "safe.directory=*", "-c", "advice.detachedHead=false"];
+  const cloned = spawnSync("git", [...git, "clone", "--quiet", bundle, aside], { encoding: "utf8" });
+  if (cloned.status !== 0) {
+    const why = cloned.error ? "git is not installed" : cloned.stderr.trim().split("\n").at(-1);
+    console.error(`llama.cpp's source could not be unpacked: ${why}`);
+    process.exit(1);
+  }
+  rmSync(join(aside, ".git"), { recursive: true, force: true });
+  writeFileSync(join(aside, ".node-llama-cpp-version"), version);
+  rmSync(target, { recursive: true, force: true });
+  renameSync(aside, target);
+}
+console.log(target);

@@ -1,0 +1,113 @@
+/** pip and uv, behind one small interface: run them, pass on what they are doing, turn their failures into one line. */
+import { spawn } from "node:child_process";
+import { HoneError } from "../util/errors.js";
+
+export type OnLine = (line: string) => void;
+
+interface Finished {
+  /** Exit code; 127 when there is no such program, 128 when a signal ended it. */
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program to its end. Never throws: a program that is not there is an answer too. */
+export function run(
+  program: string,
+  args: readonly string[],
+  options: { env?: object; onLine?: OnLine } = {},
+): Promise<Finished> {
+  // A Python of the user's shell must not leak its own modules into the environment.
+  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
+  return new Promise((resolve) => {
+    const child = spawn(program, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...inherited, PYTHONNOUSERSITE: "1", ...options.env },
+    });
+    const text = { stdout: "", stderr: "" };
+    for (const stream of ["stdout", "stderr"] as const) {
+      let rest = "";
+      child[stream].setEncoding("utf8").on("data", (chunk: string) => {
+        text[stream] += chunk;
+        const lines = (rest + chunk).split("\n");
+        rest = lines.pop() ?? "";
+        for (const line of lines) options.onLine?.(line.trim());
+      });
+    }
+    child.once("error", (error) => resolve({ code: 127, stdout: text.stdout, stderr: error.message }));
+    child.once("close", (code) => resolve({ code: code ?? 128, ...text }));
+  });
+}
+
+export interface InstallOptions {
+  readonly onLine?: OnLine;
+}
+
+export interface Installer {
+  /** Installs; throws HoneError. The arguments are those that `pip install` and `uv pip install` share. */
+  install(args: readonly string[], options?: InstallOptions): Promise<void>;
+  /** Installs if it can, without waiting long for a network that is not there. */
+  tries(args: readonly string[], options?: InstallOptions): Promise<boolean>;
+}
+
+export interface UvInstaller extends Installer {
+  makeEnvironment(folder: string, versions: string): Promise<void>;
+}
+
+/** pip prints these while it works; the rest is chatter. Large ones only: a download of kilobytes is no news. */
+const worthSaying = (line: string) =>
+  /^Downloading .*\(\d+(\.\d+)? (MB|GB)\)|^(Installing collected|Prepared|Installed) /.test(line);
+
+const short = (line: string) => (line.length > 100 ? `${line.slice(0, 97)}...` : line);
+
+function installer(program: string, before: readonly string[], interpreter: string): Installer {
+  const call = (args: readonly string[], { onLine }: InstallOptions, env: object) =>
+    run(program, [...before, ...args], {
+      env,
+      onLine: (line) => {
+        if (worthSaying(line)) onLine?.(short(line));
+      },
+    });
+  return {
+    async install(args, options = {}) {
+      const done = await call(args, options, {});
+      if (done.code !== 0) throw new HoneError(explain(`${done.stderr}\n${done.stdout}`, interpreter));
+    },
+    async tries(args, options = {}) {
+      const hurry = { PIP_RETRIES: "0", PIP_DEFAULT_TIMEOUT: "15", UV_HTTP_RETRIES: "0", UV_HTTP_TIMEOUT: "15" };
+      return (await call(args, options, hurry)).code === 0;
+    },
+  };
+}
+
+export function pipInstaller(interpreter: string): Installer {
+  const before = ["-m", "pip", "--disable-pip-version-check", "--no-input", "install"];
+  return installer(interpreter, before, interpreter);
+}
+
+/** Undefined when uv is not installed. */
+export async function uvInstaller(interpreter: string): Promise<UvInstaller | undefined> {
+  if ((await run("uv", ["--version"])).code !== 0) return undefined;
+  return {
+    ...installer("uv", ["pip", "install", "--python", interpreter], interpreter),
+    async makeEnvironment(folder, versions) {
+      const made = await run("uv", ["venv", "--clear", "--python", versions, folder]);
+      if (made.code !== 0) throw new HoneError(explain(made.stderr, interpreter));
+    },
+  };
+}
+
+/** What went wrong, in one line, from the output of pip or uv. */
+export function explain(output: string, interpreter: string): string {
+  if (/No space left on device|os error 28/.test(output)) {
+    return `the disk filled up while Python packages were installed for ${interpreter}; free some space (TMPDIR too) and start again`;
+  }
+  const unreachable =
+    /NewConnectionError|Failed to establish a new connection|ConnectTimeout|ReadTimeout|ProxyError|name resolution|dns error|error sending request|tcp connect error|Network is unreachable/i;
+  if (unreachable.test(output)) {
+    return "the package index cannot be reached, so the Python side cannot be installed: go online once, set PIP_INDEX_URL or PIP_FIND_LINKS (uv: UV_INDEX_URL, UV_FIND_LINKS), or give --python a Python that has native/learner/requirements.txt";
+  }
+  const said =
+    output.split("\n").find((line) => /^\s*(ERROR|error|×)/.test(line)) ?? output.trim().split("\n").at(-1) ?? "";
+  return `installing Python packages for ${interpreter} failed: ${said.trim()}`;
+}

@@ -1,0 +1,106 @@
+/** From options to a player: loads the engine with its adapter, or names the API or the expert. */
+import { createHash } from "node:crypto";
+import { createReadStream, existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { Config } from "../config.js";
+import { type Engine, type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
+import { type PlayerSpec, templateOf } from "../rollout/index.js";
+import { UsageError } from "../util/errors.js";
+
+/** Options that say who plays and how. */
+export const playerOptions = [
+  "model",
+  "adapter",
+  "agentUrl",
+  "agentModel",
+  "agentKey",
+  "expert",
+  "mistakes",
+  "gpu",
+  "threads",
+  "context",
+  "concurrency",
+  "temperature",
+  "topK",
+  "topP",
+  "minP",
+  "maxTokens",
+] as const;
+
+export type PlayerConfig = Pick<Config, (typeof playerOptions)[number]>;
+
+export interface OpenPlayer {
+  readonly spec: PlayerSpec;
+  /** The engine, when it is the one that plays; the caller closes it. */
+  readonly engine: Engine | undefined;
+  /** Rollouts to have under way at once. */
+  readonly concurrency: number;
+}
+
+/** Rollouts at once when nobody says. */
+const CONCURRENCY = 16;
+/** Tokens of a conversation when nobody says and the model can take as many. */
+const CONTEXT = 8192;
+
+/** SHA-256 of a file, in hex: what a trajectory knows its adapter by. */
+export async function fileHash(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(file), hash);
+  return hash.digest("hex");
+}
+
+function existing(file: string, flag: string): string {
+  const path = resolve(file);
+  if (!existsSync(path)) throw new UsageError(`${flag}: there is no file ${path}`);
+  return path;
+}
+
+async function engineOptions(config: PlayerConfig, model: string, concurrency: number): Promise<EngineOptions> {
+  const { gpu, threads, context } = config;
+  const trained = await trainedContext(model);
+  if (context !== undefined && context > trained) {
+    throw new UsageError(`--context ${context}: the model was trained with ${trained} tokens; give at most that`);
+  }
+  return {
+    model,
+    gpu: gpu === "off" ? false : gpu,
+    ...(threads === undefined ? {} : { threads }),
+    sequences: concurrency,
+    contextPerSequence: context ?? Math.min(CONTEXT, trained),
+  };
+}
+
+/** @throws UsageError when the options name nobody, or a file that is not there */
+export async function openPlayerFor(config: PlayerConfig): Promise<OpenPlayer> {
+  const { agentUrl, agentModel, agentKey, expert, mistakes, temperature, maxTokens } = config;
+  const concurrency = config.concurrency ?? CONCURRENCY;
+  const named = [expert ? "--expert" : "", agentUrl ? "--agent-url" : "", config.model ? "--model" : ""].filter(
+    Boolean,
+  );
+  if (named.length > 1) throw new UsageError(`${named.join(" and ")} name different players; give one of them`);
+
+  if (expert) return { spec: { kind: "expert", mistakes }, engine: undefined, concurrency };
+  if (agentUrl !== undefined) {
+    if (agentModel === undefined) throw new UsageError("--agent-url needs --agent-model: the model's name there");
+    const settings = { url: agentUrl, model: agentModel, key: agentKey, temperature, maxTokens };
+    return { spec: { kind: "agent", settings }, engine: undefined, concurrency };
+  }
+  if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");
+
+  const model = modelFile(config.model);
+  const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
+  const options = await engineOptions(config, model, concurrency);
+  const engine = await loadEngine(options);
+  // Looked at here, before any worker starts: a model that cannot play is told at once.
+  templateOf(engine);
+  if (adapter !== null) await engine.useAdapter(adapter);
+  const { topK, topP, minP } = config;
+  const spec: PlayerSpec = {
+    kind: "engine",
+    engine: options,
+    sampling: { temperature: temperature ?? 1, topK, topP, minP },
+    adapter: adapter === null ? null : await fileHash(adapter),
+  };
+  return { spec, engine, concurrency };
+}

@@ -1,0 +1,66 @@
+"""Makes the models that tests and benchmarks run on, in build/test-models. Nothing is downloaded.
+
+  tiny   three families of 1 MB each (qwen2-tiny, qwen3-tiny, llama-tiny), a few seconds. For each:
+         NAME/                   Hugging Face folder with a small real tokenizer and the family's chat template
+         NAME-f16.gguf           the same weights, by llama.cpp's converter; also NAME-q8_0.gguf
+         NAME-adapter-1/, -2/    PEFT adapters of rank 8 and 16 on all linear layers
+         NAME-adapter-1.gguf     the same adapters, by llama.cpp's converter
+  0.5b   qwen2-0.5b-shape-f16.gguf: random weights in the shape of Qwen2-0.5B with the real Qwen2 vocabulary (1 GB),
+         and random adapters qwen2-0.5b-shape-adapter-r8.gguf, -r16, -r32. For speed and memory, not for text.
+
+`yarn test-models [tiny|0.5b ...]` sets up Python and calls this; with Python set up, it can be called alone:
+
+    .venv/bin/python test/models/make.py --llama build/llama.cpp --out build/test-models tiny
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+from pathlib import Path
+
+import reference
+import shape
+import tiny
+
+
+def make_tiny(source: Path, out: Path) -> None:
+    for family, pre in tiny.PRE.items():
+        name = f"{family}-tiny"
+        folder = out / name
+        tiny.make(family, source, folder)
+        with reference.converters(source, pre):
+            for kind in ("f16", "q8_0"):
+                reference.convert_model(source, folder, out / f"{name}-{kind}.gguf", kind)
+            for number in (1, 2):
+                adapter = out / f"{name}-adapter-{number}"
+                reference.convert_adapter(source, folder, adapter, adapter.with_name(f"{adapter.name}.gguf"))
+
+
+MAKERS = {"tiny": make_tiny, "0.5b": shape.make}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llama", type=Path, required=True, help="llama.cpp's source (scripts/llama-source.mjs)")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("models", nargs="+", choices=list(MAKERS))
+    arguments = parser.parse_args()
+    logging.disable(logging.INFO)
+    for name in arguments.models:
+        # Made aside, so that a broken run leaves nothing that looks whole.
+        aside = arguments.out / f".{name}"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        MAKERS[name](arguments.llama, aside)
+        for path in sorted(aside.iterdir()):
+            target = arguments.out / path.name
+            if target.is_dir():
+                shutil.rmtree(target)
+            path.replace(target)
+        aside.rmdir()
+
+
+if __name__ == "__main__":
+    main()

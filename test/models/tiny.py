@@ -1,0 +1,103 @@
+"""Small models of three families with random weights, scaled so that their predictions are neither flat nor certain:
+then every weight matters to a log-probability, and a wrong one shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import vocabulary
+from peft import LoraConfig, get_peft_model
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PretrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+CONTEXT = 8192
+SHAPE = dict(
+    vocab_size=vocabulary.VOCABULARY_SIZE,
+    hidden_size=128,
+    intermediate_size=352,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=CONTEXT,
+)
+# The standard deviation of the logits: a perplexity of about 100 in a vocabulary of 1024.
+LOGIT_SPREAD = 2.5
+
+PRE = {"qwen2": "qwen2", "qwen3": "qwen2", "llama": "llama-bpe"}
+LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+def build(family: str) -> PreTrainedModel:
+    rope = {"rope_type": "default", "rope_theta": 1_000_000.0}
+    if family == "qwen2":
+        # Tied, as Qwen2.5-0.5B is.
+        return Qwen2ForCausalLM(Qwen2Config(**SHAPE, tie_word_embeddings=True, rope_parameters=rope))
+    if family == "qwen3":
+        # Heads wider than hidden_size / heads, as in Qwen3-0.6B.
+        return Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=64, tie_word_embeddings=True, rope_parameters=rope))
+    # Llama 3.2's stretched rotation, which is a tensor of its own in a GGUF file.
+    rope = {
+        "rope_type": "llama3",
+        "rope_theta": 500_000.0,
+        "factor": 32.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": CONTEXT // 8,
+    }
+    return LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=32, tie_word_embeddings=False, rope_parameters=rope))
+
+
+def randomize(model: PreTrainedModel, seed: int) -> None:
+    """Random weights that float16 holds exactly, so that every format of the model has the same ones."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = model.config.hidden_size
+    for name, weight in model.named_parameters():
+        noise = torch.randn(weight.shape, generator=generator)
+        if name.endswith("norm.weight"):
+            value = 1 + 0.2 * noise
+        elif name.endswith("bias"):
+            value = 0.3 * noise
+        elif "embed_tokens" in name or "lm_head" in name:
+            value = LOGIT_SPREAD / hidden**0.5 * noise
+        else:
+            value = noise / weight.shape[1] ** 0.5
+        weight.data = value.half().float()
+
+
+def adapt(model: PreTrainedModel, folder: Path, seed: int, rank: int) -> None:
+    """A random LoRA adapter on all linear layers, strong enough to change what the model says, as a PEFT folder."""
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=LINEARS, task_type="CAUSAL_LM")
+    adapted = get_peft_model(model, config)
+    generator = torch.Generator().manual_seed(seed)
+    for name, weight in adapted.named_parameters():
+        if ".lora_A." in name:
+            weight.data = torch.randn(weight.shape, generator=generator) / weight.shape[1] ** 0.5
+        elif ".lora_B." in name:
+            weight.data = 0.2 * torch.randn(weight.shape, generator=generator) / rank**0.5
+    adapted.save_pretrained(folder)
+    adapted.unload()
+
+
+def make(family: str, source: Path, folder: Path) -> PretrainedConfig:
+    """Writes the Hugging Face folder `folder` and two PEFT adapters beside it, ranks 8 and 16."""
+    model = build(family)
+    randomize(model, seed=1)
+    tokenizer = vocabulary.make(family, PRE[family], source, CONTEXT)
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
+        setattr(model.config, name, getattr(tokenizer, name))
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    tokenizer.save_pretrained(folder)
+    model.half().save_pretrained(folder)
+    for number, rank in ((1, 8), (2, 16)):
+        adapt(model.float(), folder.with_name(f"{folder.name}-adapter-{number}"), seed=10 + number, rank=rank)
+    return model.config

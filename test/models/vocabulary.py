@@ -1,0 +1,98 @@
+"""A small real tokenizer: byte-level BPE, trained on llama.cpp's own documentation, with the pre-tokenizer, the special
+tokens and the chat template of the model family it stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+VOCABULARY_SIZE = 1024
+
+# The published patterns of the two families: Qwen splits numbers into digits, Llama 3 into groups of three.
+PATTERN = {
+    "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "llama-bpe": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+}
+CONTROL = {
+    "qwen2": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+    "llama-bpe": [
+        "<|begin_of_text|>",
+        "<|end_of_text|>",
+        "<|finetune_right_pad_id|>",
+        "<|start_header_id|>",
+        "<|end_header_id|>",
+        "<|eom_id|>",
+        "<|eot_id|>",
+        "<|python_tag|>",
+    ],
+}
+# Tokens of their own that are text nevertheless, as in Qwen2.5 and Qwen3.
+WHOLE = {"qwen2": ["<tool_call>", "</tool_call>"], "llama-bpe": []}
+TEMPLATE = {
+    "qwen2": "Qwen-Qwen2.5-7B-Instruct.jinja",
+    "qwen3": "Qwen-Qwen3-0.6B.jinja",
+    "llama": "meta-llama-Llama-3.2-3B-Instruct.jinja",
+}
+
+
+def corpus(source: Path) -> list[str]:
+    """Text to learn merges from. `source` is llama.cpp's source."""
+    files = [source / "README.md", *sorted(source.glob("docs/*.md")), *sorted(source.glob("models/templates/*.jinja"))]
+    return [file.read_text(encoding="utf-8") for file in files]
+
+
+def train(pre: str, texts: list[str]) -> Tokenizer:
+    """Ids: bytes and merges first, then control tokens, then whole ones, as the real vocabularies have them."""
+    special = CONTROL[pre] + WHOLE[pre]
+    tokenizer = Tokenizer(models.BPE(ignore_merges=pre == "llama-bpe"))
+    if pre == "qwen2":
+        tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PATTERN[pre]), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY_SIZE - len(special),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in CONTROL[pre]])
+    tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in WHOLE[pre]])
+    if pre == "llama-bpe":
+        bos = "<|begin_of_text|>"
+        tokenizer.post_processor = processors.Sequence(
+            [
+                processors.ByteLevel(trim_offsets=False),
+                processors.TemplateProcessing(
+                    single=f"{bos} $A",
+                    pair=f"{bos} $A {bos}:1 $B:1",
+                    special_tokens=[(bos, tokenizer.token_to_id(bos))],
+                ),
+            ]
+        )
+    return tokenizer
+
+
+def make(family: str, pre: str, source: Path, context: int) -> PreTrainedTokenizerFast:
+    """The Hugging Face tokenizer of a family ("qwen2", "qwen3", "llama") with pre-tokenizer `pre`."""
+    tokenizer = train(pre, corpus(source))
+    roles = (
+        {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+        if pre == "qwen2"
+        else {
+            "bos_token": "<|begin_of_text|>",
+            "eos_token": "<|eot_id|>",
+            "pad_token": "<|finetune_right_pad_id|>",
+        }
+    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=context, **roles)
+    fast.chat_template = (source / "models" / "templates" / TEMPLATE[family]).read_text(encoding="utf-8")
+    return fast

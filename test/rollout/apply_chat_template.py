@@ -1,0 +1,39 @@
+"""Renders and tokenises conversations with Hugging Face's `apply_chat_template`, for comparison with hone's.
+
+Reads a JSON list of {vocabulary, template, messages, tools, generation} from standard input and writes a list of
+{text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file.
+"""
+
+import functools
+import json
+import os
+import sys
+
+from transformers import AutoTokenizer
+
+
+@functools.cache
+def tokenizer(vocabulary: str):
+    if os.path.isdir(vocabulary):
+        return AutoTokenizer.from_pretrained(vocabulary)
+    folder, name = os.path.split(vocabulary)
+    return AutoTokenizer.from_pretrained(folder, gguf_file=name)
+
+
+def render(case: dict) -> dict:
+    hf = tokenizer(case["vocabulary"])
+    with open(case["template"], encoding="utf-8") as file:
+        template = file.read()
+    text = hf.apply_chat_template(
+        case["messages"],
+        tools=case["tools"] or None,
+        chat_template=template,
+        add_generation_prompt=case["generation"],
+        tokenize=False,
+        # Llama 3's template prints today's date otherwise.
+        date_string="26 Jul 2024",
+    )
+    return {"text": text, "ids": hf(text, add_special_tokens=False).input_ids}
+
+
+json.dump([render(case) for case in json.load(sys.stdin)], sys.stdout)

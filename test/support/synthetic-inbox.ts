@@ -1,0 +1,61 @@
+/** The synthetic world in a real database, and the email task's expert playing in it through the real tools. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ExpertSession } from "../../src/rollout/expert-session.js";
+import { playRollout, type RolloutOutcome } from "../../src/rollout/rollout.js";
+import { type MailDatabase, openMailDatabase, openMailDatabaseWriter } from "../../src/task/email/database.js";
+import { emailTask } from "../../src/task/email/index.js";
+import type { EmailScenario } from "../../src/task/email/scenario.js";
+import { syntheticWorld, type WorldOptions } from "../../src/task/email/synthetic/index.js";
+import type { AnyTask, ExpertOptions } from "../../src/task/task.js";
+import { Random } from "../../src/util/random.js";
+
+export interface SyntheticInbox {
+  readonly mail: MailDatabase;
+  readonly scenarios: readonly EmailScenario[];
+  play(scenario: EmailScenario, options?: ExpertOptions): Promise<RolloutOutcome>;
+  close(): void;
+}
+
+const limits = {
+  maxTurns: 10,
+  maxTokens: 0,
+  turnSeconds: 60,
+  toolSeconds: 60,
+  rolloutSeconds: 120,
+  onToolError: "observe",
+} as const;
+
+export function buildSyntheticInbox(options: WorldOptions): SyntheticInbox {
+  const file = join(mkdtempSync(join(tmpdir(), "hone-inbox-")), "mail.db");
+  const writer = openMailDatabaseWriter(file);
+  for (const { mails, scenarios } of syntheticWorld(options)) {
+    for (const mail of mails) {
+      const added = writer.add(mail);
+      if (added !== "imported") throw new Error(`${mail.messageId} of the synthetic world: ${added}`);
+    }
+    writer.addScenarios(scenarios);
+  }
+  writer.finish();
+  const mail = openMailDatabase(file);
+  return {
+    mail,
+    scenarios: mail.scenarios(),
+    play: (scenario, expert = {}) => {
+      const task = emailTask as unknown as AnyTask;
+      const session = new ExpertSession(task, scenario, new Random("expert", scenario.id), expert);
+      const signal = new AbortController().signal;
+      return playRollout({ task, scenario, world: { mail, rank: "date" }, session, limits, signal });
+    },
+    close: () => mail.close(),
+  };
+}
+
+/** Characters of everything a model reads and writes: messages, calls and results, without a template's frills. */
+export function conversationLength({ messages }: Pick<RolloutOutcome, "messages">): number {
+  return messages.reduce((sum, message) => {
+    const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];
+    return sum + message.content.length + calls.reduce((length, call) => length + JSON.stringify(call).length, 0);
+  }, 0);
+}

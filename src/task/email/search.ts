@@ -51,9 +51,9 @@ const MAX_KEYWORDS = 32;
 const MAX_KEYWORD_CHARACTERS = 200;
 /** Phrases get slow with their length where all of their words are common. */
 const MAX_KEYWORD_WORDS = 10;
-/** A word is common that stands in more than this share of all mails, and in so many that scoring them takes time. */
+/** A word is common that stands in more than this share of all mails, and in more than would be chance. */
 const COMMON_SHARE = 0.1;
-const COMMON_MAILS = 5000;
+const COMMON_MAILS = 100;
 
 /** What FTS5's unicode61 takes for a word. */
 const words = /[\p{L}\p{N}\p{Co}]+/gu;

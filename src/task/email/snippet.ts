@@ -1,13 +1,14 @@
 /**
- * The words around a hit. What FTS5's snippet() gives ART-E, but cut here: FTS5 compares every occurrence of a word with
- * every other (30 ms for ten long mails with a common word), this stops looking after a while.
+ * The words around a hit, as FTS5's snippet() chooses them (for ART-E: 15 tokens, `<b>`, " ... "). They are cut here
+ * because FTS5 compares every occurrence of a word with every other, which took it 30 ms for ten long mails with a common
+ * word; this stops looking after a while.
  */
 import { cutText } from "../../util/text.js";
 
 /** Words in a snippet. */
 const LENGTH = 15;
-/** After the first place, a better one is looked for in this many words. */
-const PATIENCE = 200;
+/** After the first occurrence, a better place is looked for in this many words. */
+const PATIENCE = 150;
 /** A "word" of mail can be a page of base64. */
 const MAX_CHARACTERS = 300;
 
@@ -28,11 +29,18 @@ export function phrasesOf(keywords: readonly string[]): Phrase[] {
   return keywords.map((keyword) => (keyword.match(word) ?? []).map(fold)).filter((phrase) => phrase.length > 0);
 }
 
+const FULL_STOP = 0x2e;
+const COLON = 0x3a;
+/** Space, tab, line feed, carriage return. */
+const isGap = (code: number) => code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d;
+
 /** The words of a text, found as far as they are asked for. */
 class Words {
   readonly starts: number[] = [];
   readonly ends: number[] = [];
   readonly folded: string[] = [];
+  /** The first word of each word's sentence. */
+  readonly sentences: number[] = [];
   readonly #pattern: RegExp;
   readonly #source: string;
   readonly #fold: (word: string) => string;
@@ -56,9 +64,25 @@ class Words {
       }
       this.starts.push(match.index);
       this.ends.push(match.index + match[0].length);
+      const before = this.sentences.at(-1);
+      this.sentences.push(before === undefined || this.#endsSentence(match.index) ? this.folded.length : before);
       this.folded.push(this.#fold(match[0]));
     }
     return true;
+  }
+
+  /** Is there a full stop or a colon before this place, and a gap between? */
+  #endsSentence(place: number): boolean {
+    let before = place - 1;
+    while (isGap(this.text.charCodeAt(before))) before--;
+    const code = before === place - 1 ? 0 : this.text.charCodeAt(before);
+    return code === FULL_STOP || code === COLON;
+  }
+
+  /** The word at which a snippet begins that should begin at this one: there are no words before the first or after the last. */
+  fit(start: number): number {
+    const isRoom = this.has(start + LENGTH - 1);
+    return Math.max(0, isRoom ? start : this.folded.length - LENGTH);
   }
 
   /** Does the phrase begin at this word? */
@@ -67,52 +91,89 @@ class Words {
   }
 }
 
-/** A stretch of words with as many of the phrases as fit. */
-interface Place {
-  readonly phrases: number;
-  readonly first: number;
-  readonly last: number;
+/** A phrase, by its place in the list of phrases, that begins at a word. */
+interface Occurrence {
+  readonly phrase: number;
+  readonly at: number;
 }
 
-function bestPlace(words: Words, phrases: readonly Phrase[]): Place {
-  let best: Place = { phrases: 0, first: 0, last: 0 };
-  let near: { phrase: Phrase; first: number; last: number }[] = [];
-  for (let index = 0, end = Number.POSITIVE_INFINITY; index < end && words.has(index); index++) {
-    for (const phrase of phrases) {
-      if (phrase[0] !== words.folded[index] || !words.isAt(index, phrase)) continue;
-      const last = index + phrase.length - 1;
-      near = near.filter(({ first }) => first > last - LENGTH);
-      near.push({ phrase, first: index, last });
-      const count = new Set(near.map((one) => one.phrase)).size;
-      if (count > best.phrases) best = { phrases: count, first: near[0]?.first ?? index, last };
-      if (count === phrases.length) return best;
-      end = Math.min(end, index + PATIENCE);
+/** Where a snippet begins, and how much it shows. */
+interface Place {
+  readonly start: number;
+  readonly score: number;
+}
+
+function occurrencesIn(words: Words, phrases: readonly Phrase[]): Occurrence[] {
+  const found: Occurrence[] = [];
+  for (let at = 0, end = Number.POSITIVE_INFINITY; at < end && words.has(at); at++) {
+    for (const [phrase, folded] of phrases.entries()) {
+      if (folded[0] !== words.folded[at] || !words.isAt(at, folded)) continue;
+      found.push({ phrase, at });
+      end = Math.min(end, at + PATIENCE);
     }
+  }
+  return found;
+}
+
+/**
+ * FTS5's choice: most different phrases, then the beginning of a sentence (of the text rather than another), then most
+ * occurrences, then the first. Without a sentence's beginning the occurrences stand in the middle.
+ */
+function bestPlace(words: Words, phrases: readonly Phrase[]): Place {
+  const found = occurrencesIn(words, phrases);
+  let best: Place = { start: 0, score: 0 };
+
+  /** What stands in a window that begins at `from`, which is at or before occurrence `index`. */
+  const look = (from: number, index: number) => {
+    let first = index;
+    while (first > 0 && (found[first - 1] as Occurrence).at >= from) first--;
+    const seen = new Set<number>();
+    let count = 0;
+    let end = from;
+    for (let next = first; next < found.length; next++) {
+      const { phrase, at } = found[next] as Occurrence;
+      if (at >= from + LENGTH) break;
+      seen.add(phrase);
+      count++;
+      end = at + (phrases[phrase] as Phrase).length;
+    }
+    return { score: 1000 * seen.size + (count - seen.size), end };
+  };
+
+  for (const [index, { at }] of found.entries()) {
+    const { score, end } = look(at, index);
+    if (score > best.score) best = { start: words.fit(at - Math.trunc((LENGTH - (end - at)) / 2)), score };
+    const sentence = words.sentences[at] as number;
+    if (sentence === at || !words.has(LENGTH)) continue;
+    const atSentence = look(sentence, index).score + (sentence === 0 ? 120 : 100);
+    if (atSentence > best.score) best = { start: sentence, score: atSentence };
   }
   return best;
 }
 
-/** Cuts around a place, the place in the middle. */
-function cut(words: Words, { first, last }: Place, phrases: readonly Phrase[]): string {
-  const room = Math.max(0, LENGTH - (last - first + 1));
-  let start = Math.max(0, first - Math.floor(room / 2));
-  if (!words.has(start + LENGTH - 1)) start = Math.max(0, words.folded.length - LENGTH);
+function cut(words: Words, start: number, phrases: readonly Phrase[]): string {
+  const isAll = !words.has(start + LENGTH);
   const end = Math.min(start + LENGTH, words.folded.length);
-  const isAll = !words.has(end);
-
   const { text, starts, ends } = words;
-  let from = start === 0 ? 0 : (starts[start] as number);
+  const longestAt = (index: number) =>
+    Math.max(0, ...phrases.map((phrase) => (words.isAt(index, phrase) ? phrase.length : 0)));
+
   let snippet = start === 0 ? "" : "... ";
-  for (let index = start; index < end; index++) {
-    const longest = Math.max(0, ...phrases.map((phrase) => (words.isAt(index, phrase) ? phrase.length : 0)));
-    if (longest === 0) continue;
-    const to = ends[index + longest - 1] as number;
+  let from = start === 0 ? 0 : (starts[start] as number);
+  for (let index = start; index < end; ) {
+    let past = index + longestAt(index);
+    if (past === index) {
+      index++;
+      continue;
+    }
+    // Phrases that overlap are marked as one.
+    for (let next = index + 1; next < past; next++) past = Math.max(past, next + longestAt(next));
+    const to = ends[Math.min(past, end) - 1] as number;
     snippet += `${text.slice(from, starts[index])}<b>${text.slice(starts[index], to)}</b>`;
     from = to;
-    index += longest - 1;
+    index = past;
   }
-  const until = isAll ? text.length : (ends[end - 1] as number);
-  return `${snippet}${text.slice(from, Math.max(from, until))}${isAll ? "" : " ..."}`;
+  return isAll ? snippet + text.slice(from) : `${snippet}${text.slice(from, ends[end - 1])} ...`;
 }
 
 /** One line, without the rules and gaps that fill lines of mail. */
@@ -126,14 +187,10 @@ function tidy(snippet: string): string {
   return `${kept}${kept.lastIndexOf("<b>") > kept.lastIndexOf("</b>") ? "</b>" : ""} ...`;
 }
 
-/**
- * The best 15 words of a mail for these keywords, which stand in `<b>`: of its body, or of its subject when that has more
- * of them. " ..." stands for what is left out.
- */
+/** The best 15 words of a mail for these keywords, which stand in `<b>`. " ..." stands for what is left out. */
 export function snippetOf(subject: string, body: string, phrases: readonly Phrase[]): string {
-  const [inBody, inSubject] = [new Words(body), new Words(subject)];
-  const [bodyPlace, subjectPlace] = [bestPlace(inBody, phrases), bestPlace(inSubject, phrases)];
-  return tidy(
-    subjectPlace.phrases > bodyPlace.phrases ? cut(inSubject, subjectPlace, phrases) : cut(inBody, bodyPlace, phrases),
-  );
+  const [inSubject, inBody] = [new Words(subject), new Words(body)];
+  const [subjectPlace, bodyPlace] = [bestPlace(inSubject, phrases), bestPlace(inBody, phrases)];
+  const isInSubject = subjectPlace.score > 0 && subjectPlace.score >= bodyPlace.score;
+  return tidy(isInSubject ? cut(inSubject, subjectPlace.start, phrases) : cut(inBody, bodyPlace.start, phrases));
 }

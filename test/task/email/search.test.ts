@@ -145,8 +145,8 @@ describe("search by bm25", () => {
     );
   });
 
-  it("leaves out words of thousands of mails, unless there are no others", () => {
-    const many = Array.from({ length: 5100 }, (_, n) => mail({ body: `the usual ${n}` }));
+  it("leaves out the commonest words, unless there are no others", () => {
+    const many = Array.from({ length: 200 }, (_, n) => mail({ body: `the usual ${n}` }));
     const big = databaseOf(`${folder.path}/big.db`, [...many, mail({ messageId: "<rare>", body: "landed" })]);
     const ids = (keywords: string[]) => big.search({ inbox }, { keywords, rank: "bm25" }).map((hit) => hit.messageId);
     expect(ids(["the", "landed"])).toEqual(["<rare>"]);

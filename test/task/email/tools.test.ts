@@ -63,8 +63,8 @@ describe("on a database", () => {
   afterAll(() => emailTask.close(world));
 
   it("search_inbox lists ids and snippets", () => {
-    expect(call("search_inbox", { keywords: ["lunch"] }, asked, world)).toEqual([
-      { message_id: "<short>", snippet: "<b>Lunch</b> is at noon." },
+    expect(call("search_inbox", { keywords: ["lunch", "noon"] }, asked, world)).toEqual([
+      { message_id: "<short>", snippet: "<b>Lunch</b> is at <b>noon</b>." },
     ]);
     expect(call("search_inbox", { keywords: ["supper"] }, asked, world)).toEqual([]);
   });

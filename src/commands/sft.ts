@@ -1,6 +1,7 @@
 /** `yarn hone sft`: learns from a trajectory file by imitation. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { bySize, sizeOf } from "../defaults.js";
 import { loadEngine, modelFile, usableCores } from "../engine/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import { ProgressLine } from "../report/progress-line.js";
@@ -9,10 +10,15 @@ import { loadTask } from "../task/load.js";
 import { UsageError } from "../util/errors.js";
 import { defineCommand } from "./command.js";
 
-/** Adapters take larger steps than whole models. */
-const LEARNING_RATE = { lora: 2e-4, full: 1e-5 };
+/** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
+const LEARNING_RATE = {
+  tiny: { adapter: 3e-3, full: 1e-3 },
+  small: { adapter: 2e-4, full: 1e-5 },
+  large: { adapter: 1e-4, full: 5e-6 },
+};
 /** Share of the updates over which the learning rate rises. */
 const WARMUP = 0.05;
+const MAX_GRAD_NORM = 1;
 
 export const sftCommand = defineCommand({
   name: "sft",
@@ -36,7 +42,7 @@ export const sftCommand = defineCommand({
     "microBatchTokens",
     "gradientCheckpointing",
     "learner",
-    "hfModel",
+    "hfWeights",
     "precision",
     "python",
     "threads",
@@ -57,6 +63,9 @@ export const sftCommand = defineCommand({
     try {
       // Only its tokenizer is used: one small sequence.
       const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
+      const size = sizeOf(engine.info.parameters);
+      const defaults = bySize[size];
+      const loraRank = config.loraRank ?? defaults.loraRank;
       const lessons = await writeLessons({ file, engine, task, successes: config.successes }, batch).finally(() =>
         engine.close(),
       );
@@ -67,12 +76,12 @@ export const sftCommand = defineCommand({
         {
           python,
           backend: config.learner,
-          base: { gguf: model, ...(config.hfModel ? { hf: resolve(config.hfModel) } : {}) },
+          base: { gguf: model, ...(config.hfWeights ? { hf: resolve(config.hfWeights) } : {}) },
           lora: config.fullWeights
             ? null
             : {
-                rank: config.loraRank,
-                alpha: config.loraAlpha ?? 2 * config.loraRank,
+                rank: loraRank,
+                alpha: config.loraAlpha ?? 2 * loraRank,
                 targets: config.loraTargets,
               },
           seed: config.seed,
@@ -89,13 +98,13 @@ export const sftCommand = defineCommand({
         const metrics = await learner.sft({
           batch,
           into,
-          learningRate: config.learningRate ?? (config.fullWeights ? LEARNING_RATE.full : LEARNING_RATE.lora),
+          learningRate: config.learningRate ?? LEARNING_RATE[size][config.fullWeights ? "full" : "adapter"],
           warmup: WARMUP,
           epochs: config.epochs,
           updateTrajectories: config.updateTrajectories,
-          maxGradNorm: config.maxGradNorm,
-          microBatchTokens: config.microBatchTokens,
-          gradientCheckpointing: config.gradientCheckpointing,
+          maxGradNorm: config.maxGradNorm ?? MAX_GRAD_NORM,
+          microBatchTokens: config.microBatchTokens ?? defaults.microBatchTokens,
+          gradientCheckpointing: config.gradientCheckpointing ?? false,
           onProgress,
         });
         progress.clear();

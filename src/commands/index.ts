@@ -6,6 +6,7 @@ import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
 import { scenariosCommand } from "./scenarios.js";
 import { searchCommand } from "./search.js";
+import { sftCommand } from "./sft.js";
 
 export const commands: readonly Command[] = [
   buildDbCommand,
@@ -14,4 +15,5 @@ export const commands: readonly Command[] = [
   readCommand,
   rolloutCommand,
   playCommand,
+  sftCommand,
 ];

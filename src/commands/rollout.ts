@@ -7,7 +7,8 @@ import { openPlayerFor, playerOptions } from "../run/player.js";
 import { HoneError } from "../util/errors.js";
 import { defineCommand } from "./command.js";
 
-/** Tokens of a turn when nobody says. */
+/** Rollouts of a scenario, and tokens of a turn, when nobody says. */
+const GROUP = 4;
 const MAX_TOKENS = 2048;
 
 function summaryText(summary: PlaySummary): string {
@@ -76,7 +77,7 @@ export const rolloutCommand = defineCommand({
           },
         },
         choice: { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed },
-        group: config.group,
+        group: config.group ?? GROUP,
         concurrency,
         workers: config.workers,
         maxExceptions: config.maxExceptions,

@@ -13,4 +13,5 @@ export type {
   Sequence,
 } from "./engine.js";
 export { loadEngine, onEngineLog } from "./load.js";
-export { modelFile, trainedContext } from "./models.js";
+export { type ModelShape, modelFile, modelShape, trainedContext } from "./models.js";
+export { usableCores } from "./threads.js";

@@ -1,6 +1,6 @@
 /** A conversation for people: who says what, calls and results, and tokens coloured by how likely they were. */
 import pc from "picocolors";
-import type { Trajectory } from "../rollout/trajectory.js";
+import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage } from "../task/task.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
@@ -63,7 +63,7 @@ export function conversationText(
   const why = trajectory.reason ? ` (${trajectory.reason})` : "";
   blocks.push(
     `${verdict}: ${trajectory.end}${why} after ${trajectory.turns} turns, reward ${Number(reward.reward.toFixed(3))}` +
-      (parts.length > 0 ? ` = ${parts.join(", ")}` : ""),
+      (parts.length > 0 ? ` (${parts.join(", ")})` : ""),
   );
   return `${blocks.join("\n")}\n`;
 }

@@ -6,6 +6,7 @@ import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
 import { scenariosCommand } from "./scenarios.js";
 import { searchCommand } from "./search.js";
+import { trainCommand } from "./train.js";
 
 export const commands: readonly Command[] = [
   buildDbCommand,
@@ -13,5 +14,6 @@ export const commands: readonly Command[] = [
   searchCommand,
   readCommand,
   rolloutCommand,
+  trainCommand,
   playCommand,
 ];

@@ -12,5 +12,5 @@ export type {
   Sampling,
   Sequence,
 } from "./engine.js";
-export { loadEngine, onEngineLog } from "./load.js";
+export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
 export { type ModelShape, modelFile, modelShape, trainedContext } from "./models.js";

@@ -31,7 +31,7 @@ void Scheduler::admit() {
       } catch (const std::exception& exception) {
         error = exception.what();
       }
-      answers_.push_back([done = command.done, error] { done(error); });
+      answers_.push_back([done = command.done, error] { tell(done, error); });
       continue;
     }
     Sequence& sequence = sequences_.at(waiting.sequence);
@@ -51,9 +51,20 @@ void Scheduler::admit() {
   }
 }
 
-/** Whether there is a free slot, if need be one that a resting sequence has to give up. */
+/** Whether there is a free slot, if need be one that another sequence has to give up. */
 bool Scheduler::makeRoom() {
   if (slots_.free() > 0) return true;
+  // Those that wait for a command lose their KV to it anyway, and the command waits for those before it.
+  bool behindCommand = false;
+  for (const Waiting& waiting : queue_) {
+    behindCommand = behindCommand || waiting.sequence == 0;
+    if (!behindCommand || waiting.sequence == 0) continue;
+    Sequence& sequence = sequences_.at(waiting.sequence);
+    if (sequence.slot < 0) continue;
+    slots_.release(sequence.slot);
+    sequence.slot = -1;
+    return true;
+  }
   Sequence* longest = nullptr;
   for (auto& [id, sequence] : sequences_) {
     if (sequence.state != State::resting || sequence.slot < 0) continue;

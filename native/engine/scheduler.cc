@@ -154,7 +154,7 @@ void Scheduler::wake(CommandDone done) {
 
 void Scheduler::enqueue(std::function<void()> run, CommandDone done) {
   const auto waiting = std::make_shared<Waiting>(Waiting{0, std::move(run), std::move(done)});
-  if (!post([this, waiting] { queue_.push_back(std::move(*waiting)); })) waiting->done(kClosed);
+  if (!post([this, waiting] { queue_.push_back(std::move(*waiting)); })) tell(waiting->done, kClosed);
 }
 
 std::string Scheduler::adapter() const {
@@ -208,7 +208,7 @@ void Scheduler::run() {
     }
   }
   while (!sequences_.empty()) closeNow(sequences_.begin()->first);
-  for (Waiting& waiting : queue_) answers_.push_back([done = waiting.done] { done(kClosed); });
+  for (Waiting& waiting : queue_) answers_.push_back([done = waiting.done] { tell(done, kClosed); });
   queue_.clear();
   publish();
   flush();
@@ -225,20 +225,15 @@ void Scheduler::publish() {
 void Scheduler::flush() {
   std::vector<std::function<void()>> answers;
   answers.swap(answers_);
-  for (auto& answer : answers) {
-    try {
-      answer();
-    } catch (...) {
-      // A callback's failure is its owner's alone: all other sequences go on.
-    }
-  }
+  for (auto& answer : answers) answer();
 }
 
 void Scheduler::answer(Turn& turn) {
   if (turn.scored) {
-    turn.scored({std::move(turn.scores), turn.result.stop == Stop::cancelled, std::move(turn.result.error)});
+    const bool cancelled = turn.result.stop == Stop::cancelled;
+    tell(turn.scored, ScoreResult{std::move(turn.scores), cancelled, std::move(turn.result.error)});
   } else {
-    turn.done(std::move(turn.result));
+    tell(turn.done, std::move(turn.result));
   }
 }
 

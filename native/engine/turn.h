@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decoder.h"
@@ -52,6 +53,15 @@ using TurnDone = std::function<void(TurnResult)>;
 using ScoreDone = std::function<void(ScoreResult)>;
 /** The message of the failure, "" for success. */
 using CommandDone = std::function<void(const std::string& error)>;
+
+/** A callback's failure is its owner's alone: all other sequences go on. */
+template <typename Callback, typename... Arguments>
+void tell(const Callback& callback, Arguments&&... arguments) {
+  try {
+    callback(std::forward<Arguments>(arguments)...);
+  } catch (...) {
+  }
+}
 
 struct Stats {
   uint64_t decoded = 0;

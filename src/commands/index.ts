@@ -6,6 +6,7 @@ import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
 import { scenariosCommand } from "./scenarios.js";
 import { searchCommand } from "./search.js";
+import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
 
 export const commands: readonly Command[] = [
@@ -14,6 +15,7 @@ export const commands: readonly Command[] = [
   searchCommand,
   readCommand,
   rolloutCommand,
+  sftCommand,
   trainCommand,
   playCommand,
 ];

@@ -148,13 +148,21 @@ describe("gather", () => {
     const controller = new AbortController();
     const settings = options(["a", "slow", "slow"]).settings;
     const limits = { ...settings.limits, toolSeconds: 100, rolloutSeconds: 100 };
-    const playing = gather(
-      options(["a", "slow", "slow"], { settings: { ...settings, limits }, signal: controller.signal, concurrency: 8 }),
+    let started = 0;
+    let finished = 0;
+    const result = await gather(
+      options(["a", "slow", "slow"], {
+        settings: { ...settings, limits },
+        signal: controller.signal,
+        concurrency: 8,
+        onTrajectory: () => {
+          if (++finished < 2) return;
+          started = Date.now();
+          controller.abort();
+        },
+      }),
     );
-    setTimeout(() => controller.abort(), 1500);
-    const started = Date.now();
-    const result = await playing;
-    expect(Date.now() - started).toBeLessThan(3500);
+    expect(Date.now() - started).toBeLessThan(2000);
     expect(result.interrupted).toBe(true);
     expect(ids(result.groups)).toEqual([["0-a/0", "0-a/1"], [], []]);
   });

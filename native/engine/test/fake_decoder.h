@@ -1,0 +1,136 @@
+// A model without weights. Its logits depend on every token before them and on the adapter each was evaluated under,
+// so any mistake in the handling of KV shows in what is sampled. It checks everything the real one relies on.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../decoder.h"
+
+namespace hone {
+
+constexpr int kVocabulary = 50;
+
+inline uint64_t hashed(uint64_t h, uint64_t value) {
+  h = (h ^ (value + 1)) * 0x100000001b3u;
+  return h ^ (h >> 29);
+}
+
+/** What the fake model says after a sequence of tokens under one adapter. */
+inline std::vector<float> logitsAfter(uint64_t state) {
+  std::vector<float> logits(kVocabulary);
+  for (int i = 0; i < kVocabulary; i++) logits[i] = static_cast<float>(hashed(state, i) % 1000) * 0.005f;
+  return logits;
+}
+
+inline uint64_t stateAfter(const std::vector<Token>& tokens, size_t count, uint64_t adapter) {
+  uint64_t state = 7;
+  for (size_t i = 0; i < count; i++) state = hashed(hashed(state, tokens[i]), adapter);
+  return state;
+}
+
+/** Counters that tests may read while the decoder is in use. */
+struct FakeCounters {
+  std::atomic<int> evaluated{0};
+  /** Passes over the weights: runs of neighbouring slots. */
+  std::atomic<int> passes{0};
+  /** Fail the n-th decode from now; 0: none. */
+  std::atomic<int> failIn{0};
+  std::atomic<int> microseconds{0};
+};
+
+class FakeDecoder final : public Decoder {
+ public:
+  FakeDecoder(int slots, int context, bool canTrim, FakeCounters& counters)
+      : slots_(slots), context_(context), canTrim_(canTrim), counters_(counters), cells_(slots) {}
+
+  int vocabularySize() const override { return kVocabulary; }
+  bool canTrim() const override { return canTrim_; }
+
+  void decode(const Batch& batch) override {
+    check(!asleep_, "decode while asleep");
+    check(batch.size() > 0, "an empty batch");
+    rows_.assign(batch.size(), {});
+    int last = -1;
+    for (int i = 0; i < batch.size(); i++) {
+      const int slot = batch.slots[i];
+      check(slot >= last && slot < slots_, "slots are not in order");
+      if (slot > last + 1 || last < 0) counters_.passes++;
+      last = slot;
+      std::vector<Cell>& cells = cells_[slot];
+      check(batch.positions[i] == static_cast<int>(cells.size()), "a token does not follow its slot's cells");
+      check(static_cast<int>(cells.size()) < context_, "a slot is full");
+      check(batch.tokens[i] >= 0 && batch.tokens[i] < kVocabulary, "an unknown token");
+      cells.push_back({batch.tokens[i], adapter_});
+      counters_.evaluated++;
+      if (!batch.wanted[i]) continue;
+      uint64_t state = 7;
+      for (const Cell& cell : cells) state = hashed(hashed(state, cell.token), cell.adapter);
+      rows_[i] = logitsAfter(state);
+    }
+    if (const int micros = counters_.microseconds) std::this_thread::sleep_for(std::chrono::microseconds(micros));
+    if (counters_.failIn > 0 && --counters_.failIn == 0) throw std::runtime_error("the fake decoder was told to fail");
+  }
+
+  const float* logits(int row) const override {
+    check(!rows_[row].empty(), "logits that were not wanted");
+    return rows_[row].data();
+  }
+
+  void copy(int from, int to) override {
+    check(from != to, "a copy of a slot onto itself");
+    cells_[to] = cells_[from];
+  }
+
+  void trim(int slot, int length) override {
+    const int have = static_cast<int>(cells_[slot].size());
+    check(length <= have, "a trim that would grow");
+    check(canTrim_ || length == 0 || length == have, "a recurrent state cannot be taken back");
+    cells_[slot].resize(length);
+  }
+
+  void clear() override {
+    for (auto& cells : cells_) cells.clear();
+  }
+
+  void setAdapter(const std::string& path) override {
+    check(!asleep_, "an adapter while asleep");
+    if (path == "broken") throw std::runtime_error("the adapter is broken");
+    adapter_ = path.empty() ? 0 : std::stoull(path);
+  }
+
+  void sleep(bool) override {
+    asleep_ = true;
+    clear();
+  }
+  void wake() override { asleep_ = false; }
+
+ private:
+  struct Cell {
+    Token token;
+    uint64_t adapter;
+  };
+
+  static void check(bool fine, const char* what) {
+    if (!fine) {
+      std::fprintf(stderr, "FAILED: %s\n", what);
+      std::abort();
+    }
+  }
+
+  const int slots_;
+  const int context_;
+  const bool canTrim_;
+  FakeCounters& counters_;
+  std::vector<std::vector<Cell>> cells_;
+  std::vector<std::vector<float>> rows_;
+  uint64_t adapter_ = 0;
+  bool asleep_ = false;
+};
+
+}  // namespace hone

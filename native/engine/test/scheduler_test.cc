@@ -1,0 +1,394 @@
+// The scheduler alone, over a fake model: first its promises one by one, then all of them at once from many threads.
+// Built and run under AddressSanitizer and ThreadSanitizer by the Makefile beside this file.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <random>
+
+#include "../scheduler.h"
+#include "fake_decoder.h"
+
+using namespace hone;
+
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      std::fprintf(stderr, "FAILED: %s (%s:%d)\n", #condition, __FILE__, __LINE__);          \
+      std::abort();                                                                          \
+    }                                                                                        \
+  } while (0)
+
+namespace {
+
+constexpr int kContext = 200;
+
+struct Fixture {
+  FakeCounters counters;
+  Scheduler scheduler;
+
+  explicit Fixture(int slots, bool canTrim = true, int restMs = 1000)
+      : scheduler(std::make_unique<FakeDecoder>(slots, kContext, canTrim, counters), settings(slots, restMs)) {}
+
+  static SchedulerSettings settings(int slots, int restMs) {
+    SchedulerSettings settings;
+    settings.slots = slots;
+    settings.contextPerSlot = kContext;
+    settings.batch = 64;
+    settings.promptBatch = 32;
+    settings.outputs = slots + 8;
+    settings.fillGap = 2;
+    settings.samplingThreads = 3;
+    settings.restMs = restMs;
+    return settings;
+  }
+
+  std::future<TurnResult> generate(SequenceId sequence, TurnRequest request, TurnId* id = nullptr) {
+    auto result = std::make_shared<std::promise<TurnResult>>();
+    auto future = result->get_future();
+    const TurnId turn = scheduler.generate(sequence, std::move(request), [result](TurnResult answer) {
+      result->set_value(std::move(answer));
+      throw std::runtime_error("callbacks may fail");
+    });
+    if (id) *id = turn;
+    return future;
+  }
+
+  std::future<ScoreResult> score(std::vector<Token> tokens, int from) {
+    auto result = std::make_shared<std::promise<ScoreResult>>();
+    auto future = result->get_future();
+    scheduler.score(1, std::move(tokens), from, [result](ScoreResult answer) { result->set_value(std::move(answer)); });
+    return future;
+  }
+
+  template <typename Start>
+  static std::future<std::string> command(Start start) {
+    auto result = std::make_shared<std::promise<std::string>>();
+    auto future = result->get_future();
+    start([result](const std::string& error) { result->set_value(error); });
+    return future;
+  }
+};
+
+TurnRequest request(int maxTokens, uint64_t seed, std::vector<Token> append = {}) {
+  TurnRequest made;
+  made.maxTokens = maxTokens;
+  made.sampling.seed = seed;
+  made.append = std::move(append);
+  return made;
+}
+
+/** What a turn samples when nothing else runs. */
+std::vector<Token> expected(std::vector<Token> tokens, size_t count, uint64_t seed, uint64_t adapter = 0) {
+  Sampler sampler;
+  SamplingParams params;
+  params.seed = seed;
+  std::vector<Token> sampled;
+  while (sampled.size() < count) {
+    const std::vector<float> logits = logitsAfter(stateAfter(tokens, tokens.size(), adapter));
+    const Drawn drawn = sampler.draw(logits.data(), kVocabulary, params, uniform(seed, tokens.size()));
+    sampled.push_back(drawn.token);
+    tokens.push_back(drawn.token);
+  }
+  return sampled;
+}
+
+std::vector<Token> prompt(std::mt19937_64& random, int length) {
+  std::vector<Token> tokens(length);
+  for (Token& token : tokens) token = static_cast<Token>(random() % kVocabulary);
+  return tokens;
+}
+
+void aGroupsPromptIsEvaluatedOnce() {
+  std::mt19937_64 random(1);
+  const std::vector<Token> common = prompt(random, 100);
+  for (const int slots : {1, 2, 3, 8}) {
+    Fixture fixture(slots);
+    const GroupId group = fixture.scheduler.newGroup();
+    std::vector<SequenceId> members;
+    std::vector<std::future<TurnResult>> turns;
+    for (int i = 0; i < 8; i++) {
+      members.push_back(fixture.scheduler.open(1, group, common));
+      turns.push_back(fixture.generate(members.back(), request(1 + 3 * i, i)));
+    }
+    for (int i = 0; i < 8; i++) {
+      const TurnResult result = turns[i].get();
+      CHECK(result.error.empty());
+      CHECK(result.tokens == expected(common, 1 + 3 * i, i));
+      fixture.scheduler.close(members[i]);
+    }
+    const Stats stats = fixture.scheduler.stats();
+    CHECK(stats.prefilled >= 99 + 8 && stats.prefilled <= 99 + 2 * 8);  // the rest: last tokens that closed gaps
+    CHECK(stats.reused == 7 * 99);
+  }
+}
+
+void turnsKeepTheirKv() {
+  std::mt19937_64 random(2);
+  Fixture fixture(2);
+  std::vector<Token> tokens = prompt(random, 30);
+  const SequenceId sequence = fixture.scheduler.open(1, fixture.scheduler.newGroup(), tokens);
+  for (int turn = 0; turn < 4; turn++) {
+    const std::vector<Token> append = turn == 0 ? std::vector<Token>{} : prompt(random, 5);
+    tokens.insert(tokens.end(), append.begin(), append.end());
+    const TurnResult result = fixture.generate(sequence, request(6, 9, append)).get();
+    CHECK(result.stop == Stop::length && result.tokens == expected(tokens, 6, 9));
+    tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+    CHECK(result.length == static_cast<int>(tokens.size()));
+  }
+  CHECK(fixture.scheduler.stats().prefilled == 30 + 3 * 6);  // the last sampled token, then what was appended
+}
+
+void turnsEndForTheirReasons() {
+  Fixture fixture(2);
+  const auto open = [&](int length) {
+    return fixture.scheduler.open(1, fixture.scheduler.newGroup(), std::vector<Token>(length, 3));
+  };
+  TurnRequest stopping = request(100, 4);
+  for (Token token = 0; token < kVocabulary; token += 2) stopping.stop.push_back(token);
+  const TurnResult stopped = fixture.generate(open(5), stopping).get();
+  CHECK(stopped.stop == Stop::token && stopped.tokens.back() % 2 == 0);
+
+  const TurnResult full = fixture.generate(open(kContext - 10), request(100, 4)).get();
+  CHECK(full.stop == Stop::context && full.tokens.size() == 10 && full.length == kContext);
+  const TurnResult none = fixture.generate(open(kContext - 10), request(100, 4, std::vector<Token>(10, 1))).get();
+  CHECK(none.stop == Stop::context && none.tokens.empty() && none.length == kContext - 10);
+
+  fixture.counters.microseconds = 1000;
+  TurnRequest late = request(150, 4);
+  late.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(
+                      std::chrono::system_clock::now().time_since_epoch()).count() + 20;
+  CHECK(fixture.generate(open(5), late).get().stop == Stop::deadline);
+
+  TurnId id = 0;
+  const SequenceId sequence = open(5);
+  auto cancelled = fixture.generate(sequence, request(150, 4), &id);
+  CHECK(fixture.generate(sequence, request(1, 1)).get().error == "the sequence has a turn already; wait for it");
+  fixture.scheduler.cancel(id);
+  const TurnResult half = cancelled.get();
+  CHECK(half.stop == Stop::cancelled && half.error.empty());
+  std::vector<Token> tokens(5, 3);
+  CHECK(half.tokens == expected(tokens, half.tokens.size(), 4));
+  tokens.insert(tokens.end(), half.tokens.begin(), half.tokens.end());
+  CHECK(fixture.generate(sequence, request(7, 4)).get().tokens == expected(tokens, 7, 4));
+
+  auto closing = fixture.generate(sequence, request(150, 4));
+  fixture.scheduler.close(sequence);
+  CHECK(closing.get().stop == Stop::cancelled);
+  CHECK(fixture.generate(sequence, request(1, 4)).get().error == "the sequence is closed");
+}
+
+void restingSequencesGiveWay() {
+  Fixture fixture(1, true, 20);
+  const SequenceId first = fixture.scheduler.open(1, 1, {1, 2, 3});
+  std::vector<Token> tokens{1, 2, 3};
+  const TurnResult one = fixture.generate(first, request(4, 1)).get();
+  const SequenceId second = fixture.scheduler.open(1, 2, {4, 5});
+  CHECK(fixture.generate(second, request(4, 2)).get().tokens == expected({4, 5}, 4, 2));
+  CHECK(fixture.scheduler.stats().evicted == 1);
+  tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());
+  CHECK(fixture.generate(first, request(4, 1)).get().tokens == expected(tokens, 4, 1));
+}
+
+void slotsStayDense() {
+  Fixture fixture(8);
+  std::vector<SequenceId> sequences;
+  std::vector<std::future<TurnResult>> turns;
+  for (int i = 0; i < 8; i++) sequences.push_back(fixture.scheduler.open(1, 10 + i, {1 + i, 2, 3}));
+  // Every second sequence ends early; the other four go on for long.
+  for (int i = 0; i < 8; i++) turns.push_back(fixture.generate(sequences[i], request(i % 2 ? 150 : 3, i)));
+  for (int i = 0; i < 8; i += 2) {
+    turns[i].get();
+    fixture.scheduler.close(sequences[i]);
+  }
+  for (int i = 1; i < 8; i += 2) CHECK(turns[i].get().tokens == expected({1 + i, 2, 3}, 150, i));
+  const Stats stats = fixture.scheduler.stats();
+  CHECK(stats.moves > 0);
+  CHECK(fixture.counters.passes <= static_cast<int>(stats.batches) + 40);
+}
+
+void scoresAreTheLogprobsOfTokens() {
+  std::mt19937_64 random(5);
+  for (const bool canTrim : {true, false}) {
+    Fixture fixture(2, canTrim);
+    const std::vector<Token> tokens = prompt(random, 90);
+    for (const int from : {1, 40, 89}) {
+      const ScoreResult result = fixture.score(tokens, from).get();
+      CHECK(result.error.empty() && result.logprobs.size() == tokens.size() - from);
+      for (size_t i = from; i < tokens.size(); i++) {
+        const std::vector<float> logits = logitsAfter(stateAfter(tokens, i, 0));
+        CHECK(std::abs(result.logprobs[i - from] - logprobOf(logits.data(), kVocabulary, tokens[i])) < 1e-6f);
+      }
+    }
+  }
+}
+
+void commandsWaitTheirTurn() {
+  Fixture fixture(2);
+  fixture.counters.microseconds = 300;
+  Scheduler& scheduler = fixture.scheduler;
+  const SequenceId sequence = scheduler.open(1, 1, {1, 2, 3});
+  auto before = fixture.generate(sequence, request(20, 1));
+  auto adapter = Fixture::command([&](CommandDone done) { scheduler.useAdapter("5", std::move(done)); });
+  const SequenceId other = scheduler.open(1, 2, {1, 2, 3});
+  auto after = fixture.generate(other, request(20, 1));
+  CHECK(before.get().tokens == expected({1, 2, 3}, 20, 1, 0));
+  CHECK(adapter.get().empty());
+  CHECK(after.get().tokens == expected({1, 2, 3}, 20, 1, 5));
+  CHECK(scheduler.adapter() == "5");
+  CHECK(Fixture::command([&](CommandDone done) { scheduler.useAdapter("broken", std::move(done)); }).get() ==
+        "the adapter is broken");
+  CHECK(scheduler.adapter() == "5");
+
+  auto running = fixture.generate(other, request(20, 1));
+  auto sleeping = Fixture::command([&](CommandDone done) { scheduler.sleep(true, std::move(done)); });
+  auto refused = fixture.generate(sequence, request(20, 1));
+  CHECK(running.get().error.empty());
+  CHECK(sleeping.get().empty());
+  CHECK(refused.get().error == "the engine sleeps; wake() it first");
+  auto waking = Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); });
+  auto again = fixture.generate(scheduler.open(1, 3, {9}), request(5, 2));
+  CHECK(waking.get().empty());
+  CHECK(again.get().tokens == expected({9}, 5, 2, 5));
+}
+
+void aFailedBatchIsToldAndForgotten() {
+  Fixture fixture(2);
+  const SequenceId sequence = fixture.scheduler.open(1, 1, {1, 2, 3});
+  fixture.counters.failIn = 5;
+  const TurnResult failed = fixture.generate(sequence, request(20, 1)).get();
+  CHECK(failed.error == "the fake decoder was told to fail" && failed.tokens.size() == 4);
+  std::vector<Token> tokens{1, 2, 3};
+  tokens.insert(tokens.end(), failed.tokens.begin(), failed.tokens.end());
+  CHECK(fixture.generate(sequence, request(5, 1)).get().tokens == expected(tokens, 5, 1));
+}
+
+void stoppingAnswersEverybody() {
+  auto fixture = std::make_unique<Fixture>(2);
+  fixture->counters.microseconds = 500;
+  std::vector<std::future<TurnResult>> turns;
+  for (int i = 0; i < 10; i++) turns.push_back(fixture->generate(fixture->scheduler.open(1, i, {1}), request(100, i)));
+  auto adapter = Fixture::command([&](CommandDone done) { fixture->scheduler.useAdapter("1", std::move(done)); });
+  fixture->scheduler.stop();
+  for (auto& turn : turns) CHECK(turn.get().stop == Stop::cancelled);
+  CHECK(adapter.get() == "the engine was closed");
+  CHECK(fixture->generate(1, request(1, 1)).get().error == "the engine was closed");
+}
+
+/** Many owners open, generate, cancel, score and vanish at once, while adapters change and the engine sleeps. */
+void everythingAtOnce(int slots, bool canTrim, double forSeconds) {
+  Fixture fixture(slots, canTrim, 2);
+  fixture.counters.microseconds = 50;
+  Scheduler& scheduler = fixture.scheduler;
+  std::atomic<bool> over{false};
+  std::atomic<int> asked{0}, answered{0}, finished{0};
+
+  const auto owner = [&](OwnerId id) {
+    std::mt19937_64 random(id);
+    while (!over) {
+      const std::vector<Token> common = prompt(random, 5 + static_cast<int>(random() % 60));
+      const GroupId group = scheduler.newGroup();
+      std::vector<std::thread> members;
+      const bool vanish = random() % 4 == 0;
+      for (int m = 0; m < 4; m++) {
+        const uint64_t seed = random() % 1000;
+        members.emplace_back([&, seed] {
+          std::mt19937_64 own(seed);
+          std::vector<Token> tokens = common;
+          const SequenceId sequence = scheduler.open(id, group, tokens);
+          for (int turn = 0; turn < 3; turn++) {
+            std::vector<Token> append = turn == 0 ? std::vector<Token>{} : prompt(own, static_cast<int>(own() % 8));
+            std::promise<TurnResult> promise;
+            asked++;
+            const TurnId underWay =
+                scheduler.generate(sequence, request(1 + own() % 20, seed, append), [&](TurnResult result) {
+                  answered++;
+                  promise.set_value(std::move(result));
+                });
+            if (own() % 8 == 0) scheduler.cancel(underWay);
+            const TurnResult result = promise.get_future().get();
+            if (result.error == "the sequence is closed") return;
+            if (!result.error.empty()) {
+              CHECK(result.error == "the engine sleeps; wake() it first" ||
+                    result.error == "the fake decoder was told to fail");
+            }
+            if (result.stop != Stop::context) tokens.insert(tokens.end(), append.begin(), append.end());
+            bool matches = false;
+            for (uint64_t adapter = 0; adapter < 3; adapter++) {
+              matches = matches || result.tokens == expected(tokens, result.tokens.size(), seed, adapter);
+            }
+            CHECK(matches);
+            tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+            finished++;
+          }
+          scheduler.close(sequence);
+        });
+      }
+      if (vanish) scheduler.closeAll(id);
+      for (std::thread& member : members) member.join();
+    }
+  };
+
+  std::vector<std::thread> threads;
+  for (OwnerId id = 1; id <= 4; id++) threads.emplace_back(owner, id);
+  threads.emplace_back([&] {
+    std::mt19937_64 random(99);
+    while (!over) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 10));
+      const auto wait = [&](auto start) { CHECK(Fixture::command(start).get().find("closed") == std::string::npos); };
+      switch (random() % 8) {
+        case 0:
+          wait([&](CommandDone done) { scheduler.sleep(false, std::move(done)); });
+          wait([&](CommandDone done) { scheduler.wake(std::move(done)); });
+          break;
+        case 1:
+          fixture.counters.failIn = 3;
+          break;
+        case 2:
+          scheduler.stats();
+          fixture.score(prompt(random, 80), 1).get();
+          break;
+        default: {
+          const std::string adapter = random() % 3 == 0 ? "" : std::to_string(1 + random() % 2);
+          wait([&](CommandDone done) { scheduler.useAdapter(adapter, std::move(done)); });
+        }
+      }
+    }
+  });
+  std::this_thread::sleep_for(std::chrono::duration<double>(forSeconds));
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(asked == answered);
+  CHECK(finished > 0);
+  const Stats stats = scheduler.stats();
+  std::printf("  %d slots%s: %d turns, %llu batches, %llu forks, %llu moves, %llu evicted\n", slots,
+              canTrim ? "" : " (recurrent)", finished.load(), static_cast<unsigned long long>(stats.batches),
+              static_cast<unsigned long long>(stats.forks), static_cast<unsigned long long>(stats.moves),
+              static_cast<unsigned long long>(stats.evicted));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double forSeconds = argc > 1 ? std::atof(argv[1]) : 3;
+  const auto run = [](const char* name, auto test) {
+    test();
+    std::printf("ok %s\n", name);
+    std::fflush(stdout);
+  };
+  run("a group's prompt is evaluated once", aGroupsPromptIsEvaluatedOnce);
+  run("turns keep their KV", turnsKeepTheirKv);
+  run("turns end for their reasons", turnsEndForTheirReasons);
+  run("resting sequences give way", restingSequencesGiveWay);
+  run("slots stay dense", slotsStayDense);
+  run("scores are the logprobs of tokens", scoresAreTheLogprobsOfTokens);
+  run("commands wait their turn", commandsWaitTheirTurn);
+  run("a failed batch is told and forgotten", aFailedBatchIsToldAndForgotten);
+  run("stopping answers everybody", stoppingAnswersEverybody);
+  run("everything at once", [&] {
+    everythingAtOnce(3, true, forSeconds);
+    everythingAtOnce(16, true, forSeconds);
+    everythingAtOnce(4, false, forSeconds);
+  });
+  return 0;
+}

@@ -1,0 +1,231 @@
+import { describe, expect, it } from "vitest";
+import type { Sequence } from "../../src/engine/index.js";
+import { close, concat, largestDifference, prompt, testEngine } from "./support.js";
+import { tiny } from "./tiny-model.js";
+
+/** Logprobs that differ by more than this are not the same computation. Batches of different shape round differently. */
+const ROUNDING = 1e-3;
+
+const sampling = (seed: number) => ({ seed });
+const never: number[] = [];
+
+describe("a turn", async () => {
+  const engine = await testEngine();
+
+  it("repeats exactly with the same seed, and differs with another", async () => {
+    const play = async (seed: number) => {
+      const sequence = engine.open(prompt("the same prompt"));
+      const { tokens } = await sequence.generate({ maxTokens: 60, sampling: sampling(seed), stop: never });
+      sequence.close();
+      return [...tokens];
+    };
+    const first = await play(5);
+    expect(first).toHaveLength(60);
+    expect(await play(5)).toEqual(first);
+    expect(await play(6)).not.toEqual(first);
+  });
+
+  it("reports the logprobs of what it sampled, under both distributions", async () => {
+    const start = prompt("logprobs");
+    const sequence = engine.open(start);
+    const hot = await sequence.generate({ maxTokens: 40, sampling: { temperature: 1.7, seed: 1 }, stop: never });
+    const scored = await engine.score(concat(start, hot.tokens), { from: start.length });
+    expect(largestDifference(hot.rawLogprobs, scored)).toBeLessThan(ROUNDING);
+    expect(largestDifference(hot.logprobs, hot.rawLogprobs)).toBeGreaterThan(0.1);
+
+    const plain = await sequence.generate({ maxTokens: 20, sampling: sampling(2), stop: never });
+    expect(largestDifference(plain.logprobs, plain.rawLogprobs)).toBeLessThan(1e-5);
+    const greedy = await sequence.generate({ maxTokens: 20, sampling: { temperature: 0, seed: 2 }, stop: never });
+    expect(Math.max(...greedy.logprobs.map(Math.abs))).toBe(0);
+    expect(Math.max(...greedy.rawLogprobs)).toBeLessThan(0);
+    sequence.close();
+  });
+
+  it("ends at a stop token, which it keeps", async () => {
+    const sequence = engine.open(prompt("stop"));
+    const stop = Array.from({ length: 128 }, (_, id) => 2 * id);
+    const result = await sequence.generate({ maxTokens: 200, sampling: sampling(3), stop });
+    expect(result.stop).toBe("stop");
+    expect([...result.tokens].map((token) => stop.includes(token))).toEqual([
+      ...Array(result.tokens.length - 1).fill(false),
+      true,
+    ]);
+    sequence.close();
+  });
+
+  it("ends at maxTokens, and goes on from there", async () => {
+    const start = prompt("a conversation");
+    const whole = engine.open(start);
+    const all = await whole.generate({ maxTokens: 30, sampling: sampling(4), stop: never });
+    const parts = engine.open(start);
+    const first = await parts.generate({ maxTokens: 10, sampling: sampling(4), stop: never });
+    expect(first.stop).toBe("length");
+    expect(parts.length).toBe(start.length + 10);
+    const second = await parts.generate({ maxTokens: 20, sampling: sampling(4), stop: never });
+    expect([...first.tokens, ...second.tokens]).toEqual([...all.tokens]);
+    whole.close();
+    parts.close();
+  });
+
+  it("evaluates only what is appended between turns", async () => {
+    const start = prompt("x".repeat(200));
+    const sequence = engine.open(start);
+    const one = await sequence.generate({ maxTokens: 8, sampling: sampling(5), stop: never });
+    const before = engine.stats();
+    const append = prompt("a tool's answer");
+    const two = await sequence.generate({ append, maxTokens: 8, sampling: sampling(5), stop: never });
+    // The last sampled token was not evaluated yet.
+    expect(engine.stats().prefilled - before.prefilled).toBe(append.length + 1);
+    expect(sequence.length).toBe(start.length + 8 + append.length + 8);
+    const all = concat(start, one.tokens, append, two.tokens);
+    const scored = await engine.score(all, { from: all.length - 8 });
+    expect(largestDifference(two.rawLogprobs, scored)).toBeLessThan(ROUNDING);
+    sequence.close();
+  });
+
+  it("ends when the context is full, and does not append what leaves no room", async () => {
+    const sequence = engine.open(prompt("y".repeat(500)));
+    const full = { append: prompt("z".repeat(12)), maxTokens: 10, sampling: sampling(6), stop: never };
+    const none = await sequence.generate(full);
+    expect(none.stop).toBe("context");
+    expect(none.tokens).toHaveLength(0);
+    expect(sequence.length).toBe(500);
+    const rest = await sequence.generate({ maxTokens: 100, sampling: sampling(6), stop: never });
+    expect(rest.stop).toBe("context");
+    expect(rest.tokens).toHaveLength(12);
+    sequence.close();
+  });
+
+  it("can be cancelled, and keeps what it has sampled", async () => {
+    const start = prompt("cancel me");
+    const sequence = engine.open(start);
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 20);
+    const { signal } = controller;
+    const result = await sequence.generate({ maxTokens: 490, sampling: sampling(7), stop: never, signal });
+    expect(result.stop).toBe("cancelled");
+    expect(sequence.length).toBe(start.length + result.tokens.length);
+    const more = await sequence.generate({ maxTokens: 3, sampling: sampling(7), stop: never });
+    const all = concat(start, result.tokens, more.tokens);
+    const scored = await engine.score(all, { from: start.length });
+    expect(largestDifference(concatFloats(result.rawLogprobs, more.rawLogprobs), scored)).toBeLessThan(ROUNDING);
+    sequence.close();
+
+    const aborted = engine.open(start);
+    const nothing = await aborted.generate({
+      maxTokens: 5,
+      sampling: sampling(7),
+      stop: [],
+      signal: AbortSignal.abort(),
+    });
+    expect(nothing.stop).toBe("cancelled");
+    aborted.close();
+  });
+
+  it("ends at its deadline", async () => {
+    const sequence = engine.open(prompt("late"));
+    const turn = { maxTokens: 500, sampling: sampling(8), stop: never };
+    expect((await sequence.generate({ ...turn, deadline: Date.now() + 15 })).stop).toBe("deadline");
+    expect((await sequence.generate({ ...turn, deadline: Date.now() - 1000 })).stop).toBe("deadline");
+    sequence.close();
+  });
+
+  it("ends when its sequence is closed", async () => {
+    const sequence = engine.open(prompt("closed"));
+    const turn = sequence.generate({ maxTokens: 500, sampling: sampling(9), stop: never });
+    sequence.close();
+    expect((await turn).stop).toBe("cancelled");
+    await expect(sequence.generate({ maxTokens: 1, sampling: sampling(9), stop: never })).rejects.toThrow(
+      "the sequence is closed",
+    );
+  });
+
+  it("refuses a second turn while one runs, values out of range, and ids that do not exist", async () => {
+    const sequence = engine.open(prompt("twice"));
+    const turn = { maxTokens: 490, sampling: sampling(10), stop: never };
+    const running = sequence.generate(turn);
+    await expect(sequence.generate(turn)).rejects.toThrow("has a turn already");
+    expect((await running).stop).toBe("length");
+    await expect(sequence.generate({ ...turn, maxTokens: 0 })).rejects.toThrow("maxTokens is 0");
+    await expect(sequence.generate({ ...turn, sampling: { seed: -1 } })).rejects.toThrow("seed is -1");
+    await expect(sequence.generate({ ...turn, sampling: { seed: 1, topP: 1.5 } })).rejects.toThrow("topP is 1.5");
+    const append = Int32Array.of(tiny.vocabulary);
+    await expect(sequence.generate({ ...turn, append })).rejects.toThrow("token 261 does not exist");
+    sequence.close();
+  });
+});
+
+describe("a group", async () => {
+  it.each([1, 3, 8])("evaluates its prompt once, with %i slots", async (sequences) => {
+    const engine = await testEngine({ sequences });
+    const start = prompt("p".repeat(300));
+    const before = engine.stats();
+    const turns = engine.openGroup(start, 8).map(async (sequence: Sequence, seed) => {
+      const result = await sequence.generate({ maxTokens: 5 + seed, sampling: sampling(seed), stop: never });
+      sequence.close();
+      return result;
+    });
+    const results = await Promise.all(turns);
+    const after = engine.stats();
+    expect(after.reused - before.reused).toBe(7 * 299);
+    // The last token of a prompt is evaluated by each member; so is, here and there, one that closes a gap.
+    expect(after.prefilled - before.prefilled).toBeLessThanOrEqual(299 + 2 * 8);
+    expect(results.map(({ tokens }) => tokens.length)).toEqual([5, 6, 7, 8, 9, 10, 11, 12]);
+    for (const { tokens, rawLogprobs } of results) {
+      const scored = await engine.score(concat(start, tokens), { from: start.length });
+      expect(largestDifference(rawLogprobs, scored)).toBeLessThan(ROUNDING);
+    }
+    await close(engine);
+  });
+
+  it("shares what different prompts have in common", async () => {
+    const engine = await testEngine({ sequences: 4 });
+    const system = "s".repeat(200);
+    const before = engine.stats();
+    const sequences = ["one", "two", "three"].map((user) => engine.open(prompt(system + user)));
+    await Promise.all(
+      sequences.map((sequence, seed) => sequence.generate({ maxTokens: 3, sampling: sampling(seed), stop: never })),
+    );
+    const after = engine.stats();
+    expect(after.reused - before.reused).toBeGreaterThanOrEqual(2 * 200);
+    for (const sequence of sequences) sequence.close();
+    await close(engine);
+  });
+
+  it("refuses a prompt that can never fit, with the numbers", async () => {
+    const engine = await testEngine({ contextPerSequence: 100 });
+    expect(() => engine.openGroup(prompt("x".repeat(100)), 2)).toThrow(
+      "the prompt has 100 tokens and a sequence has room for 100",
+    );
+    expect(() => engine.open(new Int32Array())).toThrow("the prompt is empty");
+    expect(() => engine.open(Int32Array.of(-1))).toThrow("token -1 does not exist");
+    await expect(engine.score(prompt("x".repeat(101)))).rejects.toThrow("101 tokens cannot be scored");
+    await close(engine);
+  });
+});
+
+describe("more sequences than slots", async () => {
+  it("wait for each other, and give way between turns", async () => {
+    const engine = await testEngine({ sequences: 2 });
+    const play = async (seed: number) => {
+      const start = prompt(`sequence ${seed} `);
+      const sequence = engine.open(start);
+      const first = await sequence.generate({ maxTokens: 10, sampling: sampling(seed), stop: never });
+      // Never closed before all have had their first turn: without giving way, this would wait for ever.
+      return { start, sequence, first, seed };
+    };
+    const all = await Promise.all([0, 1, 2, 3, 4].map(play));
+    expect(engine.stats().evicted).toBeGreaterThan(0);
+    for (const { start, sequence, first, seed } of all) {
+      const second = await sequence.generate({ maxTokens: 10, sampling: sampling(seed), stop: never });
+      const scored = await engine.score(concat(start, first.tokens, second.tokens), { from: start.length });
+      expect(largestDifference(concatFloats(first.rawLogprobs, second.rawLogprobs), scored)).toBeLessThan(ROUNDING);
+      sequence.close();
+    }
+    await close(engine);
+  });
+});
+
+function concatFloats(...parts: Float32Array[]): number[] {
+  return parts.flatMap((part) => [...part]);
+}

@@ -1,0 +1,60 @@
+/** The engine under test. One thread: the tests' model is small, and other tests may be running beside it. */
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { type Engine, type EngineOptions, loadEngine } from "../../src/engine/index.js";
+import { writeTinyAdapter, writeTinyModel } from "./tiny-model.js";
+
+const folder = join(tmpdir(), `hone-engine-test-${process.pid}`);
+
+let models = 0;
+
+/** A new copy of the model. One file is one engine, so tests with different settings need files of their own. */
+export function newModel(): string {
+  const path = join(folder, `tiny-${models++}.gguf`);
+  writeTinyModel(path);
+  return path;
+}
+
+export function adapterPath(name: string): string {
+  const path = join(folder, `${name}.gguf`);
+  writeTinyAdapter(path, name);
+  return path;
+}
+
+export function options(more: Partial<EngineOptions> = {}): EngineOptions {
+  return { model: newModel(), gpu: false, threads: 1, sequences: 4, contextPerSequence: 512, ...more };
+}
+
+const open = new Set<Engine>();
+
+export async function testEngine(more: Partial<EngineOptions> = {}): Promise<Engine> {
+  const engine = await loadEngine(options(more));
+  open.add(engine);
+  return engine;
+}
+
+export async function close(engine: Engine): Promise<void> {
+  open.delete(engine);
+  await engine.close();
+}
+
+afterAll(async () => {
+  for (const engine of open) await engine.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Tokens of a text in the tiny model's vocabulary of bytes. */
+export function prompt(text: string): Int32Array {
+  return Int32Array.from(Buffer.from(text));
+}
+
+export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  if (a.length !== b.length) return Number.POSITIVE_INFINITY;
+  return Math.max(0, ...Array.from(a, (value, i) => Math.abs(value - (b[i] as number))));
+}
+
+export function concat(...parts: Int32Array[]): Int32Array {
+  return Int32Array.from(parts.flatMap((part) => [...part]));
+}

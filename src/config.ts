@@ -209,7 +209,9 @@ const definitions = {
   maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
     defaultText: "0.02 for weights of 16 bits and more, 0.05 for others",
   }),
-  checkpoint: list("Checkpoints to evaluate: latest, best, base, or numbers.", { default: ["latest"] }),
+  checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
+    defaultText: "eval: latest; rollout: none",
+  }),
 
   // Imitation
   file: text("Trajectory file to learn from, as yarn rollout writes it.", { accepts: "a path" }),

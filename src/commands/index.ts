@@ -1,9 +1,11 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import { buildDbCommand } from "./build-db.js";
 import type { Command } from "./command.js";
+import { evalCommand } from "./eval.js";
 import { playCommand } from "./play.js";
 import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
+import { runsCommand } from "./runs.js";
 import { scenariosCommand } from "./scenarios.js";
 import { searchCommand } from "./search.js";
 import { sftCommand } from "./sft.js";
@@ -17,5 +19,7 @@ export const commands: readonly Command[] = [
   rolloutCommand,
   sftCommand,
   trainCommand,
+  evalCommand,
+  runsCommand,
   playCommand,
 ];

@@ -1,10 +1,12 @@
 /** `yarn hone sft`: learns from a trajectory file by imitation. */
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { bySize, sizeOf } from "../defaults.js";
 import { loadEngine, modelFile, usableCores } from "../engine/index.js";
-import { ensurePython, startLearner } from "../learn/index.js";
+import { CHECKPOINT_FILES, ensurePython, startLearner } from "../learn/index.js";
 import { ProgressLine } from "../report/progress-line.js";
+import { sealCheckpoint } from "../run/checkpoints.js";
+import { modelFingerprint } from "../run/place.js";
 import { scratch, writeLessons } from "../run/warm-start.js";
 import { loadTask } from "../task/load.js";
 import { UsageError } from "../util/errors.js";
@@ -66,6 +68,9 @@ export const sftCommand = defineCommand({
       const size = sizeOf(engine.info.parameters);
       const defaults = bySize[size];
       const loraRank = config.loraRank ?? defaults.loraRank;
+      const lora = config.fullWeights
+        ? null
+        : { rank: loraRank, alpha: config.loraAlpha ?? 2 * loraRank, targets: config.loraTargets };
       const lessons = await writeLessons({ file, engine, task, successes: config.successes }, batch).finally(() =>
         engine.close(),
       );
@@ -77,13 +82,7 @@ export const sftCommand = defineCommand({
           python,
           backend: config.learner,
           base: { gguf: model, ...(config.hfWeights ? { hf: resolve(config.hfWeights) } : {}) },
-          lora: config.fullWeights
-            ? null
-            : {
-                rank: loraRank,
-                alpha: config.loraAlpha ?? 2 * loraRank,
-                targets: config.loraTargets,
-              },
+          lora,
           seed: config.seed,
           threads: config.threads ?? usableCores(),
           device: "auto",
@@ -108,6 +107,11 @@ export const sftCommand = defineCommand({
           onProgress,
         });
         progress.clear();
+        // With a manifest it is a checkpoint, which `yarn train --fork` can start from.
+        if (lora) {
+          const about = { run: basename(into), step: 0, model: modelFingerprint(model), lora };
+          await sealCheckpoint(into, about, CHECKPOINT_FILES.lora);
+        }
         const written = join(into, config.fullWeights ? "model.gguf" : "adapter.gguf");
         const loss = (value: number | null) => (value === null ? "–" : value.toFixed(3));
         io.say(

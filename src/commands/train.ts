@@ -1,6 +1,7 @@
 /** `yarn train`: trains a model, or goes on with a run that was interrupted. */
 import { shareText, TrainView } from "../report/train-view.js";
-import { runTraining, type TrainSummary, trainOptions } from "../run/training.js";
+import { trainOptions } from "../run/prepare.js";
+import { runTraining, type TrainSummary } from "../run/training.js";
 import { defineCommand } from "./command.js";
 
 function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap }: TrainSummary): string {

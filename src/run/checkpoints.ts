@@ -79,12 +79,34 @@ export interface Published {
   readonly adapter: string;
 }
 
+/**
+ * Writes the manifest of a folder: from then on it is a checkpoint.
+ * @param paths files of it, relative to the folder
+ * @throws HoneError when there is no adapter among them
+ */
+export async function sealCheckpoint(
+  folder: string,
+  about: Omit<Manifest, "version" | "files">,
+  paths: readonly string[],
+): Promise<Published> {
+  const files: Manifest["files"] = {};
+  for (const path of paths) {
+    const file = join(folder, path);
+    files[path] = { sha256: await sha256OfFile(file), bytes: statSync(file).size };
+  }
+  const adapter = files[ADAPTER_FILE];
+  if (!adapter) throw new HoneError(`the update of step ${about.step} wrote no ${ADAPTER_FILE}`);
+  const manifest: Manifest = { version: 1, ...about, files };
+  writeDurably(join(folder, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+  return { adapter: adapter.sha256 };
+}
+
 export class Checkpoints {
   readonly #folder: string;
 
+  /** @param folder made when the first checkpoint comes */
   constructor(folder: string) {
     this.#folder = folder;
-    mkdirSync(join(folder, UNREFERENCED), { recursive: true });
   }
 
   pathOf(step: number): string {
@@ -97,7 +119,7 @@ export class Checkpoints {
 
   /** Numbers of the folders there are, rising. */
   list(): number[] {
-    return readdirSync(this.#folder)
+    return this.#names()
       .filter((name) => NUMBERED.test(name))
       .map(Number)
       .sort((a, b) => a - b);
@@ -107,24 +129,16 @@ export class Checkpoints {
   draft(step: number): string {
     const folder = this.#draftOf(step);
     rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder);
+    mkdirSync(folder, { recursive: true });
     return folder;
   }
 
   /** Makes a draft a checkpoint: manifest, flush, rename. The files themselves were flushed by who wrote them. */
   async publish(step: number, about: Omit<Manifest, "version" | "step" | "files">): Promise<Published> {
     const draft = this.#draftOf(step);
-    const files: Manifest["files"] = {};
-    for (const path of filesBelow(draft)) {
-      const file = join(draft, path);
-      files[path] = { sha256: await sha256OfFile(file), bytes: statSync(file).size };
-    }
-    const adapter = files[ADAPTER_FILE];
-    if (!adapter) throw new HoneError(`the update of step ${step} wrote no ${ADAPTER_FILE}`);
-    const manifest: Manifest = { version: 1, ...about, step, files };
-    writeDurably(join(draft, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+    const published = await sealCheckpoint(draft, { ...about, step }, filesBelow(draft));
     moveDurably(draft, this.pathOf(step));
-    return { adapter: adapter.sha256 };
+    return published;
   }
 
   /** Copies another run's checkpoint in under number 0: what a fork starts from. */
@@ -142,12 +156,13 @@ export class Checkpoints {
 
   /** Moves every numbered folder that is not in `referenced` out of the way, and drops drafts. Returns the numbers. */
   setAside(referenced: ReadonlySet<number>): number[] {
-    for (const name of readdirSync(this.#folder)) {
+    for (const name of this.#names()) {
       if (name.startsWith(".")) rmSync(join(this.#folder, name), { recursive: true });
     }
     const moved = this.list().filter((step) => !referenced.has(step));
     for (const step of moved) {
       const aside = this.#asideOf(step);
+      mkdirSync(dirname(aside), { recursive: true });
       rmSync(aside, { recursive: true, force: true });
       moveDurably(this.pathOf(step), aside);
     }
@@ -166,6 +181,10 @@ export class Checkpoints {
     }
     for (const step of present) rmSync(this.#asideOf(step), { recursive: true, force: true });
     return gone;
+  }
+
+  #names(): string[] {
+    return existsSync(this.#folder) ? readdirSync(this.#folder) : [];
   }
 
   #draftOf(step: number): string {

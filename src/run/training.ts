@@ -1,89 +1,20 @@
-/** `yarn train` without its words: finds or begins the run, brings up engine and learner, and goes through the loop. */
-import { join } from "node:path";
-import type { Config, GivenOptions, OptionName } from "../config.js";
-import { type EngineOptions, gpuMemory, loadEngine, modelFile, modelShape } from "../engine/index.js";
+/** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
+import type { GivenOptions } from "../config.js";
+import { type EngineOptions, loadEngine } from "../engine/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
-import { type RolloutLimits, templateOf } from "../rollout/index.js";
-import { loadTask } from "../task/load.js";
+import { templateOf } from "../rollout/index.js";
 import { deriveSeed } from "../util/random.js";
 import { EnginePolicy } from "./engine-policy.js";
-import { fitToMachine } from "./fit.js";
 import { gapLimit } from "./guards.js";
 import { randomReward, taskReward } from "./lessons.js";
 import { train } from "./loop.js";
-import { mainMemory } from "./machine.js";
 import type { View } from "./parts.js";
-import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "./place.js";
-import { bestOf, Run, STORE_FILE } from "./run.js";
-import { ScenarioCursor, scenariosFingerprint } from "./scenarios.js";
-import { checkSameRun, type RunSettings, resolveSettings } from "./settings.js";
-import { RunStore, type ValidationRow } from "./store.js";
+import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
+import { bestOf, Run } from "./run.js";
+import { checkSameRun } from "./settings.js";
+import type { ValidationRow } from "./store.js";
 import { LearnerUpdater } from "./updater.js";
-
-/** Options that a player of the email task and of others is told by. */
-const playing = [
-  "turnTimeout",
-  "toolTimeout",
-  "rolloutTimeout",
-  "maxExceptions",
-  "concurrency",
-  "workers",
-  "gpu",
-  "threads",
-] as const satisfies readonly OptionName[];
-
-export const trainOptions = [
-  "model",
-  "task",
-  "db",
-  "home",
-  "project",
-  "run",
-  "fork",
-  "preset",
-  "steps",
-  "groups",
-  "group",
-  "learningRate",
-  "finalLearningRate",
-  "warmup",
-  "loraRank",
-  "loraAlpha",
-  "loraTargets",
-  "loss",
-  "clipLow",
-  "clipHigh",
-  "kl",
-  "maxGradNorm",
-  "reward",
-  "control",
-  "validateEvery",
-  "validateN",
-  "keep",
-  "seed",
-  "temperature",
-  "topK",
-  "topP",
-  "minP",
-  "context",
-  "maxTurns",
-  "maxTokens",
-  "onToolError",
-  "rank",
-  ...playing,
-  "learner",
-  "learnerLifetime",
-  "python",
-  "hfWeights",
-  "precision",
-  "microBatchTokens",
-  "gradientCheckpointing",
-  "releaseWeights",
-  "maxGap",
-] as const satisfies readonly OptionName[];
-
-export type TrainConfig = Pick<Config, (typeof trainOptions)[number]>;
 
 export interface TrainIo {
   readonly signal: AbortSignal;
@@ -109,74 +40,8 @@ export interface TrainSummary {
   adapter: string | null;
 }
 
-/** Rollouts at once when nobody says. */
-const CONCURRENCY = { cpu: 16, gpu: 64 };
 /** Upper bound of the weight that corrects for the engine's rounding. */
 const MISMATCH_CLIP = 2;
-
-export function limitsOf(settings: RunSettings, config: Pick<Config, (typeof playing)[number]>): RolloutLimits {
-  return {
-    maxTurns: settings.maxTurns,
-    maxTokens: settings.maxTokens,
-    turnSeconds: config.turnTimeout,
-    toolSeconds: config.toolTimeout,
-    rolloutSeconds: config.rolloutTimeout,
-    onToolError: settings.onToolError,
-  };
-}
-
-/** What is known before anything is loaded. */
-async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (text: string) => void) {
-  const folder = await placeOf(config);
-  const recorded = RunStore.recordIn(join(folder, STORE_FILE));
-  const given = withAbsolutePaths(asGiven);
-  const reference = modelOf(given, recorded?.options.model);
-  const model = modelFile(reference);
-  const shape = await modelShape(model);
-
-  const chosen = <K extends "task" | "db" | "rank">(name: K) =>
-    (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
-  const taskReference = chosen("task");
-  const task = await loadTask(taskReference);
-  const taskOptions = { home: config.home, db: chosen("db"), rank: chosen("rank") };
-  const all = await task.scenarios(taskOptions);
-  const settings = resolveSettings({
-    given,
-    recorded,
-    model: { reference, ...shape },
-    stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
-  });
-  const scenarios = new ScenarioCursor(all, settings);
-
-  const gpu = await gpuMemory(config.gpu === "off" ? false : config.gpu);
-  const most = Math.min(settings.groups * settings.group, gpu ? CONCURRENCY.gpu : CONCURRENCY.cpu);
-  const fitted = fitToMachine(
-    {
-      shape,
-      concurrency: config.concurrency ?? most,
-      context: settings.context,
-      loraRank: settings.loraRank,
-      loraTargets: settings.loraTargets,
-      microBatchTokens: settings.microBatchTokens,
-      gradientCheckpointing: config.gradientCheckpointing ?? false,
-      learnerLifetime: config.learnerLifetime,
-      releaseWeights: config.releaseWeights,
-      gpu: gpu !== null,
-    },
-    {
-      concurrency: config.concurrency === undefined,
-      gradientCheckpointing: config.gradientCheckpointing === undefined,
-    },
-    gpu ? { total: gpu.total, available: gpu.free } : mainMemory(),
-    gpu?.name ?? "this machine",
-    say,
-  );
-  const contents = { model: modelFingerprint(model), task: task.name, scenarios: scenariosFingerprint(all) };
-  const play = { task: taskReference, taskOptions };
-  return { folder, model, shape, settings, scenarios, fitted, contents, play };
-}
-
-type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 /** @throws HoneError when the run cannot go on; what it has done is kept */
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {

@@ -12,7 +12,9 @@ const target = join(root, "build", "llama.cpp");
 const mark = join(target, ".node-llama-cpp-version");
 const { version } = JSON.parse(readFileSync(join(node_llama_cpp, "package.json"), "utf8"));
 
-if (!existsSync(mark) || readFileSync(mark, "utf8") !== version) {
+const ready = () => existsSync(mark) && readFileSync(mark, "utf8") === version;
+
+if (!ready()) {
   // Made aside and renamed, so that two who start at once never see half of it.
   const aside = `${target}.${process.pid}`;
   mkdirSync(dirname(target), { recursive: true });
@@ -27,7 +29,9 @@ if (!existsSync(mark) || readFileSync(mark, "utf8") !== version) {
   }
   rmSync(join(aside, ".git"), { recursive: true, force: true });
   writeFileSync(join(aside, ".node-llama-cpp-version"), version);
-  rmSync(target, { recursive: true, force: true });
-  renameSync(aside, target);
+  if (!ready()) {
+    rmSync(target, { recursive: true, force: true });
+    renameSync(aside, target);
+  } else rmSync(aside, { recursive: true });
 }
 console.log(target);

@@ -9,7 +9,7 @@ import yargs, { type Argv, type Options } from "yargs";
 import { hideBin } from "yargs/helpers";
 import type { Command, CommandIo } from "./commands/command.js";
 import { commands } from "./commands/index.js";
-import { flagOf, loadConfig, type OptionName, options } from "./config.js";
+import { flagOf, type OptionName, options, readGiven, withDefaults } from "./config.js";
 import { HoneError, messageOf, UsageError } from "./util/errors.js";
 import { nearest } from "./util/nearest.js";
 
@@ -74,14 +74,15 @@ function listen(): { signal: AbortSignal; stop(): void } {
 }
 
 async function runCommand(command: Command, flags: Record<string, unknown>): Promise<void> {
-  const config = await loadConfig(optionsOf(command), { flags, env: process.env, folder: process.cwd() });
+  const given = await readGiven({ flags, env: process.env, folder: process.cwd() });
+  const config = withDefaults(optionsOf(command), given);
   for (const name of command.required) {
     if (config[name] === undefined)
       throw new UsageError(`${command.name} needs ${flagOf(name)}: ${options[name].description}`);
   }
   const stream = config.json ? process.stderr : process.stdout;
   const { signal, stop } = listen();
-  const io: CommandIo = { stream, signal, say: (text) => void stream.write(`${text}\n`) };
+  const io: CommandIo = { stream, signal, given, say: (text) => void stream.write(`${text}\n`) };
   try {
     const result = await command.run(config as Parameters<Command["run"]>[0], io);
     if (config.json) process.stdout.write(`${JSON.stringify(result)}\n`);

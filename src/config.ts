@@ -7,83 +7,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createJiti } from "jiti";
 import { z } from "zod";
+import { bySizeText, presetNames } from "./defaults.js";
+import { choice, date, flag, list, type Option, type OptionKind, real, text, whole } from "./option.js";
 import { HoneError, messageOf, UsageError } from "./util/errors.js";
 import { nearest } from "./util/nearest.js";
-
-/** How text from a flag or a variable becomes a value: its type in the schema decides. */
-export type OptionKind = "text" | "number" | "flag" | "list";
-
-export interface Option<T = unknown> {
-  readonly kind: OptionKind;
-  readonly schema: z.ZodType<T>;
-  /** For error lines and the table: "a whole number from 1 to 10". */
-  readonly accepts: string;
-  readonly description: string;
-  /** Environment variable. */
-  readonly env: string;
-  /** Value when nobody gives one; undefined when the option may stay unset. */
-  readonly default: T | undefined;
-  /** What happens when it stays unset, for people. */
-  readonly defaultText: string | undefined;
-}
-
-interface About<T> {
-  env?: string;
-  default?: T;
-  defaultText?: string;
-  accepts?: string;
-}
-
-/** An option with a default is always there; one without may be undefined. */
-type Given<T, A extends About<T>> = Option<T> & (A extends { default: T } ? { readonly default: T } : unknown);
-
-function option<T, A extends About<T>>(
-  kind: OptionKind,
-  schema: z.ZodType<T>,
-  accepts: string,
-  description: string,
-  about: A,
-): Given<T, A> {
-  return {
-    kind,
-    schema,
-    accepts: about.accepts ?? accepts,
-    description,
-    env: about.env ?? "",
-    default: about.default,
-    defaultText: about.defaultText,
-  } as unknown as Given<T, A>;
-}
-
-const text = <const A extends About<string>>(description: string, about: A = {} as A) =>
-  option("text", z.string().min(1), "text", description, about);
-
-const choice = <const C extends readonly [string, ...string[]], const A extends About<C[number]>>(
-  choices: C,
-  description: string,
-  about: A = {} as A,
-) => option<C[number], A>("text", z.enum(choices), choices.join(", "), description, about);
-
-const flag = <const A extends About<boolean>>(description: string, about: A = {} as A) =>
-  option("flag", z.boolean(), "true or false", description, about);
-
-const list = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
-  option("list", z.array(z.string().min(1)), "one or more values", description, about);
-
-const whole = <const A extends About<number>>(low: number, high: number, description: string, about: A = {} as A) =>
-  option(
-    "number",
-    z.number().int().min(low).max(high),
-    high === Number.MAX_SAFE_INTEGER ? `a whole number of at least ${low}` : `a whole number from ${low} to ${high}`,
-    description,
-    about,
-  );
-
-const real = <const A extends About<number>>(low: number, high: number, description: string, about: A = {} as A) =>
-  option("number", z.number().min(low).max(high), `a number from ${low} to ${high}`, description, about);
-
-const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
-  option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
@@ -167,7 +94,7 @@ const definitions = {
   agentModel: text("The model's name at --agent-url."),
   agentKey: text("Key for --agent-url.", { env: "OPENAI_API_KEY", defaultText: "none" }),
   expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
-  group: whole(1, 1024, "Rollouts of each scenario.", { default: 4 }),
+  group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
   concurrency: whole(1, 4096, "Rollouts at once.", { defaultText: "16" }),
   workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
     defaultText: "one less than the cores, at most 4",
@@ -180,7 +107,9 @@ const definitions = {
     default: 1,
   }),
   minP: real(0, 1, "Drop tokens less likely than this share of the likeliest; 0 is off.", { default: 0 }),
-  maxTokens: whole(1, MANY, "Tokens a turn may have.", { defaultText: "2048; at --agent-url the server's own" }),
+  maxTokens: whole(1, MANY, "Tokens a turn may have.", {
+    defaultText: `2048; at --agent-url the server's own; in training ${bySizeText("maxTokens")}`,
+  }),
   onToolError: choice(
     ["observe", "stop"],
     "What a malformed call, an unknown tool or wrong arguments do. observe: the model reads a short error and goes on. stop: the rollout ends (as in ART).",
@@ -197,6 +126,103 @@ const definitions = {
   maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
   mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   show: flag("Print the conversations.", { default: false }),
+
+  // Training
+  project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
+  run: text("Name of the run.", { defaultText: "the model's name; eval: the newest run" }),
+  steps: whole(1, MANY, "Updates in all. More than before lets a finished run go on.", {
+    defaultText: bySizeText("steps"),
+  }),
+  groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
+  learningRate: real(0, 1, "Learning rate after the warm-up.", { defaultText: bySizeText("learningRate") }),
+  finalLearningRate: real(0, 1, "Learning rate of the last step; between, it falls in a straight line.", {
+    defaultText: `${bySizeText("finalLearningRate")}; --learning-rate where that is given`,
+  }),
+  warmup: whole(0, MANY, "Steps over which the learning rate rises.", { defaultText: bySizeText("warmup") }),
+  loss: choice(
+    ["grpo", "dr-grpo"],
+    "grpo: advantages divided by the group's deviation, loss by the step's sampled tokens. dr-grpo: neither (Liu et al. 2025).",
+    { default: "grpo" },
+  ),
+  clipLow: real(0, 1, "The policy ratio is clipped below 1 less this.", { default: 0.2 }),
+  clipHigh: real(0, 10, "The policy ratio is clipped above 1 plus this.", { default: 0.28 }),
+  kl: real(0, 100, "Weight of the KL divergence to the base model in the loss.", { default: 0 }),
+  maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
+    defaultText: bySizeText("maxGradNorm"),
+  }),
+  loraRank: whole(1, 1024, "Rank of the adapter.", { defaultText: bySizeText("loraRank") }),
+  loraAlpha: real(0, 4096, "The adapter's output is scaled by this, divided by the rank.", {
+    defaultText: bySizeText("loraAlpha"),
+  }),
+  loraTargets: list("Linear layers that get an adapter.", {
+    default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+  }),
+  reward: choice(["task"], "What training pushes up. task: the task's own reward.", { default: "task" }),
+  control: choice(
+    ["none", "random-reward"],
+    "Experiments that must not learn. random-reward: fair coins in place of rewards. (Another: --learning-rate 0.)",
+    { default: "none" },
+  ),
+  validateEvery: whole(0, MANY, "Steps between two validations on test scenarios; 0: at the start and the end alone.", {
+    defaultText: bySizeText("validateEvery"),
+  }),
+  validateN: whole(1, MANY, "Test scenarios in a validation, always the same ones.", {
+    defaultText: bySizeText("validateN"),
+  }),
+  keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
+  fork: text("Start the run from this checkpoint of another run.", { accepts: "a checkpoint folder" }),
+  preset: choice(presetNames, "Settings of a known experiment; what is given besides is stronger.", {
+    defaultText: "none",
+  }),
+  learner: choice(
+    ["auto", "peft", "unsloth"],
+    "What updates the adapter; auto: unsloth on CUDA where it is installed.",
+    {
+      default: "auto",
+    },
+  ),
+  learnerLifetime: choice(
+    ["run", "step"],
+    "run: the learner stays loaded. step: it is ended after each update, which surely gives its memory back.",
+    { default: "run" },
+  ),
+  python: text("Python that has the learner's packages.", {
+    accepts: "a path",
+    defaultText: "an environment of hone's own, made when it is first needed",
+  }),
+  precision: choice(["auto", "f32", "bf16"], "What the learner computes in; auto: f32 on a CPU, bf16 on a GPU.", {
+    default: "auto",
+  }),
+  hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
+    accepts: "a path",
+    defaultText: "the model file",
+  }),
+  microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; less needs less memory.", {
+    defaultText: bySizeText("microBatchTokens"),
+  }),
+  gradientCheckpointing: flag("Let the learner keep fewer activations and compute them twice.", {
+    defaultText: "on where it would not fit otherwise",
+  }),
+  releaseWeights: flag("Give the engine's weights back too while the learner works, not its KV cache alone.", {
+    default: false,
+  }),
+  maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
+    defaultText: "0.02 for weights of 16 bits and more, 0.05 for others",
+  }),
+  checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
+    defaultText: "eval: latest; rollout: none",
+  }),
+
+  // Imitation
+  file: text("Trajectory file to learn from, as yarn rollout writes it.", { accepts: "a path" }),
+  into: text("Folder to write what was learnt to; made when it is not there.", {
+    accepts: "a path",
+    defaultText: "sft/<date and time> in the home folder",
+  }),
+  successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
+  epochs: whole(1, 10_000, "Times every rollout is learnt from.", { default: 1 }),
+  updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
+  fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false }),
 
   json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", { default: false }),
 } satisfies Record<string, Option>;
@@ -292,16 +318,16 @@ export interface ConfigSources {
   folder?: string;
 }
 
+/** Values by option, before defaults are filled in. */
+export type GivenOptions = Readonly<Partial<Record<OptionName, unknown>>>;
+
 /**
- * Resolves the options `names`: flags, then environment, then config file, then defaults. Everything given is
- * checked, also options of other commands in the file or the environment.
+ * What somebody gave: flags, then environment, then config file. Everything given is checked, also options of other
+ * commands in the file or the environment.
  *
  * @throws UsageError with the key, the value and what is accepted
  */
-export async function loadConfig<K extends OptionName>(
-  names: readonly K[],
-  sources: ConfigSources,
-): Promise<Config<K>> {
+export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
   const { flags = {}, env = {}, folder = "." } = sources;
   const values: Partial<Record<OptionName, unknown>> = {};
 
@@ -324,7 +350,20 @@ export async function loadConfig<K extends OptionName>(
     if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, flagOf(key as OptionName));
   }
 
-  return Object.fromEntries(names.map((name) => [name, values[name] ?? options[name].default])) as Config<K>;
+  return values;
+}
+
+/** Fills in defaults. */
+export function withDefaults<K extends OptionName>(names: readonly K[], given: GivenOptions): Config<K> {
+  return Object.fromEntries(names.map((name) => [name, given[name] ?? options[name].default])) as Config<K>;
+}
+
+/** The values of the options `names`: flags, then environment, then config file, then defaults. Throws as `readGiven`. */
+export async function loadConfig<K extends OptionName>(
+  names: readonly K[],
+  sources: ConfigSources,
+): Promise<Config<K>> {
+  return withDefaults(names, await readGiven(sources));
 }
 
 /** docs/options.md: a table of every option, made from the schema. */

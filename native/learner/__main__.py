@@ -6,6 +6,7 @@ not a crash.
 
 import sys
 import traceback
+import warnings
 from typing import Any
 
 from . import protocol
@@ -54,6 +55,8 @@ def main() -> None:
     guard(protocol.CONTROL_FD)
     connection = protocol.Connection()
     connection.start()
+    # What libraries say to each other about their next versions is no news to whoever reads the log.
+    warnings.simplefilter("ignore", FutureWarning)
     session = None
     for request in connection.requests():
         number = request["id"]

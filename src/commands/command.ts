@@ -1,5 +1,5 @@
 /** What a command is: its options (from the one schema), an example, and a function that does the work. */
-import type { Config, OptionName } from "../config.js";
+import type { Config, GivenOptions, OptionName } from "../config.js";
 
 /** How a command speaks. */
 export interface CommandIo {
@@ -9,6 +9,8 @@ export interface CommandIo {
   readonly signal: AbortSignal;
   /** The stream people read, for progress that redraws itself; look at `isTTY` first. */
   readonly stream: NodeJS.WriteStream;
+  /** What was really given, for commands whose defaults depend on more than the option. */
+  readonly given: GivenOptions;
 }
 
 /** The JSON object that `--json` prints as the last line of stdout. */

@@ -1,11 +1,15 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import { buildDbCommand } from "./build-db.js";
 import type { Command } from "./command.js";
+import { evalCommand } from "./eval.js";
 import { playCommand } from "./play.js";
 import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
+import { runsCommand } from "./runs.js";
 import { scenariosCommand } from "./scenarios.js";
 import { searchCommand } from "./search.js";
+import { sftCommand } from "./sft.js";
+import { trainCommand } from "./train.js";
 
 export const commands: readonly Command[] = [
   buildDbCommand,
@@ -13,5 +17,9 @@ export const commands: readonly Command[] = [
   searchCommand,
   readCommand,
   rolloutCommand,
+  sftCommand,
+  trainCommand,
+  evalCommand,
+  runsCommand,
   playCommand,
 ];

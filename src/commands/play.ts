@@ -1,6 +1,6 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { createInterface } from "node:readline";
-import { opening, playRollout } from "../rollout/rollout.js";
+import { opening, playRollout } from "../rollout/index.js";
 import { PersonSession, type Terminal } from "../run/person-session.js";
 import { chooseScenarios } from "../run/play.js";
 import { loadTask } from "../task/load.js";

@@ -1,6 +1,7 @@
 /** `yarn hone read`: one whole mail, if the person may see it. */
 import { mailDatabasePath, openMailDatabase } from "../task/email/database.js";
 import { HoneError } from "../util/errors.js";
+import { printable } from "../util/text.js";
 import { defineCommand } from "./command.js";
 
 export const readCommand = defineCommand({
@@ -16,17 +17,16 @@ export const readCommand = defineCommand({
       if (!found) throw new HoneError(`${config.inbox} has no mail with the id ${config.id}`);
       const { messageId, date, subject, from, to, cc, bcc, body } = found;
       const people = Object.entries({ To: to, Cc: cc, Bcc: bcc }).filter(([, list]) => list.length > 0);
-      io.say(
-        [
-          `Date: ${date ?? "unknown"}`,
-          `From: ${from}`,
-          ...people.map(([name, list]) => `${name}: ${list.join(", ")}`),
-          `Subject: ${subject}`,
-          `Message-ID: ${messageId}`,
-          "",
-          body,
-        ].join("\n"),
-      );
+      const text = [
+        `Date: ${date ?? "unknown"}`,
+        `From: ${from}`,
+        ...people.map(([name, list]) => `${name}: ${list.join(", ")}`),
+        `Subject: ${subject}`,
+        `Message-ID: ${messageId}`,
+        "",
+        body,
+      ].join("\n");
+      io.say(printable(text));
       return { message_id: messageId, date: date ?? null, subject, from, to, cc, bcc, body };
     } finally {
       mail.close();

@@ -1,13 +1,16 @@
 /** `yarn rollout`: plays scenarios and shows how it went. */
 import { join } from "node:path";
+import { type Config, flagOf, type GivenOptions } from "../config.js";
 import { conversationText } from "../report/conversation.js";
 import { compact, ProgressLine } from "../report/progress-line.js";
+import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
 import { type PlaySummary, play } from "../run/play.js";
 import { openPlayerFor, playerOptions } from "../run/player.js";
-import { HoneError } from "../util/errors.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import { defineCommand } from "./command.js";
 
-/** Tokens of a turn when nobody says. */
+/** Rollouts of a scenario, and tokens of a turn, when nobody says. */
+const GROUP = 4;
 const MAX_TOKENS = 2048;
 
 function summaryText(summary: PlaySummary): string {
@@ -29,6 +32,23 @@ function summaryText(summary: PlaySummary): string {
   ].join("\n");
 }
 
+/** With --checkpoint a run says what plays, and on what, where nobody else does. */
+async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">>(
+  config: C,
+  names: readonly string[],
+  given: GivenOptions,
+): Promise<C> {
+  const other = (["model", "adapter", "agentUrl", "expert"] as const).find((name) => given[name]);
+  if (other) throw new UsageError(`--checkpoint and ${flagOf(other)} name different players; give one of them`);
+  const { task, db } = given as Partial<Config>;
+  return {
+    ...config,
+    ...(await optionsOfCheckpoint(config, names)),
+    ...(task === undefined ? {} : { task }),
+    ...(db === undefined ? {} : { db }),
+  };
+}
+
 export const rolloutCommand = defineCommand({
   name: "rollout",
   summary: "Play scenarios and report how it went.",
@@ -38,6 +58,9 @@ export const rolloutCommand = defineCommand({
     "db",
     "home",
     "rank",
+    "checkpoint",
+    "project",
+    "run",
     ...playerOptions,
     "scenario",
     "split",
@@ -54,7 +77,8 @@ export const rolloutCommand = defineCommand({
     "out",
     "show",
   ],
-  async run(config, io) {
+  async run(asked, io) {
+    const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : asked;
     const { home, db, rank } = config;
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
@@ -76,7 +100,7 @@ export const rolloutCommand = defineCommand({
           },
         },
         choice: { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed },
-        group: config.group,
+        group: config.group ?? GROUP,
         concurrency,
         workers: config.workers,
         maxExceptions: config.maxExceptions,

@@ -2,6 +2,7 @@
 import { chooseScenarios } from "../run/play.js";
 import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../task/email/database.js";
 import type { EmailScenario } from "../task/email/scenario.js";
+import { printable } from "../util/text.js";
 import { defineCommand } from "./command.js";
 
 function lineOf({ id, split, query_date, inbox_address, question }: EmailScenario): string {
@@ -31,7 +32,8 @@ export const scenariosCommand = defineCommand({
       const all = mail.scenarios();
       const isAny = scenario !== undefined || all.some((one) => split === undefined || one.split === split);
       const chosen = isAny ? (chooseScenarios(all, { split, n, seed, scenario }) as EmailScenario[]) : [];
-      io.say(chosen.map((one) => (show ? wholeText(one, mail) : lineOf(one))).join(show ? "\n\n\n" : "\n"));
+      const text = chosen.map((one) => (show ? wholeText(one, mail) : lineOf(one))).join(show ? "\n\n\n" : "\n");
+      io.say(printable(text));
       if (chosen.length < all.length) io.say(`\n${chosen.length} of ${all.length} scenarios`);
       return {
         scenarios: chosen.map(({ id, question, answer, message_ids, inbox_address, query_date, split, ...more }) => ({

@@ -3,12 +3,15 @@ import pc from "picocolors";
 import { type MailHit, mailDatabasePath, openMailDatabase } from "../task/email/database.js";
 import { ToolError } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
+import { printable } from "../util/text.js";
 import { defineCommand } from "./command.js";
 
-function hitText({ messageId, date, subject, snippet }: MailHit): string {
-  const { bold, dim } = pc.createColors(process.stdout.isTTY);
-  const marked = snippet.replace(/<b>(.*?)<\/b>/g, (_, word: string) => bold(word));
-  return `${date?.slice(0, 16) ?? "no date         "}  ${bold(subject || "(no subject)")}\n  ${marked}\n  ${dim(messageId)}`;
+type Colours = ReturnType<typeof pc.createColors>;
+
+function hitText({ messageId, date, subject, snippet }: MailHit, { bold, dim }: Colours): string {
+  const when = date?.slice(0, 16) ?? "no date".padEnd(16);
+  const marked = printable(snippet).replace(/<b>(.*?)<\/b>/g, (_, word: string) => bold(word));
+  return `${when}  ${bold(printable(subject) || "(no subject)")}\n  ${marked}\n  ${dim(printable(messageId))}`;
 }
 
 export const searchCommand = defineCommand({
@@ -22,7 +25,8 @@ export const searchCommand = defineCommand({
     const mail = openMailDatabase(mailDatabasePath(config));
     try {
       const hits = mail.search({ inbox }, { keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank });
-      io.say(hits.length > 0 ? hits.map(hitText).join("\n\n") : `no mail of ${inbox} matches`);
+      const colours = pc.createColors(Boolean(io.stream.isTTY));
+      io.say(hits.map((hit) => hitText(hit, colours)).join("\n\n") || `no mail of ${inbox} matches`);
       return {
         hits: hits.map(({ messageId, date, subject, snippet }) => ({
           message_id: messageId,

@@ -1,7 +1,7 @@
 /** Which file a model's name stands for, and what can be known of it before it is loaded. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { readGgufFileInfo } from "node-llama-cpp";
+import { GgmlType, type GgufFileInfo, readGgufFileInfo } from "node-llama-cpp";
 import { z } from "zod";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
@@ -29,19 +29,75 @@ export function modelFile(reference: string): string {
   throw new UsageError(`--model: there is no file ${file}; give the path of a GGUF file${names}`);
 }
 
+async function header(file: string, readTensorInfo: boolean): Promise<GgufFileInfo> {
+  try {
+    return await readGgufFileInfo(file, { readTensorInfo, logWarnings: false });
+  } catch (error) {
+    throw new HoneError(`${file} is not a GGUF model: ${messageOf(error).split("\n")[0]}`, { cause: error });
+  }
+}
+
 /**
  * Tokens the model was trained with, from the file's header.
  *
  * @throws HoneError when the file is no GGUF model
  */
 export async function trainedContext(file: string): Promise<number> {
-  let context: unknown;
-  try {
-    const info = await readGgufFileInfo(file, { readTensorInfo: false, logWarnings: false });
-    context = info.architectureMetadata.context_length;
-  } catch (error) {
-    throw new HoneError(`${file} is not a GGUF model: ${messageOf(error).split("\n")[0]}`, { cause: error });
-  }
+  const context: unknown = (await header(file, false)).architectureMetadata.context_length;
   if (typeof context !== "number") throw new HoneError(`${file} does not say how long its context is; is it a model?`);
   return context;
+}
+
+/** What memory a model needs depends on this alone. Sizes are counts of numbers, `bytes` is the file's size. */
+export interface ModelShape {
+  readonly bytes: number;
+  readonly parameters: number;
+  /** Type of most weights, as llama.cpp names it: "F16", "Q8_0" ... */
+  readonly weightType: string;
+  readonly layers: number;
+  readonly embedding: number;
+  readonly feedForward: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+  readonly vocabulary: number;
+  readonly trainedContext: number;
+}
+
+/**
+ * The shape of a model, from the file's header.
+ *
+ * @throws HoneError when the file is no GGUF model of a transformer
+ */
+export async function modelShape(file: string): Promise<ModelShape> {
+  const { architectureMetadata: about, tensorInfo = [] } = await header(file, true);
+  const number = (value: unknown, name: string): number => {
+    // Some models give one number a layer; the largest is what must fit.
+    const found = Array.isArray(value) ? Math.max(...value.map(Number)) : Number(value);
+    if (!Number.isFinite(found) || found <= 0) throw new HoneError(`${file} does not say its ${name}; is it a model?`);
+    return found;
+  };
+  const sizes = new Map<string, number>();
+  for (const { ggmlType, dimensions } of tensorInfo) {
+    const count = dimensions.reduce<number>((product, size) => product * Number(size), 1);
+    const type = GgmlType[ggmlType] ?? String(ggmlType);
+    sizes.set(type, (sizes.get(type) ?? 0) + count);
+  }
+  const [weightType = "none"] = [...sizes].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const embedding = number(about.embedding_length, "width");
+  const heads = number(about.attention?.head_count, "number of heads");
+  const table = tensorInfo.find(({ name }) => name === "token_embd.weight")?.dimensions;
+  return {
+    bytes: statSync(file).size,
+    parameters: [...sizes.values()].reduce((sum, count) => sum + count, 0),
+    weightType,
+    layers: number(about.block_count, "number of layers"),
+    embedding,
+    feedForward: number(about.feed_forward_length, "width between layers"),
+    heads,
+    kvHeads: number(about.attention?.head_count_kv ?? heads, "number of KV heads"),
+    headSize: number(about.attention?.key_length ?? embedding / heads, "head size"),
+    vocabulary: number(table?.[1], "vocabulary"),
+    trainedContext: number(about.context_length, "context"),
+  };
 }

@@ -12,7 +12,7 @@
  * | prompts | I32 [trajectories] | tokens at the start that the whole group shares and nobody sampled |
  * | advantages | F32 [trajectories] | 1 for supervised learning |
  */
-import type { TokenRecord } from "../rollout/transcript.js";
+import type { TokenRecord } from "../rollout/index.js";
 import { vector, writeSafetensors } from "./safetensors.js";
 
 /** Raised when the meaning of a tensor changes; the Python side refuses another. */

@@ -1,6 +1,6 @@
 /** A conversation for people: who says what, calls and results, and tokens coloured by how likely they were. */
 import pc from "picocolors";
-import type { Trajectory } from "../rollout/trajectory.js";
+import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage } from "../task/task.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
@@ -42,7 +42,8 @@ export function conversationText(
   useColours: boolean,
   detokenize?: (ids: number[]) => string,
 ): string {
-  const colours = pc.createColors(useColours);
+  // A stream that is no terminal has no `isTTY` at all, and picocolors takes undefined for "find out yourself".
+  const colours = pc.createColors(Boolean(useColours));
   const { reward, tokens } = trajectory;
   const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
   const blocks = [
@@ -63,7 +64,7 @@ export function conversationText(
   const why = trajectory.reason ? ` (${trajectory.reason})` : "";
   blocks.push(
     `${verdict}: ${trajectory.end}${why} after ${trajectory.turns} turns, reward ${Number(reward.reward.toFixed(3))}` +
-      (parts.length > 0 ? ` = ${parts.join(", ")}` : ""),
+      (parts.length > 0 ? ` (${parts.join(", ")})` : ""),
   );
   return `${blocks.join("\n")}\n`;
 }

@@ -47,7 +47,7 @@ export class EngineSession implements Session {
   /** Ids that the next turn starts with, not yet in the sequence. */
   #pending: number[] = [];
   /** Did the last turn end with the template's own closing token? */
-  #closed = false;
+  #closed = true;
 
   constructor(
     engine: Engine,
@@ -90,8 +90,6 @@ export class EngineSession implements Session {
     this.#pending = [];
     const ended = stop === "stop";
     this.#closed = ended && tokens.at(-1) === this.#template.closing.id;
-    // After a cut the template's closing token makes the turn whole, as something given, not sampled.
-    if (!ended) this.#transcript.given([this.#template.closing.id]);
     const text = this.#engine.detokenize(ended ? tokens.subarray(0, -1) : tokens, { special: true });
     return { ...readToolCalls(text), completionTokens: tokens.length, stop };
   }
@@ -102,7 +100,11 @@ export class EngineSession implements Session {
   }
 
   tokens(): TokenRecord {
-    return this.#transcript.record();
+    const record = this.#transcript.record();
+    if (this.#closed || this.#pending.length > 0) return record;
+    // After a cut the template's closing token makes the last turn whole, as something given, not sampled.
+    const { ids, sampled, logprobs } = record;
+    return { ids: [...ids, this.#template.closing.id], sampled: [...sampled, 0], logprobs: [...logprobs, 0] };
   }
 
   promptTokens(): number {

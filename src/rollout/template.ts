@@ -153,6 +153,23 @@ export class ChatTemplate {
   }
 
   /**
+   * Ids of an assistant's turn as this template writes it, closing token included: what a model is shown that is to
+   * learn the turn. Sampled turns are never made this way.
+   *
+   * @param before the messages of the first prompt
+   */
+  turn(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): number[] {
+    const opened = this.#render(before, tools, { add_generation_prompt: true });
+    const whole = this.#render([...before, message], tools, { add_generation_prompt: false });
+    // What stands in the message is protected, so the first closing text is the template's own.
+    const end = whole.indexOf(this.closing.text, opened.length);
+    if (!whole.startsWith(opened) || end < 0) {
+      throw new HoneError("the model's chat template writes a finished turn otherwise than it opens one");
+    }
+    return this.#encode(whole.slice(opened.length, end + this.closing.text.length));
+  }
+
+  /**
    * Ids between two assistant turns: the rest of the closed turn, the messages, and the opening of the next turn.
    *
    * @param before the messages of the first prompt

@@ -1,5 +1,5 @@
 /** A person as a player: sees what a model would see, types calls, reads what they return. */
-import type { Opening, Session, Turn } from "../rollout/session.js";
+import type { Opening, Session, Turn } from "../rollout/index.js";
 import type { ChatMessage } from "../task/task.js";
 import { readCallLine, usage } from "./call-line.js";
 

@@ -17,6 +17,8 @@ export async function withLock<T>(file: string, onWait: () => void, work: () => 
   mkdirSync(dirname(file), { recursive: true });
   const database = new Database(file, { timeout: 0 });
   try {
+    // Nothing is ever written, so no journal has to lie beside it.
+    database.pragma("journal_mode = MEMORY");
     let waiting = false;
     for (;;) {
       try {

@@ -7,3 +7,8 @@ export function cutText(text: string, length: number): string {
   const splitsPair = last >= 0xd800 && last <= 0xdbff;
   return text.slice(0, splitsPair ? length - 1 : length);
 }
+
+/** Text for a terminal: without the control characters with which a stranger's mail could move the cursor or worse. */
+export function printable(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]/gu, "");
+}

@@ -19,7 +19,7 @@ export const step: StepSettings = {
   batch: "batch.safetensors",
   into: "0001",
   loss: "grpo",
-  learningRate: 1e-2,
+  learningRate: 2e-3,
   clipLow: 0.2,
   clipHigh: 0.28,
   klCoefficient: 0,

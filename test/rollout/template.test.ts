@@ -19,6 +19,11 @@ const models = [
   { name: "Qwen2.5", vocabulary: vocabulary("qwen2"), template: templateFile("Qwen-Qwen2.5-7B-Instruct") },
   { name: "Qwen3", vocabulary: vocabulary("qwen2"), template: templateFile("Qwen-Qwen3-0.6B") },
   { name: "Llama-3", vocabulary: vocabulary("llama-bpe"), template: templateFile("meta-llama-Llama-3.2-3B-Instruct") },
+  {
+    name: "hone tiny",
+    vocabulary: join(packageRoot, "models/tiny/tiny.gguf"),
+    template: join(packageRoot, "models/tiny/chat_template.jinja"),
+  },
 ];
 
 const tools = countingTask.tools.map((tool) => toolSchema(tool));

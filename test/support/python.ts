@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { ensurePython } from "../../src/learn/python.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 function works(python: string, imports: string): boolean {
@@ -19,3 +20,8 @@ export const learnerPython =
 
 /** For the title of a test that needs `learnerPython`. */
 export const withoutLearner = learnerPython ? "" : ` (skipped: ${venv} has no learner packages)`;
+
+/** The same, made first when it is not there: for tests that must not be skipped. */
+export async function ensureLearnerPython(): Promise<string> {
+  return learnerPython || (await ensurePython({ development: true }));
+}

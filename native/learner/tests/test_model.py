@@ -6,6 +6,7 @@ import torch
 from learner.errors import Refused
 from learner.model import load_base
 from models import make_model, write_gguf
+from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 
@@ -69,3 +70,20 @@ def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silen
         load_base(str(tmp_path / "text.gguf"), None, silent)
     with pytest.raises(Refused, match="cannot be read as GGUF"):
         load_base(str(tmp_path / "missing.gguf"), None, silent)
+
+
+@pytest.mark.parametrize("name", ["qwen2-tiny", "qwen3-tiny", "llama-tiny"])
+@pytest.mark.parametrize(("kind", "tolerance"), [("f16", 0), ("q8_0", 0.02)])
+def test_files_of_llama_cpps_converter_give_the_original_weights(models, silent, name, kind, tolerance):
+    original = AutoModelForCausalLM.from_pretrained(models / name, dtype=torch.float32, attn_implementation="eager")
+    loaded, _ = load_base(str(models / f"{name}-{kind}.gguf"), None, silent)
+    ours = dict(loaded.named_parameters())
+    with torch.no_grad():
+        for key, parameter in original.named_parameters():
+            if parameter.dim() > 1:
+                parameter.copy_(parameter.half())
+            assert (ours[key] - parameter).abs().max() <= tolerance * parameter.abs().max(), key
+        if kind == "f16":
+            loaded.config._attn_implementation = "eager"
+            ids = torch.randint(original.config.vocab_size, (1, 40), generator=torch.Generator().manual_seed(0))
+            assert torch.allclose(loaded(ids).logits, original(ids).logits, atol=1e-4)

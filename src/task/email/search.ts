@@ -4,7 +4,7 @@
  *
  * Two ways, and what they cost with 225,000 mails of which 52,000 are in the inbox:
  * - by date (ART-E's): every keyword must occur, newest first. The inbox is a term of the query (schema.ts), so it
- *   takes well under a millisecond however common the words; most of a search is cutting the snippets.
+ *   takes a fraction of a millisecond however common the words; most of a search is cutting the snippets.
  * - by bm25: any keyword may occur, best match first. FTS5 then scores each mail with any of them and counts in how many
  *   mails each stands; words of more than a tenth of all mails rank little and cost nearly all of the time (a whole
  *   question took 140 ms with them, 15 ms without), so they are left out when rarer ones are there.
@@ -12,6 +12,7 @@
 import type { Database } from "better-sqlite3";
 import { cutText } from "../../util/text.js";
 import { ToolError } from "../task.js";
+import { phrasesOf, snippetOf } from "./snippet.js";
 
 /** Who looks, and on what day. They see mail they sent or received, and with a day none that is later or undated. */
 export interface Viewer {
@@ -50,10 +51,9 @@ const MAX_KEYWORDS = 32;
 const MAX_KEYWORD_CHARACTERS = 200;
 /** Phrases get slow with their length where all of their words are common. */
 const MAX_KEYWORD_WORDS = 10;
-const SNIPPET_TOKENS = 15;
-const MAX_SNIPPET_CHARACTERS = 300;
-/** Share of all mails above which a word counts as common. */
-const COMMON = 0.1;
+/** A word is common that stands in more than this share of all mails, and in more than would be chance. */
+const COMMON_SHARE = 0.1;
+const COMMON_MAILS = 100;
 
 /** What FTS5's unicode61 takes for a word. */
 const words = /[\p{L}\p{N}\p{Co}]+/gu;
@@ -98,13 +98,11 @@ function checkLimit(limit = MAX_RESULTS): number {
 /** An FTS5 string: nothing in it is syntax. FTS5 would stop reading at a NUL, which separates words anyway. */
 const quoted = (keyword: string) => `"${keyword.replaceAll("\0", " ").replaceAll('"', '""')}"`;
 
-/** One line, without the rules and gaps that fill lines of mail. */
-function tidySnippet(snippet: string): string {
-  const line = snippet
-    .replace(/\s+/g, " ")
-    .replace(/([^\p{L}\p{N}\s])\1{3,}/gu, "$1$1$1")
-    .trim();
-  return line.length > MAX_SNIPPET_CHARACTERS ? `${cutText(line, MAX_SNIPPET_CHARACTERS)} ...` : line;
+interface MailRow {
+  messageId: string;
+  date: string | null;
+  subject: string;
+  body: string;
 }
 
 export class MailSearch {
@@ -115,8 +113,8 @@ export class MailSearch {
   readonly #mails;
   readonly #occursIn;
   readonly #ranked;
-  readonly #hit;
-  /** Words known to be common: a few hundred in any language. */
+  readonly #mail;
+  /** Words known to be common: dozens in any language. */
   readonly #common = new Set<string>();
 
   constructor(db: Database) {
@@ -138,13 +136,9 @@ export class MailSearch {
         )
         .pluck();
     this.#ranked = { date: ranked("rowid"), bm25: ranked("bm25(emails_fts, 1, 1, 0), rowid") };
-    this.#hit = db.prepare(
-      `SELECT emails.message_id AS messageId, emails.date, emails.subject,
-         snippet(emails_fts, -1, '<b>', '</b>', ' ... ', ${SNIPPET_TOKENS}) AS snippet
-       FROM emails_fts
-       JOIN timeline ON timeline.position = emails_fts.rowid
-       JOIN emails ON emails.id = timeline.email_id
-       WHERE emails_fts MATCH ? AND emails_fts.rowid = CAST(? AS INTEGER)`,
+    this.#mail = db.prepare(
+      `SELECT message_id AS messageId, emails.date, subject, body
+       FROM timeline JOIN emails ON emails.id = email_id WHERE position = ?`,
     );
   }
 
@@ -161,11 +155,10 @@ export class MailSearch {
     if (!people || !positions) return [];
     const text = `{subject body} : (${this.#textTerms(keywords, rank)})`;
     const found = this.#ranked[rank].all(`${people} AND ${text}`, positions.first, positions.last, limit) as number[];
+    const phrases = phrasesOf(keywords);
     return found.map((position) => {
-      const { messageId, date, subject, snippet } = this.#hit.get(text, position) as Omit<MailHit, "date"> & {
-        date: string | null;
-      };
-      return { messageId, date: date ?? undefined, subject, snippet: tidySnippet(snippet) };
+      const { messageId, date, subject, body } = this.#mail.get(position) as MailRow;
+      return { messageId, date: date ?? undefined, subject, snippet: snippetOf(subject, body, phrases) };
     });
   }
 
@@ -178,7 +171,7 @@ export class MailSearch {
   #isCommon(keyword: string): boolean {
     if (this.#common.has(keyword)) return true;
     if (keyword.match(words)?.length !== 1) return false;
-    const threshold = Math.ceil(COMMON * (this.#mails.get() ?? 0));
+    const threshold = Math.max(COMMON_MAILS, Math.ceil(COMMON_SHARE * (this.#mails.get() ?? 0)));
     const isCommon = (this.#occursIn.get(quoted(keyword), threshold + 1) ?? 0) > threshold;
     if (isCommon) this.#common.add(keyword);
     return isCommon;

@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openMailDatabaseWriter } from "../../../src/task/email/database.js";
 import type { Mail } from "../../../src/task/email/mail.js";
-import type { EmailScenario } from "../../../src/task/email/scenario.js";
+import { mail as anyMail, scenario } from "../../support/mails.js";
 
 let folder: string;
 let file: string;
@@ -15,29 +15,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const mail = (over: Partial<Mail> = {}): Mail => ({
-  messageId: "<1@x>",
-  subject: "Budget",
-  from: "ann@x.com",
-  to: ["bob@x.com"],
-  cc: [],
-  bcc: [],
-  date: "2001-02-03 04:05:06",
-  body: "The budget is 5.",
-  fileName: "ann/1",
-  ...over,
-});
-
-const scenario = (over: Partial<EmailScenario> = {}): EmailScenario => ({
-  id: "1",
-  split: "train",
-  question: "How much?",
-  answer: "5",
-  message_ids: ["<1@x>"],
-  inbox_address: "bob@x.com",
-  query_date: "2001-02-04",
-  ...over,
-});
+const mail = (over: Partial<Mail> = {}) =>
+  anyMail({ messageId: "<1@x>", body: "The budget is 5.", fileName: "ann/1", ...over });
 
 function rows(sql: string): unknown[] {
   const db = new Database(file, { readonly: true });

@@ -34,6 +34,10 @@ class Outcome {
   }
 
   async message(bytes: Buffer, fileName: string): Promise<void> {
+    if (bytes.length > MAX_MESSAGE_BYTES) {
+      this.skip("too_large", fileName);
+      return;
+    }
     try {
       const mail = readMessage(bytes, fileName);
       // Awaiting what is no promise would cost more than parsing it.
@@ -108,7 +112,12 @@ async function parseRows({ path, start, end }: Job & { kind: "parquet" }, outcom
     parquet = { path, file: openParquet(path) };
     await (await before?.file)?.close();
   }
-  const rows = await (await parquet.file).read(mailColumns, start, end);
+  const file = await parquet.file;
+  const rows = await file.read(
+    mailColumns.filter((column) => file.columns.includes(column)),
+    start,
+    end,
+  );
   for (const row of rows) outcome.row(row, path);
 }
 

@@ -154,7 +154,7 @@ class ManySink implements Sink {
     } else {
       // Looking again only when there is twice as much keeps a huge message linear.
       this.#keep(whole);
-      this.#enough = whole.length * 2;
+      this.#enough = Math.min(whole.length * 2, MAX_MESSAGE_BYTES);
     }
   }
 

@@ -20,6 +20,8 @@ export async function* tarJobs(chunks: AsyncIterable<Buffer>, archive: string): 
   files.on("entry", ({ name, type }: Header, stream, next) => {
     const isFile = type === "file" || type === "contiguous-file";
     const sink = isFile ? new FileSink(`${archive}/${name}`, queue) : undefined;
+    // The archive reports it too.
+    stream.on("error", () => undefined);
     stream.on("data", (chunk) => sink?.push(chunk as Buffer));
     stream.on("end", () => {
       sink?.end();

@@ -1,0 +1,159 @@
+/**
+ * `yarn bench`: runs the rows in bench/rows/ and saves them with what they were measured on. Every file there is one
+ * bench; nothing has to be registered.
+ */
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { type Engine, type Gpu, loadEngine, modelFile } from "../src/engine/index.js";
+import { HoneError, messageOf, UsageError } from "../src/util/errors.js";
+import { packageRoot } from "../src/util/paths.js";
+import { busyWarning, type Hardware, hardwareOf, slugOf, versionsOf } from "./hardware.js";
+import { describe } from "./measure.js";
+import { ensureTestModels, modelPath } from "./models.js";
+import { quick } from "./quick.js";
+import type { Bench, BenchContext, Row } from "./row.js";
+
+const usage = `yarn bench [options]                 all rows, in some 30 minutes on a small CPU; results to bench/results
+yarn bench --quick [--model GGUF]     this machine's tokens per second, in under a minute
+
+  --only NAME,...       only rows whose name begins so: --only fork,decode/
+  --list                names the rows
+  --model GGUF          a model file, or the name of a model that comes with hone, instead of the rows' own
+  --adapter GGUF        an adapter on that model (with --quick)
+  --sequences 1,8,32    how many sequences at once
+  --rounds N            how often both sides of a comparison are measured (default 3)
+  --threads N           CPU threads (default: what hone would choose)
+  --gpu NAME            auto, cuda, vulkan, metal or none (default auto)
+  --help`;
+
+const gpus: Readonly<Record<string, Gpu>> = {
+  auto: "auto",
+  cuda: "cuda",
+  vulkan: "vulkan",
+  metal: "metal",
+  none: false,
+};
+
+function parse() {
+  let values: ReturnType<typeof read>;
+  const read = () =>
+    parseArgs({
+      options: {
+        only: { type: "string" },
+        list: { type: "boolean", default: false },
+        quick: { type: "boolean", default: false },
+        model: { type: "string" },
+        adapter: { type: "string" },
+        sequences: { type: "string" },
+        rounds: { type: "string", default: "3" },
+        threads: { type: "string" },
+        gpu: { type: "string", default: "auto" },
+        help: { type: "boolean", default: false },
+      },
+    }).values;
+  try {
+    values = read();
+  } catch (error) {
+    throw new UsageError(`${messageOf(error).split(".")[0]}; yarn bench --help lists the options`);
+  }
+  const whole = (flag: string, text: string) => {
+    const number = Number(text);
+    if (!Number.isInteger(number) || number < 1) throw new UsageError(`--${flag}: ${text} is no whole number above 0`);
+    return number;
+  };
+  const gpu = gpus[values.gpu];
+  if (gpu === undefined) throw new UsageError(`--gpu: ${values.gpu} is none of ${Object.keys(gpus).join(", ")}`);
+  if (values.adapter !== undefined && !values.quick) throw new UsageError("--adapter goes with --quick");
+  return {
+    ...values,
+    gpu,
+    only: values.only?.split(","),
+    model: values.model === undefined ? undefined : modelFile(values.model),
+    adapter: values.adapter === undefined ? undefined : resolve(values.adapter),
+    sequences: values.sequences?.split(",").map((text) => whole("sequences", text)),
+    rounds: whole("rounds", values.rounds),
+    threads: values.threads === undefined ? undefined : whole("threads", values.threads),
+  };
+}
+
+async function allBenches(): Promise<Bench[]> {
+  const folder = new URL("./rows/", import.meta.url);
+  const files = readdirSync(folder).filter((name) => name.endsWith(".js"));
+  const modules = await Promise.all(
+    files.map((name) => import(new URL(name, folder).href) as Promise<{ bench: Bench }>),
+  );
+  return modules.map(({ bench }) => bench).sort((a, b) => a.name.localeCompare(b.name));
+}
+
+function save(name: string, measuredOn: { hardware: Hardware; versions: object }, rows: readonly Row[]): string {
+  const folder = join(packageRoot, "bench", "results");
+  mkdirSync(folder, { recursive: true });
+  const date = new Date().toISOString().slice(0, 10);
+  const file = join(folder, `${name.replaceAll("/", "-")}-${date}-${slugOf(measuredOn.hardware)}.json`);
+  writeFileSync(file, `${JSON.stringify({ ...measuredOn, rows }, null, 2)}\n`);
+  return file;
+}
+
+async function main(): Promise<void> {
+  const options = parse();
+  if (options.help) {
+    console.log(usage);
+    return;
+  }
+  const benches = await allBenches();
+  if (options.list) {
+    for (const { name, about } of benches) console.log(`${name.padEnd(30)} ${about}`);
+    return;
+  }
+  const say = (line: string) => console.error(line);
+  const busy = busyWarning();
+  if (busy) say(busy);
+  let measuredOn: { hardware: Hardware; versions: object } | undefined;
+  const context: BenchContext = {
+    ...options,
+    say,
+    async load(wanted): Promise<Engine> {
+      const { gpu, threads } = options;
+      const engine = await loadEngine({ ...wanted, gpu, ...(threads === undefined ? {} : { threads }) });
+      measuredOn ??= { hardware: hardwareOf(engine), versions: versionsOf(engine) };
+      return engine;
+    },
+  };
+
+  if (options.quick) {
+    if (options.model === undefined) await ensureTestModels(["0.5b"], say);
+    await quick(context, options.model ?? modelPath("qwen2-0.5b-shape-f16.gguf"));
+    return;
+  }
+
+  const chosen = benches.filter(({ name }) => !options.only || options.only.some((start) => name.startsWith(start)));
+  if (chosen.length === 0) {
+    throw new UsageError(
+      `--only: no row begins with ${options.only?.join(" or ")}; there are ${benches.map(({ name }) => name).join(", ")}`,
+    );
+  }
+  const sets = options.model === undefined ? chosen.flatMap(({ models }) => models) : [];
+  await ensureTestModels([...new Set(sets)], say);
+  const rows: Row[] = [];
+  for (const bench of chosen) {
+    say(`\n${bench.name}: ${bench.about}`);
+    rows.push(...(await bench.run(context)));
+  }
+  for (const row of rows) console.log(`${describe(row)}${row.target === "" ? "" : ` (wanted: ${row.target})`}`);
+  measuredOn ??= { hardware: hardwareOf(undefined), versions: versionsOf(undefined) };
+  const file = save(
+    chosen.length === 1 ? (chosen[0]?.name ?? "") : chosen.length === benches.length ? "all" : "some",
+    measuredOn,
+    rows,
+  );
+  console.log(`\nsaved to ${file}`);
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof HoneError)) throw error;
+  console.error(`bench: ${error.message}`);
+  process.exitCode = error.exitCode;
+}

@@ -1,0 +1,101 @@
+/** What several rows measure with. Times are of `performance.now()`, in milliseconds. */
+import { basename } from "node:path";
+import type { Engine } from "../src/engine/index.js";
+import { HoneError } from "../src/util/errors.js";
+import { Random } from "../src/util/random.js";
+import type { BenchContext, Pair, Row } from "./row.js";
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle];
+  if (upper === undefined) throw new RangeError("the median of nothing");
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? upper)) / 2;
+}
+
+/**
+ * Measures both sides by turns, so that what else the machine does falls on both.
+ * @param better whether more or less of the unit is better
+ */
+export async function compare(
+  context: BenchContext,
+  row: Omit<Row, "ours" | "theirs" | "ratio" | "rounds">,
+  better: "more" | "less",
+  sides: { ours: () => Promise<number>; theirs: () => Promise<number> },
+): Promise<Row> {
+  const rounds: Pair[] = [];
+  for (let round = 0; round < context.rounds; round++) {
+    // The first side of a round has the colder caches: neither side always has them.
+    const oursFirst = round % 2 === 0;
+    const first = await (oursFirst ? sides.ours() : sides.theirs());
+    const second = await (oursFirst ? sides.theirs() : sides.ours());
+    rounds.push(oursFirst ? { ours: first, theirs: second } : { ours: second, theirs: first });
+  }
+  const ratio = ({ ours, theirs }: Pair) => (better === "more" ? ours / theirs : theirs / ours);
+  const result: Row = {
+    ...row,
+    ours: median(rounds.map(({ ours }) => ours)),
+    theirs: median(rounds.map(({ theirs }) => theirs)),
+    ratio: median(rounds.map(ratio)),
+    rounds,
+  };
+  context.say(describe(result));
+  return result;
+}
+
+export function describe(row: Row): string {
+  const number = (value: number) => (value >= 100 ? value.toFixed(0) : value.toPrecision(3));
+  const count = row.sequences === null ? "" : ` x${row.sequences}`;
+  const theirs = row.theirs === null ? "" : `, theirs ${number(row.theirs)}, ratio ${row.ratio?.toFixed(3)}`;
+  return `${row.name}${count} ${row.model}: ours ${number(row.ours)} ${row.unit}${theirs}`;
+}
+
+/** Ids that stand for a prompt: ordinary tokens, none of which ends a text. */
+export function randomTokens(engine: Engine, count: number, seed: number): Int32Array {
+  const random = new Random("bench", seed);
+  const control = new Set(engine.info.controlTokens.values());
+  return Int32Array.from({ length: count }, () => {
+    for (;;) {
+      const token = random.integer(0, engine.info.vocabularySize - 1);
+      if (!control.has(token)) return token;
+    }
+  });
+}
+
+export interface DecodeSettings {
+  readonly sequences: number;
+  /** Tokens of each prompt; every sequence has its own. */
+  readonly prompt: number;
+  /** Tokens each sequence samples while the clock runs. */
+  readonly tokens: number;
+}
+
+/**
+ * Tokens per second of the decode phase alone: prompts are evaluated before the clock starts. Sampling at temperature
+ * 1 and both log-probabilities are part of it, as in a rollout.
+ */
+export async function decodeSpeed(engine: Engine, settings: DecodeSettings): Promise<number> {
+  const sequences = Array.from({ length: settings.sequences }, (_, seed) =>
+    engine.open(randomTokens(engine, settings.prompt, seed)),
+  );
+  const turn = (maxTokens: number) =>
+    Promise.all(sequences.map((one, seed) => one.generate({ maxTokens, sampling: { seed }, stop: [] })));
+  try {
+    await turn(1);
+    const start = performance.now();
+    const results = await turn(settings.tokens);
+    const seconds = (performance.now() - start) / 1000;
+    const tokens = results.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    if (tokens !== settings.sequences * settings.tokens) throw new HoneError(`${tokens} tokens came of a decode bench`);
+    return tokens / seconds;
+  } finally {
+    for (const sequence of sequences) sequence.close();
+  }
+}
+
+/** How long decode rows run, by device: a GPU needs more tokens to be measured, a CPU takes minutes for as many. */
+export function decodeLength(engine: Engine): { prompt: number; tokens: number } {
+  return engine.info.gpu === false ? { prompt: 32, tokens: 32 } : { prompt: 256, tokens: 256 };
+}
+
+export const modelName = (path: string) => basename(path);

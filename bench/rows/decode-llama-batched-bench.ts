@@ -1,0 +1,46 @@
+/**
+ * Decoding against llama.cpp's own llama-batched-bench over the same libraries, threads, batch sizes and context. Ours
+ * samples and returns log-probabilities; theirs feeds random tokens and looks at no logits.
+ */
+import { batchedBench, buildBatchedBench } from "../batched-bench.js";
+import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
+import { modelPath } from "../models.js";
+import type { Bench, Row } from "../row.js";
+
+const name = "decode/llama-batched-bench";
+
+export const bench: Bench = {
+  name,
+  about: "decode speed against llama-batched-bench on the same libraries, 1 to 32 sequences",
+  models: ["tiny", "0.5b"],
+  async run(context) {
+    const models = context.model
+      ? [context.model]
+      : [modelPath("qwen2-0.5b-shape-f16.gguf"), modelPath("qwen2-tiny-f16.gguf")];
+    const rows: Row[] = [];
+    for (const model of models) {
+      for (const sequences of context.sequences ?? [1, 2, 4, 8, 16, 32]) {
+        const engine = await context.load({ model, sequences, contextPerSequence: 512 });
+        try {
+          const length = decodeLength(engine);
+          const tool = buildBatchedBench(context.say);
+          // Small models are done before a clock is worth reading.
+          const tokens = engine.info.parameters < 5e7 ? 400 : length.tokens;
+          const settings = { sequences, prompt: Math.min(length.prompt, 64), tokens };
+          const target = sequences >= 16 && model.includes("0.5b") ? "ratio >= 0.95" : "ratio >= 0.97";
+          const row = { name, model: modelName(model), sequences, unit: "tokens/s", target } as const;
+          await decodeSpeed(engine, { ...settings, tokens: 4 });
+          rows.push(
+            await compare(context, row, "more", {
+              ours: () => decodeSpeed(engine, settings),
+              theirs: () => batchedBench(tool, engine, settings),
+            }),
+          );
+        } finally {
+          await engine.close();
+        }
+      }
+    }
+    return rows;
+  },
+};

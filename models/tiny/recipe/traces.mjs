@@ -1,0 +1,96 @@
+/**
+ * Writes training traces: the email task's scripted expert plays scenarios of a mail database through the real tools,
+ * and each conversation is cut into the pieces of text that a rollout would give to the model or expect from it.
+ *
+ *   node models/tiny/recipe/traces.mjs --db FILE --out FILE.jsonl [--mistakes JSON] [--seed N] [--limit N]
+ *
+ * One JSON line a conversation: `{kind, success, pieces: [[text, role], ...]}`. Roles: "given" (prompt, tool results),
+ * "played" (a turn of the expert, its closing token included), "slip" (a turn whose call failed or found nothing). The
+ * pieces joined are what `ChatTemplate` renders.
+ */
+
+import { once } from "node:events";
+import { createWriteStream, readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { ExpertSession } from "../../../dist/src/rollout/expert-session.js";
+import { opening, playRollout } from "../../../dist/src/rollout/rollout.js";
+import { ChatTemplate } from "../../../dist/src/rollout/template.js";
+import { loadTask } from "../../../dist/src/task/load.js";
+import { Random } from "../../../dist/src/util/random.js";
+
+const here = new URL(".", import.meta.url);
+
+/** A tokenizer whose tokens are characters and control tokens, so that ids can be read as text again. */
+class Characters {
+  constructor(control) {
+    this.controlTokens = new Map(control.map((text, index) => [text, 0x110000 + index]));
+    this.bosText = "";
+    this.eosText = "";
+    this.texts = new Map([...this.controlTokens].map(([text, id]) => [id, text]));
+  }
+  tokenize(text) {
+    return Array.from(text, (character) => character.codePointAt(0));
+  }
+  text(ids) {
+    return ids.map((id) => this.texts.get(id) ?? String.fromCodePoint(id)).join("");
+  }
+}
+
+/** Cuts a finished conversation into pieces, each exactly as the rollout's template makes it. */
+function piecesOf(outcome, { messages: first, tools }, template, characters) {
+  const prompt = template.promptText(first, tools);
+  const pieces = [[prompt, "given"]];
+  const rest = outcome.messages.slice(first.length);
+  for (let i = 0, turn = 1; i < rest.length; turn++) {
+    const whole = template.promptText([...first, rest[i++]], tools);
+    const end = whole.lastIndexOf(template.closing.text) + template.closing.text.length;
+    const calls = outcome.calls.filter((call) => call.turn === turn);
+    const slipped = calls.some(
+      ({ outcome, result }) => outcome !== "ok" || (Array.isArray(result) && result.length === 0),
+    );
+    pieces.push([whole.slice(prompt.length, end), slipped ? "slip" : "played"]);
+
+    const results = [];
+    while (rest[i]?.role === "tool") results.push(rest[i++]);
+    if (results.length > 0) pieces.push([characters.text(template.delta(first, tools, results, true)), "given"]);
+  }
+  return pieces;
+}
+
+const limits = {
+  maxTurns: 10,
+  maxTokens: 2048,
+  turnSeconds: 60,
+  toolSeconds: 60,
+  rolloutSeconds: 60,
+  onToolError: "observe",
+};
+
+const { values } = parseArgs({
+  options: {
+    db: { type: "string" },
+    out: { type: "string" },
+    mistakes: { type: "string", default: "{}" },
+    seed: { type: "string", default: "1" },
+    limit: { type: "string", default: "1000000000" },
+  },
+});
+const mistakes = JSON.parse(values.mistakes);
+const { control } = JSON.parse(readFileSync(new URL("tokens.json", here), "utf8"));
+const characters = new Characters(control);
+const template = new ChatTemplate(readFileSync(new URL("../chat_template.jinja", here), "utf8"), characters);
+const task = await loadTask("email");
+const scenarios = (await task.scenarios({ db: values.db })).filter(({ split }) => split === "train");
+const world = await task.open({ db: values.db });
+const out = createWriteStream(values.out);
+const { signal } = new AbortController();
+for (const scenario of scenarios.slice(0, Number(values.limit))) {
+  const session = new ExpertSession(task, scenario, new Random("trace", values.seed, scenario.id), { mistakes });
+  const outcome = await playRollout({ task, scenario, world, session, limits, signal });
+  const pieces = piecesOf(outcome, opening(task, scenario, limits.maxTurns), template, characters);
+  const line = JSON.stringify({ kind: scenario.kind, success: outcome.reward.success, pieces });
+  if (!out.write(`${line}\n`)) await once(out, "drain");
+}
+await task.close(world);
+out.end();
+await once(out, "finish");

@@ -1,0 +1,134 @@
+"""Supervised training on traces, in two phases that share one loop.
+
+`learn`: excerpts first, then mostly whole conversations; the learning rate falls over the second half, and most of the
+skill arrives during that fall. Slips are shown, not imitated. `spoil`: a short phase that mixes in an expert with bad
+habits, more and more of them, at a low rate: what is left to reinforcement learning to mend.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer
+from torch.nn import functional as F
+
+from .batches import Batch, collate, groups
+from .model import TinyModel
+from .traces import Renamer, Trace, Traces, encode, excerpt
+
+MUON_RATE = 0.02
+ADAM_RATE = 3e-3
+WARM_UP_STEPS = 40
+# Tokens of a batch, padding included.
+BATCH_TOKENS = 4_000
+# Share of conversations in which names are replaced by invented ones, and of the names in those.
+RENAMED = 0.2
+RENAMED_NAMES = 0.5
+REPORT_EVERY = 40
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one training step is made of; a phase says it for each point of its way."""
+
+    rate: float
+    """Learning rates as a share of their peaks."""
+    excerpts: float = 0.0
+    """Probability that the batch is of excerpts."""
+    given: float = 0.0
+    """Share of prompt and tool tokens that are trained."""
+    spoilt: float = 0.0
+    """Probability that the batch comes from the expert with bad habits."""
+
+
+def learn(done: float) -> Step:
+    """The first phase, `done` of the way (0 to 1)."""
+    return Step(
+        rate=1 if done < 0.5 else max(0.02, 2 * (1 - done)),
+        excerpts=1 if done < 0.1 else max(0.3, 1 - 0.7 * (done - 0.1) / 0.2),
+        given=0.15 if done < 0.3 else max(0.015, 0.15 * (1 - (done - 0.3) / 0.5)),
+    )
+
+
+def spoil(done: float) -> Step:
+    """The second phase: all of it is imperfect from two thirds on."""
+    return Step(rate=0.15 * max(0.1, 1 - done), given=0.015, spoilt=min(1.0, 1.5 * done))
+
+
+class Trainer:
+    """Owns the optimisers and the streams of batches; one for both phases."""
+
+    def __init__(self, model: TinyModel, tokenizer: Tokenizer, renamer: Renamer, seed: int, log: Callable[[str], None]):
+        self.model, self.tokenizer, self.renamer, self.log = model, tokenizer, renamer, log
+        self.rng = random.Random(seed)
+        hidden = [p for name, p in model.named_parameters() if p.dim() == 2 and "embed" not in name]
+        self.others = [p for name, p in model.named_parameters() if p.dim() != 2 or "embed" in name]
+        # Muon (Jordan et al. 2024) for hidden matrices needs about half the tokens of AdamW here.
+        muon = torch.optim.Muon(hidden, lr=MUON_RATE, momentum=0.95, weight_decay=0.01, adjust_lr_fn="original")
+        adam = torch.optim.AdamW(self.others, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0)
+        self.optimisers = [(muon, MUON_RATE), (adam, ADAM_RATE)]
+
+    def _stream(self, traces: Traces, excerpts: bool) -> Iterator[Trace]:
+        """Endless, in a new order each time round."""
+        while True:
+            order = self.rng.sample(range(len(traces)), len(traces))
+            for start in range(0, len(order), 256):
+                chunk = []
+                for index in order[start : start + 256]:
+                    kind, pieces = traces[index]
+                    if excerpts:
+                        pieces = excerpt(pieces, self.rng)
+                    if self.rng.random() < RENAMED:
+                        pieces = self.renamer(pieces, self.rng)
+                    chunk.append((kind, pieces))
+                yield from encode(chunk, self.tokenizer)
+
+    def _step(self, batch: Batch, rate: float) -> tuple[float, float]:
+        """One update; mean loss and share of right first guesses over the expert's tokens."""
+        targets, weights = batch.ids[:, 1:], batch.weights[:, 1:]
+        chosen = weights > 0
+        logits = self.model.logits(self.model.hidden(batch.ids[:, :-1], torch.bfloat16)[chosen])
+        losses = F.cross_entropy(logits.float(), targets[chosen], reduction="none")
+        ((losses * weights[chosen]).sum() / weights[chosen].sum()).backward()
+        torch.nn.utils.clip_grad_norm_(self.others, 1.0)
+        for optimiser, peak in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = peak * rate
+            optimiser.step()
+            optimiser.zero_grad()
+        played = batch.played[:, 1:][chosen]
+        right = logits.detach().argmax(-1)[played] == targets[chosen][played]
+        return losses.detach()[played].mean().item(), right.float().mean().item()
+
+    def run(
+        self, phase: Callable[[float], Step], tokens: float, minutes: float, perfect: Traces, spoilt: Traces = ()
+    ) -> None:
+        """Trains as `phase` says until `tokens` (padding included) or `minutes` are used up, whichever comes first."""
+        makers = {
+            name: groups(self._stream(traces, name == "excerpts"), BATCH_TOKENS, self.rng)
+            for name, traces in (("excerpts", perfect), ("whole", perfect), ("spoilt", spoilt))
+            if traces
+        }
+        seen, steps, started = 0, 0, time.monotonic()
+        losses: list[tuple[float, float]] = []
+        done = 0.0
+        while done < 1:
+            plan = phase(done)
+            name = "excerpts" if self.rng.random() < plan.excerpts else "whole"
+            if self.rng.random() < plan.spoilt:
+                name = "spoilt"
+            batch = collate(next(makers[name]), plan.given, name == "spoilt", self.rng)
+            losses.append(self._step(batch, plan.rate * min(1, (steps + 1) / WARM_UP_STEPS)))
+            seen += batch.ids.numel()
+            steps += 1
+            elapsed = time.monotonic() - started
+            done = max(seen / tokens, elapsed / 60 / minutes)
+            if steps % REPORT_EVERY == 0 or done >= 1:
+                loss, right = (sum(column) / len(losses) for column in zip(*losses, strict=True))
+                self.log(
+                    f"{phase.__name__}: {done:.0%}, {seen / 1e6:.2f} M tokens, {steps} steps, "
+                    f"{elapsed / 60:.1f} minutes, loss {loss:.4f}, {right:.2%} of the expert's tokens right"
+                )
+                losses.clear()

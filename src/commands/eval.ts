@@ -1,0 +1,41 @@
+/** `yarn eval`: how good checkpoints of a run are, on scenarios they were not trained on. */
+import { evalText } from "../report/eval-report.js";
+import { ProgressLine } from "../report/progress-line.js";
+import { RolloutTally } from "../report/rollout-report.js";
+import { evalOptions, evaluateRun } from "../run/eval.js";
+import { defineCommand } from "./command.js";
+
+export const evalCommand = defineCommand({
+  name: "eval",
+  summary: "Evaluate checkpoints of a run: success with its interval, rewards, turns, ends.",
+  example: "yarn eval --checkpoint base,latest",
+  options: evalOptions,
+  async run(config, io) {
+    const progress = new ProgressLine(io.stream);
+    let title = "";
+    let total = 0;
+    let tally = new RolloutTally();
+    try {
+      const { run, evaluations } = await evaluateRun(config, io.given, {
+        signal: io.signal,
+        view: {
+          begin: (checkpoint, scenarios) => {
+            title = checkpoint;
+            total = scenarios;
+            tally = new RolloutTally();
+          },
+          rollout: (trajectory) => {
+            tally.add(trajectory);
+            progress.update(() => `${title} ${tally.line(total)}`);
+          },
+          say: (text) => progress.say(text),
+        },
+      });
+      progress.clear();
+      io.say(`run ${run}, ${config.split ?? "test"} scenarios\n${evalText(evaluations)}`);
+      return evaluations;
+    } finally {
+      progress.clear();
+    }
+  },
+});

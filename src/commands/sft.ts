@@ -1,0 +1,130 @@
+/** `yarn hone sft`: learns from a trajectory file by imitation. */
+import { existsSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { bySize, sizeOf } from "../defaults.js";
+import { loadEngine, modelFile, usableCores } from "../engine/index.js";
+import { CHECKPOINT_FILES, ensurePython, startLearner } from "../learn/index.js";
+import { ProgressLine } from "../report/progress-line.js";
+import { sealCheckpoint } from "../run/checkpoints.js";
+import { modelFingerprint } from "../run/place.js";
+import { scratch, writeLessons } from "../run/warm-start.js";
+import { loadTask } from "../task/load.js";
+import { UsageError } from "../util/errors.js";
+import { defineCommand } from "./command.js";
+
+/** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
+const LEARNING_RATE = {
+  tiny: { adapter: 3e-3, full: 1e-3 },
+  small: { adapter: 2e-4, full: 1e-5 },
+  large: { adapter: 1e-4, full: 5e-6 },
+};
+/** Share of the updates over which the learning rate rises. */
+const WARMUP = 0.05;
+const MAX_GRAD_NORM = 1;
+
+export const sftCommand = defineCommand({
+  name: "sft",
+  summary: "Learn from a trajectory file by imitation (supervised fine-tuning).",
+  example: "yarn hone sft rollouts.jsonl --model model.gguf --epochs 2",
+  options: [
+    "file",
+    "home",
+    "model",
+    "task",
+    "into",
+    "successes",
+    "epochs",
+    "updateTrajectories",
+    "learningRate",
+    "maxGradNorm",
+    "fullWeights",
+    "loraRank",
+    "loraAlpha",
+    "loraTargets",
+    "microBatchTokens",
+    "gradientCheckpointing",
+    "learner",
+    "hfWeights",
+    "precision",
+    "python",
+    "threads",
+    "seed",
+  ],
+  required: ["file", "model"],
+  positional: "file",
+  async run(config, io) {
+    const file = resolve(config.file);
+    if (!existsSync(file)) throw new UsageError(`sft: there is no file ${file}; \`yarn rollout\` writes such files`);
+    const model = modelFile(config.model);
+    const task = await loadTask(config.task);
+    const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
+    const into = resolve(config.into ?? join(config.home, "sft", stamp));
+    const progress = new ProgressLine(io.stream);
+    const python = await ensurePython({ ...(config.python ? { python: config.python } : {}), onProgress: io.say });
+    const { batch, end } = scratch(into);
+    try {
+      // Only its tokenizer is used: one small sequence.
+      const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
+      const size = sizeOf(engine.info.parameters);
+      const defaults = bySize[size];
+      const loraRank = config.loraRank ?? defaults.loraRank;
+      const lora = config.fullWeights
+        ? null
+        : { rank: loraRank, alpha: config.loraAlpha ?? 2 * loraRank, targets: config.loraTargets };
+      const lessons = await writeLessons({ file, engine, task, successes: config.successes }, batch).finally(() =>
+        engine.close(),
+      );
+      io.say(`${lessons.trajectories} of ${lessons.read} rollouts, ${lessons.sampledTokens} tokens to learn`);
+      const onProgress = ({ phase, done, total }: { phase: string; done: number; total: number }) =>
+        progress.update(() => `${phase} ${done}/${total}`);
+      const learner = await startLearner(
+        {
+          python,
+          backend: config.learner,
+          base: { gguf: model, ...(config.hfWeights ? { hf: resolve(config.hfWeights) } : {}) },
+          lora,
+          seed: config.seed,
+          threads: config.threads ?? usableCores(),
+          device: "auto",
+          precision: config.precision,
+          logFile: join(into, "learner.log"),
+        },
+        { onProgress },
+      );
+      const stop = () => void learner.close();
+      io.signal.addEventListener("abort", stop, { once: true });
+      try {
+        const metrics = await learner.sft({
+          batch,
+          into,
+          learningRate: config.learningRate ?? LEARNING_RATE[size][config.fullWeights ? "full" : "adapter"],
+          warmup: WARMUP,
+          epochs: config.epochs,
+          updateTrajectories: config.updateTrajectories,
+          maxGradNorm: config.maxGradNorm ?? MAX_GRAD_NORM,
+          microBatchTokens: config.microBatchTokens ?? defaults.microBatchTokens,
+          gradientCheckpointing: config.gradientCheckpointing ?? false,
+          onProgress,
+        });
+        progress.clear();
+        // With a manifest it is a checkpoint, which `yarn train --fork` can start from.
+        if (lora) {
+          const about = { run: basename(into), step: 0, model: modelFingerprint(model), lora };
+          await sealCheckpoint(into, about, CHECKPOINT_FILES.lora);
+        }
+        const written = join(into, config.fullWeights ? "model.gguf" : "adapter.gguf");
+        const loss = (value: number | null) => (value === null ? "–" : value.toFixed(3));
+        io.say(
+          `loss ${loss(metrics.loss.first)} → ${loss(metrics.loss.last)} a token in ${metrics.updates} updates, ${metrics.seconds.total.toFixed(1)} s\nwritten to ${written}`,
+        );
+        return { ...metrics, lessons, written };
+      } finally {
+        io.signal.removeEventListener("abort", stop);
+        await learner.close();
+      }
+    } finally {
+      progress.clear();
+      end();
+    }
+  },
+});

@@ -1,0 +1,143 @@
+/**
+ * Defaults of training that depend on the model's size, and presets. config.ts shows them in `--help` and in
+ * docs/options.md; src/run/settings.ts takes them.
+ */
+
+export type Size = "tiny" | "small" | "large";
+
+/** Parameters below which a model is of that size. */
+const BELOW = { tiny: 1e8, small: 2e9, large: Number.POSITIVE_INFINITY } as const;
+
+export function sizeOf(parameters: number): Size {
+  return parameters < BELOW.tiny ? "tiny" : parameters < BELOW.small ? "small" : "large";
+}
+
+/** What training needs to know and nobody has to say. Names are those of the options; the last ones are no options. */
+export interface TrainingDefaults {
+  readonly steps: number;
+  readonly groups: number;
+  readonly group: number;
+  readonly learningRate: number;
+  readonly finalLearningRate: number;
+  readonly warmup: number;
+  readonly loraRank: number;
+  readonly loraAlpha: number;
+  readonly maxGradNorm: number;
+  readonly maxTokens: number;
+  readonly validateEvery: number;
+  readonly validateN: number;
+  readonly microBatchTokens: number;
+  /** AdamW's. */
+  readonly betas: readonly [number, number];
+  readonly weightDecay: number;
+  /** Added to a group's standard deviation before its rewards are divided by it. */
+  readonly stdFloor: number;
+}
+
+export const bySize: Readonly<Record<Size, TrainingDefaults>> = {
+  // Shown to lift a model of 4 million parameters within 20 steps; see models/tiny.
+  tiny: {
+    steps: 30,
+    groups: 8,
+    group: 8,
+    learningRate: 3e-3,
+    finalLearningRate: 1e-3,
+    warmup: 3,
+    loraRank: 16,
+    loraAlpha: 32,
+    maxGradNorm: 1,
+    maxTokens: 256,
+    validateEvery: 10,
+    validateN: 100,
+    microBatchTokens: 16_384,
+    betas: [0.9, 0.95],
+    weightDecay: 0,
+    stdFloor: 0.1,
+  },
+  // ART's settings for models of 0.5 and 3 billion parameters, with larger groups.
+  small: {
+    steps: 50,
+    groups: 8,
+    group: 8,
+    learningRate: 1e-5,
+    finalLearningRate: 1e-5,
+    warmup: 3,
+    loraRank: 8,
+    loraAlpha: 16,
+    maxGradNorm: 0.1,
+    maxTokens: 2048,
+    validateEvery: 10,
+    validateN: 50,
+    microBatchTokens: 4096,
+    betas: [0.9, 0.99],
+    weightDecay: 0.1,
+    stdFloor: 0.1,
+  },
+  large: {
+    steps: 50,
+    groups: 8,
+    group: 8,
+    learningRate: 5e-6,
+    finalLearningRate: 5e-6,
+    warmup: 3,
+    loraRank: 8,
+    loraAlpha: 16,
+    maxGradNorm: 0.1,
+    maxTokens: 2048,
+    validateEvery: 10,
+    validateN: 50,
+    microBatchTokens: 4096,
+    betas: [0.9, 0.99],
+    weightDecay: 0.1,
+    stdFloor: 0.1,
+  },
+};
+
+export interface Preset extends Partial<TrainingDefaults> {
+  readonly clipLow?: number;
+  readonly clipHigh?: number;
+  readonly kl?: number;
+  readonly temperature?: number;
+  readonly maxTurns?: number;
+  readonly onToolError?: "observe" | "stop";
+  /** Passes over the train split; they give `steps`. */
+  readonly epochs?: number;
+}
+
+export const presetNames = ["art-e"] as const;
+
+export const presets: Readonly<Record<(typeof presetNames)[number], Preset>> = {
+  // OpenPipe's email agent: 12 groups of 4, three passes over its questions.
+  "art-e": {
+    epochs: 3,
+    groups: 12,
+    group: 4,
+    learningRate: 1.2e-5,
+    finalLearningRate: 1.2e-5,
+    warmup: 0,
+    loraRank: 8,
+    loraAlpha: 16,
+    clipLow: 0.2,
+    clipHigh: 0.2,
+    kl: 0,
+    temperature: 1,
+    maxTurns: 10,
+    maxTokens: 2048,
+    onToolError: "stop",
+    maxGradNorm: 0.1,
+    betas: [0.9, 0.99],
+    weightDecay: 0.1,
+    stdFloor: 1e-6,
+    validateEvery: 30,
+    validateN: 100,
+  },
+};
+
+/** For people: "0.003 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above". One value when all are alike. */
+export function bySizeText(name: keyof TrainingDefaults): string {
+  const show = (value: unknown) => (typeof value === "number" && value < 1e-3 ? value.toExponential() : String(value));
+  const [tiny, small, large] = [bySize.tiny, bySize.small, bySize.large].map((values) => show(values[name]));
+  if (tiny === small && small === large) return tiny as string;
+  if (small === large) return `${tiny} below ${BELOW.tiny / 1e9} billion parameters, ${small} above`;
+  return `${tiny} below ${BELOW.tiny / 1e9} billion parameters, ${small} below ${BELOW.small / 1e9} billion, ${large} above`;
+}

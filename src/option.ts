@@ -1,0 +1,86 @@
+/** What an option is, and how one is declared in config.ts: one line each. */
+import { z } from "zod";
+
+/** How text from a flag or a variable becomes a value: its type in the schema decides. */
+export type OptionKind = "text" | "number" | "flag" | "list";
+
+export interface Option<T = unknown> {
+  readonly kind: OptionKind;
+  readonly schema: z.ZodType<T>;
+  /** For error lines and the table: "a whole number from 1 to 10". */
+  readonly accepts: string;
+  readonly description: string;
+  /** Environment variable. */
+  readonly env: string;
+  /** Value when nobody gives one; undefined when the option may stay unset. */
+  readonly default: T | undefined;
+  /** What happens when it stays unset, for people. */
+  readonly defaultText: string | undefined;
+}
+
+interface About<T> {
+  env?: string;
+  default?: T;
+  defaultText?: string;
+  accepts?: string;
+}
+
+/** An option with a default is always there; one without may be undefined. */
+type Given<T, A extends About<T>> = Option<T> & (A extends { default: T } ? { readonly default: T } : unknown);
+
+function option<T, A extends About<T>>(
+  kind: OptionKind,
+  schema: z.ZodType<T>,
+  accepts: string,
+  description: string,
+  about: A,
+): Given<T, A> {
+  return {
+    kind,
+    schema,
+    accepts: about.accepts ?? accepts,
+    description,
+    env: about.env ?? "",
+    default: about.default,
+    defaultText: about.defaultText,
+  } as unknown as Given<T, A>;
+}
+
+export const text = <const A extends About<string>>(description: string, about: A = {} as A) =>
+  option("text", z.string().min(1), "text", description, about);
+
+export const choice = <const C extends readonly [string, ...string[]], const A extends About<C[number]>>(
+  choices: C,
+  description: string,
+  about: A = {} as A,
+) => option<C[number], A>("text", z.enum(choices), choices.join(", "), description, about);
+
+export const flag = <const A extends About<boolean>>(description: string, about: A = {} as A) =>
+  option("flag", z.boolean(), "true or false", description, about);
+
+export const list = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
+  option("list", z.array(z.string().min(1)), "one or more values", description, about);
+
+export const whole = <const A extends About<number>>(
+  low: number,
+  high: number,
+  description: string,
+  about: A = {} as A,
+) =>
+  option(
+    "number",
+    z.number().int().min(low).max(high),
+    high === Number.MAX_SAFE_INTEGER ? `a whole number of at least ${low}` : `a whole number from ${low} to ${high}`,
+    description,
+    about,
+  );
+
+export const real = <const A extends About<number>>(
+  low: number,
+  high: number,
+  description: string,
+  about: A = {} as A,
+) => option("number", z.number().min(low).max(high), `a number from ${low} to ${high}`, description, about);
+
+export const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
+  option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);

@@ -1,0 +1,60 @@
+/** The figures of an evaluation: one policy, many scenarios. Shares are over all rollouts, not over those that answered. */
+import type { Trajectory } from "../rollout/index.js";
+import { wilson } from "./interval.js";
+
+export interface Evaluation {
+  /** Rollouts played to an end: what every share and mean below is over. */
+  n: number;
+  successes: number;
+  success: number;
+  /** 95 % interval of `success`. */
+  low: number;
+  high: number;
+  /** Means over all rollouts. */
+  reward: number;
+  turns: number;
+  completion_tokens: number;
+  /** Mean of each part of the reward over the rollouts that have it, and how many those are. */
+  parts: Record<string, { mean: number; n: number }>;
+  /** How rollouts ended, counted. */
+  ends: Record<string, number>;
+  /** Calls that did not run, by why. */
+  tool_errors: Record<string, number>;
+  /** Rollouts that broke down by no fault of the model; not in `n`. */
+  failures: number;
+}
+
+export function count(names: Iterable<string>): Record<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return Object.fromEntries([...counts].sort());
+}
+
+export function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+export function evaluate(trajectories: readonly Trajectory[], failures: number): Evaluation {
+  const n = trajectories.length;
+  const successes = trajectories.filter(({ reward }) => reward.success).length;
+  const partNames = [...new Set(trajectories.flatMap(({ reward }) => Object.keys(reward.parts)))].sort();
+  const parts = partNames.map((name) => {
+    const values = trajectories.flatMap(({ reward }) => reward.parts[name] ?? []);
+    return [name, { mean: mean(values), n: values.length }] as const;
+  });
+  return {
+    n,
+    successes,
+    success: n === 0 ? 0 : successes / n,
+    ...wilson(successes, n),
+    reward: mean(trajectories.map(({ reward }) => reward.reward)),
+    turns: mean(trajectories.map(({ turns }) => turns)),
+    completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
+    parts: Object.fromEntries(parts),
+    ends: count(trajectories.map(({ end }) => end)),
+    tool_errors: count(
+      trajectories.flatMap(({ calls }) => calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
+    ),
+    failures,
+  };
+}

@@ -1,0 +1,85 @@
+/** A run's checkpoints by the names people use: latest, best, base, or a number. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../config.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
+import type { Adapter } from "./parts.js";
+import { findRun } from "./place.js";
+import { bestOf, STORE_FILE } from "./run.js";
+import type { RunSettings } from "./settings.js";
+import { type RunRecord, RunStore } from "./store.js";
+
+export interface ChosenCheckpoint {
+  /** As it was asked for. */
+  readonly checkpoint: string;
+  /** Step whose update it holds; null is the base model. */
+  readonly step: number | null;
+  readonly adapter: Adapter | null;
+}
+
+/**
+ * @throws UsageError when there is no such checkpoint
+ * @throws HoneError when it is damaged
+ */
+async function chooseCheckpoint(folder: string, store: RunStore, name: string): Promise<ChosenCheckpoint> {
+  const checkpoints = new Checkpoints(join(folder, "checkpoints"));
+  const step = stepOf(store, name, checkpoints);
+  if (step === null) return { checkpoint: name, step, adapter: null };
+  const path = checkpoints.pathOf(step);
+  if (!existsSync(path)) throw noSuch(name, checkpoints);
+  const manifest = await verifyCheckpoint(path);
+  const sha256 = manifest.files[ADAPTER_FILE]?.sha256 as string;
+  return { checkpoint: name, step, adapter: { path: join(path, ADAPTER_FILE), sha256 } };
+}
+
+function stepOf(store: RunStore, name: string, checkpoints: Checkpoints): number | null {
+  if (name === "base") return null;
+  if (name === "latest") return store.lastStep().checkpoint;
+  if (name === "best") return bestOf(store.validations())?.checkpoint ?? null;
+  if (/^\d+$/.test(name)) return Number(name);
+  throw noSuch(name, checkpoints);
+}
+
+function noSuch(name: string, checkpoints: Checkpoints): UsageError {
+  const there = ["latest", "best", "base", ...checkpoints.list()].join(", ");
+  return new UsageError(`--checkpoint ${name}: there is none; give one of ${there}`);
+}
+
+export interface OpenCheckpoints {
+  readonly folder: string;
+  /** The run's name. */
+  readonly name: string;
+  readonly record: RunRecord;
+  readonly chosen: readonly ChosenCheckpoint[];
+}
+
+/** Finds a run and some of its checkpoints. Throws as {@link chooseCheckpoint}, and when there is no such run. */
+export async function openCheckpoints(
+  place: Pick<Config, "home" | "project" | "run">,
+  names: readonly string[],
+): Promise<OpenCheckpoints> {
+  const { folder, name } = findRun(place);
+  const store = RunStore.read(join(folder, STORE_FILE));
+  try {
+    const record = store.record();
+    if (!record) throw new HoneError(`the run ${folder} was ended before it began; \`yarn train\` begins it again`);
+    const chosen: ChosenCheckpoint[] = [];
+    for (const asked of names) chosen.push(await chooseCheckpoint(folder, store, asked));
+    return { folder, name, record, chosen };
+  } finally {
+    store.close();
+  }
+}
+
+/** Options of `yarn rollout` as a run's checkpoint sets them: what plays and what it was trained on. */
+export async function optionsOfCheckpoint(
+  place: Pick<Config, "home" | "project" | "run">,
+  names: readonly string[],
+): Promise<Partial<Pick<Config, "model" | "adapter" | "task" | "db">>> {
+  if (names.length > 1) throw new UsageError("rollout plays with one --checkpoint; `yarn eval` compares several");
+  const { record, chosen } = await openCheckpoints(place, names);
+  const { model, task, db } = record.options as unknown as RunSettings;
+  const path = chosen[0]?.adapter?.path;
+  return { model, task, ...(db === undefined ? {} : { db }), ...(path === undefined ? {} : { adapter: path }) };
+}

@@ -1,0 +1,197 @@
+/**
+ * Numbered checkpoint folders: `checkpoints/0021/` with the files of one update and a manifest of their hashes. A folder
+ * is written aside and renamed when it is whole, so one that has its number is complete. Which numbers count is said by
+ * the store alone: what it does not name is set aside at the next start.
+ */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { codeOf, HoneError } from "../util/errors.js";
+import { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
+
+const manifestSchema = z.object({
+  version: z.literal(1),
+  /** The run that made it, and the step whose update it holds. */
+  run: z.string(),
+  step: z.number().int(),
+  /** What the adapter fits: fingerprint of the base model's file, and the adapter's shape. */
+  model: z.string(),
+  lora: z.object({ rank: z.number(), alpha: z.number(), targets: z.array(z.string()) }),
+  /** By path within the folder. */
+  files: z.record(z.string(), z.object({ sha256: z.string(), bytes: z.number() })),
+});
+
+export type Manifest = z.output<typeof manifestSchema>;
+
+/** The adapter as the engine loads it: its place in a checkpoint. */
+export const ADAPTER_FILE = "adapter.gguf";
+const MANIFEST_FILE = "manifest.json";
+const UNREFERENCED = "unreferenced";
+const NUMBERED = /^\d{4,}$/;
+
+/** Paths of all files below a folder, relative to it, sorted. */
+function filesBelow(folder: string, prefix = ""): string[] {
+  return readdirSync(join(folder, prefix), { withFileTypes: true })
+    .flatMap((entry) => {
+      const path = prefix ? `${prefix}/${entry.name}` : entry.name;
+      return entry.isDirectory() ? filesBelow(folder, path) : [path];
+    })
+    .sort();
+}
+
+/** @throws HoneError when the folder is no checkpoint */
+export function readManifest(folder: string): Manifest {
+  const file = join(folder, MANIFEST_FILE);
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT" && codeOf(error) !== "ENOTDIR") throw error;
+    throw new HoneError(`${folder} is no checkpoint: it has no ${MANIFEST_FILE}`);
+  }
+  try {
+    return manifestSchema.parse(JSON.parse(text));
+  } catch (error) {
+    throw new HoneError(`${file} is not a checkpoint manifest of this version of hone`, { cause: error });
+  }
+}
+
+/**
+ * Reads every file of a checkpoint and compares it with the manifest.
+ * @throws HoneError naming the file that is missing or differs
+ */
+export async function verifyCheckpoint(folder: string): Promise<Manifest> {
+  const manifest = readManifest(folder);
+  for (const [path, { sha256, bytes }] of Object.entries(manifest.files)) {
+    const file = join(folder, path);
+    const whole = existsSync(file) && statSync(file).size === bytes && (await sha256OfFile(file)) === sha256;
+    if (!whole) {
+      throw new HoneError(
+        `the checkpoint ${folder} is damaged: ${path} is not what its manifest says; start a new run from another one with --fork`,
+      );
+    }
+  }
+  return manifest;
+}
+
+export interface Published {
+  /** SHA-256 of the adapter as the engine loads it. */
+  readonly adapter: string;
+}
+
+/**
+ * Writes the manifest of a folder: from then on it is a checkpoint.
+ * @param paths files of it, relative to the folder
+ * @throws HoneError when there is no adapter among them
+ */
+export async function sealCheckpoint(
+  folder: string,
+  about: Omit<Manifest, "version" | "files">,
+  paths: readonly string[],
+): Promise<Published> {
+  const files: Manifest["files"] = {};
+  for (const path of paths) {
+    const file = join(folder, path);
+    files[path] = { sha256: await sha256OfFile(file), bytes: statSync(file).size };
+  }
+  const adapter = files[ADAPTER_FILE];
+  if (!adapter) throw new HoneError(`the update of step ${about.step} wrote no ${ADAPTER_FILE}`);
+  const manifest: Manifest = { version: 1, ...about, files };
+  writeDurably(join(folder, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+  return { adapter: adapter.sha256 };
+}
+
+export class Checkpoints {
+  readonly #folder: string;
+
+  /** @param folder made when the first checkpoint comes */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  pathOf(step: number): string {
+    return join(this.#folder, String(step).padStart(4, "0"));
+  }
+
+  adapterOf(step: number): string {
+    return join(this.pathOf(step), ADAPTER_FILE);
+  }
+
+  /** Numbers of the folders there are, rising. */
+  list(): number[] {
+    return this.#names()
+      .filter((name) => NUMBERED.test(name))
+      .map(Number)
+      .sort((a, b) => a - b);
+  }
+
+  /** An empty folder for the files of a step, until `publish` gives it its number. */
+  draft(step: number): string {
+    const folder = this.#draftOf(step);
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    return folder;
+  }
+
+  /** Makes a draft a checkpoint: manifest, flush, rename. The files themselves were flushed by who wrote them. */
+  async publish(step: number, about: Omit<Manifest, "version" | "step" | "files">): Promise<Published> {
+    const draft = this.#draftOf(step);
+    const published = await sealCheckpoint(draft, { ...about, step }, filesBelow(draft));
+    moveDurably(draft, this.pathOf(step));
+    return published;
+  }
+
+  /** Copies another run's checkpoint in under number 0: what a fork starts from. */
+  async adopt(folder: string, run: string): Promise<Published> {
+    const source = await verifyCheckpoint(folder);
+    const draft = this.draft(0);
+    for (const path of Object.keys(source.files)) {
+      const file = join(draft, path);
+      mkdirSync(dirname(file), { recursive: true });
+      copyFileSync(join(folder, path), file);
+      flush(file);
+    }
+    return this.publish(0, { run, model: source.model, lora: source.lora });
+  }
+
+  /** Moves every numbered folder that is not in `referenced` out of the way, and drops drafts. Returns the numbers. */
+  setAside(referenced: ReadonlySet<number>): number[] {
+    for (const name of this.#names()) {
+      if (name.startsWith(".")) rmSync(join(this.#folder, name), { recursive: true });
+    }
+    const moved = this.list().filter((step) => !referenced.has(step));
+    for (const step of moved) {
+      const aside = this.#asideOf(step);
+      mkdirSync(dirname(aside), { recursive: true });
+      rmSync(aside, { recursive: true, force: true });
+      moveDurably(this.pathOf(step), aside);
+    }
+    return moved;
+  }
+
+  /** Deletes all but `keep`; also what was set aside and has been made again since. Returns the deleted numbers. */
+  prune(keep: ReadonlySet<number>): number[] {
+    const present = this.list();
+    const gone = present.filter((step) => !keep.has(step));
+    for (const step of gone) {
+      // Renamed first: a folder that still has its number is whole.
+      const dropped = join(this.#folder, `.dropped-${step}`);
+      moveDurably(this.pathOf(step), dropped);
+      rmSync(dropped, { recursive: true });
+    }
+    for (const step of present) rmSync(this.#asideOf(step), { recursive: true, force: true });
+    return gone;
+  }
+
+  #names(): string[] {
+    return existsSync(this.#folder) ? readdirSync(this.#folder) : [];
+  }
+
+  #draftOf(step: number): string {
+    return join(this.#folder, `.draft-${step}`);
+  }
+
+  #asideOf(step: number): string {
+    return join(this.#folder, UNREFERENCED, String(step).padStart(4, "0"));
+  }
+}

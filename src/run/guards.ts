@@ -1,0 +1,60 @@
+/** When a run must stop because going on would waste time or teach the wrong thing. Each says what it means and what to change. */
+import type { StepMetrics } from "../learn/index.js";
+import { HoneError } from "../util/errors.js";
+import type { StepMetricsRow } from "./records.js";
+
+/** Steps in a row without a single trainable group. */
+export const STEPS_WITHOUT_SPREAD = 10;
+/** Steps in a row whose loss or gradient was not finite. */
+export const STEPS_NOT_FINITE = 3;
+
+/** What the mean distance may be: weights of 8 bits and less are rounded differently by engine and learner. */
+export function gapLimit(weightType: string): number {
+  return /^(F16|BF16|F32)$/i.test(weightType) ? 0.02 : 0.05;
+}
+
+/**
+ * The learner must train the very model that played.
+ * @throws HoneError when the log-probabilities of the two are too far apart; the step must not be committed then
+ */
+export function checkGap({ gap }: Pick<StepMetrics, "gap">, limit: number): void {
+  if (gap.mean <= limit) return;
+  throw new HoneError(
+    `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)}, max ${gap.max.toFixed(3)}), the limit is ${limit}; ` +
+      "the step was not taken. Use a model file with f16 weights, check that --hf-weights holds the same model, or raise --max-gap if you accept it",
+  );
+}
+
+function countAtEnd<T>(items: readonly T[], matches: (item: T) => boolean): number {
+  const lastOther = items.findLastIndex((item) => !matches(item));
+  return items.length - 1 - lastOther;
+}
+
+/**
+ * Looks at the steps so far, after one that changed nothing.
+ * @throws HoneError when too many in a row taught nothing or were not finite
+ */
+export function checkProgress(steps: readonly StepMetricsRow[]): void {
+  const last = steps.at(-1);
+  if (!last?.skipped) return;
+  const notFinite = countAtEnd(steps, ({ skipped }) => skipped === "loss" || skipped === "gradient");
+  if (notFinite >= STEPS_NOT_FINITE) {
+    throw new HoneError(
+      `the ${last.skipped} was not a finite number in ${notFinite} steps in a row; these steps changed nothing. Start again from an earlier checkpoint (--fork) with a lower --learning-rate or a lower --max-grad-norm`,
+    );
+  }
+  const flat = countAtEnd(steps, ({ skipped }) => skipped === "no_spread");
+  if (flat < STEPS_WITHOUT_SPREAD) return;
+  const recent = steps.slice(-flat);
+  const n = recent.reduce((sum, { rollouts }) => sum + rollouts, 0);
+  const success = recent.reduce((sum, { rollouts, success }) => sum + rollouts * success, 0) / Math.max(1, n);
+  const advice =
+    success < 0.05
+      ? "the scenarios are too hard for this model: warm it up on expert traces (`yarn hone sft`), take easier scenarios, a larger model or a larger --group"
+      : success > 0.95
+        ? "the model solves them all: take harder scenarios"
+        : "every scenario is either always solved or never: raise --group or --temperature, or mix scenarios of other difficulty";
+  throw new HoneError(
+    `nothing was learnt in ${flat} steps in a row: in each group all rollouts got the same reward, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,
+  );
+}

@@ -1,0 +1,66 @@
+/**
+ * One process owns a run directory. The lock is the operating system's, held through SQLite on an empty file: it ends
+ * with its process however that ends, so there is no stale lock to judge, and a process id that was given out again
+ * cannot be mistaken for the owner. `owner.json` beside it only tells who it is.
+ */
+import { readFileSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { z } from "zod";
+import { codeOf, HoneError } from "../util/errors.js";
+import { writeDurably } from "./files.js";
+
+const ownerSchema = z.object({ pid: z.number(), host: z.string(), since: z.string() });
+
+export type Owner = z.output<typeof ownerSchema>;
+
+export interface RunLock {
+  /** Who owned the run before and ended without giving it back: killed, or cut off from power. */
+  readonly previous: Owner | undefined;
+  release(): void;
+}
+
+/** Undefined when nobody is named, or not legibly: the lock itself does not depend on it. */
+function readOwner(file: string): Owner | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    return ownerSchema.parse(JSON.parse(text));
+  } catch {
+    // A power cut may leave an unreadable file; whoever takes the lock writes it anew.
+    return undefined;
+  }
+}
+
+/** @throws HoneError naming the owner when a living process has the run */
+export function lockRun(folder: string): RunLock {
+  const ownerFile = join(folder, "owner.json");
+  const database = new Database(join(folder, "lock"), { timeout: 0 });
+  try {
+    // Nothing is ever written to it, so nothing needs a journal file.
+    database.pragma("journal_mode = MEMORY");
+    database.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    database.close();
+    if (!codeOf(error)?.startsWith("SQLITE_BUSY")) throw error;
+    const owner = readOwner(ownerFile);
+    const who = owner ? `process ${owner.pid} on ${owner.host} since ${owner.since}` : "another process";
+    throw new HoneError(`the run ${folder} is in use by ${who}; wait until it ends, or give another --run`);
+  }
+  const previous = readOwner(ownerFile);
+  const owner: Owner = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
+  writeDurably(ownerFile, `${JSON.stringify(owner)}\n`);
+  return {
+    previous,
+    release() {
+      rmSync(ownerFile, { force: true });
+      database.close();
+    },
+  };
+}

@@ -1,0 +1,126 @@
+/**
+ * The training loop. A step plays groups of rollouts, turns their rewards into advantages, updates the adapter, and
+ * publishes a checkpoint; its row in the store is the commit point. Until then everything it did can be done again, and
+ * what it had saved is used again: the process may end at any moment.
+ */
+import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
+import { checkGap, checkProgress } from "./guards.js";
+import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
+import type { Policy, RewardGroup, Updater, View } from "./parts.js";
+import { Interrupted, type Playing, playSaved, validate } from "./playing.js";
+import { metricsLine, stepMetricsRow } from "./records.js";
+import type { Run } from "./run.js";
+import type { ScenarioCursor } from "./scenarios.js";
+import { rateOfStep, type Schedule } from "./schedule.js";
+import { StepClock } from "./step-clock.js";
+import type { StepRow } from "./store.js";
+
+export interface LoopSettings {
+  readonly seed: number;
+  readonly steps: number;
+  /** Rollouts of each scenario. */
+  readonly group: number;
+  readonly temperature: number;
+  readonly schedule: Schedule;
+  readonly advantages: AdvantageOptions;
+  /** Steps between two validations; 0 validates at the start and the end alone. */
+  readonly validateEvery: number;
+  /** Scenarios in a validation. */
+  readonly validateN: number;
+  /** Newest checkpoints to keep, besides the best. */
+  readonly keep: number;
+  /** Nats; see guards.ts. */
+  readonly maxGap: number;
+}
+
+export interface LoopParts {
+  readonly run: Run;
+  readonly settings: LoopSettings;
+  readonly scenarios: ScenarioCursor;
+  readonly policy: Policy;
+  readonly updater: Updater;
+  readonly rewardGroup: RewardGroup;
+  readonly view: View;
+  readonly signal: AbortSignal;
+}
+
+export async function train(parts: LoopParts): Promise<void> {
+  const { run, settings, scenarios, policy, updater } = parts;
+  const heldOut = scenarios.ofValidation(settings.validateN);
+  const due = (step: number) =>
+    step === 0 || step === settings.steps || (settings.validateEvery > 0 && step % settings.validateEvery === 0);
+
+  let at = run.store.lastStep();
+  if (at.step < settings.steps) await updater.prepare(run.checkpointOf(at));
+  const clock = new StepClock();
+  for (;;) {
+    await clock.measure("swap", () => policy.use(run.adapterOf(at)));
+    if (due(at.step)) await clock.measure("validation", () => validate(playing(parts), at, heldOut));
+    run.prune(settings.keep);
+    if (at.step >= settings.steps) return;
+    at = await trainStep(parts, at, clock);
+  }
+}
+
+async function trainStep(parts: LoopParts, at: StepRow, clock: StepClock): Promise<StepRow> {
+  const { run, settings, scenarios, policy, view } = parts;
+  const step = at.step + 1;
+  const learningRate = rateOfStep(settings.schedule, step, settings.steps);
+
+  const asked = { phase: "train", step, scenarios: scenarios.ofStep(step), group: settings.group } as const;
+  const { groups, failures, reused } = await clock.measure("rollouts", () =>
+    playSaved(playing(parts), { ...asked, adapter: at.adapter }),
+  );
+  const taught = await clock.measure("rewards", () => teach(groups, step, parts.rewardGroup, settings.advantages));
+
+  await clock.measure("swap", () => policy.rest());
+  const update = await clock.measure("update", () => updateOn(parts, at, taught, learningRate));
+  if (update) checkGap(update, settings.maxGap);
+  const now = update?.applied ? await clock.measure("checkpoint", () => run.publish(step)) : at;
+  await clock.measure("swap", () => policy.wake());
+
+  const row: StepRow = {
+    step,
+    checkpoint: now.checkpoint,
+    adapter: now.adapter,
+    metrics: stepMetricsRow(taught, failures, learningRate, update),
+    timing: { seconds: clock.lap(), reused, memory: update?.memory ?? null },
+  };
+  run.store.commitStep(row, lessonsOf(taught));
+  run.appendMetrics(metricsLine(row));
+  view.step(metricsLine(row));
+  if (row.metrics?.skipped) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
+  return row;
+}
+
+/** null when no group teaches anything. */
+async function updateOn(
+  { run, settings, updater, view, signal }: LoopParts,
+  at: StepRow,
+  taught: readonly Taught[],
+  learningRate: number,
+): Promise<StepMetrics | null> {
+  const batch = batchOf(taught);
+  if (batch.length === 0) return null;
+  const step = at.step + 1;
+  view.phase(step, "update", batch.length);
+  await writeBatch(run.batchFile, batch, { temperature: settings.temperature });
+  try {
+    signal.throwIfAborted();
+    return await updater.update({
+      batch: run.batchFile,
+      into: run.checkpoints.draft(step),
+      from: run.checkpointOf(at),
+      learningRate,
+      signal,
+      onProgress: (progress) => view.progress(progress),
+    });
+  } catch (error) {
+    if (signal.aborted) throw new Interrupted(step);
+    throw error;
+  }
+}
+
+function playing({ run, policy, view, signal, settings }: LoopParts): Playing {
+  return { store: run.store, policy, view, signal, seed: settings.seed };
+}

@@ -1,0 +1,81 @@
+/** What the training loop works with, as it sees it. The real ones are bound in bind.ts; tests play with others. */
+import type { Progress, StepMetrics } from "../learn/index.js";
+import type { RolloutFailure, Trajectory } from "../rollout/index.js";
+import type { Scenario } from "../task/task.js";
+import type { MetricsLine } from "./records.js";
+import type { ValidationRow } from "./store.js";
+
+export interface Adapter {
+  /** A GGUF file; one path always names the same content. */
+  readonly path: string;
+  readonly sha256: string;
+}
+
+export interface PlayRequest {
+  /** Names of this gathering: every seed derives from them, the scenario and the place in its group. */
+  readonly run: string;
+  readonly step: number;
+  readonly scenarios: readonly Scenario[];
+  /** Rollouts of each scenario. */
+  readonly group: number;
+  /** Rollouts that were played before: they are part of the result and not played again. */
+  readonly have: readonly Trajectory[];
+  readonly signal: AbortSignal;
+  readonly onTrajectory: (trajectory: Trajectory) => void;
+}
+
+export interface Played {
+  /** By scenario, in the order asked for; members by index. */
+  readonly groups: readonly (readonly Trajectory[])[];
+  readonly failures: readonly RolloutFailure[];
+  /** The signal was aborted before everything was played. */
+  readonly interrupted: boolean;
+}
+
+/** The model as it plays: the engine and the workers around it. */
+export interface Policy {
+  /** Plays with this adapter from now on; null is the base model. */
+  use(adapter: Adapter | null): Promise<void>;
+  play(request: PlayRequest): Promise<Played>;
+  /** Gives memory back for the learner's turn; nothing is played until `wake`. */
+  rest(): Promise<void>;
+  wake(): Promise<void>;
+}
+
+export interface UpdateRequest {
+  /** Batch file. */
+  readonly batch: string;
+  /** Empty folder for the new checkpoint's files. */
+  readonly into: string;
+  /** Checkpoint folder that is in force; undefined while the adapter is new. */
+  readonly from: string | undefined;
+  readonly learningRate: number;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+/** The learner as the loop sees it: whether it stays alive between updates is its own affair. */
+export interface Updater {
+  /** Starts from a checkpoint, or with a new adapter. Finds what would refuse before anything is played. */
+  prepare(from: string | undefined): Promise<void>;
+  update(request: UpdateRequest): Promise<StepMetrics>;
+  close(): Promise<void>;
+}
+
+/**
+ * What training pushes up, for each rollout of a group in order. null when the group could not be rewarded: it is left
+ * out and counted.
+ */
+export type RewardGroup = (group: readonly Trajectory[], step: number) => Promise<readonly number[] | null>;
+
+export type Phase = "validation" | "rollouts" | "update" | "checkpoint";
+
+/** Whoever watches the loop. */
+export interface View {
+  phase(step: number, phase: Phase, total: number): void;
+  rollout(trajectory: Trajectory): void;
+  progress(progress: Progress): void;
+  step(line: MetricsLine): void;
+  validation(row: ValidationRow): void;
+  say(text: string): void;
+}

@@ -1,0 +1,143 @@
+/** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
+import { join } from "node:path";
+import type { Config, GivenOptions, OptionName } from "../config.js";
+import { gpuMemory, modelFile, modelShape } from "../engine/index.js";
+import type { RolloutLimits } from "../rollout/index.js";
+import { loadTask } from "../task/load.js";
+import { fitToMachine } from "./fit.js";
+import { mainMemory } from "./machine.js";
+import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "./place.js";
+import { STORE_FILE } from "./run.js";
+import { ScenarioCursor, scenariosFingerprint } from "./scenarios.js";
+import { type RunSettings, resolveSettings } from "./settings.js";
+import { RunStore } from "./store.js";
+
+/** Options that rollouts of a run take beside its settings. */
+export const playingOptions = [
+  "turnTimeout",
+  "toolTimeout",
+  "rolloutTimeout",
+  "maxExceptions",
+  "concurrency",
+  "workers",
+  "gpu",
+  "threads",
+] as const satisfies readonly OptionName[];
+
+export const trainOptions = [
+  "model",
+  "task",
+  "db",
+  "home",
+  "project",
+  "run",
+  "fork",
+  "preset",
+  "steps",
+  "groups",
+  "group",
+  "learningRate",
+  "finalLearningRate",
+  "warmup",
+  "loraRank",
+  "loraAlpha",
+  "loraTargets",
+  "loss",
+  "clipLow",
+  "clipHigh",
+  "kl",
+  "maxGradNorm",
+  "reward",
+  "control",
+  "validateEvery",
+  "validateN",
+  "keep",
+  "seed",
+  "temperature",
+  "topK",
+  "topP",
+  "minP",
+  "context",
+  "maxTurns",
+  "maxTokens",
+  "onToolError",
+  "rank",
+  ...playingOptions,
+  "learner",
+  "learnerLifetime",
+  "python",
+  "hfWeights",
+  "precision",
+  "microBatchTokens",
+  "gradientCheckpointing",
+  "releaseWeights",
+  "maxGap",
+] as const satisfies readonly OptionName[];
+
+export type TrainConfig = Pick<Config, (typeof trainOptions)[number]>;
+
+/** Rollouts at once when nobody says. */
+const CONCURRENCY = { cpu: 16, gpu: 64 };
+export function limitsOf(settings: RunSettings, config: Pick<Config, (typeof playingOptions)[number]>): RolloutLimits {
+  return {
+    maxTurns: settings.maxTurns,
+    maxTokens: settings.maxTokens,
+    turnSeconds: config.turnTimeout,
+    toolSeconds: config.toolTimeout,
+    rolloutSeconds: config.rolloutTimeout,
+    onToolError: settings.onToolError,
+  };
+}
+
+/** What is known before anything is loaded. */
+export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (text: string) => void) {
+  const folder = await placeOf(config);
+  const recorded = RunStore.recordIn(join(folder, STORE_FILE));
+  const given = withAbsolutePaths(asGiven);
+  const reference = modelOf(given, recorded?.options.model);
+  const model = modelFile(reference);
+  const shape = await modelShape(model);
+
+  const chosen = <K extends "task" | "db" | "rank">(name: K) =>
+    (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
+  const taskReference = chosen("task");
+  const task = await loadTask(taskReference);
+  const taskOptions = { home: config.home, db: chosen("db"), rank: chosen("rank") };
+  const all = await task.scenarios(taskOptions);
+  const settings = resolveSettings({
+    given,
+    recorded,
+    model: { reference, ...shape },
+    stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
+  });
+  const scenarios = new ScenarioCursor(all, settings);
+
+  const gpu = await gpuMemory(config.gpu === "off" ? false : config.gpu);
+  const most = Math.min(settings.groups * settings.group, gpu ? CONCURRENCY.gpu : CONCURRENCY.cpu);
+  const fitted = fitToMachine(
+    {
+      shape,
+      concurrency: config.concurrency ?? most,
+      context: settings.context,
+      loraRank: settings.loraRank,
+      loraTargets: settings.loraTargets,
+      microBatchTokens: settings.microBatchTokens,
+      gradientCheckpointing: config.gradientCheckpointing ?? false,
+      learnerLifetime: config.learnerLifetime,
+      releaseWeights: config.releaseWeights,
+      gpu: gpu !== null,
+    },
+    {
+      concurrency: config.concurrency === undefined,
+      gradientCheckpointing: config.gradientCheckpointing === undefined,
+    },
+    gpu ? { total: gpu.total, available: gpu.free } : mainMemory(),
+    gpu?.name ?? "this machine",
+    say,
+  );
+  const contents = { model: modelFingerprint(model), task: task.name, scenarios: scenariosFingerprint(all) };
+  const play = { task: taskReference, taskOptions };
+  return { folder, model, shape, settings, scenarios, fitted, contents, play };
+}
+
+export type Prepared = Awaited<ReturnType<typeof prepare>>;

@@ -1,0 +1,104 @@
+/** What the store and metrics.jsonl say of a step: figures with their n, named as other tools name them. */
+import type { StepMetrics } from "../learn/index.js";
+import { count, type Evaluation, mean } from "../report/evaluation.js";
+import type { RolloutFailure, Trajectory } from "../rollout/index.js";
+import type { Taught } from "./lessons.js";
+import type { StepRow } from "./store.js";
+
+export type ValidationResult = Evaluation;
+
+/** Why a step changed nothing. "no_spread": no group's rollouts differed in reward. */
+export type SkipReason = "loss" | "gradient" | "no_spread";
+
+/** What follows from seeds and data alone. */
+export interface StepMetricsRow {
+  /** Rollouts played to an end: what `reward`, `success`, `turns` and `completion_tokens` are means of. */
+  rollouts: number;
+  /** The task's own reward, whatever trained. */
+  reward: number;
+  success: number;
+  turns: number;
+  completion_tokens: number;
+  ends: Record<string, number>;
+  tool_errors: Record<string, number>;
+  /** Rollouts that broke down by no fault of the model. */
+  failures: number;
+  groups: number;
+  /** Groups whose rollouts differ in what training pushes up. */
+  groups_trainable: number;
+  /** Groups that could not be rewarded. */
+  groups_unrewarded: number;
+  learning_rate: number;
+  /** null when the step changed the adapter. */
+  skipped: SkipReason | null;
+  /** Tokens of the batch, and those of them the policy sampled. 0 without an update. */
+  tokens: number;
+  sampled_tokens: number;
+  // null without an update, or where not finite.
+  loss: number | null;
+  /** Estimate (k3) of the KL divergence of the rollout policy from the learner's, nats a token. */
+  kl: number | null;
+  /** The same to the base model, where it is part of the loss. */
+  kl_base: number | null;
+  /** Distance of log-probabilities, rollout to learner, nats. */
+  gap: { mean: number; p99: number; max: number } | null;
+  grad_norm: number | null;
+  entropy: number | null;
+  clip_fraction: number | null;
+}
+
+/** What depends on the machine and the day. */
+export interface StepTiming {
+  /** By phase, and `total`, which has what lies between them too. */
+  seconds: Record<string, number>;
+  /** Rollouts taken over from a broken attempt of this step. */
+  reused: number;
+  /** The learner's bytes; null without an update. */
+  memory: { peak: number; loaded: number } | null;
+}
+
+/** One line of metrics.jsonl. */
+export interface MetricsLine extends StepMetricsRow, StepTiming {
+  step: number;
+  checkpoint: number | null;
+}
+
+/** @throws RangeError for step 0, which has no metrics */
+export function metricsLine({ step, checkpoint, metrics, timing }: StepRow): MetricsLine {
+  if (!metrics || !timing) throw new RangeError(`step ${step} has no metrics`);
+  return { step, checkpoint, ...metrics, ...timing };
+}
+
+export function stepMetricsRow(
+  groups: readonly Taught[],
+  failures: readonly RolloutFailure[],
+  learningRate: number,
+  update: StepMetrics | null,
+): StepMetricsRow {
+  const trajectories: Trajectory[] = groups.flatMap(({ members }) => members.map(({ trajectory }) => trajectory));
+  const calls = trajectories.flatMap((trajectory) => trajectory.calls);
+  return {
+    rollouts: trajectories.length,
+    reward: mean(trajectories.map(({ reward }) => reward.reward)),
+    success: mean(trajectories.map(({ reward }) => (reward.success ? 1 : 0))),
+    turns: mean(trajectories.map(({ turns }) => turns)),
+    completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
+    ends: count(trajectories.map(({ end }) => end)),
+    tool_errors: count(calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
+    failures: failures.length,
+    groups: groups.length,
+    groups_trainable: groups.filter(({ trainable }) => trainable).length,
+    groups_unrewarded: groups.filter(({ rewarded }) => !rewarded).length,
+    learning_rate: learningRate,
+    skipped: update ? update.skipped : "no_spread",
+    tokens: update?.tokens.total ?? 0,
+    sampled_tokens: update?.tokens.sampled ?? 0,
+    loss: update?.loss ?? null,
+    kl: update?.klRollout.k3 ?? null,
+    kl_base: update?.klBase ?? null,
+    gap: update?.gap ?? null,
+    grad_norm: update?.gradNorm ?? null,
+    entropy: update?.entropy ?? null,
+    clip_fraction: update?.clipFraction ?? null,
+  };
+}

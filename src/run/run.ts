@@ -1,0 +1,178 @@
+/**
+ * A run: its directory, opened by the one process that owns it. Opening brings it to the last whole step: what no
+ * committed step names is set aside, and files that are derived from the store are written anew.
+ */
+import { appendFileSync, existsSync, mkdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { HoneError } from "../util/errors.js";
+import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
+import { writeDurably } from "./files.js";
+import { lockRun, type Owner, type RunLock } from "./lock.js";
+import type { Adapter } from "./parts.js";
+import { type MetricsLine, metricsLine } from "./records.js";
+import { type RunRecord, RunStore, type StepRow, type ValidationRow } from "./store.js";
+
+export const STORE_FILE = "run.sqlite";
+
+/** What an adapter of this run fits. */
+export interface AdapterShape {
+  /** Fingerprint of the base model's file. */
+  readonly model: string;
+  readonly lora: { readonly rank: number; readonly alpha: number; readonly targets: readonly string[] };
+}
+
+export interface OpenRun {
+  readonly folder: string;
+  readonly record: Omit<RunRecord, "created" | "name">;
+  readonly shape: AdapterShape;
+  /** Checkpoint folder of another run to start from. */
+  readonly fork: string | undefined;
+  /** Compares with what the run was begun with. Throws when it would be another run now. */
+  readonly agree: (recorded: RunRecord) => void;
+}
+
+/** The best validated state by mean reward; of equals, the first. Undefined before the first validation. */
+export function bestOf(validations: readonly ValidationRow[]): ValidationRow | undefined {
+  return validations.reduce<ValidationRow | undefined>(
+    (best, row) => (best && best.result.reward >= row.result.reward ? best : row),
+    undefined,
+  );
+}
+
+function sameShape(a: AdapterShape, b: AdapterShape): boolean {
+  const key = ({ model, lora }: AdapterShape) =>
+    JSON.stringify([model, lora.rank, lora.alpha, [...lora.targets].sort()]);
+  return key(a) === key(b);
+}
+
+export class Run {
+  readonly folder: string;
+  readonly store: RunStore;
+  readonly checkpoints: Checkpoints;
+  /** Who owned the run before and was ended from outside. */
+  readonly previousOwner: Owner | undefined;
+  readonly #lock: RunLock;
+  readonly #shape: AdapterShape;
+
+  private constructor(folder: string, lock: RunLock, store: RunStore, shape: AdapterShape) {
+    this.folder = folder;
+    this.#lock = lock;
+    this.previousOwner = lock.previous;
+    this.store = store;
+    this.checkpoints = new Checkpoints(join(folder, "checkpoints"));
+    this.#shape = shape;
+  }
+
+  /**
+   * Begins the run, or opens it to go on.
+   * @throws HoneError when another process has it, when it would be another run now, or when its checkpoint is damaged
+   */
+  static async open({ folder, record, shape, fork, agree }: OpenRun): Promise<Run> {
+    mkdirSync(join(folder, "logs"), { recursive: true });
+    const lock = lockRun(folder);
+    try {
+      const run = new Run(folder, lock, RunStore.open(join(folder, STORE_FILE)), shape);
+      try {
+        const recorded = run.store.record();
+        if (recorded) {
+          if (fork !== undefined) {
+            throw new HoneError(`the run ${folder} has begun already; give the fork a name of its own with --run`);
+          }
+          agree(recorded);
+          run.store.updateOptions(record.options);
+        } else await run.#begin(record, fork);
+        await run.#recover();
+        return run;
+      } catch (error) {
+        run.store.close();
+        throw error;
+      }
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+  }
+
+  get name(): string {
+    return basename(this.folder);
+  }
+
+  get batchFile(): string {
+    return join(this.folder, "batch.safetensors");
+  }
+
+  logFile(name: string): string {
+    return join(this.folder, "logs", name);
+  }
+
+  /** Folder of the checkpoint in force after a step; undefined for the base model. */
+  checkpointOf({ checkpoint }: Pick<StepRow, "checkpoint">): string | undefined {
+    return checkpoint === null ? undefined : this.checkpoints.pathOf(checkpoint);
+  }
+
+  adapterOf({ checkpoint, adapter }: Pick<StepRow, "checkpoint" | "adapter">): Adapter | null {
+    if (checkpoint === null || adapter === null) return null;
+    return { path: this.checkpoints.adapterOf(checkpoint), sha256: adapter };
+  }
+
+  /** Makes the draft of a step a checkpoint. It counts when the step is committed. */
+  async publish(step: number): Promise<{ checkpoint: number; adapter: string }> {
+    const { model, lora } = this.#shape;
+    const about = { run: this.name, model, lora: { ...lora, targets: [...lora.targets] } };
+    return { checkpoint: step, adapter: (await this.checkpoints.publish(step, about)).adapter };
+  }
+
+  /** Writes a committed step's line. */
+  appendMetrics(line: MetricsLine): void {
+    appendFileSync(this.#metricsFile, `${JSON.stringify(line)}\n`);
+  }
+
+  /**
+   * Deletes checkpoints, all but the newest `keep` and the best.
+   * The one in force is always among the newest.
+   */
+  prune(keep: number): void {
+    const best = bestOf(this.store.validations())?.checkpoint;
+    const newest = this.checkpoints.list().slice(-keep);
+    this.checkpoints.prune(new Set([...newest, ...(typeof best === "number" ? [best] : [])]));
+  }
+
+  close(): void {
+    this.store.close();
+    this.#lock.release();
+  }
+
+  get #metricsFile(): string {
+    return join(this.folder, "metrics.jsonl");
+  }
+
+  async #begin(record: OpenRun["record"], fork: string | undefined): Promise<void> {
+    const begun = { ...record, name: this.name, created: new Date().toISOString() };
+    if (fork === undefined) {
+      this.store.begin(begun, { checkpoint: null, adapter: null });
+      return;
+    }
+    const source = await verifyCheckpoint(fork);
+    if (!sameShape(source, this.#shape)) {
+      const { rank, alpha } = source.lora;
+      const why = source.model === this.#shape.model ? "has another shape of adapter" : "belongs to another base model";
+      throw new HoneError(`--fork ${fork}: the checkpoint ${why} (rank ${rank}, alpha ${alpha})`);
+    }
+    this.checkpoints.setAside(new Set());
+    const { adapter } = await this.checkpoints.adopt(fork, this.name);
+    this.store.begin(begun, { checkpoint: 0, adapter });
+  }
+
+  async #recover(): Promise<void> {
+    const steps = this.store.steps();
+    this.checkpoints.setAside(new Set(steps.flatMap(({ checkpoint }) => checkpoint ?? [])));
+    const inForce = this.checkpointOf(this.store.lastStep());
+    if (inForce !== undefined) {
+      if (!existsSync(inForce)) throw new HoneError(`the checkpoint ${inForce} is gone, the run cannot go on from it`);
+      await verifyCheckpoint(inForce);
+    }
+    writeDurably(join(this.folder, "run.json"), `${JSON.stringify(this.store.record(), null, 2)}\n`);
+    const lines = steps.filter(({ step }) => step > 0).map((row) => `${JSON.stringify(metricsLine(row))}\n`);
+    writeDurably(this.#metricsFile, lines.join(""));
+  }
+}

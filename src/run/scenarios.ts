@@ -1,0 +1,58 @@
+/**
+ * Which scenarios a step plays. Each epoch is a fresh shuffle of the train split, cut into steps; what does not fill a
+ * step is left to the next shuffle. It depends on the seed and the step alone, so a run resumes by its step number.
+ */
+import { createHash } from "node:crypto";
+import type { Scenario } from "../task/task.js";
+import { HoneError, UsageError } from "../util/errors.js";
+import { Random } from "../util/random.js";
+
+export class ScenarioCursor {
+  readonly #train: readonly Scenario[];
+  readonly #test: readonly Scenario[];
+  readonly #groups: number;
+  readonly #seed: number;
+
+  /**
+   * @param groups scenarios in a step
+   * @throws HoneError when a split has no scenarios
+   * @throws UsageError when the train split does not fill one step
+   */
+  constructor(scenarios: readonly Scenario[], { groups, seed }: { groups: number; seed: number }) {
+    this.#train = scenarios.filter(({ split }) => split === "train");
+    this.#test = scenarios.filter(({ split }) => split === "test");
+    this.#groups = groups;
+    this.#seed = seed;
+    for (const [split, found] of [["train", this.#train] as const, ["test", this.#test] as const]) {
+      if (found.length === 0) {
+        throw new HoneError(
+          `the task has no scenarios in its ${split} split (${scenarios.length} in all); training needs both splits: build a database with more questions`,
+        );
+      }
+    }
+    if (this.#train.length < groups) {
+      throw new UsageError(`--groups ${groups}: the train split has only ${this.#train.length} scenarios`);
+    }
+  }
+
+  get stepsPerEpoch(): number {
+    return Math.floor(this.#train.length / this.#groups);
+  }
+
+  /** Different scenarios for one step, counted from 1. */
+  ofStep(step: number): Scenario[] {
+    const epoch = Math.floor((step - 1) / this.stepsPerEpoch);
+    const start = ((step - 1) % this.stepsPerEpoch) * this.#groups;
+    return new Random("epoch", this.#seed, epoch).shuffle(this.#train).slice(start, start + this.#groups);
+  }
+
+  /** The scenarios of every validation: the same ones each time, so that their results can be compared. */
+  ofValidation(count: number): Scenario[] {
+    return new Random("validation", this.#seed).sample(this.#test, count);
+  }
+}
+
+/** Changes when any scenario does. */
+export function scenariosFingerprint(scenarios: readonly Scenario[]): string {
+  return createHash("sha256").update(JSON.stringify(scenarios)).digest("hex");
+}

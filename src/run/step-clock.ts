@@ -1,0 +1,31 @@
+/** Where the time goes, step by step. */
+
+export type ClockPhase = "rollouts" | "rewards" | "swap" | "update" | "checkpoint" | "validation";
+
+const PHASES: readonly ClockPhase[] = ["rollouts", "rewards", "swap", "update", "checkpoint", "validation"];
+
+export class StepClock {
+  #started = performance.now();
+  #seconds = new Map<ClockPhase, number>();
+
+  /** Adds the time of `work` to a phase. */
+  async measure<T>(phase: ClockPhase, work: () => Promise<T>): Promise<T> {
+    const started = performance.now();
+    try {
+      return await work();
+    } finally {
+      const seconds = (performance.now() - started) / 1000;
+      this.#seconds.set(phase, (this.#seconds.get(phase) ?? 0) + seconds);
+    }
+  }
+
+  /** Seconds by phase and in all since the lap before, which ends here: what lies between two laps is in one of them. */
+  lap(): Record<ClockPhase | "total", number> {
+    const now = performance.now();
+    const phases = PHASES.map((phase) => [phase, this.#seconds.get(phase) ?? 0] as const);
+    const total = (now - this.#started) / 1000;
+    this.#started = now;
+    this.#seconds = new Map();
+    return { ...(Object.fromEntries(phases) as Record<ClockPhase, number>), total };
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * run.sqlite: all that a run has done. Its one writer is the main thread of the process that holds the run's lock;
+ * readers (eval, the viewer) may look at it at any time.
+ *
+ * Committing a step is flushed to the disk before it returns. Rollouts are written as they come and reach the disk
+ * with the next such flush at the latest: no end of the process loses one, a power cut may, and it is played again.
+ */
+import { existsSync } from "node:fs";
+import Database from "better-sqlite3";
+import type { Trajectory } from "../rollout/index.js";
+import { codeOf, HoneError } from "../util/errors.js";
+import { pack, unpack } from "./packing.js";
+import type { StepMetricsRow, StepTiming, ValidationResult } from "./records.js";
+import { bringUpToDate, checkVersion, requireCurrent } from "./schema.js";
+
+export type RolloutPhase = "train" | "validation";
+
+/** What makes a run this run. */
+export interface RunRecord {
+  readonly name: string;
+  /** ISO time. */
+  readonly created: string;
+  /** Options by name. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Fingerprints by name. */
+  readonly contents: Readonly<Record<string, string>>;
+}
+
+/** Where a run stands after a step. */
+export interface StepRow {
+  readonly step: number;
+  /** Checkpoint in force; null is the base model. */
+  readonly checkpoint: number | null;
+  /** SHA-256 of its adapter. */
+  readonly adapter: string | null;
+  /** null for step 0, the start. */
+  readonly metrics: StepMetricsRow | null;
+  readonly timing: StepTiming | null;
+}
+
+/** What the update was told about one rollout. */
+export interface Lesson {
+  /** Id of the trajectory's scenario, and its place in the group. */
+  readonly scenario: string;
+  readonly member: number;
+  readonly reward: number;
+  readonly advantage: number;
+}
+
+export interface ValidationRow {
+  readonly step: number;
+  readonly checkpoint: number | null;
+  readonly result: ValidationResult;
+  readonly seconds: number;
+}
+
+interface RawStep {
+  step: number;
+  checkpoint: number | null;
+  adapter: string | null;
+  metrics: string;
+  timing: string;
+}
+
+interface RawValidation {
+  step: number;
+  checkpoint: number | null;
+  result: string;
+  seconds: number;
+}
+
+function readStep(row: RawStep): StepRow {
+  return { ...row, metrics: JSON.parse(row.metrics), timing: JSON.parse(row.timing) };
+}
+
+export class RunStore {
+  readonly #database: Database.Database;
+
+  private constructor(database: Database.Database) {
+    this.#database = database;
+  }
+
+  /** Opens a store to write it; made when it is not there. Only under the run's lock. */
+  static open(file: string): RunStore {
+    return RunStore.#start(file, {}, (database) => {
+      database.pragma("journal_mode = WAL");
+      database.pragma("synchronous = FULL");
+      bringUpToDate(database, file);
+    });
+  }
+
+  /** Opens a store to read it, also while a run writes. */
+  static read(file: string): RunStore {
+    if (!existsSync(file)) throw new HoneError(`there is no run here: ${file} does not exist`);
+    return RunStore.#start(file, { readonly: true }, (database) => requireCurrent(database, file));
+  }
+
+  /** What the run in this file is; undefined when there is none, or it was ended before it began. */
+  static recordIn(file: string): RunRecord | undefined {
+    if (!existsSync(file)) return undefined;
+    const store = RunStore.#start(file, { readonly: true }, (database) => void checkVersion(database, file));
+    try {
+      const tables = store.#database.prepare("SELECT count(*) FROM sqlite_master").pluck().get();
+      return tables === 0 ? undefined : store.record();
+    } finally {
+      store.close();
+    }
+  }
+
+  static #start(file: string, options: Database.Options, prepare: (database: Database.Database) => void): RunStore {
+    const database = new Database(file, options);
+    try {
+      prepare(database);
+      return new RunStore(database);
+    } catch (error) {
+      database.close();
+      if (codeOf(error) === "SQLITE_NOTADB") throw new HoneError(`${file} is not a run of hone`, { cause: error });
+      throw error;
+    }
+  }
+
+  /** Undefined while the run has not begun. */
+  record(): RunRecord | undefined {
+    const row = this.#database.prepare("SELECT name, created, options, contents FROM run").get() as
+      | { name: string; created: string; options: string; contents: string }
+      | undefined;
+    return row && { ...row, options: JSON.parse(row.options), contents: JSON.parse(row.contents) };
+  }
+
+  /** The run begins: from the base model (checkpoint null) or from an adopted checkpoint. */
+  begin(record: RunRecord, start: Pick<StepRow, "checkpoint" | "adapter">): void {
+    this.#database.transaction(() => {
+      this.#database
+        .prepare("INSERT INTO run (id, name, created, options, contents) VALUES (1, ?, ?, ?, ?)")
+        .run(record.name, record.created, JSON.stringify(record.options), JSON.stringify(record.contents));
+      this.#insertStep({ step: 0, ...start, metrics: null, timing: null });
+    })();
+  }
+
+  /** Options that may change while a run goes on, as they are now. */
+  updateOptions(options: RunRecord["options"]): void {
+    this.#database.prepare("UPDATE run SET options = ?").run(JSON.stringify(options));
+  }
+
+  saveRollout(phase: RolloutPhase, step: number, trajectory: Trajectory): void {
+    const { trajectory: body, tokens } = pack(trajectory);
+    // An fsync for each of many small rollouts would cost more than playing one again after a power cut.
+    this.#database.pragma("synchronous = NORMAL");
+    try {
+      this.#database
+        .prepare(
+          `INSERT OR REPLACE INTO rollouts
+           (phase, step, scenario, member, adapter, reward, success, ending, turns, completion_tokens, trajectory, tokens)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        )
+        .run(
+          phase,
+          step,
+          trajectory.scenario.id,
+          trajectory.index,
+          trajectory.player.adapter,
+          trajectory.reward.reward,
+          trajectory.reward.success ? 1 : 0,
+          trajectory.end,
+          trajectory.turns,
+          trajectory.completionTokens,
+          body,
+          tokens,
+        );
+    } finally {
+      this.#database.pragma("synchronous = FULL");
+    }
+  }
+
+  /** Saved rollouts of a step, in the order of scenario and member. */
+  rollouts(phase: RolloutPhase, step: number): Trajectory[] {
+    return this.#database
+      .prepare<[string, number], { trajectory: Buffer; tokens: Buffer | null }>(
+        "SELECT trajectory, tokens FROM rollouts WHERE phase = ? AND step = ? ORDER BY scenario, member",
+      )
+      .all(phase, step)
+      .map(unpack);
+  }
+
+  /** Drops rollouts of a step that another adapter played: they are not of this policy. Returns how many. */
+  dropForeignRollouts(phase: RolloutPhase, step: number, adapter: string | null): number {
+    return this.#database
+      .prepare("DELETE FROM rollouts WHERE phase = ? AND step = ? AND adapter IS NOT ?")
+      .run(phase, step, adapter).changes;
+  }
+
+  /** The commit point of a step. */
+  commitStep(row: StepRow, lessons: readonly Lesson[]): void {
+    const note = this.#database.prepare(
+      `UPDATE rollouts SET training_reward = ?, advantage = ?
+       WHERE phase = 'train' AND step = ? AND scenario = ? AND member = ?`,
+    );
+    this.#database.transaction(() => {
+      for (const { scenario, member, reward, advantage } of lessons) {
+        note.run(reward, advantage, row.step, scenario, member);
+      }
+      this.#insertStep(row);
+    })();
+  }
+
+  #insertStep({ step, checkpoint, adapter, metrics, timing }: StepRow): void {
+    this.#database
+      .prepare("INSERT INTO steps (step, checkpoint, adapter, metrics, timing) VALUES (?, ?, ?, ?, ?)")
+      .run(step, checkpoint, adapter, JSON.stringify(metrics), JSON.stringify(timing));
+  }
+
+  /** All committed steps, step 0 first. */
+  steps(): StepRow[] {
+    return this.#database.prepare<[], RawStep>("SELECT * FROM steps ORDER BY step").all().map(readStep);
+  }
+
+  /** Where the run stands. */
+  lastStep(): StepRow {
+    const last = this.#database.prepare<[], RawStep>("SELECT * FROM steps ORDER BY step DESC LIMIT 1").get();
+    if (!last) throw new HoneError("the run was not started");
+    return readStep(last);
+  }
+
+  commitValidation({ step, checkpoint, result, seconds }: ValidationRow): void {
+    this.#database
+      .prepare("INSERT INTO validations (step, checkpoint, result, seconds) VALUES (?, ?, ?, ?)")
+      .run(step, checkpoint, JSON.stringify(result), seconds);
+  }
+
+  validations(): ValidationRow[] {
+    return this.#database
+      .prepare<[], RawValidation>("SELECT * FROM validations ORDER BY step")
+      .all()
+      .map((row) => ({ ...row, result: JSON.parse(row.result) }));
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}

@@ -1,0 +1,186 @@
+/** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
+import type { GivenOptions } from "../config.js";
+import { type EngineOptions, loadEngine } from "../engine/index.js";
+import { ensurePython, startLearner } from "../learn/index.js";
+import type { Share } from "../report/train-view.js";
+import { templateOf } from "../rollout/index.js";
+import { deriveSeed } from "../util/random.js";
+import { EnginePolicy } from "./engine-policy.js";
+import { gapLimit } from "./guards.js";
+import { randomReward, taskReward } from "./lessons.js";
+import { train } from "./loop.js";
+import type { View } from "./parts.js";
+import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
+import { bestOf, Run } from "./run.js";
+import { checkSameRun } from "./settings.js";
+import type { ValidationRow } from "./store.js";
+import { LearnerUpdater } from "./updater.js";
+
+export interface TrainIo {
+  readonly signal: AbortSignal;
+  readonly say: (text: string) => void;
+  /** Whoever watches, once it is known how many steps there will be. */
+  readonly watch: (steps: number) => View;
+}
+
+export interface TrainSummary {
+  run: string;
+  folder: string;
+  /** Committed, over all calls. */
+  steps: number;
+  /** Of this call. */
+  seconds: number;
+  /** Success on the validation scenarios at the start and after the last step. */
+  before: Share | null;
+  after: Share | null;
+  best: { step: number; success: number } | null;
+  /** Over all updates: mean of their means, highest p99, highest max. null without updates. */
+  gap: { mean: number; p99: number; max: number } | null;
+  /** The best adapter; null when it is the base model. */
+  adapter: string | null;
+}
+
+/** Upper bound of the weight that corrects for the engine's rounding. */
+const MISMATCH_CLIP = 2;
+
+/** @throws HoneError when the run cannot go on; what it has done is kept */
+export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
+  const started = performance.now();
+  const prepared = await prepare(config, given, io.say);
+  const { folder, settings, contents } = prepared;
+  const python = await ensurePython({
+    onProgress: io.say,
+    ...(config.python === undefined ? {} : { python: config.python }),
+  });
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
+  const run = await Run.open({
+    folder,
+    record: { options: { ...settings }, contents },
+    shape: { model: contents.model, lora: { rank, alpha, targets } },
+    fork: config.fork,
+    agree: (recorded) => checkSameRun(recorded, settings, contents, folder),
+  });
+  try {
+    const { previousOwner: owner } = run;
+    const at = run.store.lastStep().step;
+    if (owner) io.say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
+    if (at > 0) io.say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
+    await trainWith(run, prepared, config, python, io);
+    return summarise(run, (performance.now() - started) / 1000);
+  } finally {
+    run.close();
+  }
+}
+
+async function trainWith(
+  run: Run,
+  { model, shape, settings, scenarios, fitted, play }: Prepared,
+  config: TrainConfig,
+  python: string,
+  { signal, say, watch }: TrainIo,
+): Promise<void> {
+  const engineOptions: EngineOptions = {
+    model,
+    gpu: config.gpu === "off" ? false : config.gpu,
+    sequences: fitted.concurrency,
+    contextPerSequence: settings.context,
+    ...(config.threads === undefined ? {} : { threads: config.threads }),
+  };
+  const engine = await loadEngine(engineOptions);
+  const { maxGap = gapLimit(shape.weightType), hfWeights } = config;
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
+  const updater = new LearnerUpdater({
+    lifetime: config.learnerLifetime,
+    step: {
+      loss: settings.loss,
+      clipLow: settings.clipLow,
+      clipHigh: settings.clipHigh,
+      klCoefficient: settings.kl,
+      mismatchClip: MISMATCH_CLIP,
+      maxGradNorm: settings.maxGradNorm,
+      microBatchTokens: fitted.microBatchTokens,
+      gradientCheckpointing: fitted.gradientCheckpointing,
+      maxCompletionTokens: settings.maxTokens * settings.maxTurns,
+    },
+    start: (from) =>
+      startLearner({
+        python,
+        backend: config.learner,
+        base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
+        lora: { rank, alpha, targets },
+        seed: deriveSeed("learner", settings.seed),
+        optimizer: { betas, weightDecay },
+        threads: engine.info.threads,
+        device: engine.info.gpu === false ? "cpu" : "auto",
+        precision: config.precision,
+        logFile: run.logFile("learner.log"),
+        ...(from === undefined ? {} : { resume: from }),
+      }),
+    say,
+  });
+  try {
+    // A model that cannot play is told before the learner is loaded.
+    templateOf(engine);
+    const policy = new EnginePolicy(engine, {
+      ...play,
+      engine: engineOptions,
+      limits: limitsOf(settings, config),
+      temperature: settings.temperature,
+      concurrency: fitted.concurrency,
+      workers: config.workers,
+      maxExceptions: config.maxExceptions,
+      releaseWeights: config.releaseWeights,
+      onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+    });
+    await train({
+      run,
+      settings: {
+        ...settings,
+        schedule: settings,
+        // dr-grpo takes the division out of the advantages too.
+        advantages: { stdScaling: settings.loss === "grpo", stdFloor: settings.stdFloor, spreadFloor: 0 },
+        maxGap,
+      },
+      scenarios,
+      policy,
+      updater,
+      rewardGroup: settings.control === "random-reward" ? randomReward(settings.seed) : taskReward,
+      view: watch(settings.steps),
+      signal,
+    });
+  } finally {
+    await updater.close();
+    await engine.close();
+  }
+}
+
+function shareOf(row: ValidationRow | undefined): Share | null {
+  if (!row) return null;
+  const { success, n, low, high } = row.result;
+  return { success, n, low, high };
+}
+
+function summarise(run: Run, seconds: number): TrainSummary {
+  const validations = run.store.validations();
+  const last = run.store.lastStep();
+  const best = bestOf(validations);
+  const gaps = run.store.steps().flatMap(({ metrics }) => metrics?.gap ?? []);
+  return {
+    run: run.name,
+    folder: run.folder,
+    steps: last.step,
+    seconds,
+    before: shareOf(validations.find(({ step }) => step === 0)),
+    after: shareOf(validations.find(({ step }) => step === last.step)),
+    best: best ? { step: best.step, success: best.result.success } : null,
+    gap:
+      gaps.length === 0
+        ? null
+        : {
+            mean: gaps.reduce((sum, gap) => sum + gap.mean, 0) / gaps.length,
+            p99: Math.max(...gaps.map((gap) => gap.p99)),
+            max: Math.max(...gaps.map((gap) => gap.max)),
+          },
+    adapter: typeof best?.checkpoint === "number" ? run.checkpoints.adapterOf(best.checkpoint) : null,
+  };
+}

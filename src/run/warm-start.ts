@@ -1,0 +1,117 @@
+/**
+ * Supervised learning from trajectory files: a model is shown whole rollouts of an expert, a teacher, or its own best,
+ * before it learns from rewards. Tokens that the engine sampled are taken as they are; turns that came as messages
+ * (an expert, a model behind an API) become tokens through the model's own chat template.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Engine } from "../engine/index.js";
+import { type BatchGroup, type BatchSummary, writeBatch } from "../learn/index.js";
+import {
+  type ChatTemplate,
+  readTrajectories,
+  type TokenRecord,
+  type Trajectory,
+  templateOf,
+} from "../rollout/index.js";
+import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../task/task.js";
+import { HoneError } from "../util/errors.js";
+
+/** Tokens of a rollout that is known as messages: its assistant turns count as sampled, all else as given. */
+export function tokensOfMessages(
+  messages: readonly ChatMessage[],
+  tools: readonly ToolSchema[],
+  template: ChatTemplate,
+): TokenRecord {
+  const first = messages.findIndex(({ role }) => role === "assistant");
+  const opening = messages.slice(0, first < 0 ? messages.length : first);
+  const record: TokenRecord = { ids: [], sampled: [], logprobs: [] };
+  const add = (ids: readonly number[], sampled: 0 | 1) => {
+    for (const id of ids) {
+      record.ids.push(id);
+      record.sampled.push(sampled);
+      record.logprobs.push(0);
+    }
+  };
+  add(template.prompt(opening, tools), 0);
+  let between: ChatMessage[] = [];
+  let turns = 0;
+  for (const message of messages.slice(opening.length)) {
+    if (message.role !== "assistant") {
+      between.push(message);
+      continue;
+    }
+    if (turns > 0) add(template.delta(opening, tools, between, true), 0);
+    add(template.turn(opening, tools, message), 1);
+    between = [];
+    turns++;
+  }
+  return record;
+}
+
+export interface LessonSource {
+  /** Trajectory file. */
+  readonly file: string;
+  /** Has the model that learns; it tokenizes. */
+  readonly engine: Engine;
+  readonly task: AnyTask;
+  /** Only rollouts that solved their scenario. */
+  readonly successes: boolean;
+}
+
+export interface Lessons extends BatchSummary {
+  /** Trajectories in the file. */
+  readonly read: number;
+  /** Left out: not solved, or longer than the model's context. */
+  readonly unsolved: number;
+  readonly tooLong: number;
+}
+
+/** Reads a trajectory file into a batch file. Throws HoneError when nothing in it can be learnt from. */
+export async function writeLessons(source: LessonSource, batch: string): Promise<Lessons> {
+  const { file, task, engine } = source;
+  const { model, trainedContext: context } = engine.info;
+  const tools = task.tools.map((tool) => toolSchema(tool));
+  const template = templateOf(engine);
+  const groups = new Map<string, { tokens: TokenRecord; advantage: number }[]>();
+  let read = 0;
+  let unsolved = 0;
+  let tooLong = 0;
+  for await (const trajectory of readTrajectories(file)) {
+    read++;
+    if (trajectory.task !== task.name) {
+      throw new HoneError(`${file} has rollouts of the task ${trajectory.task}, not ${task.name}; give it with --task`);
+    }
+    if (source.successes && !trajectory.reward.success) {
+      unsolved++;
+      continue;
+    }
+    const tokens = ownTokens(trajectory, model) ?? tokensOfMessages(trajectory.messages, tools, template);
+    if (tokens.ids.length > context) {
+      tooLong++;
+      continue;
+    }
+    const group = groups.get(trajectory.scenario.id) ?? [];
+    groups.set(trajectory.scenario.id, group);
+    group.push({ tokens, advantage: 1 });
+  }
+  const summary = await writeBatch(batch, [...groups.values()] satisfies BatchGroup[], { temperature: 1 });
+  if (summary.trajectories === 0) {
+    const why =
+      read === 0 ? "it is empty" : `${unsolved} were not solved, ${tooLong} are longer than ${context} tokens`;
+    throw new HoneError(`${file} has nothing to learn from: ${why}`);
+  }
+  return { ...summary, read, unsolved, tooLong };
+}
+
+/** The tokens of a rollout that this very model played: another model's ids mean other texts. */
+function ownTokens(trajectory: Trajectory, model: string): TokenRecord | undefined {
+  return trajectory.player.kind === "engine" && trajectory.player.model === model ? trajectory.tokens : undefined;
+}
+
+/** A folder for the batch while it is learnt from; `end` removes it. */
+export function scratch(folder: string): { batch: string; end(): void } {
+  const aside = join(folder, ".batch");
+  mkdirSync(aside, { recursive: true });
+  return { batch: join(aside, "batch.safetensors"), end: () => rmSync(aside, { recursive: true, force: true }) };
+}

@@ -1,0 +1,186 @@
+/**
+ * The learner and the engine on the same real model files: they must agree on every log-probability, before an update
+ * and after it.
+ */
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { type Engine, loadEngine } from "../../src/engine/index.js";
+import {
+  type BatchGroup,
+  CHECKPOINT_FILES,
+  groupAdvantages,
+  type Learner,
+  LearnerDied,
+  startLearner,
+  writeBatch,
+} from "../../src/learn/index.js";
+import type { TokenRecord } from "../../src/rollout/transcript.js";
+import { ensureLearnerPython } from "../support/python.js";
+import { settings, step } from "./support.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-learn-"));
+const lora = {
+  rank: 8,
+  alpha: 16,
+  targets: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+};
+
+/** Groups of sampled text with a made-up tool result in the middle; odd members of a group get the reward. */
+async function play(engine: Engine, groups: number, size: number): Promise<BatchGroup[]> {
+  const played: BatchGroup[] = [];
+  for (let group = 0; group < groups; group++) {
+    const prompt = engine.tokenize(`Question ${group}: what happened after the meeting of the board?`, {
+      special: false,
+    });
+    const tool = engine.tokenize(" result: nothing was found. ", { special: false });
+    const records = await Promise.all(
+      engine.openGroup(prompt, size).map(async (sequence, index): Promise<TokenRecord> => {
+        const record: TokenRecord = { ids: [...prompt], sampled: [...prompt].fill(0), logprobs: [...prompt].fill(0) };
+        for (const append of [undefined, tool]) {
+          const turn = await sequence.generate({
+            maxTokens: 12 + index,
+            sampling: { seed: 1000 * group + index },
+            stop: [],
+            ...(append ? { append } : {}),
+          });
+          for (const id of append ?? []) {
+            record.ids.push(id);
+            record.sampled.push(0);
+            record.logprobs.push(0);
+          }
+          record.ids.push(...turn.tokens);
+          record.sampled.push(...[...turn.tokens].fill(1));
+          record.logprobs.push(...turn.logprobs);
+        }
+        sequence.close();
+        return record;
+      }),
+    );
+    const rewards = records.map((_, index) => index % 2);
+    const { advantages } = groupAdvantages(rewards, { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 });
+    played.push(records.map((tokens, index) => ({ tokens, advantage: advantages[index] as number })));
+  }
+  return played;
+}
+
+/** The same tokens with the engine's log-probabilities of now. */
+async function scored(engine: Engine, groups: readonly BatchGroup[]): Promise<BatchGroup[]> {
+  const again: BatchGroup[] = [];
+  for (const group of groups) {
+    const members = group.map(async ({ tokens, advantage }) => {
+      const logprobs = [0, ...(await engine.score(Int32Array.from(tokens.ids)))];
+      return {
+        advantage,
+        tokens: { ...tokens, logprobs: logprobs.map((value, i) => value * (tokens.sampled[i] ?? 0)) },
+      };
+    });
+    again.push(await Promise.all(members));
+  }
+  return again;
+}
+
+/** What an update raises: the log-probability of each token times its advantage. */
+const objective = (groups: readonly BatchGroup[]) =>
+  groups
+    .flat()
+    .flatMap(({ tokens, advantage }) => tokens.logprobs.map((logprob) => logprob * advantage))
+    .reduce((sum, value) => sum + value, 0);
+
+describe("the learner", () => {
+  let python: string;
+  beforeAll(async () => {
+    python = await ensureLearnerPython();
+    await ensureTestModels(["tiny"], () => undefined);
+  }, 900_000);
+
+  describe.each(["qwen2-tiny-f16", "qwen3-tiny-f16", "llama-tiny-f16", "qwen2-tiny-q8_0"])("on %s", (name) => {
+    let engine: Engine;
+    let learner: Learner;
+    let groups: BatchGroup[];
+    const checkpoint = join(folder, name, "0001");
+
+    beforeAll(async () => {
+      const gguf = modelPath(`${name}.gguf`);
+      engine = await loadEngine({ model: gguf, gpu: false, threads: 1, sequences: 8, contextPerSequence: 256 });
+      learner = await startLearner({ ...settings(python, join(folder, `${name}.log`)), base: { gguf }, lora });
+      groups = await play(engine, 2, 4);
+    });
+    afterAll(async () => {
+      await learner.close();
+      await engine.close();
+    });
+
+    it("agrees with the engine before the update, and after it", async () => {
+      const limit = name.endsWith("f16") ? 0.005 : 0.05;
+      const batch = join(folder, `${name}.safetensors`);
+      await writeBatch(batch, groups, { temperature: 1 });
+      const phases = new Set<string>();
+      const metrics = await learner.step({
+        ...step,
+        batch,
+        into: checkpoint,
+        onProgress: ({ phase }) => phases.add(phase),
+      });
+      expect(metrics).toMatchObject({ applied: true, groups: 2, trajectories: 8, clipFraction: 0 });
+      expect(metrics.gap.mean).toBeLessThan(limit);
+      expect([...phases]).toEqual(["update", "saving"]);
+      for (const file of CHECKPOINT_FILES.lora) expect(existsSync(join(checkpoint, file)), file).toBe(true);
+
+      await engine.useAdapter(join(checkpoint, "adapter.gguf"));
+      const after = await scored(engine, groups);
+      expect(objective(after)).toBeGreaterThan(objective(groups) + 1);
+
+      await writeBatch(batch, after, { temperature: 1 });
+      const same = await learner.step({ ...step, batch, into: join(folder, name, "0002"), learningRate: 0 });
+      expect(same.gap.mean).toBeLessThan(limit);
+    });
+  });
+
+  it("is ended in the middle of an update by close, and goes on from the last checkpoint", async () => {
+    const base = { gguf: modelPath("qwen2-tiny-f16.gguf") };
+    const engine = await loadEngine({
+      model: base.gguf,
+      gpu: false,
+      threads: 1,
+      sequences: 8,
+      contextPerSequence: 256,
+    });
+    const batch = join(folder, "resume.safetensors");
+    await writeBatch(batch, await play(engine, 2, 4), { temperature: 1 });
+    await engine.close();
+    const start = (resume?: string) =>
+      startLearner({ ...settings(python, join(folder, "resume.log")), base, lora, ...(resume ? { resume } : {}) });
+
+    const first = await start();
+    await first.step({ ...step, batch, into: join(folder, "resume/0001") });
+    const broken = first.step({ ...step, batch, into: join(folder, "resume/x"), epochs: 5000 }).catch((error) => error);
+    await sleep(500);
+    await first.close();
+    expect(await broken).toBeInstanceOf(LearnerDied);
+
+    const second = await start(join(folder, "resume/0001"));
+    expect(second.info.updates).toBe(1);
+    await second.step({ ...step, batch, into: join(folder, "resume/0002") });
+    await second.close();
+    const straight = await start();
+    await straight.step({ ...step, batch, into: join(folder, "straight/0001") });
+    await straight.step({ ...step, batch, into: join(folder, "straight/0002") });
+    await straight.close();
+    const adapter = (run: string) => readFileSync(join(folder, run, "0002/adapter.gguf"));
+    expect(adapter("resume").equals(adapter("straight"))).toBe(true);
+  });
+
+  it("refuses a model it cannot train, in one line", async () => {
+    const error = await startLearner({
+      ...settings(python, join(folder, "refused.log")),
+      base: { gguf: modelPath("qwen2-tiny-adapter-1.gguf") },
+      lora,
+    }).catch((thrown: unknown) => thrown);
+    expect((error as Error).name).toBe("LearnerRefused");
+    expect((error as Error).message).not.toContain("\n");
+  });
+});

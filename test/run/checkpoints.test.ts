@@ -1,0 +1,80 @@
+import { existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { Checkpoints, readManifest, verifyCheckpoint } from "../../src/run/checkpoints.js";
+import { shape } from "./support/fakes.js";
+
+let folder: string;
+let checkpoints: Checkpoints;
+beforeEach(() => {
+  folder = join(mkdtempSync(join(tmpdir(), "hone-checkpoints-")), "checkpoints");
+  checkpoints = new Checkpoints(folder);
+});
+
+const about = { run: "r", ...shape };
+
+async function publish(step: number): Promise<string> {
+  const draft = checkpoints.draft(step);
+  writeFileSync(join(draft, "adapter.gguf"), `adapter ${step}`);
+  writeFileSync(join(draft, "optimizer.pt"), `optimizer ${step}`);
+  return (await checkpoints.publish(step, about)).adapter;
+}
+
+describe("checkpoints", () => {
+  it("get their number when they are whole, with a manifest of hashes", async () => {
+    checkpoints.draft(21);
+    expect(checkpoints.list()).toEqual([]);
+    const adapter = await publish(21);
+    expect(checkpoints.list()).toEqual([21]);
+    const manifest = await verifyCheckpoint(join(folder, "0021"));
+    expect(manifest).toMatchObject({ step: 21, run: "r", model: "f00d" });
+    expect(Object.keys(manifest.files)).toEqual(["adapter.gguf", "optimizer.pt"]);
+    // sha256 of "adapter 21", from coreutils' sha256sum
+    expect(adapter).toBe("55e73102569247048d0f9b1ec89fa71394d6154d677090516c5beffd2e4e806b");
+    expect(manifest.files["adapter.gguf"]).toEqual({ sha256: adapter, bytes: 10 });
+  });
+
+  it("are not made of an update that wrote no adapter", async () => {
+    writeFileSync(join(checkpoints.draft(1), "optimizer.pt"), "o");
+    await expect(checkpoints.publish(1, about)).rejects.toThrow("wrote no adapter.gguf");
+    expect(checkpoints.list()).toEqual([]);
+  });
+
+  it("that are damaged are refused, naming the file", async () => {
+    await publish(1);
+    writeFileSync(join(folder, "0001", "optimizer.pt"), "optimizer 2");
+    await expect(verifyCheckpoint(join(folder, "0001"))).rejects.toThrow("damaged: optimizer.pt");
+    expect(() => readManifest(folder)).toThrow("is no checkpoint");
+  });
+
+  it("that no committed step names are set aside until they are made again", async () => {
+    for (const step of [1, 2, 3]) await publish(step);
+    checkpoints.draft(4);
+    expect(checkpoints.setAside(new Set([1, 2]))).toEqual([3]);
+    expect(checkpoints.list()).toEqual([1, 2]);
+    expect(readdirSync(join(folder, "unreferenced"))).toEqual(["0003"]);
+    expect(existsSync(join(folder, ".draft-4"))).toBe(false);
+
+    checkpoints.prune(new Set([2]));
+    expect(readdirSync(join(folder, "unreferenced"))).toEqual(["0003"]);
+    await publish(3);
+    checkpoints.prune(new Set([2, 3]));
+    expect(readdirSync(join(folder, "unreferenced"))).toEqual([]);
+  });
+
+  it("are pruned to those that are wanted", async () => {
+    for (const step of [1, 2, 3, 10_000]) await publish(step);
+    expect(checkpoints.prune(new Set([2, 10_000]))).toEqual([1, 3]);
+    expect(checkpoints.list()).toEqual([2, 10_000]);
+  });
+
+  it("of another run can be adopted as the start", async () => {
+    await publish(7);
+    const other = new Checkpoints(join(folder, "..", "other"));
+    const { adapter } = await other.adopt(join(folder, "0007"), "fork");
+    const manifest = await verifyCheckpoint(other.pathOf(0));
+    expect(manifest).toMatchObject({ step: 0, run: "fork", model: "f00d" });
+    expect(manifest.files["adapter.gguf"]?.sha256).toBe(adapter);
+  });
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { checkGap, checkProgress, gapLimit, STEPS_NOT_FINITE, STEPS_WITHOUT_SPREAD } from "../../src/run/guards.js";
+import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
+
+const row = (change: Partial<StepMetricsRow>): StepMetricsRow => ({
+  ...stepMetricsRow([], [], 0.1, null),
+  rollouts: 8,
+  success: 0,
+  skipped: null,
+  ...change,
+});
+const many = (count: number, change: Partial<StepMetricsRow>) => Array.from({ length: count }, () => row(change));
+
+describe("the distance between engine and learner", () => {
+  it("may be larger for weights that are rounded more", () => {
+    expect(["F16", "BF16", "F32"].map(gapLimit)).toEqual([0.02, 0.02, 0.02]);
+    expect(["Q8_0", "Q4_K_M"].map(gapLimit)).toEqual([0.05, 0.05]);
+  });
+
+  it("stops the run above its limit, with the figures", () => {
+    const gap = { mean: 0.02, p99: 0.1, max: 0.5 };
+    expect(() => checkGap({ gap }, 0.02)).not.toThrow();
+    expect(() => checkGap({ gap: { ...gap, mean: 0.0213 } }, 0.02)).toThrow("0.0213 on average (p99 0.100, max 0.500)");
+  });
+});
+
+describe("steps that change nothing", () => {
+  it("are borne for a while, then explained", () => {
+    const flat = { skipped: "no_spread" } as const;
+    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD - 1, flat))).not.toThrow();
+    expect(() => checkProgress([row({}), ...many(STEPS_WITHOUT_SPREAD - 1, flat)])).not.toThrow();
+    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, flat))).toThrow(
+      "Success was 0.0 % (n=80); the scenarios are too hard",
+    );
+    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 1 }))).toThrow(
+      "the model solves them all",
+    );
+    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group");
+  });
+
+  it("do not stop a run whose last step learnt something", () => {
+    expect(() => checkProgress([...many(50, { skipped: "no_spread" }), row({})])).not.toThrow();
+    expect(() => checkProgress([])).not.toThrow();
+  });
+
+  it("for numbers that are not finite stop it sooner", () => {
+    const broken = { skipped: "gradient" } as const;
+    expect(() => checkProgress(many(STEPS_NOT_FINITE - 1, broken))).not.toThrow();
+    expect(() => checkProgress([...many(STEPS_NOT_FINITE - 1, broken), row({ skipped: "loss" })])).toThrow(
+      "the loss was not a finite number in 3 steps in a row",
+    );
+  });
+});

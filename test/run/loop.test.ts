@@ -1,0 +1,198 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { StepMetrics } from "../../src/learn/index.js";
+import { randomReward } from "../../src/run/lessons.js";
+import { train } from "../../src/run/loop.js";
+import { bestOf, type Run } from "../../src/run/run.js";
+import { FakeLearner, type FakeParts, openFake, partsOf, silent } from "./support/fakes.js";
+
+let base: string;
+let folder: string;
+const open: Run[] = [];
+
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "hone-loop-"));
+  folder = join(base, "run");
+});
+afterEach(() => {
+  for (const run of open.splice(0)) run.close();
+  rmSync(base, { recursive: true });
+});
+
+async function opened(name = "run", fork?: string): Promise<Run> {
+  const run = await openFake(join(base, name), fork);
+  open.push(run);
+  return run;
+}
+
+function close(run: Run): void {
+  open.splice(open.indexOf(run), 1);
+  run.close();
+}
+
+/** A learner whose n-th update answers as told. */
+const learnerThat = (answers: Partial<StepMetrics>[]): NonNullable<FakeParts["learner"]> => {
+  return (from) => new FakeLearner(from, undefined, () => answers.shift() ?? {});
+};
+
+describe("the training loop", () => {
+  it("takes its steps, validates at the start, on the way and at the end, and keeps the latest and the best", async () => {
+    const run = await opened();
+    await train(partsOf(run));
+    expect(run.store.lastStep().step).toBe(3);
+    expect(run.store.validations().map(({ step }) => step)).toEqual([0, 2, 3]);
+    const kept = new Set([3, bestOf(run.store.validations())?.checkpoint].filter((step) => step !== null));
+    expect(new Set(run.checkpoints.list())).toEqual(kept);
+    const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    expect(lines.map((line) => JSON.parse(line).step)).toEqual([1, 2, 3]);
+    const first = JSON.parse(lines[0] as string);
+    expect(first).toMatchObject({ rollouts: 6, groups: 2, failures: 0, learning_rate: 0.05, skipped: null });
+    expect(first.seconds.total).toBeGreaterThanOrEqual(first.seconds.rollouts);
+  });
+
+  it("trains on rollouts of the adapter it has just made", async () => {
+    const run = await opened();
+    const parts = partsOf(run, { settings: { keep: 3 } });
+    await train(parts);
+    const adapters = run.store.steps().map(({ adapter }) => adapter);
+    for (const step of [1, 2, 3]) {
+      const players = new Set(run.store.rollouts("train", step).map(({ player }) => player.adapter));
+      expect([...players]).toEqual([adapters[step - 1]]);
+    }
+  });
+
+  it("goes on with more steps, and does nothing when all are done", async () => {
+    const run = await opened();
+    await train(partsOf(run));
+    const again = partsOf(run);
+    await train(again);
+    expect(again.policy.played).toEqual([]);
+    const more = partsOf(run, { settings: { steps: 4 } });
+    await train(more);
+    expect(run.store.lastStep().step).toBe(4);
+  });
+
+  it("stopped by the user keeps what is finished and goes on from there", async () => {
+    const run = await opened();
+    const stop = new AbortController();
+    let seen = 0;
+    const view = { ...silent, rollout: () => ++seen === 10 && stop.abort() } as typeof silent;
+    const parts = partsOf(run, { change: { view, signal: stop.signal } });
+    await expect(train(parts)).rejects.toThrow("interrupted in step 2");
+    expect(run.store.lastStep().step).toBe(1);
+    close(run);
+
+    const resumed = partsOf(await opened());
+    await train(resumed);
+    const all = [...parts.policy.played, ...resumed.policy.played];
+    expect(new Set(all).size).toBe(all.length);
+    const whole = partsOf(await opened("whole"));
+    await train(whole);
+    expect(all).toEqual(whole.policy.played);
+  });
+
+  it("does not train on rollouts of another adapter", async () => {
+    const run = await opened();
+    const stray = run.store;
+    const whole = partsOf(run, { settings: { steps: 1 } });
+    await train(whole);
+    // As if another update had been committed after step 2's rollouts were played.
+    const [old] = stray.rollouts("train", 1);
+    if (!old) throw new Error("nothing was played");
+    stray.saveRollout("train", 2, { ...old, player: { ...old.player, adapter: "another" } });
+    await train(partsOf(run, { settings: { steps: 2 } }));
+    expect(stray.rollouts("train", 2).map(({ player }) => player.adapter)).not.toContain("another");
+    expect(stray.rollouts("train", 2)).toHaveLength(6);
+  });
+
+  it("skips an update that is not finite, counts it, and goes on from the weights before", async () => {
+    const run = await opened();
+    const broken = { applied: false, skipped: "gradient", gradNorm: null } as const;
+    await train(partsOf(run, { learner: learnerThat([{}, broken]), settings: { keep: 9 } }));
+    const [, one, two, three] = run.store.steps();
+    expect(two).toMatchObject({ checkpoint: 1, adapter: one?.adapter, metrics: { skipped: "gradient" } });
+    expect(three?.checkpoint).toBe(3);
+    expect(run.checkpoints.list()).toEqual([1, 3]);
+  });
+
+  it("stops when updates are never finite", async () => {
+    const run = await opened();
+    const broken = { applied: false, skipped: "loss" } as const;
+    const parts = partsOf(run, { learner: learnerThat([broken, broken, broken]), settings: { steps: 9 } });
+    await expect(train(parts)).rejects.toThrow("the loss was not a finite number in 3 steps in a row");
+    expect(run.store.lastStep()).toMatchObject({ step: 3, checkpoint: null });
+  });
+
+  it("stops when nothing can be learnt, and says why", async () => {
+    const run = await opened();
+    const parts = partsOf(run, { settings: { steps: 50, validateEvery: 0 } });
+    parts.policy.reward = 0;
+    await expect(train(parts)).rejects.toThrow("nothing was learnt in 10 steps in a row");
+    expect(run.store.lastStep()).toMatchObject({ step: 10, checkpoint: null, metrics: { skipped: "no_spread" } });
+  });
+
+  it("stops before it commits a step whose learner is not the model that played", async () => {
+    const run = await opened();
+    const apart = { gap: { mean: 0.3, p99: 1, max: 2 } };
+    await expect(train(partsOf(run, { learner: learnerThat([{}, apart]) }))).rejects.toThrow(
+      "engine and learner disagree",
+    );
+    expect(run.store.lastStep().step).toBe(1);
+  });
+
+  it("under random rewards trains on coins and reports the task's own reward", async () => {
+    const run = await opened();
+    const parts = partsOf(run, { change: { rewardGroup: randomReward(3) }, settings: { steps: 1 } });
+    parts.policy.reward = 0;
+    await train(parts);
+    expect(run.store.lastStep().metrics).toMatchObject({ reward: 0, success: 0 });
+    expect(run.store.lastStep().checkpoint).toBe(1);
+  });
+
+  it("refuses to go on from a checkpoint that is damaged or gone", async () => {
+    const run = await opened();
+    await train(partsOf(run));
+    const latest = run.checkpoints.pathOf(3);
+    close(run);
+    writeFileSync(join(latest, "optimizer.pt"), "x");
+    await expect(openFake(folder)).rejects.toThrow("is damaged: optimizer.pt");
+    rmSync(latest, { recursive: true });
+    await expect(openFake(folder)).rejects.toThrow("0003 is gone");
+    // A refused opening gives the lock back.
+    await expect(openFake(folder)).rejects.toThrow("0003 is gone");
+  });
+});
+
+describe("a fork", () => {
+  it("starts another run from a checkpoint: its adapter plays, its optimizer goes on", async () => {
+    const run = await opened();
+    await train(partsOf(run));
+    const source = run.checkpoints.pathOf(3);
+    const fork = await opened("fork", source);
+    expect(fork.store.lastStep()).toMatchObject({ step: 0, checkpoint: 0, adapter: run.store.lastStep().adapter });
+    const starts: (string | undefined)[] = [];
+    const parts = partsOf(fork, {
+      learner: (from) => {
+        starts.push(from);
+        return new FakeLearner(from);
+      },
+    });
+    await train(parts);
+    expect(starts).toEqual([fork.checkpoints.pathOf(0)]);
+    expect(parts.policy.played[0]).toContain(run.store.lastStep().adapter);
+  });
+
+  it("is refused where a run has begun, and from what does not fit", async () => {
+    const run = await opened();
+    await train(partsOf(run));
+    const source = run.checkpoints.pathOf(3);
+    close(run);
+    await expect(openFake(folder, source)).rejects.toThrow("has begun already");
+    await expect(openFake(join(base, "fork"), join(folder, "logs"))).rejects.toThrow("is no checkpoint");
+    const manifest = JSON.parse(readFileSync(join(source, "manifest.json"), "utf8"));
+    writeFileSync(join(source, "manifest.json"), JSON.stringify({ ...manifest, model: "another" }));
+    await expect(openFake(join(base, "fork"), source)).rejects.toThrow("belongs to another base model");
+  });
+});

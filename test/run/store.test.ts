@@ -1,0 +1,116 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { beforeEach, describe, expect, it } from "vitest";
+import { type RunRecord, RunStore, type StepRow } from "../../src/run/store.js";
+import type { Scenario } from "../../src/task/task.js";
+import { scenarios, trajectoryOf } from "./support/fakes.js";
+
+let file: string;
+beforeEach(() => {
+  file = join(mkdtempSync(join(tmpdir(), "hone-store-")), "run.sqlite");
+});
+
+const record: RunRecord = {
+  name: "r",
+  created: "2031-01-01T00:00:00Z",
+  options: { group: 4 },
+  contents: { model: "ab" },
+};
+const stepRow = (step: number): StepRow => ({
+  step,
+  checkpoint: step,
+  adapter: `a${step}`,
+  metrics: null,
+  timing: null,
+});
+
+function begun(): RunStore {
+  const store = RunStore.open(file);
+  store.begin(record, { checkpoint: null, adapter: null });
+  return store;
+}
+
+describe("the run store", () => {
+  it("keeps what a run is, and where it stands, over reopening", () => {
+    const store = begun();
+    store.commitStep(stepRow(1), []);
+    store.close();
+    const again = RunStore.open(file);
+    expect(again.record()).toEqual(record);
+    expect(again.lastStep()).toEqual(stepRow(1));
+    expect(again.steps().map(({ step }) => step)).toEqual([0, 1]);
+    again.close();
+  });
+
+  it("gives trajectories back as they were, tokens and logprobs to the bit", () => {
+    const store = begun();
+    const [first, second] = scenarios as [Scenario, Scenario];
+    const saved = [
+      trajectoryOf({ scenario: first, index: 1, seed: 5 }),
+      trajectoryOf({ scenario: second, index: 0, seed: 6, adapter: "ab" }),
+    ];
+    const { tokens: _, ...withoutTokens } = trajectoryOf({ scenario: second, index: 1, seed: 7 });
+    for (const trajectory of [...saved, withoutTokens]) store.saveRollout("train", 1, trajectory);
+    expect(store.rollouts("train", 1)).toEqual([...saved, withoutTokens]);
+    expect(store.rollouts("validation", 1)).toEqual([]);
+    expect(store.rollouts("train", 2)).toEqual([]);
+    store.close();
+  });
+
+  it("drops only the rollouts that another adapter played", () => {
+    const store = begun();
+    for (const [index, adapter] of [null, "old", "new", "new"].entries()) {
+      store.saveRollout("train", 1, trajectoryOf({ index, adapter }));
+    }
+    expect(store.dropForeignRollouts("train", 1, "new")).toBe(2);
+    expect(store.rollouts("train", 1).map(({ index }) => index)).toEqual([2, 3]);
+    expect(store.dropForeignRollouts("train", 1, null)).toBe(2);
+    store.close();
+  });
+
+  it("notes what the update was told, together with the step", () => {
+    const store = begun();
+    store.saveRollout("train", 1, trajectoryOf({ index: 0 }));
+    store.saveRollout("train", 1, trajectoryOf({ index: 1 }));
+    store.commitStep(stepRow(1), [{ scenario: "s0", member: 1, reward: 0.25, advantage: -1 }]);
+    expect(() => store.commitStep(stepRow(1), [{ scenario: "s0", member: 0, reward: 9, advantage: 9 }])).toThrow();
+    store.close();
+    const rows = new Database(file)
+      .prepare("SELECT training_reward r, advantage a FROM rollouts ORDER BY member")
+      .all();
+    expect(rows).toEqual([
+      { r: null, a: null },
+      { r: 0.25, a: -1 },
+    ]);
+  });
+
+  it("can be read while it is written", () => {
+    const store = begun();
+    expect(new Database(file).pragma("journal_mode", { simple: true })).toBe("wal");
+    const reader = RunStore.read(file);
+    expect(reader.lastStep().step).toBe(0);
+    store.commitStep(stepRow(1), []);
+    expect(reader.lastStep().step).toBe(1);
+    expect(() => reader.commitStep(stepRow(2), [])).toThrow("readonly");
+    reader.close();
+    store.close();
+  });
+
+  it("refuses files that are not its own", () => {
+    writeFileSync(file, "this is no database, whatever its name says, and it is long enough to be looked at");
+    expect(() => RunStore.open(file)).toThrow(`${file} is not a run of hone`);
+    const other = join(file, "..", "mail.db");
+    new Database(other).exec("CREATE TABLE emails (id)").close();
+    expect(() => RunStore.open(other)).toThrow(`${other} is not a run of hone`);
+    expect(() => RunStore.read(join(file, "..", "none.sqlite"))).toThrow("there is no run here");
+  });
+
+  it("refuses a store of a newer version, and says so", () => {
+    begun().close();
+    new Database(file).pragma("user_version = 99");
+    expect(() => RunStore.open(file)).toThrow("newer hone (store version 99");
+    expect(() => RunStore.read(file)).toThrow("newer hone");
+  });
+});

@@ -1,0 +1,278 @@
+/**
+ * A policy and a learner that do the loop's work without a model: everything they make follows from what they are
+ * given, so two runs can be compared bit by bit.
+ */
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { StepMetrics, StepSettings } from "../../../src/learn/index.js";
+import type { Trajectory } from "../../../src/rollout/trajectory.js";
+import { taskReward } from "../../../src/run/lessons.js";
+import { type LoopParts, type LoopSettings, train } from "../../../src/run/loop.js";
+import type { Adapter, Played, PlayRequest, Policy, View } from "../../../src/run/parts.js";
+import { Run } from "../../../src/run/run.js";
+import { ScenarioCursor } from "../../../src/run/scenarios.js";
+import { type LearnerLike, LearnerUpdater } from "../../../src/run/updater.js";
+import type { Scenario } from "../../../src/task/task.js";
+import { deriveSeed, Random } from "../../../src/util/random.js";
+
+export const scenarios: readonly Scenario[] = Array.from({ length: 12 }, (_, i) => ({
+  id: `s${i}`,
+  split: i < 8 ? "train" : "test",
+  question: `What is ${i}?`,
+}));
+
+export interface TrajectoryOptions {
+  scenario?: Scenario;
+  index?: number;
+  seed?: number;
+  adapter?: string | null;
+  reward?: number;
+}
+
+/** A small trajectory; what is not given follows from the seed. */
+export function trajectoryOf(options: TrajectoryOptions = {}): Trajectory {
+  const { scenario = scenarios[0] as Scenario, index = 0, seed = 1, adapter = null } = options;
+  const random = new Random("trajectory", seed, adapter ?? "base");
+  const n = random.integer(3, 9);
+  const reward = options.reward ?? (random.chance(0.5) ? 1 : 0);
+  return {
+    id: `${scenario.id}/${index}`,
+    task: "fake",
+    scenario,
+    index,
+    seed,
+    player: { kind: "engine", model: "fake.gguf", adapter, temperature: 1 },
+    messages: [
+      { role: "user", content: scenario.question },
+      { role: "assistant", content: `seed ${seed}` },
+    ],
+    calls: [],
+    end: reward === 1 ? "answered" : "no_tool_call",
+    turns: 1,
+    maxTurns: 10,
+    reward: { reward, success: reward === 1, parts: { right: reward } },
+    tokens: {
+      ids: [7, ...Array.from({ length: n }, () => random.integer(0, 99))],
+      sampled: [0, ...Array.from({ length: n }, () => 1)],
+      logprobs: [0, ...Array.from({ length: n }, () => Math.fround(-random.float()))],
+    },
+    completionTokens: n,
+    promptTokens: 1,
+    seconds: { total: 0, player: 0, tools: 0 },
+  };
+}
+
+/** Called with a name at every moment something happens. */
+export type Tick = (name: string) => void;
+
+export class FakePolicy implements Policy {
+  readonly #tick: Tick;
+  #adapter: Adapter | null = null;
+  #awake = true;
+  /** Everything it was asked to play, as `played run step adapter id`. */
+  readonly played: string[] = [];
+  /** Gives every rollout this reward. */
+  reward: number | undefined;
+
+  constructor(tick: Tick = () => undefined) {
+    this.#tick = tick;
+  }
+
+  async use(adapter: Adapter | null): Promise<void> {
+    if (adapter && !existsSync(adapter.path)) throw new Error(`there is no adapter ${adapter.path}`);
+    this.#adapter = adapter;
+    this.#tick("use");
+  }
+
+  async rest(): Promise<void> {
+    this.#awake = false;
+    this.#tick("rest");
+  }
+
+  async wake(): Promise<void> {
+    this.#awake = true;
+    this.#tick("wake");
+  }
+
+  async play({ run, step, scenarios, group, have, signal, onTrajectory }: PlayRequest): Promise<Played> {
+    if (!this.#awake) throw new Error("the policy rests");
+    const adapter = this.#adapter?.sha256 ?? null;
+    const groups: Trajectory[][] = [];
+    for (const scenario of scenarios) {
+      const members: Trajectory[] = [];
+      groups.push(members);
+      for (let index = 0; index < group; index++) {
+        const before = have.find((one) => one.scenario.id === scenario.id && one.index === index);
+        if (before) {
+          members.push(before);
+          continue;
+        }
+        // As the real one: whatever else happens, rollouts come in one by one.
+        await new Promise((resolve) => setImmediate(resolve));
+        if (signal.aborted) return { groups, failures: [], interrupted: true };
+        const seed = deriveSeed(run, step, scenario.id, index);
+        const reward = this.reward === undefined ? {} : { reward: this.reward };
+        const trajectory = trajectoryOf({ scenario, index, seed, adapter, ...reward });
+        this.played.push(`played ${run} ${step} ${adapter} ${trajectory.id}`);
+        this.#tick(this.played.at(-1) as string);
+        members.push(trajectory);
+        onTrajectory(trajectory);
+      }
+    }
+    return { groups, failures: [], interrupted: false };
+  }
+}
+
+function writeFlushed(file: string, text: string, tick: Tick): void {
+  const handle = openSync(file, "w");
+  writeSync(handle, text.slice(0, text.length / 2));
+  tick("learner half a file");
+  writeSync(handle, text.slice(text.length / 2));
+  fsyncSync(handle);
+  closeSync(handle);
+}
+
+export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
+  return {
+    applied: true,
+    skipped: null,
+    loss: 0.5,
+    gradNorm: 1,
+    gap: { mean: 0.001, p99: 0.002, max: 0.003 },
+    klRollout: { k1: 0, k3: 0 },
+    klBase: null,
+    clipFraction: 0,
+    weights: { p01: 1, p50: 1, p99: 1, max: 1, clipped: 0 },
+    entropy: 1,
+    groups: 2,
+    trajectories: 4,
+    tokens: { total: 20, sampled: 16, computed: 20, padding: 0 },
+    microBatches: 1,
+    learningRate: 0.1,
+    seconds: { update: 0, save: 0, total: 0 },
+    memory: { peak: 2, loaded: 1 },
+    ...overrides,
+  };
+}
+
+/** Its state is a hash of all it was ever given, kept in optimizer.pt. */
+export class FakeLearner implements LearnerLike {
+  #state: string;
+  readonly #tick: Tick;
+  readonly #answer: (settings: StepSettings) => Partial<StepMetrics>;
+  closed = false;
+
+  constructor(
+    from: string | undefined,
+    tick: Tick = () => undefined,
+    answer: (settings: StepSettings) => Partial<StepMetrics> = () => ({}),
+  ) {
+    this.#state = from === undefined ? "fresh" : readFileSync(join(from, "optimizer.pt"), "utf8");
+    this.#tick = tick;
+    this.#answer = answer;
+  }
+
+  async step(settings: StepSettings): Promise<StepMetrics> {
+    this.#tick("learner begins");
+    const metrics = metricsOf({ learningRate: settings.learningRate, ...this.#answer(settings) });
+    if (!metrics.applied) return metrics;
+    const batch = readFileSync(settings.batch);
+    this.#state = createHash("sha256")
+      .update(this.#state)
+      .update(batch)
+      .update(`${settings.learningRate}`)
+      .digest("hex");
+    mkdirSync(join(settings.into, "adapter"), { recursive: true });
+    writeFlushed(join(settings.into, "adapter.gguf"), `GGUF ${this.#state}`, this.#tick);
+    writeFlushed(join(settings.into, "adapter", "adapter_model.safetensors"), `PEFT ${this.#state}`, this.#tick);
+    writeFlushed(join(settings.into, "optimizer.pt"), this.#state, this.#tick);
+    this.#tick("learner ends");
+    return { ...metrics, loss: Number.parseInt(this.#state.slice(0, 6), 16) };
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.#tick("learner closed");
+  }
+}
+
+export const silent: View = {
+  phase: () => undefined,
+  rollout: () => undefined,
+  progress: () => undefined,
+  step: () => undefined,
+  validation: () => undefined,
+  say: () => undefined,
+};
+
+export const shape = { model: "f00d", lora: { rank: 4, alpha: 8, targets: ["q_proj", "v_proj"] } };
+
+export const settings: LoopSettings = {
+  seed: 3,
+  steps: 3,
+  group: 3,
+  temperature: 1,
+  schedule: { learningRate: 0.1, finalLearningRate: 0.01, warmup: 1 },
+  advantages: { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 },
+  validateEvery: 2,
+  validateN: 2,
+  keep: 1,
+  maxGap: 0.02,
+};
+
+export const openFake = (folder: string, fork?: string): Promise<Run> =>
+  Run.open({ folder, record: { options: { group: 3 }, contents: {} }, shape, fork, agree: () => undefined });
+
+export const stepSettings = {
+  loss: "grpo",
+  clipLow: 0.2,
+  clipHigh: 0.28,
+  klCoefficient: 0,
+  mismatchClip: 2,
+  maxGradNorm: 1,
+  microBatchTokens: 1024,
+  gradientCheckpointing: false,
+} as const;
+
+export interface FakeParts {
+  tick?: Tick;
+  learner?: (from: string | undefined) => LearnerLike;
+  change?: Partial<LoopParts>;
+  settings?: Partial<LoopSettings>;
+}
+
+/** The loop's parts around an open run, in memory of what was played. */
+export function partsOf(run: Run, { tick, learner, change, settings: changed }: FakeParts = {}) {
+  const policy = new FakePolicy(tick);
+  const updater = new LearnerUpdater({
+    lifetime: "run",
+    step: stepSettings,
+    start: async (from) => (learner ? learner(from) : new FakeLearner(from, tick)),
+    say: () => undefined,
+  });
+  const resolved = { ...settings, ...changed };
+  const parts: LoopParts & { policy: FakePolicy } = {
+    run,
+    settings: resolved,
+    scenarios: new ScenarioCursor(scenarios, { groups: 2, seed: resolved.seed }),
+    updater,
+    rewardGroup: taskReward,
+    view: silent,
+    signal: new AbortController().signal,
+    ...change,
+    policy,
+  };
+  return parts;
+}
+
+/** A short run from wherever it stands to its end. Returns what was played. */
+export async function goThrough(folder: string, tick?: Tick): Promise<readonly string[]> {
+  const run = await openFake(folder);
+  const short = { seed: 6, steps: 2, group: 2, validateEvery: 1, validateN: 1 };
+  const parts = partsOf(run, { ...(tick ? { tick } : {}), settings: short });
+  await train(parts);
+  await parts.updater.close();
+  run.close();
+  return parts.policy.played;
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { LearnerDied, LearnerOutOfMemory, LearnerRefused, type StepSettings } from "../../src/learn/index.js";
+import { type LearnerLike, LearnerUpdater } from "../../src/run/updater.js";
+import { metricsOf, stepSettings } from "./support/fakes.js";
+
+type Step = (settings: StepSettings) => Promise<ReturnType<typeof metricsOf>>;
+
+/** An updater over learners that answer as told, one entry an update. */
+function updaterOf(lifetime: "run" | "step", answers: Step[]) {
+  const log: string[] = [];
+  const said: string[] = [];
+  const start = async (from: string | undefined): Promise<LearnerLike> => {
+    log.push(`start ${from}`);
+    return {
+      step: async (settings) => {
+        log.push(`step ${settings.microBatchTokens}`);
+        return (answers.shift() as Step)(settings);
+      },
+      close: async () => void log.push("close"),
+    };
+  };
+  const updater = new LearnerUpdater({ lifetime, step: stepSettings, start, say: (text) => said.push(text) });
+  const update = (signal = new AbortController().signal) =>
+    updater.update({ batch: "b", into: "i", from: "c", learningRate: 1, signal, onProgress: () => undefined });
+  return { updater, update, log, said };
+}
+
+const good: Step = async () => metricsOf();
+const fails =
+  (error: Error): Step =>
+  async () =>
+    Promise.reject(error);
+
+describe("the learner between steps", () => {
+  it("lives for the run", async () => {
+    const { updater, update, log } = updaterOf("run", [good, good]);
+    await updater.prepare(undefined);
+    await update();
+    await update();
+    expect(log).toEqual(["start undefined", "step 1024", "step 1024"]);
+    await updater.close();
+    expect(log.at(-1)).toBe("close");
+  });
+
+  it("or for one update, when its memory is wanted back", async () => {
+    const { updater, update, log } = updaterOf("step", [good, good]);
+    await updater.prepare(undefined);
+    expect(log).toEqual(["start undefined", "close"]);
+    log.length = 0;
+    await update();
+    await update();
+    expect(log).toEqual(["start c", "step 1024", "close", "start c", "step 1024", "close"]);
+  });
+
+  it("is replaced once when it dies, from the checkpoint in force", async () => {
+    const died = fails(new LearnerDied("was ended by SIGKILL", [], "log"));
+    const { update, log, said } = updaterOf("run", [died, good]);
+    await update();
+    expect(log).toEqual(["start c", "step 1024", "close", "start c", "step 1024"]);
+    expect(said[0]).toContain("was ended by SIGKILL");
+    const twice = updaterOf("run", [died, died]);
+    await expect(twice.update()).rejects.toThrow(LearnerDied);
+  });
+
+  it("is not asked again what it refused", async () => {
+    const { update, log } = updaterOf("run", [fails(new LearnerRefused("no"))]);
+    await expect(update()).rejects.toThrow("no");
+    expect(log).toEqual(["start c", "step 1024"]);
+  });
+
+  it("takes smaller micro-batches when memory runs out, and keeps to them", async () => {
+    const full = fails(new LearnerOutOfMemory("full"));
+    const { update, log, said } = updaterOf("run", [full, good, good]);
+    await update();
+    await update();
+    expect(log).toEqual(["start c", "step 1024", "step 512", "step 512"]);
+    expect(said[0]).toContain("--micro-batch-tokens 512 instead of 1024");
+    const never = updaterOf("run", [full, full, full, full]);
+    await expect(never.update()).rejects.toThrow("full");
+    expect(never.log).toEqual(["start c", "step 1024", "step 512", "step 256"]);
+  });
+
+  it("is ended when the run is interrupted", async () => {
+    const stop = new AbortController();
+    const { update, log } = updaterOf("run", [
+      async () => {
+        stop.abort();
+        throw new LearnerDied("was closed", [], "log");
+      },
+    ]);
+    await expect(update(stop.signal)).rejects.toThrow("was closed");
+    expect(log).toEqual(["start c", "step 1024", "close"]);
+  });
+});

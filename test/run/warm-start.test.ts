@@ -1,0 +1,106 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type ChatTemplate, type Trajectory, templateOf } from "../../src/rollout/index.js";
+import { type LessonSource, tokensOfMessages, writeLessons } from "../../src/run/warm-start.js";
+import { type AnyTask, type ChatMessage, toolSchema } from "../../src/task/task.js";
+import { countingTask } from "../support/counting-task.js";
+
+const model = () => modelPath("qwen2-tiny-f16.gguf");
+const task = countingTask as unknown as AnyTask;
+const tools = task.tools.map((tool) => toolSchema(tool));
+const folder = mkdtempSync(join(tmpdir(), "hone-warm-"));
+
+const messages: ChatMessage[] = [
+  { role: "system", content: "You add numbers." },
+  { role: "user", content: "What is 2 + 2? Do not write <|im_end|> yourself." },
+  { role: "assistant", content: "", tool_calls: [{ name: "add", arguments: { a: 2, b: 2 } }] },
+  { role: "tool", name: "add", content: '{"sum":4}' },
+  { role: "assistant", content: "", tool_calls: [{ name: "answer", arguments: { value: 4 } }] },
+];
+
+const trajectory = (id: string, more: Partial<Trajectory> = {}): Trajectory => ({
+  id: `${id}/0`,
+  task: "counting",
+  scenario: { id, split: "train", question: "What is 2 + 2?" },
+  index: 0,
+  seed: 1,
+  player: { kind: "expert", model: "counting", adapter: null, temperature: 0 },
+  messages,
+  calls: [],
+  end: "answered",
+  turns: 2,
+  maxTurns: 10,
+  reward: { reward: 1, success: true, parts: {} },
+  completionTokens: 0,
+  promptTokens: 0,
+  seconds: { total: 0, player: 0, tools: 0 },
+  ...more,
+});
+
+let engine: Engine;
+
+async function lessons(trajectories: Trajectory[], more: Partial<LessonSource> = {}) {
+  const file = join(folder, "rollouts.jsonl");
+  writeFileSync(file, trajectories.map((one) => `${JSON.stringify(one)}\n`).join(""));
+  return writeLessons({ file, engine, task, successes: false, ...more }, join(folder, "batch.safetensors"));
+}
+
+describe("supervised lessons", () => {
+  let template: ChatTemplate;
+  beforeAll(async () => {
+    await ensureTestModels(["tiny"], () => undefined);
+    engine = await loadEngine({ model: model(), gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
+    template = templateOf(engine);
+  }, 900_000);
+  afterAll(() => engine.close());
+
+  it("are the assistant's turns, closing token included, as the model's template writes them", () => {
+    const { ids, sampled } = tokensOfMessages(messages, tools, template);
+    const learnt: string[] = [];
+    for (const [i, id] of ids.entries()) {
+      if (sampled[i] !== 1) continue;
+      if (sampled[i - 1] !== 1) learnt.push("");
+      learnt.push(learnt.pop() + engine.detokenize([id], { special: true }));
+    }
+    expect(learnt).toEqual([
+      '<tool_call>\n{"name": "add", "arguments": {"a": 2, "b": 2}}\n</tool_call><|im_end|>',
+      '<tool_call>\n{"name": "answer", "arguments": {"value": 4}}\n</tool_call><|im_end|>',
+    ]);
+  });
+
+  it("read as the template renders the whole conversation", () => {
+    const { ids } = tokensOfMessages(messages, tools, template);
+    const whole = template.promptText([...messages, { role: "user", content: "!" }], tools);
+    expect(whole.startsWith(engine.detokenize(ids, { special: true }))).toBe(true);
+  });
+
+  it("take the tokens that this model sampled as they are, and write those of other models anew", async () => {
+    const tokens = { ids: [1, 2, 3], sampled: [0, 1, 1], logprobs: [0, -1, -1] };
+    const player = { kind: "engine" as const, model: model(), adapter: null, temperature: 1 };
+    expect((await lessons([trajectory("a", { player, tokens })])).tokens).toBe(3);
+    const other = { ...player, model: "/elsewhere/other.gguf" };
+    expect((await lessons([trajectory("a", { player: other, tokens })])).tokens).toBeGreaterThan(100);
+  });
+
+  it("can leave out what was not solved, and count it", async () => {
+    const failed = trajectory("b", { reward: { reward: 0, success: false, parts: {} } });
+    expect(await lessons([trajectory("a"), failed])).toMatchObject({ read: 2, unsolved: 0, trajectories: 2 });
+    const chosen = await lessons([trajectory("a"), failed], { successes: true });
+    expect(chosen).toMatchObject({ read: 2, unsolved: 1, trajectories: 1 });
+    await expect(lessons([failed], { successes: true })).rejects.toThrow(/nothing to learn from: 1 were not solved/);
+  });
+
+  it("refuse rollouts of another task", async () => {
+    await expect(lessons([trajectory("a", { task: "email" })])).rejects.toThrow(
+      /rollouts of the task email, not counting/,
+    );
+  });
+
+  it("refuse an empty file", async () => {
+    await expect(lessons([])).rejects.toThrow(/nothing to learn from: it is empty/);
+  });
+});

@@ -1,0 +1,122 @@
+/**
+ * A server on loopback that answers as the Hugging Face Hub does: a listing, `resolve` addresses that redirect to a
+ * second host for large files, ranges, ETags. It can be told to misbehave.
+ */
+import { createHash } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface HubRequest {
+  readonly host: "hub" | "cdn";
+  readonly method: string;
+  readonly path: string;
+  readonly range: string | undefined;
+  readonly authorization: string | undefined;
+}
+
+export interface Misbehaviour {
+  /** Bytes after which the connection is cut, one number for each answer with content in turn. */
+  cuts?: number[];
+  /** Status of the next answers, in turn. */
+  statuses?: number[];
+  /** Every answer has the whole file, whatever range was asked for. */
+  noRanges?: boolean;
+  /** The listing has names only, as that of some mirrors. */
+  noBlobs?: boolean;
+  /** Headers, then nothing. */
+  silent?: boolean;
+  /** What is sent instead of the content, of the same length. */
+  damage?: boolean;
+  /** Requests without this token are refused. */
+  token?: string;
+}
+
+const revision = "0123456789abcdef0123456789abcdef01234567";
+const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+const gitBlob = (bytes: Buffer) => createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
+
+/** Files from this size on are kept as the Hub keeps large files. */
+const LARGE = 1000;
+
+export class HubServer {
+  readonly requests: HubRequest[] = [];
+  behave: Misbehaviour = {};
+  readonly #files: Readonly<Record<string, Readonly<Record<string, Buffer>>>>;
+  readonly #hub = createServer((request, response) => this.#answer("hub", request, response));
+  readonly #cdn = createServer((request, response) => this.#answer("cdn", request, response));
+
+  /** @param files by repository and path */
+  constructor(files: Readonly<Record<string, Readonly<Record<string, Buffer>>>>) {
+    this.#files = files;
+  }
+
+  async start(): Promise<void> {
+    for (const server of [this.#hub, this.#cdn]) {
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const server of [this.#hub, this.#cdn]) {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }
+  }
+
+  get endpoint(): string {
+    return this.#address(this.#hub);
+  }
+
+  #address(server: Server): string {
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  #answer(host: "hub" | "cdn", request: IncomingMessage, response: ServerResponse): void {
+    const path = decodeURIComponent(request.url ?? "");
+    const { range, authorization } = request.headers;
+    this.requests.push({ host, method: request.method ?? "", path, range, authorization });
+    const status = this.behave.statuses?.shift();
+    if (status) return void response.writeHead(status).end();
+    if (host === "hub" && this.behave.token && authorization !== `Bearer ${this.behave.token}`) {
+      return void response.writeHead(401).end();
+    }
+    // What a hotel's network or a company's proxy answers.
+    if (path.startsWith("/portal")) return void response.end("<html>Please log in</html>");
+    const listed = /^\/api\/datasets\/([^/]+\/[^/]+)\/revision\/main\?blobs=true$/.exec(path)?.[1];
+    const files = this.#files[listed ?? ""];
+    if (files) return void response.end(JSON.stringify(this.#listing(files)));
+    const [, repository, inside] = /^\/datasets\/([^/]+\/[^/]+)\/resolve\/[0-9a-f]{40}\/(.+)$/.exec(path) ?? [];
+    const content = this.#files[repository ?? ""]?.[inside ?? ""];
+    if (!content) return void response.writeHead(404).end();
+    if (host === "hub" && content.length >= LARGE) {
+      const headers = { "x-linked-etag": `"${sha256(content)}"`, "x-linked-size": content.length };
+      return void response.writeHead(302, { ...headers, location: this.#address(this.#cdn) + request.url }).end();
+    }
+    this.#send(content, request, response);
+  }
+
+  #listing(files: Readonly<Record<string, Buffer>>): object {
+    const siblings = Object.entries(files).map(([rfilename, content]) => {
+      if (this.behave.noBlobs) return { rfilename };
+      const file = { rfilename, size: content.length, blobId: gitBlob(content) };
+      return content.length >= LARGE ? { ...file, lfs: { sha256: sha256(content), size: content.length } } : file;
+    });
+    return { id: "x", sha: revision, siblings };
+  }
+
+  #send(content: Buffer, request: IncomingMessage, response: ServerResponse): void {
+    const asked = this.behave.noRanges ? undefined : /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
+    const start = Number(asked ?? 0);
+    const part = (this.behave.damage ? Buffer.alloc(content.length, 1) : content).subarray(start);
+    response.writeHead(asked ? 206 : 200, {
+      etag: `"${content.length >= LARGE ? sha256(content) : gitBlob(content)}"`,
+      "content-length": part.length,
+      ...(asked ? { "content-range": `bytes ${start}-${content.length - 1}/${content.length}` } : {}),
+    });
+    if (request.method === "HEAD") return void response.end();
+    if (this.behave.silent) return void response.flushHeaders();
+    const cut = this.behave.cuts?.shift();
+    if (cut === undefined) response.end(part);
+    else response.write(part.subarray(0, cut), () => response.destroy());
+  }
+}

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <napi.h>
 
-#include <cstdlib>
 #include <mutex>
 
 #include "engine_object.h"
@@ -157,15 +156,13 @@ void onLog(const Napi::CallbackInfo& info) {
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   keepMapped();
-  // `process.exit` runs no hooks of environments: without this, decode threads would outlive what they use.
-  static std::once_flag once;
-  std::call_once(once, [] { std::atexit(stopEngines); });
   Port::create(env);
   define(exports, "bind", [](const Napi::CallbackInfo&) { bindLibLlama(); });
   define(exports, "llamaVersion", [](const Napi::CallbackInfo& info) -> Napi::Value {
     return libLlama() ? Napi::String::New(info.Env(), libLlama()->llama_version()).As<Napi::Value>() : info.Env().Null();
   });
   define(exports, "load", load);
+  define(exports, "stopAll", [](const Napi::CallbackInfo&) { stopEngines(); });
   define(exports, "devices", devices);
   define(exports, "onLog", onLog);
   define(exports, "draw", draw);

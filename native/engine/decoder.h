@@ -64,6 +64,9 @@ class Decoder {
   virtual void sleep(bool weights) = 0;
   /** Undoes `sleep`; all slots are empty. When it throws, it can be called again. */
   virtual void wake() = 0;
+
+  /** On any thread: `decode` fails soon, now and from now on. Nobody waits for what it would give. */
+  virtual void abort() = 0;
 };
 
 }  // namespace hone

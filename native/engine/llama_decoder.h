@@ -44,6 +44,7 @@ class LlamaDecoder final : public Decoder {
   void setAdapter(const std::string& path) override;
   void sleep(bool weights) override;
   void wake() override;
+  void abort() override { aborted_ = true; }
 
  private:
   void loadWeights();
@@ -66,6 +67,7 @@ class LlamaDecoder final : public Decoder {
   std::string adapterPath_;
   llama_batch batch_;
   ggml_threadpool* threads_ = nullptr;
+  std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> weightBytes_{0};
   std::atomic<uint64_t> kvBytes_{0};
 };

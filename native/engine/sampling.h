@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "decoder.h"
@@ -39,6 +38,8 @@ class Sampler {
  private:
   struct Candidate {
     float logit;
+    /** Its probability's share: exp((logit - peak) / temperature). */
+    float weight;
     Token token;
   };
   /** A strict order: likelier first, then the lower id. */
@@ -46,11 +47,20 @@ class Sampler {
     return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
   }
 
-  void collect(const float* logits, int n, float from);
-  double mass(size_t begin, size_t end, float peak, float scale) const;
-  void keepTopK(const float* logits, int n, int k, float peak, float temperature);
-  void keepTopP(const float* logits, int n, double share, double total, float peak, float temperature, bool collected);
-  Token drawFrom(const float* logits, int n, float peak, float scale, double at, const std::vector<double>& sums) const;
+  /** The row at hand. */
+  struct Row {
+    const float* logits;
+    int n;
+    float peak;
+    float temperature;
+    float scale;
+  };
+
+  void collect(const Row& row, float from);
+  double mass(size_t begin, size_t end) const;
+  void keepTopK(const Row& row, int k);
+  void keepTopP(const Row& row, double target, bool collected);
+  Token drawFromAll(const Row& row, double at) const;
 
   std::vector<Candidate> candidates_;
   std::vector<double> sums_;

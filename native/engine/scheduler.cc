@@ -36,9 +36,15 @@ void Scheduler::stop() {
     std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
   }
+  decoder_->abort();
   wakeUp_.notify_all();
   std::lock_guard<std::mutex> lock(stopMutex_);
   if (thread_.joinable()) thread_.join();
+}
+
+bool Scheduler::stopping() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
 }
 
 bool Scheduler::post(std::function<void()> message) {

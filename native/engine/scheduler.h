@@ -131,6 +131,7 @@ class Scheduler {
 
   // scheduler.cc: the thread, its inbox, and what is asked for.
   uint64_t newId();
+  bool stopping() const;
   bool post(std::function<void()> message);
   void run();
   void publish();

@@ -22,7 +22,8 @@ void Scheduler::step() {
     stats_.samplingSeconds += seconds(Clock::now() - decoded);
     handOut();
   } catch (const std::exception& exception) {
-    endRunning(exception.what());
+    // A batch that was aborted for the scheduler's end has not failed.
+    endRunning(stopping() ? "" : exception.what());
     try {
       dropSlots(true);
     } catch (const std::exception&) {

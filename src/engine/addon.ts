@@ -132,6 +132,8 @@ export interface Addon {
   /** Null before `bind`. */
   llamaVersion(): string | null;
   load(settings: NativeSettings): Promise<NativeEngine>;
+  /** Ends all decode threads of the process, for good. */
+  stopAll(): void;
   devices(): NativeDevice[];
   onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;
   draw(
@@ -177,6 +179,8 @@ export async function openAddon(gpu: Gpu): Promise<Addon> {
       llama ??= loadLlama(gpu);
       await llama;
       addon.bind();
+      // `process.exit` takes llama.cpp apart without asking: no batch may be under way then.
+      process.once("exit", () => addon.stopAll());
     } catch (error) {
       llama = undefined;
       throw new HoneError(`llama.cpp cannot be used: ${messageOf(error)}`, { cause: error });

@@ -1,10 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Sequence } from "../../src/engine/index.js";
-import { close, concat, largestDifference, prompt, testEngine } from "./support.js";
+import { close, concat, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 import { tiny } from "./tiny-model.js";
-
-/** Logprobs that differ by more than this are not the same computation. Batches of different shape round differently. */
-const ROUNDING = 1e-3;
 
 const sampling = (seed: number) => ({ seed });
 const never: number[] = [];

@@ -74,6 +74,7 @@ class FakeDecoder final : public Decoder {
       rows_[i] = logitsAfter(state);
     }
     if (const int micros = counters_.microseconds) std::this_thread::sleep_for(std::chrono::microseconds(micros));
+    if (aborted_) throw std::runtime_error("aborted");
     if (counters_.failIn > 0 && --counters_.failIn == 0) throw std::runtime_error("the fake decoder was told to fail");
   }
 
@@ -109,6 +110,7 @@ class FakeDecoder final : public Decoder {
     clear();
   }
   void wake() override { asleep_ = false; }
+  void abort() override { aborted_ = true; }
 
  private:
   struct Cell {
@@ -131,6 +133,7 @@ class FakeDecoder final : public Decoder {
   std::vector<std::vector<float>> rows_;
   uint64_t adapter_ = 0;
   bool asleep_ = false;
+  std::atomic<bool> aborted_{false};
 };
 
 }  // namespace hone

@@ -1,0 +1,104 @@
+/** Threads that share one engine. Workers run the compiled files: `yarn test` compiles them first. */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
+import { describe, expect, it } from "vitest";
+import type { EngineOptions } from "../../src/engine/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { concat, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
+
+const run = promisify(execFile);
+const door = join(packageRoot, "dist/src/engine/index.js");
+
+/** Opens `members` sequences with one prompt, tells that it has begun, then its results. */
+const program = `
+  const { parentPort, workerData } = require("node:worker_threads");
+  import(workerData.engine).then(async ({ loadEngine }) => {
+    const engine = await loadEngine(workerData.options);
+    const group = engine.openGroup(workerData.prompt, workerData.members);
+    const turns = group.map((sequence, index) =>
+      sequence.generate({ maxTokens: workerData.tokens, sampling: { seed: workerData.seed + index }, stop: [] }),
+    );
+    parentPort.postMessage("begun");
+    parentPort.postMessage(await Promise.all(turns));
+    await engine.close();
+  });
+`;
+
+interface Job {
+  options: EngineOptions;
+  prompt: Int32Array;
+  members: number;
+  tokens: number;
+  seed: number;
+}
+
+interface Sampled {
+  tokens: Int32Array;
+  rawLogprobs: Float32Array;
+  stop: string;
+}
+
+function start(job: Job) {
+  const worker = new Worker(program, { eval: true, workerData: { engine: door, ...job } });
+  const failed = new Promise<never>((_, reject) => worker.once("error", reject));
+  const begun = new Promise<void>((resolve) => worker.once("message", () => resolve()));
+  const results = new Promise<Sampled[]>((resolve) => {
+    worker.on("message", (message: "begun" | Sampled[]) => {
+      if (message !== "begun") resolve(message);
+    });
+  });
+  return { worker, begun: Promise.race([begun, failed]), results: Promise.race([results, failed]) };
+}
+
+describe("threads", () => {
+  it("share one engine: one copy of the weights, one batch", async () => {
+    const shared = options({ sequences: 8, model: newModel() });
+    const engine = await testEngine(shared);
+    const text = prompt("shared by two threads ");
+    const job = { options: shared, prompt: text, members: 3, tokens: 100 };
+    const [one, two] = [start({ ...job, seed: 1 }), start({ ...job, seed: 11 })];
+    const results = (await Promise.all([one.results, two.results])).flat();
+    const { decoded, batches } = engine.stats();
+    expect(decoded).toBe(600);
+    expect(batches).toBeLessThan(600);
+    for (const { tokens, rawLogprobs } of results) {
+      const scored = await engine.score(concat(text, tokens), { from: text.length });
+      expect(largestDifference(scored, rawLogprobs)).toBeLessThan(ROUNDING);
+    }
+    await Promise.all([one.worker.terminate(), two.worker.terminate()]);
+  });
+
+  it("must begin with the main thread", async () => {
+    const job = { options: options(), prompt: [1], members: 1, tokens: 1, seed: 1, engine: door };
+    const script = `
+      const { Worker } = require("node:worker_threads");
+      const worker = new Worker(${JSON.stringify(program)}, { eval: true, workerData: ${JSON.stringify(job)} });
+      worker.on("error", (error) => console.log(error.message));`;
+    const { stdout } = await run(process.execPath, ["-e", script]);
+    expect(stdout).toContain("load the engine on the main thread before workers use it");
+  });
+
+  it("may be terminated in mid-decode, 50 times, without harm to the others", { timeout: 300_000 }, async () => {
+    const job = { door, engine: options({ sequences: 6 }) };
+    const script = join(packageRoot, "test/engine/termination.mjs");
+    const { stdout } = await run(process.execPath, [script, JSON.stringify(job)]);
+    const { played, stops, worst, sequences } = JSON.parse(stdout);
+    expect(played).toBeGreaterThan(1);
+    expect(stops).toEqual(["length"]);
+    expect(worst).toBeLessThan(ROUNDING);
+    expect(sequences).toEqual({ open: 0, running: 0, queued: 0 });
+  });
+
+  it("leave nothing behind when the process exits in mid-decode", async () => {
+    const script = `
+      import(${JSON.stringify(door)}).then(async ({ loadEngine }) => {
+        const engine = await loadEngine(${JSON.stringify(options())});
+        for (const sequence of engine.openGroup(Int32Array.of(1, 2, 3), 6))
+          sequence.generate({ maxTokens: 400, sampling: { seed: 1 }, stop: [] });
+        setTimeout(() => process.exit(7), 30);
+      });`;
+    await expect(run(process.execPath, ["-e", script])).rejects.toMatchObject({ code: 7, signal: null });
+  });
+});

@@ -115,7 +115,8 @@ async function mailIn(form: string, copies: number): Promise<string> {
 /** The highest resident size of a process so far, in MB. */
 function peakOf(pid: number | undefined): number | undefined {
   try {
-    return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+    const line = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+    return line ? Number(line[1]) / 1024 : undefined;
   } catch {
     // No Linux, or the process has just ended.
     return undefined;

@@ -210,16 +210,17 @@ const definitions = {
     defaultText: "0.02 for weights of 16 bits and more, 0.05 for others",
   }),
   checkpoint: list("Checkpoints to evaluate: latest, best, base, or numbers.", { default: ["latest"] }),
-  // Supervised learning
-  file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
+
+  // Imitation
+  file: text("Trajectory file to learn from, as yarn rollout writes it.", { accepts: "a path" }),
   into: text("Folder to write what was learnt to; made when it is not there.", {
     accepts: "a path",
     defaultText: "sft/<date and time> in the home folder",
   }),
-  fullWeights: flag("Train all weights instead of a LoRA adapter: for small models.", { default: false }),
-  epochs: whole(1, 10_000, "Times every trajectory is learnt from.", { default: 1 }),
-  updateTrajectories: whole(1, MANY, "Trajectories in one update.", { default: 16 }),
   successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
+  epochs: whole(1, 10_000, "Times every rollout is learnt from.", { default: 1 }),
+  updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
+  fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false }),
 
   json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", { default: false }),
 } satisfies Record<string, Option>;

@@ -1,6 +1,12 @@
-/** `node dist/bench/mail/main.js [COPIES]`: all figures of the mail database, as one JSON object. */
-import { existsSync } from "node:fs";
+/**
+ * `node dist/bench/mail/main.js [COPIES]`: all figures of the mail database, printed as one JSON object and saved to
+ * bench/results with what they were measured on.
+ */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { hardwareOf, slugOf, versionsOf } from "../hardware.js";
 import { measureBuild } from "./build.js";
 import { benchDatabase, hasSample, repeatedMailbox, sampleQuestions } from "./corpus.js";
 import { measureLatency } from "./latency.js";
@@ -12,14 +18,18 @@ const small = benchDatabase("sample.db");
 const large = benchDatabase(`sample-x${copies}.db`);
 
 if (!existsSync(small)) await measureBuild(await repeatedMailbox(1), sampleQuestions, small);
-console.log(
-  JSON.stringify(
-    {
-      quality: measureSearchQuality(small),
-      build: await measureBuild(await repeatedMailbox(copies), sampleQuestions, large),
-      latency: measureLatency(large),
-    },
-    null,
-    2,
-  ),
-);
+const hardware = hardwareOf(undefined);
+const date = new Date().toISOString().slice(0, 10);
+const figures = {
+  command: `node dist/bench/mail/main.js ${copies}`,
+  date,
+  hardware,
+  versions: versionsOf(undefined),
+  quality: measureSearchQuality(small),
+  build: await measureBuild(await repeatedMailbox(copies), sampleQuestions, large),
+  latency: measureLatency(large),
+};
+const results = join(packageRoot, "bench/results");
+mkdirSync(results, { recursive: true });
+writeFileSync(join(results, `mail-${date}-${slugOf(hardware)}.json`), `${JSON.stringify(figures, null, 2)}\n`);
+console.log(JSON.stringify(figures, null, 2));

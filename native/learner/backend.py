@@ -48,9 +48,7 @@ class Backend(Protocol):
 
 def choose_device(wanted: str) -> torch.device:
     if wanted == "cuda" and not torch.cuda.is_available():
-        raise Refused(
-            "--device cuda: PyTorch sees no NVIDIA GPU; use --device cpu, or a CUDA build of PyTorch with --python"
-        )
+        raise Refused("PyTorch sees no NVIDIA GPU: give a Python with its CUDA build (--python), or learn on the CPU")
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(wanted)

@@ -44,7 +44,7 @@ def hf_name(name: str) -> str:
     parts = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
     if not parts or parts[2] not in LAYER_TENSORS:
         raise Refused(
-            f"the model file has a tensor {name}, which the learner does not know; give --hf-model with its weights"
+            f"the model file has a tensor {name}, which the learner does not know; give --hf-weights with its weights"
         )
     return f"model.layers.{parts[1]}.{LAYER_TENSORS[parts[2]]}.{parts[3]}"
 
@@ -71,7 +71,7 @@ class GgufModel:
             accepted = ", ".join(kind.lower() for kind in TYPES)
             raise Refused(
                 f"{self.path} has {kind.lower()} weights, the learner trains on {accepted}; "
-                "give --hf-model with the original weights, or run another file"
+                "give --hf-weights with the original weights, or run another file"
             )
         values = torch.from_numpy(gguf.dequantize(found.data, found.tensor_type).astype(numpy.float32))
         if self.architecture == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
@@ -148,7 +148,7 @@ def _config(
         rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
     elif scaling != "none":
         raise Refused(
-            f"{path} scales RoPE by {scaling}, which the learner does not; give --hf-model with the original weights"
+            f"{path} scales RoPE by {scaling}, which the learner does not; give --hf-weights with the original weights"
         )
     rotated = int(value("rope.dimension_count", settings["head_dim"]))
     if rotated != settings["head_dim"]:

@@ -7,6 +7,7 @@ import { rolloutCommand } from "./rollout.js";
 import { scenariosCommand } from "./scenarios.js";
 import { searchCommand } from "./search.js";
 import { sftCommand } from "./sft.js";
+import { trainCommand } from "./train.js";
 
 export const commands: readonly Command[] = [
   buildDbCommand,
@@ -14,6 +15,7 @@ export const commands: readonly Command[] = [
   searchCommand,
   readCommand,
   rolloutCommand,
-  playCommand,
   sftCommand,
+  trainCommand,
+  playCommand,
 ];

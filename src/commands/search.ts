@@ -25,7 +25,7 @@ export const searchCommand = defineCommand({
     const mail = openMailDatabase(mailDatabasePath(config));
     try {
       const hits = mail.search({ inbox }, { keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank });
-      const colours = pc.createColors(io.stream.isTTY);
+      const colours = pc.createColors(Boolean(io.stream.isTTY));
       io.say(hits.map((hit) => hitText(hit, colours)).join("\n\n") || `no mail of ${inbox} matches`);
       return {
         hits: hits.map(({ messageId, date, subject, snippet }) => ({

@@ -1,6 +1,7 @@
 /** `yarn hone sft`: learns from a trajectory file by imitation. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { bySize, sizeOf } from "../defaults.js";
 import { loadEngine, modelFile, usableCores } from "../engine/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import { ProgressLine } from "../report/progress-line.js";
@@ -9,12 +10,15 @@ import { loadTask } from "../task/load.js";
 import { UsageError } from "../util/errors.js";
 import { defineCommand } from "./command.js";
 
-/** Adapters take larger steps than whole models. */
-const LEARNING_RATE = { lora: 2e-4, full: 1e-5 };
-/** Where nobody says: small enough for any machine. */
-const DEFAULTS = { rank: 8, maxGradNorm: 1, microBatchTokens: 4096 };
+/** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
+const LEARNING_RATE = {
+  tiny: { adapter: 3e-3, full: 1e-3 },
+  small: { adapter: 2e-4, full: 1e-5 },
+  large: { adapter: 1e-4, full: 5e-6 },
+};
 /** Share of the updates over which the learning rate rises. */
 const WARMUP = 0.05;
+const MAX_GRAD_NORM = 1;
 
 export const sftCommand = defineCommand({
   name: "sft",
@@ -56,10 +60,12 @@ export const sftCommand = defineCommand({
     const progress = new ProgressLine(io.stream);
     const python = await ensurePython({ ...(config.python ? { python: config.python } : {}), onProgress: io.say });
     const { batch, end } = scratch(into);
-    const rank = config.loraRank ?? DEFAULTS.rank;
     try {
       // Only its tokenizer is used: one small sequence.
       const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
+      const size = sizeOf(engine.info.parameters);
+      const defaults = bySize[size];
+      const loraRank = config.loraRank ?? defaults.loraRank;
       const lessons = await writeLessons({ file, engine, task, successes: config.successes }, batch).finally(() =>
         engine.close(),
       );
@@ -71,7 +77,13 @@ export const sftCommand = defineCommand({
           python,
           backend: config.learner,
           base: { gguf: model, ...(config.hfWeights ? { hf: resolve(config.hfWeights) } : {}) },
-          lora: config.fullWeights ? null : { rank, alpha: config.loraAlpha ?? 2 * rank, targets: config.loraTargets },
+          lora: config.fullWeights
+            ? null
+            : {
+                rank: loraRank,
+                alpha: config.loraAlpha ?? 2 * loraRank,
+                targets: config.loraTargets,
+              },
           seed: config.seed,
           threads: config.threads ?? usableCores(),
           device: "auto",
@@ -86,12 +98,12 @@ export const sftCommand = defineCommand({
         const metrics = await learner.sft({
           batch,
           into,
-          learningRate: config.learningRate ?? (config.fullWeights ? LEARNING_RATE.full : LEARNING_RATE.lora),
+          learningRate: config.learningRate ?? LEARNING_RATE[size][config.fullWeights ? "full" : "adapter"],
           warmup: WARMUP,
           epochs: config.epochs,
           updateTrajectories: config.updateTrajectories,
-          maxGradNorm: config.maxGradNorm ?? DEFAULTS.maxGradNorm,
-          microBatchTokens: config.microBatchTokens ?? DEFAULTS.microBatchTokens,
+          maxGradNorm: config.maxGradNorm ?? MAX_GRAD_NORM,
+          microBatchTokens: config.microBatchTokens ?? defaults.microBatchTokens,
           gradientCheckpointing: config.gradientCheckpointing ?? false,
           onProgress,
         });

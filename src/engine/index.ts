@@ -12,6 +12,6 @@ export type {
   Sampling,
   Sequence,
 } from "./engine.js";
-export { loadEngine, onEngineLog } from "./load.js";
+export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
 export { type ModelShape, modelFile, modelShape, trainedContext } from "./models.js";
 export { usableCores } from "./threads.js";

@@ -2,7 +2,7 @@
 import { realpathSync } from "node:fs";
 import { HoneError, messageOf } from "../util/errors.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
-import type { Engine, EngineInfo, EngineOptions } from "./engine.js";
+import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
 import { LocalEngine } from "./native.js";
 import { decodeThreads, usableCores } from "./threads.js";
 
@@ -79,6 +79,12 @@ export async function loadEngine(options: EngineOptions): Promise<Engine> {
   } catch (error) {
     throw new HoneError(messageOf(error), { cause: error });
   }
+}
+
+/** Bytes of the GPU that an engine of this process would use; null where there is none. Loads llama.cpp, but no model. */
+export async function gpuMemory(gpu: Gpu): Promise<{ name: string; total: number; free: number } | null> {
+  const device = (await openAddon(gpu)).devices().find(({ isGpu }) => isGpu);
+  return device ? { name: device.description, total: device.totalBytes, free: device.freeBytes } : null;
 }
 
 /** Hears llama.cpp's warnings and errors on this thread; null, the default, drops them. One listener a process. */

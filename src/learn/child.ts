@@ -21,6 +21,8 @@ const DEADLINES: Deadlines = { start: 120, beat: 60, progress: 900 };
 
 /** How often the deadlines are looked at, and how long a polite end may take, in milliseconds. */
 const WATCH_MS = 500;
+/** A later look than this means that this process was the one that slept or was busy. */
+const OVERSLEPT_MS = 2000;
 const CLOSE_MS = 5000;
 /** After the exit of a child its last messages may still be on their way. */
 const DRAIN_MS = 500;
@@ -35,6 +37,12 @@ export interface ChildSettings {
   /** The Python module to run; another one in tests. */
   readonly module?: readonly string[];
 }
+
+/** The kernel's way to end the largest process when memory runs out is SIGKILL, and it leaves no line behind. */
+const endedBy = (signal: NodeJS.Signals) =>
+  signal === "SIGKILL"
+    ? "was killed: if nobody did that, memory ran out, and less --micro-batch-tokens or --gradient-checkpointing helps"
+    : `was ended by ${signal}`;
 
 interface Pending {
   readonly id: number;
@@ -58,6 +66,7 @@ export class Child {
   readonly #exited: Promise<void>;
   #sign = { beat: Date.now(), progress: Date.now() };
   readonly #watch: NodeJS.Timeout;
+  #lastLook = Date.now();
   readonly #killGroup = () => this.#signalGroup("SIGKILL");
 
   constructor(settings: ChildSettings) {
@@ -114,7 +123,8 @@ export class Child {
         // What it started must not outlive it.
         this.#signalGroup("SIGKILL");
         await Promise.race([drained, new Promise((done) => setTimeout(done, DRAIN_MS))]);
-        end(this.#died(signal ? `was ended by ${signal}` : `ended with code ${code}`));
+        const how = signal === null ? `ended with code ${code}` : endedBy(signal);
+        end(this.#died(this.#closing ? "was closed" : how));
       });
     });
     process.on("exit", this.#killGroup);
@@ -190,6 +200,9 @@ export class Child {
 
   #checkDeadlines(): void {
     const now = Date.now();
+    // What the child said meanwhile has not been read yet.
+    if (now - this.#lastLook > OVERSLEPT_MS) this.#sign = { beat: now, progress: now };
+    this.#lastLook = now;
     const silent = (since: number) => (now - since) / 1000;
     const { start, beat, progress } = this.#deadlines;
     if (this.#ended || this.#closing) return;

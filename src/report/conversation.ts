@@ -42,7 +42,8 @@ export function conversationText(
   useColours: boolean,
   detokenize?: (ids: number[]) => string,
 ): string {
-  const colours = pc.createColors(useColours);
+  // A stream that is no terminal has no `isTTY` at all, and picocolors takes undefined for "find out yourself".
+  const colours = pc.createColors(Boolean(useColours));
   const { reward, tokens } = trajectory;
   const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
   const blocks = [

@@ -32,6 +32,8 @@ export interface GatherOptions {
   readonly workers?: number;
   /** Failed rollouts that are borne: a count, or below 1 a share of all. Default 0. */
   readonly maxExceptions?: number;
+  /** Rollouts of an earlier attempt: they are part of the result and not played again. */
+  readonly have?: readonly Trajectory[];
   /** Aborted to stop early: what is finished is returned. */
   readonly signal?: AbortSignal;
   readonly onTrajectory?: (trajectory: Trajectory) => void;
@@ -99,8 +101,10 @@ class Gathering {
         const id = `${scenario.id}/${index}`;
         return { id, index, seed: deriveSeed(options.run, options.step, scenario.id, index) };
       });
-      const left = new Map(members.map((member) => [member.id, member]));
-      return { scenario, left, done: [], stop: new AbortController(), tries: 0 };
+      const done = (options.have ?? []).filter((one) => one.scenario.id === scenario.id && one.index < options.group);
+      const indices = new Set(done.map(({ index }) => index));
+      const left = new Map(members.filter(({ index }) => !indices.has(index)).map((member) => [member.id, member]));
+      return { scenario, left, done, stop: new AbortController(), tries: 0 };
     });
     for (const group of this.#groups) {
       for (const id of group.left.keys()) {
@@ -134,8 +138,8 @@ class Gathering {
     this.#pool.on("error", () => undefined);
     const watchdog = setInterval(() => this.#watch(), 1000);
     try {
-      for (const group of this.#groups) void this.#play(group);
-      if (this.#groups.length === 0) this.#finish("all");
+      for (const group of this.#groups) if (group.left.size > 0) void this.#play(group);
+      this.#checkEnd();
       const how = await this.#finished;
       return {
         groups: this.#groups.map(({ done }) => done.sort((a, b) => a.index - b.index)),

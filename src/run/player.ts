@@ -1,12 +1,11 @@
 /** From options to a player: loads the engine with its adapter, or names the API or the expert. */
-import { createHash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { pipeline } from "node:stream/promises";
 import type { Config } from "../config.js";
 import { type Engine, type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
 import { UsageError } from "../util/errors.js";
+import { sha256OfFile } from "./files.js";
 
 /** Options that say who plays and how. */
 export const playerOptions = [
@@ -42,13 +41,6 @@ export interface OpenPlayer {
 const CONCURRENCY = 16;
 /** Tokens of a conversation when nobody says and the model can take as many. */
 const CONTEXT = 8192;
-
-/** SHA-256 of a file, in hex: what a trajectory knows its adapter by. */
-export async function fileHash(file: string): Promise<string> {
-  const hash = createHash("sha256");
-  await pipeline(createReadStream(file), hash);
-  return hash.digest("hex");
-}
 
 function existing(file: string, flag: string): string {
   const path = resolve(file);
@@ -100,7 +92,7 @@ export async function openPlayerFor(config: PlayerConfig): Promise<OpenPlayer> {
     kind: "engine",
     engine: options,
     sampling: { temperature: temperature ?? 1, topK, topP, minP },
-    adapter: adapter === null ? null : await fileHash(adapter),
+    adapter: adapter === null ? null : await sha256OfFile(adapter),
   };
   return { spec, engine, concurrency };
 }

@@ -75,7 +75,7 @@ export function bringUpToDate(database: Database, file: string): void {
 }
 
 /** The file's version; 0 for an empty file. Throws HoneError as {@link bringUpToDate}. */
-function checkVersion(database: Database, file: string): number {
+export function checkVersion(database: Database, file: string): number {
   const version = database.pragma("user_version", { simple: true }) as number;
   const application = database.pragma("application_id", { simple: true }) as number;
   const tables = database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() as number;

@@ -11,7 +11,7 @@ import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/errors.js";
 import { pack, unpack } from "./packing.js";
 import type { StepMetricsRow, StepTiming, ValidationResult } from "./records.js";
-import { bringUpToDate, requireCurrent } from "./schema.js";
+import { bringUpToDate, checkVersion, requireCurrent } from "./schema.js";
 
 export type RolloutPhase = "train" | "validation";
 
@@ -93,6 +93,18 @@ export class RunStore {
   static read(file: string): RunStore {
     if (!existsSync(file)) throw new HoneError(`there is no run here: ${file} does not exist`);
     return RunStore.#start(file, { readonly: true }, (database) => requireCurrent(database, file));
+  }
+
+  /** What the run in this file is; undefined when there is none, or it was ended before it began. */
+  static recordIn(file: string): RunRecord | undefined {
+    if (!existsSync(file)) return undefined;
+    const store = RunStore.#start(file, { readonly: true }, (database) => void checkVersion(database, file));
+    try {
+      const tables = store.#database.prepare("SELECT count(*) FROM sqlite_master").pluck().get();
+      return tables === 0 ? undefined : store.record();
+    } finally {
+      store.close();
+    }
   }
 
   static #start(file: string, options: Database.Options, prepare: (database: Database.Database) => void): RunStore {

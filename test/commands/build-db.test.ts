@@ -181,8 +181,11 @@ test("folders without permission: mail that may not be read, a target that may n
   const asNobody = { asNobody: true };
   chmodSync(folder, 0o755);
   if ((await run(["--help"], asNobody)).code !== 0) context.skip("no other user may read this checkout");
-  for (const name of ["mine", "sealed"]) mkdirSync(join(folder, name));
+  for (const name of ["mine", "sealed", "open", "out"]) mkdirSync(join(folder, name));
   writeFileSync(join(folder, "sealed/1"), "From: a@x.org\n\nx");
+  writeFileSync(join(folder, "open/1"), "From: a@x.org\n\nx");
+  mkdirSync(join(folder, "open/sealed"));
+  chmodSync(join(folder, "open/sealed"), 0o000);
   chmodSync(join(folder, "mine"), 0o555);
   chmodSync(join(folder, "sealed"), 0o000);
   const line = async (...args: string[]) => {
@@ -197,6 +200,14 @@ test("folders without permission: mail that may not be read, a target that may n
     /^hone: the mail database mine\/mail\.db cannot be written: [^\n]+\n$/,
   );
   expect(readdirSync(join(folder, "mine"))).toEqual([]);
+
+  // One closed folder among others costs only itself.
+  chmodSync(join(folder, "out"), 0o777);
+  expect(summaryOf(await run(["--from", "open", "--db", "out/mail.db", "--json"], asNobody))).toMatchObject({
+    imported: 1,
+    skipped: { unreadable: 1 },
+    examples: { unreadable: "open/sealed" },
+  });
 });
 
 test.each([

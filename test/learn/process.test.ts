@@ -105,6 +105,25 @@ describe.skipIf(!python)("the learner's process", () => {
     expect(error.message).toMatch(/gave no sign of life for 2 seconds/);
   });
 
+  it("is not taken for dead when this process was too busy to listen", async () => {
+    const learner = await start("hang", { beat: 3 });
+    const pending = learner.step(step).catch((error: unknown) => error);
+    const busyUntil = Date.now() + 4000;
+    while (Date.now() < busyUntil);
+    await sleep(1000);
+    expect(alive(learner.pid)).toBe(true);
+    await learner.close();
+    expect(await pending).toBeInstanceOf(LearnerDied);
+  });
+
+  it("is said to have run out of memory when it was killed outright", async () => {
+    const learner = await start("hang");
+    const pending = learner.step(step).catch((error: unknown) => error);
+    process.kill(learner.pid, "SIGKILL");
+    expect(String(await pending)).toMatch(/was killed: if nobody did that, memory ran out/);
+    await learner.close();
+  });
+
   it.each([
     ["silent", LearnerDied, /did not start within 1 seconds/],
     ["wrong version", LearnerRefused, /speaks protocol 99, hone speaks 1/],

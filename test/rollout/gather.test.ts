@@ -88,6 +88,18 @@ describe("gather", () => {
     expect(await seeds(1)).not.toEqual(first);
   });
 
+  it("does not play again what was played before", async () => {
+    const before = (await gather(options(["a", "b"]))).groups;
+    const have = [before[0]?.[1], before[1]?.[0], before[1]?.[1]].flatMap((one) => one ?? []);
+    const heard: string[] = [];
+    const result = await gather(options(["a", "b"], { have, onTrajectory: ({ id }) => heard.push(id) }));
+    expect(heard).toEqual(["0-a/0"]);
+    expect(ids(result.groups)).toEqual(ids(before));
+    expect(result.groups[1]?.[0]).toBe(before[1]?.[0]);
+    const all = await gather(options(["a"], { have: before[0] ?? [] }));
+    expect(all.groups).toEqual([before[0]]);
+  });
+
   it("ends a rollout whose tool fails, by name, and plays on", async () => {
     const { groups } = await gather(options(["throw", "a"]));
     expect(groups.flat().map((trajectory) => trajectory.end)).toEqual([

@@ -39,13 +39,14 @@ describe("the email expert", () => {
       const seen: string[] = [];
       let hits = 0;
       for (const { mail, scenarios } of [reserved, { ...world, scenarios: world.scenarios.slice(0, 400) }]) {
-        for (const { question, answer, facts, inbox_address: inbox, query_date: today } of scenarios) {
+        for (const { question, answer, facts, message_ids, inbox_address: inbox, query_date: today } of scenarios) {
           const { project, topic } = facts as { project: string; topic: string };
           const words = [...new Set(question.match(/\w+/g))];
           for (const keywords of [[project, topic], [project], [topic], ...words.map((word) => [project, word])]) {
-            for (const { snippet } of mail.search({ inbox, today }, { keywords, rank })) {
+            for (const { messageId, snippet } of mail.search({ inbox, today }, { keywords, rank })) {
               hits++;
-              if (snippet.includes(answer)) seen.push(`${keywords}: ${snippet}`);
+              // Elsewhere the same name may stand by chance, as that of a colleague; it answers nothing there.
+              if (message_ids.includes(messageId) && snippet.includes(answer)) seen.push(`${keywords}: ${snippet}`);
             }
           }
         }

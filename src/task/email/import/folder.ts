@@ -1,5 +1,5 @@
 /** The files of a folder and of the folders in it, in the order of their names. */
-import { type Dirent, readdirSync } from "node:fs";
+import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 export interface FolderEntry {
@@ -21,11 +21,21 @@ function entriesOf(folder: string): Dirent[] {
   return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
+/** Opening a pipe would wait for ever. */
+function leadsToFile(link: string): boolean {
+  try {
+    return statSync(link).isFile();
+  } catch {
+    // Broken, in a circle, or into a closed folder: there is no file to be read.
+    return false;
+  }
+}
+
 function* walkEntries(folder: string, entries: readonly Dirent[]): Generator<FolderEntry> {
   for (const entry of entries) {
     const path = join(folder, entry.name);
     if (!entry.isDirectory()) {
-      yield { path, readable: entry.isFile() || entry.isSymbolicLink() };
+      yield { path, readable: entry.isFile() || (entry.isSymbolicLink() && leadsToFile(path)) };
       continue;
     }
     let inner: Dirent[];

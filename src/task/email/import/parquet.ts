@@ -11,8 +11,9 @@ import { compressors } from "hyparquet-compressors";
 import { HoneError, messageOf } from "../../../util/errors.js";
 import type { Job } from "./job.js";
 
-/** Rows of one job, where a row group has more. */
-const JOB_ROWS = 2000;
+/** Unpacked bytes and rows of one job at most. Each reads its row group's columns anew: small jobs would cost more. */
+const JOB_BYTES = 16 * 1024 * 1024;
+const JOB_ROWS = 10_000;
 
 export interface ParquetFile {
   readonly columns: readonly string[];
@@ -69,13 +70,16 @@ export async function openParquet(path: string): Promise<ParquetFile> {
   };
 }
 
-/** The rows of a file as jobs that do not cross row groups: a page is unpacked for as few jobs as can be. */
+/** The rows of a file as jobs that do not cross row groups. */
 export function* parquetJobs(path: string, { metadata }: ParquetFile): Generator<Job & { kind: "parquet" }> {
   let start = 0;
   for (const group of metadata.row_groups) {
-    const groupEnd = start + Number(group.num_rows);
-    for (; start < groupEnd; start = Math.min(start + JOB_ROWS, groupEnd)) {
-      yield { kind: "parquet", path, start, end: Math.min(start + JOB_ROWS, groupEnd) };
+    const rows = Number(group.num_rows);
+    const groupEnd = start + rows;
+    const jobs = Math.ceil(Math.max(Number(group.total_byte_size) / JOB_BYTES, rows / JOB_ROWS)) || 1;
+    const jobRows = Math.ceil(rows / jobs);
+    for (; start < groupEnd; start = Math.min(start + jobRows, groupEnd)) {
+      yield { kind: "parquet", path, start, end: Math.min(start + jobRows, groupEnd) };
     }
   }
 }

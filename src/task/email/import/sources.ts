@@ -31,7 +31,8 @@ export interface Source {
 export async function findSource(path: string): Promise<Source> {
   try {
     const found = await stat(path);
-    if (!found.isDirectory()) return { path, isFolder: false, bytes: found.size };
+    if (found.isFile()) return { path, isFolder: false, bytes: found.size };
+    if (!found.isDirectory()) throw new HoneError(`${path} is neither a file nor a folder`);
     let files = 0;
     for (const _ of walk(path)) files++;
     return { path, isFolder: true, bytes: files * FOLDER_FILE_BYTES };

@@ -1,0 +1,43 @@
+/** `yarn train`: trains a model, or goes on with a run that was interrupted. */
+import { shareText, TrainView } from "../report/train-view.js";
+import { runTraining, type TrainSummary, trainOptions } from "../run/training.js";
+import { defineCommand } from "./command.js";
+
+function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap }: TrainSummary): string {
+  const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
+  return [
+    `${run}: ${steps} steps, ${seconds.toFixed(0)} s in this call, kept in ${folder}`,
+    `  held-out success before  ${share(before)}`,
+    `  held-out success after   ${share(after)}`,
+    ...(gap ? [`  engine and learner differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)})`] : []),
+    adapter
+      ? `  best adapter (step ${best?.step})  ${adapter}`
+      : "  no adapter was better than the model it started from",
+  ].join("\n");
+}
+
+export const trainCommand = defineCommand({
+  name: "train",
+  summary: "Train a model on a task by reinforcement learning; run it again to go on.",
+  example: "yarn train --steps 15",
+  options: trainOptions,
+  async run(config, io) {
+    let view: TrainView | undefined;
+    const say = (text: string) => (view ? view.say(text) : io.say(text));
+    try {
+      const summary = await runTraining(config, io.given, {
+        signal: io.signal,
+        say,
+        watch: (steps) => {
+          view = new TrainView(io.stream, steps);
+          return view;
+        },
+      });
+      view?.end();
+      io.say(summaryText(summary));
+      return summary;
+    } finally {
+      view?.end();
+    }
+  },
+});

@@ -1,0 +1,69 @@
+/** The engine and its rollout workers as the loop sees them. */
+import type { Engine, EngineOptions } from "../engine/index.js";
+import { gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
+import type { TaskOptions } from "../task/task.js";
+import type { Adapter, Played, PlayRequest, Policy } from "./parts.js";
+
+export interface EnginePolicySettings {
+  readonly engine: EngineOptions;
+  /** Task file or name, as workers load it. */
+  readonly task: string;
+  readonly taskOptions: TaskOptions;
+  readonly limits: RolloutLimits;
+  readonly temperature: number;
+  readonly concurrency: number;
+  readonly workers: number | undefined;
+  readonly maxExceptions: number;
+  /** Give the weights back too, not the KV cache alone, while it rests. */
+  readonly releaseWeights: boolean;
+  readonly onFailure: (failure: RolloutFailure) => void;
+}
+
+export class EnginePolicy implements Policy {
+  readonly #engine: Engine;
+  readonly #settings: EnginePolicySettings;
+  #adapter: Adapter | null = null;
+
+  constructor(engine: Engine, settings: EnginePolicySettings) {
+    this.#engine = engine;
+    this.#settings = settings;
+  }
+
+  async use(adapter: Adapter | null): Promise<void> {
+    const path = adapter?.path ?? null;
+    if (path !== this.#engine.adapter) await this.#engine.useAdapter(path);
+    this.#adapter = adapter;
+  }
+
+  async play({ run, step, scenarios, group, have, signal, onTrajectory }: PlayRequest): Promise<Played> {
+    const { engine, task, taskOptions, limits, temperature, concurrency, workers, maxExceptions, onFailure } =
+      this.#settings;
+    return gather({
+      settings: {
+        task,
+        taskOptions,
+        limits,
+        player: { kind: "engine", engine, sampling: { temperature }, adapter: this.#adapter?.sha256 ?? null },
+      },
+      run,
+      step,
+      scenarios,
+      group,
+      have,
+      concurrency,
+      maxExceptions,
+      signal,
+      onTrajectory,
+      onFailure,
+      ...(workers === undefined ? {} : { workers }),
+    });
+  }
+
+  async rest(): Promise<void> {
+    await this.#engine.sleep({ weights: this.#settings.releaseWeights });
+  }
+
+  async wake(): Promise<void> {
+    await this.#engine.wake();
+  }
+}

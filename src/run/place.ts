@@ -1,0 +1,109 @@
+/** Where a run lies, what it was begun with, and which file its model is. */
+
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import type { Config, GivenOptions } from "../config.js";
+import { loadTask } from "../task/load.js";
+import { UsageError } from "../util/errors.js";
+import { STORE_FILE } from "./run.js";
+
+/** The model that comes with hone. */
+const DEFAULT_MODEL = "tiny";
+
+/** Bytes at either end of a model file that its fingerprint covers: its header, and the last of its weights. */
+const ENDS = 4 << 20;
+
+/** Tells model files apart by size, beginning and end; reading all of a large one would take longer than loading it. */
+export function modelFingerprint(file: string): string {
+  const { size } = statSync(file);
+  const hash = createHash("sha256").update(String(size));
+  const handle = openSync(file, "r");
+  try {
+    for (const start of [0, Math.max(0, size - ENDS)]) {
+      const part = Buffer.alloc(Math.min(ENDS, size));
+      readSync(handle, part, 0, part.length, start);
+      hash.update(part);
+    }
+  } finally {
+    closeSync(handle);
+  }
+  return hash.digest("hex");
+}
+
+/** Options that name files, made absolute: a run goes on from wherever it is called. */
+export function withAbsolutePaths(given: GivenOptions): GivenOptions {
+  const paths = ["model", "task", "db"] as const;
+  const absolute = paths.flatMap((name) => {
+    const value = given[name];
+    // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.
+    const isFile = typeof value === "string" && (name === "db" || existsSync(value));
+    return isFile ? [[name, resolve(value)] as const] : [];
+  });
+  return { ...given, ...Object.fromEntries(absolute) };
+}
+
+/** "qwen2.5-0.5b-instruct-f16" for the path of that file, "tiny" for the model of that name. */
+const stem = (model: string) => basename(model).replace(/\.gguf$/i, "");
+
+type Place = Pick<Config, "home" | "project" | "run" | "model" | "task">;
+
+/** The folder of a run that is to be trained. */
+export async function placeOf({ home, project, run, model, task }: Place): Promise<string> {
+  const name = run ?? stem(model ?? DEFAULT_MODEL);
+  checkName("--run", name);
+  const folder = project ?? (await loadTask(task)).name;
+  checkName("--project", folder);
+  return resolve(home, folder, "models", name);
+}
+
+function checkName(flag: string, name: string): void {
+  if (!/^[\w][\w.-]*$/.test(name)) {
+    throw new UsageError(`${flag} ${name}: use letters, digits, ".", "_" and "-", it becomes the name of a folder`);
+  }
+}
+
+export interface FoundRun {
+  readonly project: string;
+  readonly name: string;
+  readonly folder: string;
+  /** Milliseconds since 1970 of its last change. */
+  readonly changed: number;
+}
+
+/** All runs in the home folder, the newest first. */
+export function findRuns(home: string): FoundRun[] {
+  const subfolders = (folder: string) =>
+    existsSync(folder)
+      ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+      : [];
+  return subfolders(home)
+    .flatMap((project) => {
+      const models = join(home, project, "models");
+      return subfolders(models).flatMap((name) => {
+        const folder = resolve(models, name);
+        const files = [STORE_FILE, `${STORE_FILE}-wal`].map((file) => join(folder, file)).filter(existsSync);
+        const changed = Math.max(0, ...files.map((file) => statSync(file).mtimeMs));
+        return files.length > 0 ? [{ project, name, folder, changed }] : [];
+      });
+    })
+    .sort((a, b) => b.changed - a.changed);
+}
+
+/** The run that is meant: by its names, or the newest. Throws UsageError when there is none. */
+export function findRun({ home, project, run }: Pick<Place, "home" | "project" | "run">): FoundRun {
+  const all = findRuns(home);
+  const found = all.find(
+    (one) => (project === undefined || one.project === project) && (run === undefined || one.name === run),
+  );
+  if (found) return found;
+  const names = all.map(({ project, name }) => `${project}/${name}`).join(", ");
+  throw new UsageError(
+    run === undefined && project === undefined
+      ? `there are no runs in ${home}; \`yarn train\` makes one`
+      : `there is no run ${[project, run].filter(Boolean).join("/")} in ${home}; there are ${names || "none"}`,
+  );
+}
+
+/** The model a run is trained from: given, recorded, or the one that comes with hone. */
+export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;

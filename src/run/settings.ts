@@ -1,0 +1,160 @@
+/**
+ * What training runs with, resolved once: what was given, then what the run was begun with, then a preset, then the
+ * model's size, then the option's default. And which of it makes a run another run.
+ */
+import { type Config, flagOf, type GivenOptions, type OptionName, options } from "../config.js";
+import { bySize, type Preset, presets, sizeOf } from "../defaults.js";
+import { UsageError } from "../util/errors.js";
+import type { RunRecord } from "./store.js";
+
+/** Changing one of these makes it another run. */
+const identity = [
+  "rank",
+  "seed",
+  "groups",
+  "group",
+  "learningRate",
+  "finalLearningRate",
+  "warmup",
+  "loss",
+  "clipLow",
+  "clipHigh",
+  "kl",
+  "maxGradNorm",
+  "loraRank",
+  "loraAlpha",
+  "loraTargets",
+  "reward",
+  "control",
+  "validateN",
+  "temperature",
+  "context",
+  "maxTurns",
+  "maxTokens",
+  "onToolError",
+] as const satisfies readonly OptionName[];
+
+/** These are kept with the run, but may change while it goes on. */
+const changeable = ["model", "task", "db", "steps", "validateEvery", "keep", "microBatchTokens"] as const;
+
+/** Defaults that are no options; a run keeps those it was begun with. */
+const hidden = ["betas", "weightDecay", "stdFloor"] as const;
+
+type Kept = (typeof identity)[number] | (typeof changeable)[number];
+type Optional = "db";
+
+/** Settings that a run keeps. */
+export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {
+  readonly [K in Optional]: Config[K];
+} & {
+  readonly betas: readonly [number, number];
+  readonly weightDecay: number;
+  readonly stdFloor: number;
+};
+
+/** Tokens of a conversation when nobody says and the model can take as many. */
+const CONTEXT = 8192;
+
+export interface SettingsSources {
+  /** What was given, before defaults. */
+  readonly given: GivenOptions;
+  /** The run as it was begun, when it was. */
+  readonly recorded: RunRecord | undefined;
+  readonly model: { readonly reference: string; readonly parameters: number; readonly trainedContext: number };
+  /** Steps that go through the train split once, for presets that count in epochs. */
+  readonly stepsPerEpoch: (groups: number) => number;
+}
+
+/**
+ * @throws UsageError when what was given cannot be trained with
+ */
+export function resolveSettings({ given, recorded, model, stepsPerEpoch }: SettingsSources): RunSettings {
+  refuseTruncation(given);
+  const preset: Preset = given.preset === undefined ? {} : presets[given.preset as keyof typeof presets];
+  const size = bySize[sizeOf(model.parameters)];
+  const derived: Record<string, unknown> = {
+    model: model.reference,
+    temperature: 1,
+    context: Math.min(CONTEXT, model.trainedContext),
+  };
+  // A rate that somebody chose does not fall to the one that goes with another.
+  if (given.learningRate !== undefined) derived.finalLearningRate = given.learningRate;
+
+  const layers: readonly Record<string, unknown>[] = [
+    given,
+    // A preset that is given is meant: on a run begun otherwise it is refused, not ignored.
+    preset as Record<string, unknown>,
+    recorded?.options ?? {},
+    derived,
+    size as unknown as Record<string, unknown>,
+  ];
+  const found = (name: string) => layers.find((layer) => layer[name] !== undefined)?.[name];
+  const names = [...identity, ...changeable];
+  const settings = Object.fromEntries([
+    ...names.map((name) => [name, found(name) ?? options[name].default]),
+    ...hidden.map((name) => [name, found(name)]),
+  ]) as RunSettings;
+  const steps =
+    given.steps ??
+    recorded?.options.steps ??
+    (preset.epochs ? preset.epochs * stepsPerEpoch(settings.groups) : size.steps);
+  const resolved = { ...settings, steps: steps as number };
+  checkSettings(resolved, model.trainedContext);
+  return resolved;
+}
+
+/** The learner must know the distribution that was sampled from. */
+function refuseTruncation(given: GivenOptions): void {
+  const off: Partial<Record<OptionName, number>> = { topK: 0, topP: 1, minP: 0 };
+  for (const [name, value] of Object.entries(off)) {
+    const asked = given[name as OptionName];
+    if (asked === undefined || asked === value) continue;
+    throw new UsageError(
+      `${flagOf(name as OptionName)} ${asked}: training samples from the model's whole distribution, because the learner must know it; leave it out (it is meant for \`yarn rollout\`)`,
+    );
+  }
+}
+
+function checkSettings(settings: RunSettings, trainedContext: number): void {
+  if (settings.temperature === 0) {
+    throw new UsageError("--temperature 0: rollouts of a group would all be the same, and only differences teach");
+  }
+  if (settings.group === 1) {
+    throw new UsageError("--group 1: a rollout is compared with others of its scenario; give at least 2");
+  }
+  if (settings.context > trainedContext) {
+    throw new UsageError(
+      `--context ${settings.context}: the model was trained with ${trainedContext} tokens; give at most that`,
+    );
+  }
+}
+
+const show = (value: unknown) => (Array.isArray(value) ? value.join(",") : String(value));
+
+/**
+ * Is it still the run that was begun?
+ * @throws UsageError with every difference
+ */
+export function checkSameRun(
+  recorded: RunRecord,
+  settings: RunSettings,
+  contents: RunRecord["contents"],
+  folder: string,
+): void {
+  const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+  const differences = [
+    ...identity.flatMap((name) =>
+      same(recorded.options[name], settings[name])
+        ? []
+        : [`${flagOf(name)} ${show(settings[name])} (was ${show(recorded.options[name])})`],
+    ),
+    ...hidden.flatMap((name) => (same(recorded.options[name], settings[name]) ? [] : [`the preset's ${name}`])),
+    ...Object.keys(contents).flatMap((name) =>
+      recorded.contents[name] === contents[name] ? [] : [`other contents of the ${name}`],
+    ),
+  ];
+  if (differences.length === 0) return;
+  throw new UsageError(
+    `the run ${folder} was begun differently: ${differences.join("; ")}. Leave these out to go on with it, give a new run's name with --run, or start one from a checkpoint with --run NAME --fork ${folder}/checkpoints/NNNN`,
+  );
+}

@@ -4,7 +4,7 @@
  */
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { HoneError } from "../util/errors.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { writeDurably } from "./files.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
@@ -27,7 +27,7 @@ export interface OpenRun {
   readonly shape: AdapterShape;
   /** Checkpoint folder of another run to start from. */
   readonly fork: string | undefined;
-  /** Compares with what the run was begun with. Throws when it would be another run now. */
+  /** Compares with what the run was begun with. Throws UsageError when it would be another run now. */
   readonly agree: (recorded: RunRecord) => void;
 }
 
@@ -37,6 +37,16 @@ export function bestOf(validations: readonly ValidationRow[]): ValidationRow | u
     (best, row) => (best && best.result.reward >= row.result.reward ? best : row),
     undefined,
   );
+}
+
+function agrees(agree: OpenRun["agree"], recorded: RunRecord): boolean {
+  try {
+    agree(recorded);
+    return true;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return false;
+  }
 }
 
 function sameShape(a: AdapterShape, b: AdapterShape): boolean {
@@ -51,6 +61,8 @@ export class Run {
   readonly checkpoints: Checkpoints;
   /** Who owned the run before and was ended from outside. */
   readonly previousOwner: Owner | undefined;
+  /** It had been begun with other options and had no step yet. */
+  begunAnew = false;
   readonly #lock: RunLock;
   readonly #shape: AdapterShape;
 
@@ -73,14 +85,8 @@ export class Run {
     try {
       const run = new Run(folder, lock, RunStore.open(join(folder, STORE_FILE)), shape);
       try {
-        const recorded = run.store.record();
-        if (recorded) {
-          if (fork !== undefined) {
-            throw new HoneError(`the run ${folder} has begun already; give the fork a name of its own with --run`);
-          }
-          agree(recorded);
-          run.store.updateOptions(record.options);
-        } else await run.#begin(record, fork);
+        if (run.#goingOn(agree, fork)) run.store.updateOptions(record.options);
+        else await run.#begin(record, fork);
         await run.#recover();
         return run;
       } catch (error) {
@@ -140,6 +146,27 @@ export class Run {
   close(): void {
     this.store.close();
     this.#lock.release();
+  }
+
+  /**
+   * What the run was begun with, when that is to go on. While it has learnt nothing there is nothing to lose: other
+   * options then begin it anew.
+   */
+  #goingOn(agree: OpenRun["agree"], fork: string | undefined): RunRecord | undefined {
+    const recorded = this.store.record();
+    if (!recorded) return undefined;
+    const { step, checkpoint } = this.store.lastStep();
+    if (step > 0 || checkpoint !== null) {
+      if (fork !== undefined) {
+        throw new HoneError(`the run ${this.folder} has begun already; give the fork a name of its own with --run`);
+      }
+      agree(recorded);
+      return recorded;
+    }
+    if (fork === undefined && agrees(agree, recorded)) return recorded;
+    this.store.forget();
+    this.begunAnew = true;
+    return undefined;
   }
 
   get #metricsFile(): string {

@@ -4,6 +4,7 @@
  */
 import { type Config, flagOf, type GivenOptions, type OptionName, options } from "../config.js";
 import { bySize, type Preset, presets, sizeOf } from "../defaults.js";
+import { LINEAR_LAYERS } from "../learn/index.js";
 import { UsageError } from "../util/errors.js";
 import type { RunRecord } from "./store.js";
 
@@ -133,6 +134,10 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   }
   if (settings.loraAlpha === 0) {
     throw new UsageError("--lora-alpha 0: the adapter would change nothing; give a number above 0");
+  }
+  const unknown = settings.loraTargets.find((name) => !LINEAR_LAYERS.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`--lora-targets ${unknown}: an adapter can be put on ${LINEAR_LAYERS.join(", ")}`);
   }
   if (settings.context > trainedContext) {
     throw new UsageError(

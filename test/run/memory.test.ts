@@ -8,6 +8,7 @@ const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", 
 
 /** Qwen2.5-0.5B in f16. */
 const qwen: ModelShape = {
+  architecture: "qwen2",
   bytes: 988e6,
   parameters: 494e6,
   weightType: "F16",

@@ -138,6 +138,7 @@ describe("settings that cannot be trained with", () => {
     [{ temperature: 0 }, /--temperature 0/],
     [{ group: 1 }, /--group 1: .*give at least 2/],
     [{ loraAlpha: 0 }, /--lora-alpha 0/],
+    [{ loraTargets: ["q_proj", "lm_head"] }, /--lora-targets lm_head: an adapter can be put on q_proj, /],
     [{ context: 40_000 }, /--context 40000: the model was trained with 32768 tokens/],
   ])("%j is refused", (given, message) => {
     expect(() => resolve(given)).toThrow(message);

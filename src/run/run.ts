@@ -55,6 +55,18 @@ function sameShape(a: AdapterShape, b: AdapterShape): boolean {
   return key(a) === key(b);
 }
 
+/** @throws HoneError when the checkpoint is damaged, or does not fit the run that is to start from it */
+async function checkFork(fork: string, shape: AdapterShape): Promise<void> {
+  const source = await verifyCheckpoint(fork);
+  if (sameShape(source, shape)) return;
+  const { rank, alpha, targets } = source.lora;
+  throw new HoneError(
+    source.model === shape.model
+      ? `--fork ${fork}: its adapter has another shape (rank ${rank}, alpha ${alpha}, on ${targets.join(",")}); give --lora-rank, --lora-alpha and --lora-targets to match`
+      : `--fork ${fork}: it belongs to another base model`,
+  );
+}
+
 export class Run {
   readonly folder: string;
   readonly store: RunStore;
@@ -80,6 +92,8 @@ export class Run {
    * @throws HoneError when another process has it, when it would be another run now, or when its checkpoint is damaged
    */
   static async open({ folder, record, shape, fork, agree }: OpenRun): Promise<Run> {
+    // Before anything is made: what is refused must leave no run behind.
+    if (fork !== undefined) await checkFork(fork, shape);
     mkdirSync(join(folder, "logs"), { recursive: true });
     const lock = lockRun(folder);
     try {
@@ -178,12 +192,6 @@ export class Run {
     if (fork === undefined) {
       this.store.begin(begun, { checkpoint: null, adapter: null });
       return;
-    }
-    const source = await verifyCheckpoint(fork);
-    if (!sameShape(source, this.#shape)) {
-      const { rank, alpha } = source.lora;
-      const why = source.model === this.#shape.model ? "has another shape of adapter" : "belongs to another base model";
-      throw new HoneError(`--fork ${fork}: the checkpoint ${why} (rank ${rank}, alpha ${alpha})`);
     }
     this.checkpoints.setAside(new Set());
     const { adapter } = await this.checkpoints.adopt(fork, this.name);

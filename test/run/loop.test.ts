@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -226,5 +226,10 @@ describe("a fork", () => {
     const manifest = JSON.parse(readFileSync(join(source, "manifest.json"), "utf8"));
     writeFileSync(join(source, "manifest.json"), JSON.stringify({ ...manifest, model: "another" }));
     await expect(openFake(join(base, "fork"), source)).rejects.toThrow("belongs to another base model");
+    writeFileSync(join(source, "manifest.json"), JSON.stringify({ ...manifest, lora: { ...manifest.lora, rank: 8 } }));
+    await expect(openFake(join(base, "fork"), source)).rejects.toThrow(
+      "another shape (rank 8, alpha 8, on q_proj,v_proj)",
+    );
+    expect(existsSync(join(base, "fork"))).toBe(false);
   });
 });

@@ -36,6 +36,8 @@ export interface Score {
 
 /** One asking: what was sent, what came back. */
 export interface Vote {
+  /** Positions of the attempts, in the order of their ids: the first is "1". */
+  readonly order: readonly number[];
   readonly material: string;
   readonly leftOut: number;
   readonly exchanges: readonly Exchange[];
@@ -218,6 +220,7 @@ async function ask(
 ): Promise<Vote> {
   let sent = { text: "", leftOut: 0 };
   const result = (rest: Pick<Vote, "exchanges" | "cached" | "scores" | "lost">): Vote => ({
+    order,
     material: sent.text,
     leftOut: sent.leftOut,
     ...rest,

@@ -157,7 +157,11 @@ const definitions = {
   loraTargets: list("Linear layers that get an adapter.", {
     default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
   }),
-  reward: choice(["task"], "What training pushes up. task: the task's own reward.", { default: "task" }),
+  reward: choice(
+    ["task", "ruler", "shaped"],
+    "What training pushes up. task: the task's own reward. ruler: a judge's scores of the group's rollouts. shaped: the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email).",
+    { default: "task" },
+  ),
   control: choice(
     ["none", "random-reward"],
     "Experiments that must not learn. random-reward: fair coins in place of rewards. (Another: --learning-rate 0.)",
@@ -253,6 +257,11 @@ const definitions = {
   debugJudge: flag("Print what the judge is sent, what it answers, and the scores with their explanations.", {
     default: false,
   }),
+  accuracy: choice(
+    ["task", "judge"],
+    "Who says whether a held-out answer is right. judge: what the task's own comparison does not settle is put to the judge.",
+    { defaultText: "judge with --reward shaped, task otherwise" },
+  ),
 
   // Imitation
   file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),

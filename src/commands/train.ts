@@ -29,8 +29,9 @@ export const trainCommand = defineCommand({
       const summary = await runTraining(config, io.given, {
         signal: io.signal,
         say,
-        watch: (steps) => {
-          view = new TrainView(io.stream, steps);
+        colours: Boolean(io.stream.isTTY),
+        watch: (steps, judged) => {
+          view = new TrainView(io.stream, steps, judged);
           return view;
         },
       });

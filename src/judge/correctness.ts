@@ -1,16 +1,10 @@
 /** Is an answer right? A judge compares it with the golden one: for free answers that no comparison of words settles. */
 import { z } from "zod";
+import type { Claim } from "../task/task.js";
 import { Lost } from "./failures.js";
 import { objectWith } from "./json.js";
 import type { Judge, Question } from "./judge.js";
 import { tagless } from "./serialise.js";
-
-/** What a correctness judge is asked. */
-export interface Claim {
-  readonly question: string;
-  readonly golden: string;
-  readonly given: string;
-}
 
 export interface CorrectnessVerdict {
   readonly reasoning: string;

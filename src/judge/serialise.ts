@@ -45,6 +45,11 @@ export function compareGroup(group: readonly Judged[]): Comparison {
   };
 }
 
+/** Did all do the very same? Then there is nothing to compare. */
+export function allAlike(group: readonly Judged[]): boolean {
+  return compareGroup(group).attempts.length < 2;
+}
+
 /** How many messages all begin with. Each keeps one of its own, where it has more than the prompt. */
 function sharedLength(all: readonly (readonly ChatMessage[])[]): number {
   const [first = []] = all;

@@ -7,20 +7,25 @@ import { templateOf } from "../rollout/index.js";
 import { deriveSeed } from "../util/random.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./guards.js";
-import { randomReward, taskReward } from "./lessons.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
 import { bestOf, Run } from "./run.js";
 import { checkSameRun } from "./settings.js";
 import type { ValidationRow } from "./store.js";
+import { openRewards, SPREAD_FLOOR } from "./training-judge.js";
 import { LearnerUpdater } from "./updater.js";
 
 export interface TrainIo {
   readonly signal: AbortSignal;
   readonly say: (text: string) => void;
-  /** Whoever watches, once it is known how many steps there will be. */
-  readonly watch: (steps: number) => View;
+  /**
+   * Whoever watches, once it is known how many steps there will be, and whether training pushes up something else than
+   * the task's own reward.
+   */
+  readonly watch: (steps: number, judged: boolean) => View;
+  /** May what is said have colours? */
+  readonly colours: boolean;
 }
 
 export interface TrainSummary {
@@ -75,11 +80,13 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
 
 async function trainWith(
   run: Run,
-  { model, shape, settings, scenarios, fitted, play }: Prepared,
+  { model, shape, task, settings, scenarios, fitted, play }: Prepared,
   config: TrainConfig,
   python: string,
-  { signal, say, watch }: TrainIo,
+  { signal, say, watch, colours }: TrainIo,
 ): Promise<void> {
+  const { taskOptions } = play;
+  const rewards = await openRewards({ settings, config, task, taskOptions, store: run.store, signal, say, colours });
   const engineOptions: EngineOptions = {
     model,
     gpu: config.gpu === "off" ? false : config.gpu,
@@ -138,20 +145,25 @@ async function trainWith(
       settings: {
         ...settings,
         schedule: settings,
-        // dr-grpo takes the division out of the advantages too.
-        advantages: { stdScaling: settings.loss === "grpo", stdFloor: settings.stdFloor, spreadFloor: 0 },
+        advantages: {
+          // dr-grpo takes the division out of the advantages too.
+          stdScaling: settings.loss === "grpo",
+          stdFloor: settings.stdFloor,
+          spreadFloor: settings.reward === "ruler" && settings.control === "none" ? SPREAD_FLOOR : 0,
+        },
         maxGap,
       },
       scenarios,
       policy,
       updater,
-      rewardGroup: settings.control === "random-reward" ? randomReward(settings.seed) : taskReward,
-      view: watch(settings.steps),
+      ...rewards,
+      view: watch(settings.steps, settings.reward !== "task" || settings.control !== "none"),
       signal,
     });
   } finally {
     await updater.close();
     await engine.close();
+    await rewards.close();
   }
 }
 

@@ -95,7 +95,7 @@ export class FakePolicy implements Policy {
     this.#tick("wake");
   }
 
-  async play({ run, step, scenarios, group, have, signal, onTrajectory }: PlayRequest): Promise<Played> {
+  async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     if (!this.#awake) throw new Error("the policy rests");
     const adapter = this.#adapter?.sha256 ?? null;
     const groups: Trajectory[][] = [];
@@ -119,6 +119,7 @@ export class FakePolicy implements Policy {
         members.push(trajectory);
         onTrajectory(trajectory);
       }
+      onGroup?.(members);
     }
     return { groups, failures: [], interrupted: false };
   }
@@ -200,6 +201,7 @@ export class FakeLearner implements LearnerLike {
 export const silent: View = {
   phase: () => undefined,
   rollout: () => undefined,
+  rewarded: () => undefined,
   progress: () => undefined,
   step: () => undefined,
   validation: () => undefined,

@@ -2,7 +2,7 @@
 import { lossText, rulingText, usageText } from "../report/judge-report.js";
 import { bar, ProgressLine } from "../report/progress-line.js";
 import { Mean } from "../report/rollout-report.js";
-import { judgeAccessOptions, judgeContentOptions } from "../run/judge.js";
+import { judgeAccessOptions, judgeOptions, rulerOptions } from "../run/judge.js";
 import { independentReward, type JudgeSummary, judgeFile } from "../run/judge-file.js";
 import { defineCommand } from "./command.js";
 
@@ -23,7 +23,7 @@ export const judgeCommand = defineCommand({
   name: "judge",
   summary: "Let a judge behind an OpenAI-compatible API score the rollouts of a trajectory file (RULER).",
   example: "yarn hone judge rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl",
-  options: ["file", "home", "task", "out", "seed", ...judgeContentOptions, ...judgeAccessOptions],
+  options: ["file", "home", "task", "out", "seed", ...judgeOptions, ...rulerOptions, ...judgeAccessOptions],
   required: ["file"],
   positional: "file",
   async run(config, io) {

@@ -8,7 +8,7 @@ import { count, mean } from "../report/evaluation.js";
 import { readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../task/load.js";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
-import { type JudgeConfig, openJudge, rubricOf, rulerSettings } from "./judge.js";
+import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
 
 /** A trajectory that was judged, as the new file has it. */
 export interface JudgedTrajectory extends Trajectory {
@@ -38,7 +38,7 @@ export interface JudgeFileIo {
   readonly onRuling: (group: readonly Trajectory[], ruling: Ruling, done: number, groups: number) => void;
 }
 
-type JudgeFileConfig = JudgeConfig &
+type JudgeFileConfig = RulerConfig &
   Pick<Config, "home" | "task" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
 
 /** @throws HoneError when the judge cannot be asked any more; what was judged until then is in the new file */
@@ -49,7 +49,7 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
   if (out === file) throw new UsageError(`--out ${config.out}: that is the file to be judged; give another name`);
   const task = await loadTask(config.task);
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
-  const { cache, close } = openVerdictFile(join(config.home, "verdicts.sqlite"));
+  const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   try {
     const judge = openJudge(config, "this", cache, undefined, io.say);
     const groups = await readGroups(file, task.name);

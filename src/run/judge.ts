@@ -27,20 +27,28 @@ export const judgeAccessOptions = [
   "judgePrices",
   "judgeMaxCost",
   "judgeCache",
+] as const satisfies readonly OptionName[];
+
+/** Who judges. */
+export const judgeOptions = [
+  "judgeModel",
+  "judgeTemperature",
+  "judgeMaxTokens",
+] as const satisfies readonly OptionName[];
+
+/** How groups are judged. */
+export const rulerOptions = [
+  "judgeVotes",
+  "judgeInputTokens",
+  "rulerRubric",
   "debugJudge",
 ] as const satisfies readonly OptionName[];
 
-/** What a verdict depends on. */
-export const judgeContentOptions = [
-  "judgeModel",
-  "judgeVotes",
-  "judgeInputTokens",
-  "judgeTemperature",
-  "judgeMaxTokens",
-  "rulerRubric",
-] as const satisfies readonly OptionName[];
+/** In the home folder: verdicts that belong to no run. */
+export const VERDICTS_FILE = "verdicts.sqlite";
 
-export type JudgeConfig = Pick<Config, (typeof judgeAccessOptions)[number] | (typeof judgeContentOptions)[number]>;
+export type JudgeConfig = Pick<Config, (typeof judgeAccessOptions)[number] | (typeof judgeOptions)[number]>;
+export type RulerConfig = JudgeConfig & Pick<Config, (typeof rulerOptions)[number]>;
 
 /** @throws UsageError when the options name no judge; `why` says what needs one */
 export function requireJudge(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel">, why: string): void {
@@ -104,7 +112,7 @@ export function rubricOf(file: string | undefined): string {
 }
 
 export function rulerSettings(
-  config: Pick<JudgeConfig, "judgeVotes" | "judgeInputTokens">,
+  config: Pick<RulerConfig, "judgeVotes" | "judgeInputTokens">,
   rubric: string,
   task: AnyTask,
   seed: number,

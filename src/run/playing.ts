@@ -69,7 +69,7 @@ export async function validate(
   playing: Playing,
   at: StepRow,
   scenarios: readonly Scenario[],
-  grade: GradeRollout = async ({ reward }) => ({ kind: "graded", reward }),
+  grade: GradeRollout = gradeOwn,
 ): Promise<ValidationRow> {
   const { store, view, signal } = playing;
   const before = store.validations().find(({ step }) => step === at.step);
@@ -92,6 +92,9 @@ export async function validate(
   view.validation(row);
   return row;
 }
+
+/** The task's own reward says whether the answer is right. */
+export const gradeOwn: GradeRollout = async ({ reward }) => ({ kind: "graded", reward });
 
 /** Figures over the rollouts that have a grade; the others are left out and counted. */
 export function evaluateGraded(

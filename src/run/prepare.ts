@@ -9,7 +9,7 @@ import { loadTask } from "../task/load.js";
 import type { AnyTask } from "../task/task.js";
 import { UsageError } from "../util/errors.js";
 import { fitToMachine } from "./fit.js";
-import { judgeAccessOptions, judgeContentOptions, requireJudge, rubricOf } from "./judge.js";
+import { judgeAccessOptions, judgeOptions, requireJudge, rubricOf, rulerOptions } from "./judge.js";
 import { requireClaim, requireShaped } from "./judging.js";
 import { mainMemory } from "./machine.js";
 import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "./place.js";
@@ -56,7 +56,8 @@ export const trainOptions = [
   "reward",
   "control",
   "accuracy",
-  ...judgeContentOptions,
+  ...judgeOptions,
+  ...rulerOptions,
   ...judgeAccessOptions,
   "validateEvery",
   "validateN",

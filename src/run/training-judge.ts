@@ -1,7 +1,7 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
 import { rulingText } from "../report/judge-report.js";
 import type { AnyTask, TaskOptions } from "../task/task.js";
-import { type JudgeConfig, openJudge, rubricOf, rulerSettings } from "./judge.js";
+import { openJudge, type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
 import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judging.js";
 import { randomReward, taskReward } from "./lessons.js";
 import type { LoopParts } from "./loop.js";
@@ -10,7 +10,7 @@ import type { RunStore } from "./store.js";
 
 export interface RewardSources {
   readonly settings: RunSettings;
-  readonly config: JudgeConfig;
+  readonly config: RulerConfig;
   readonly task: AnyTask;
   readonly taskOptions: TaskOptions;
   /** Keeps verdicts, and what they cost. */

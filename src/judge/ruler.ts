@@ -131,7 +131,8 @@ function form(count: number): Question<unknown>["form"] {
   };
   const schema = {
     type: "object",
-    properties: { scores: { type: "array", items: entry } },
+    // The number is asked for too: small models held to a form alone like to answer with an empty list.
+    properties: { scores: { type: "array", items: entry, minItems: count, maxItems: count } },
     required: ["scores"],
     additionalProperties: false,
   };

@@ -42,6 +42,11 @@ describe("what a judge is sent", () => {
     expect([...blocksOf(requests[0] as Request).keys()]).toEqual(["1", "2"]);
     expect(text).toContain('{"ended":"answered","turns":1}');
     expect(requests[0]?.body.messages[0]?.content).toContain(ruler.rubric);
+    expect(requests[0]?.body.response_format?.json_schema?.schema).toMatchObject({
+      properties: {
+        scores: { minItems: 2, maxItems: 2, items: { properties: { trajectory_id: { enum: ["1", "2"] } } } },
+      },
+    });
   });
 
   it("has another order by another seed, and scores still land on their own trajectories", async () => {

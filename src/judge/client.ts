@@ -194,11 +194,16 @@ export class JudgeClient {
     }
   }
 
+  /** Ends all questions, also those that wait for an answer. */
   #giveUp(why: string): JudgeStopped {
-    const { model, url } = this.#settings;
-    const stopped = new JudgeStopped(`the judge ${model} at ${url} cannot be asked: ${why}`);
+    const stopped = this.#stopped(why);
     this.#stop.abort(stopped);
     return stopped;
+  }
+
+  #stopped(why: string): JudgeStopped {
+    const { model, url } = this.#settings;
+    return new JudgeStopped(`the judge ${model} at ${url} cannot be asked: ${why}`);
   }
 
   #drop(parameter: Droppable, format: Format, why: string): void {
@@ -298,7 +303,8 @@ export class JudgeClient {
     const spent = this.#usage.cost ?? 0;
     if (maxCost !== undefined && spent + this.#reserved + most > maxCost) {
       admission.leave();
-      throw this.#giveUp(
+      // Requests under way are paid for: their answers are still wanted.
+      throw this.#stopped(
         `it has cost $${spent.toFixed(4)}, and the next request could pass the $${maxCost} that --judge-max-cost allows; raise it to go on`,
       );
     }

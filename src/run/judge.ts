@@ -58,9 +58,13 @@ export function requireJudge(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"
       `${why} needs a judge: give ${missing.join(" and ")} (any OpenAI-compatible server, also one on this machine)`,
     );
   }
-  if (!URL.canParse(config.judgeUrl ?? "")) {
+  if (!/^https?:/i.test(config.judgeUrl ?? "") || !URL.canParse(config.judgeUrl ?? "")) {
     throw new UsageError(`--judge-url: ${config.judgeUrl} is no URL; give one like http://127.0.0.1:8080/v1`);
   }
+  // A run keeps its judge's URL, and errors name it.
+  const { username, password } = new URL(config.judgeUrl as string);
+  if (username || password)
+    throw new UsageError("--judge-url: no password in it, please; give the key with --judge-key");
 }
 
 /**

@@ -1,6 +1,7 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
 import type { GivenOptions } from "../config.js";
 import { type EngineOptions, loadEngine } from "../engine/index.js";
+import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
 import { templateOf } from "../rollout/index.js";
@@ -41,6 +42,8 @@ export interface TrainSummary {
   best: { step: number; success: number } | null;
   /** Over all updates: mean of their means, highest p99, highest max. null without updates. */
   gap: { mean: number; p99: number; max: number } | null;
+  /** What judging has cost over all calls; null without a judge. */
+  judge: JudgeUsage | null;
   /** The best adapter; null when it is the base model. */
   adapter: string | null;
 }
@@ -194,6 +197,7 @@ function summarise(run: Run, seconds: number): TrainSummary {
             p99: Math.max(...gaps.map((gap) => gap.p99)),
             max: Math.max(...gaps.map((gap) => gap.max)),
           },
+    judge: run.store.judgeSpending() ?? null,
     adapter: typeof best?.checkpoint === "number" ? run.checkpoints.adapterOf(best.checkpoint) : null,
   };
 }

@@ -1,5 +1,6 @@
 /** The one way hone talks to OpenAI-compatible chat servers: a client, and what its errors say, never with the key. */
 import OpenAI from "openai";
+import { printable } from "./text.js";
 
 export interface ChatServer {
   /** Base URL, used as it is: with /v1 where the server has it. */
@@ -63,5 +64,5 @@ export function chatErrorText(error: unknown, key: string | undefined): string {
   const line = ((telling.length > 0 ? telling : messages).join(": ") || String(error))
     .replace(/\s+/g, " ")
     .slice(0, 500);
-  return withoutKey(line, key);
+  return withoutKey(printable(line), key);
 }

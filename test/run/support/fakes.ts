@@ -72,6 +72,8 @@ export class FakePolicy implements Policy {
   #awake = true;
   /** Everything it was asked to play, as `played run step adapter id`. */
   readonly played: string[] = [];
+  /** Waited for before every rollout. As with the real one, whatever else happens, rollouts come in one by one. */
+  pace = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
   /** Gives every rollout this reward. */
   reward: number | undefined;
 
@@ -108,8 +110,7 @@ export class FakePolicy implements Policy {
           members.push(before);
           continue;
         }
-        // As the real one: whatever else happens, rollouts come in one by one.
-        await new Promise((resolve) => setImmediate(resolve));
+        await this.pace();
         if (signal.aborted) return { groups, failures: [], interrupted: true };
         const seed = deriveSeed(run, step, scenario.id, index);
         const reward = this.reward === undefined ? {} : { reward: this.reward };

@@ -121,7 +121,7 @@ const definitions = {
   maxExceptions: real(0, MANY, "Failed rollouts that are borne: a count, or below 1 a share of all.", { default: 0 }),
   out: text("Trajectory file to write, one JSON line a rollout.", {
     accepts: "a path",
-    defaultText: "rollouts/<date and time>.jsonl in the home folder",
+    defaultText: "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl",
   }),
   maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
   mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
@@ -157,7 +157,11 @@ const definitions = {
   loraTargets: list("Linear layers that get an adapter.", {
     default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
   }),
-  reward: choice(["task"], "What training pushes up. task: the task's own reward.", { default: "task" }),
+  reward: choice(
+    ["task", "ruler", "shaped"],
+    "What training pushes up. task: the task's own reward. ruler: a judge's scores of the group's rollouts. shaped: the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email).",
+    { default: "task" },
+  ),
   control: choice(
     ["none", "random-reward"],
     "Experiments that must not learn. random-reward: fair coins in place of rewards. (Another: --learning-rate 0.)",
@@ -217,8 +221,50 @@ const definitions = {
     defaultText: "eval: latest; rollout: none",
   }),
 
+  // Judging
+  judgeUrl: text("The judge's OpenAI-compatible API; used as given, so with /v1 where the server has it.", {
+    accepts: "a URL",
+  }),
+  judgeModel: text("The judge's name at --judge-url."),
+  judgeKey: text("Key for --judge-url.", { env: "OPENAI_API_KEY", defaultText: "none" }),
+  rulerRubric: text("File with a rubric to judge by.", { accepts: "a path", defaultText: "hone's own" }),
+  judgeVotes: whole(1, 64, "Times each group is judged, in another order each time; the score is the mean.", {
+    default: 1,
+  }),
+  judgeInputTokens: whole(
+    1000,
+    MANY,
+    "Tokens of a question to the judge at most, by estimate; tool results are shortened to fit.",
+    { default: 32_000 },
+  ),
+  judgeTemperature: real(0, 10, "The judge's sampling temperature.", { defaultText: "the server's own" }),
+  judgeMaxTokens: whole(1, MANY, "Tokens an answer of the judge may have.", { defaultText: "the server's own" }),
+  judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", { default: 120 }),
+  judgePatience: real(0, 86_400, "Seconds to wait for a judge that answers nothing; then the work stops.", {
+    default: 300,
+  }),
+  judgeConcurrency: whole(1, 1024, "Requests to the judge at once.", { default: 8 }),
+  judgeRpm: whole(1, MANY, "Requests to the judge in a minute at most.", { defaultText: "no limit" }),
+  judgeTpm: whole(1, MANY, "Tokens to and from the judge in a minute at most.", { defaultText: "no limit" }),
+  judgePrices: text(
+    'Price table: JSON, dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}. It goes before the list prices that hone knows.',
+    { accepts: "a path" },
+  ),
+  judgeMaxCost: real(0, 1e6, "Dollars that the judge may cost in a run; then it stops.", { defaultText: "no cap" }),
+  judgeCache: flag("Take verdicts that were given before to the very same question (--no-judge-cache asks anew).", {
+    default: true,
+  }),
+  debugJudge: flag("Print what the judge is sent, what it answers, and the scores with their explanations.", {
+    default: false,
+  }),
+  accuracy: choice(
+    ["task", "judge"],
+    "Who says whether a held-out answer is right. judge: what the task's own comparison does not settle is put to the judge.",
+    { defaultText: "judge with --reward shaped, task otherwise" },
+  ),
+
   // Imitation
-  file: text("Trajectory file to learn from, as yarn rollout writes it.", { accepts: "a path" }),
+  file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
   into: text("Folder to write what was learnt to; made when it is not there.", {
     accepts: "a path",
     defaultText: "sft/<date and time> in the home folder",
@@ -276,6 +322,9 @@ function fromText(kind: OptionKind, value: string): unknown {
   return value;
 }
 
+/** Never shown, not even when they are wrong. */
+const secrets: ReadonlySet<string> = new Set(["hfToken", "agentKey", "judgeKey"] satisfies OptionName[]);
+
 /** Checks one value. `where` names its source, as the user wrote it. */
 function check(name: OptionName, raw: unknown, where: string): unknown {
   const { schema, kind, accepts } = options[name];
@@ -287,7 +336,10 @@ function check(name: OptionName, raw: unknown, where: string): unknown {
     value = raw.flatMap((item) => (typeof item === "string" ? item.split(",").map((part) => part.trim()) : [item]));
   }
   const parsed = schema.safeParse(value);
-  if (!parsed.success) throw new UsageError(`${where}: ${JSON.stringify(raw)} is not accepted; give ${accepts}`);
+  if (!parsed.success) {
+    const shown = secrets.has(name) ? "what was given" : JSON.stringify(raw);
+    throw new UsageError(`${where}: ${shown} is not accepted; give ${accepts}`);
+  }
   return parsed.data;
 }
 
@@ -343,12 +395,15 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
     if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, `${file?.file}: ${key}`);
   }
 
-  const byEnv = new Map(optionNames.map((name) => [options[name].env, name]));
+  const known = optionNames.map((name) => options[name].env);
   for (const [key, value] of Object.entries(env)) {
-    const name = byEnv.get(key);
-    if (!name && key.startsWith("HONE_")) throw unknownKey("environment", key, [...byEnv.keys()]);
-    if (name && value !== undefined && (value !== "" || options[name].kind === "flag")) {
-      values[name] = check(name, value, key);
+    // One variable may be of several options: a key of those for the same server.
+    const names = optionNames.filter((name) => options[name].env === key);
+    if (names.length === 0 && key.startsWith("HONE_")) throw unknownKey("environment", key, known);
+    for (const name of names) {
+      if (value !== undefined && (value !== "" || options[name].kind === "flag")) {
+        values[name] = check(name, value, key);
+      }
     }
   }
 

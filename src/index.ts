@@ -6,6 +6,7 @@ export {
   type CallOutcome,
   type CallRecord,
   type ChatMessage,
+  type Claim,
   defineTask,
   defineTool,
   type ExpertOptions,

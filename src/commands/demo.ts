@@ -57,11 +57,11 @@ async function trainDemo(config: TrainConfig, io: CommandIo) {
   let view: TrainView | undefined;
   const say = (text: string) => (view ? view.say(text) : io.say(text));
   try {
-    const watch = (steps: number) => {
-      view = new TrainView(io.stream, steps);
+    const watch = (steps: number, judged: boolean) => {
+      view = new TrainView(io.stream, steps, judged);
       return view;
     };
-    return await runTraining(config, io.given, { signal: io.signal, say, watch });
+    return await runTraining(config, io.given, { signal: io.signal, say, watch, colours: Boolean(io.stream.isTTY) });
   } finally {
     view?.end();
   }

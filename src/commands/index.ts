@@ -3,6 +3,7 @@ import { buildDbCommand } from "./build-db.js";
 import type { Command } from "./command.js";
 import { demoCommand } from "./demo.js";
 import { evalCommand } from "./eval.js";
+import { judgeCommand } from "./judge.js";
 import { playCommand } from "./play.js";
 import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
@@ -19,6 +20,7 @@ export const commands: readonly Command[] = [
   searchCommand,
   readCommand,
   rolloutCommand,
+  judgeCommand,
   sftCommand,
   trainCommand,
   evalCommand,

@@ -1,16 +1,18 @@
 /** `yarn train`: trains a model, or goes on with a run that was interrupted. */
+import { usageText } from "../report/judge-report.js";
 import { shareText, TrainView } from "../report/train-view.js";
 import { trainOptions } from "../run/prepare.js";
 import { runTraining, type TrainSummary } from "../run/training.js";
 import { defineCommand } from "./command.js";
 
-function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap }: TrainSummary): string {
+function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap, judge }: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
   return [
     `${run}: ${steps} steps, ${seconds.toFixed(0)} s in this call, kept in ${folder}`,
     `  held-out success before  ${share(before)}`,
     `  held-out success after   ${share(after)}`,
     ...(gap ? [`  engine and learner differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)})`] : []),
+    ...(judge ? [`  judge, over all calls: ${usageText(judge, 0)}`] : []),
     adapter
       ? `  best adapter (step ${best?.step})  ${adapter}`
       : "  no adapter was better than the model it started from",
@@ -29,8 +31,9 @@ export const trainCommand = defineCommand({
       const summary = await runTraining(config, io.given, {
         signal: io.signal,
         say,
-        watch: (steps) => {
-          view = new TrainView(io.stream, steps);
+        colours: Boolean(io.stream.isTTY),
+        watch: (steps, judged) => {
+          view = new TrainView(io.stream, steps, judged);
           return view;
         },
       });

@@ -15,7 +15,7 @@ export interface AdvantageOptions {
    */
   readonly stdFloor: number;
   /**
-   * A group whose rewards lie within this distance of each other teaches nothing: below it a judge's scores are noise.
+   * A group whose rewards lie nearer to each other than this teaches nothing: below it a judge's scores are noise.
    * 0.05 for judged rewards, 0 for checkable ones (only equal rewards are left out).
    */
   readonly spreadFloor: number;
@@ -45,7 +45,8 @@ export function groupAdvantages(rewards: readonly number[], options: AdvantageOp
   const squares = rewards.reduce((sum, reward) => sum + (reward - mean) ** 2, 0);
   const std = n < 2 ? 0 : Math.sqrt(squares / (n - 1));
   const spread = n === 0 ? 0 : Math.max(...rewards) - Math.min(...rewards);
-  const trainable = spread > Math.max(options.spreadFloor, TINY);
+  // Of scores like 0.85 and 0.8 the difference is 0.05, whatever binary fractions make of it.
+  const trainable = spread > TINY && spread >= options.spreadFloor - TINY;
   const scale = options.stdScaling ? std + options.stdFloor : 1;
   const advantages = rewards.map((reward) => (trainable ? (reward - mean) / scale : 0));
   return { advantages, trainable, mean, std, spread };

@@ -41,6 +41,9 @@ function rowsOf(evaluations: readonly NamedEvaluation[]): Row[] {
       row(`  ${name}`, ({ tool_errors }) => `${tool_errors[name] ?? 0}`),
     ),
     ...(failed ? [row("broken down, not counted", ({ failures }) => `${failures}`)] : []),
+    ...namesOf(evaluations.map(({ unjudged }) => unjudged)).map((name) =>
+      row(`no verdict (${name}), not counted`, ({ unjudged }) => `${unjudged[name] ?? 0}`),
+    ),
   ];
 }
 

@@ -24,6 +24,8 @@ export interface Evaluation {
   tool_errors: Record<string, number>;
   /** Rollouts that broke down by no fault of the model; not in `n`. */
   failures: number;
+  /** Rollouts whose answer a judge was asked about in vain, by why; not in `n`. */
+  unjudged: Record<string, number>;
 }
 
 /** Rollouts and successes by kind of scenario, in order of the name. */
@@ -60,7 +62,11 @@ export function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-export function evaluate(trajectories: readonly Trajectory[], failures: number): Evaluation {
+export function evaluate(
+  trajectories: readonly Trajectory[],
+  failures: number,
+  unjudged: Evaluation["unjudged"] = {},
+): Evaluation {
   const n = trajectories.length;
   const successes = trajectories.filter(({ reward }) => reward.success).length;
   const partNames = [...new Set(trajectories.flatMap(({ reward }) => Object.keys(reward.parts)))].sort();
@@ -83,5 +89,6 @@ export function evaluate(trajectories: readonly Trajectory[], failures: number):
       trajectories.flatMap(({ calls }) => calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
     ),
     failures,
+    unjudged,
   };
 }

@@ -60,7 +60,21 @@ export class RolloutTally {
   readonly #errors = new Map<string, number>();
   readonly #rollouts: Pick<Counted, "scenario" | "reward">[] = [];
   readonly #started = performance.now();
+  readonly #judged: boolean;
+  /** What a judge gave to the rollouts it has judged so far. */
+  readonly #verdicts = new Mean();
+  #judgedRollouts = 0;
   #tokens = 0;
+
+  /** @param judged a judge's scores replace the rewards; they come later than the rollouts */
+  constructor(judged = false) {
+    this.#judged = judged;
+  }
+
+  addVerdict(rollouts: number, { rewards }: { readonly rewards?: readonly number[] }): void {
+    this.#judgedRollouts += rollouts;
+    for (const reward of rewards ?? []) this.#verdicts.add(reward);
+  }
 
   add(rollout: Counted): void {
     this.reward.add(rollout.reward.reward);
@@ -90,7 +104,10 @@ export class RolloutTally {
   /** The live line. */
   line(total: number): string {
     const left = this.done > 0 ? clock((this.seconds / this.done) * (total - this.done)) : "–";
-    const means = this.done > 0 ? `  reward ${this.reward}  tokens ${this.completionTokens}` : "";
+    const rewards = this.#judged
+      ? `judged ${this.#judgedRollouts}/${total}  reward ${this.#verdicts}  independent_reward ${this.reward}`
+      : `reward ${this.reward}`;
+    const means = this.done > 0 ? `  ${rewards}  tokens ${this.completionTokens}` : "";
     const rate = this.#tokens > 0 ? `  ${compact(this.tokensPerSecond)} tok/s` : "";
     return `${bar(this.done / total, 20)} ${this.done}/${total}  ${clock(this.seconds)} < ${left}${means}${rate}`;
   }

@@ -2,7 +2,9 @@
  * What people see of training: one line that is redrawn while a phase runs (printed now and then where there is no
  * terminal), and one line that stays for every step and validation.
  */
+import type { JudgeUsage } from "../judge/index.js";
 import type { Interval } from "./interval.js";
+import { lossText, usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";
 
@@ -23,6 +25,18 @@ export interface StepLine {
   readonly gap: { readonly mean: number } | null;
   readonly seconds: Readonly<Record<string, number>>;
   readonly reused: number;
+  readonly training_reward: number | null;
+  readonly training_n: number;
+  readonly groups_flat: number;
+  readonly groups_lost: Readonly<Record<string, number>>;
+  readonly judge_agreement: number | null;
+  readonly judge: (JudgeUsage & { readonly cached: number }) | null;
+}
+
+/** What has become of a group's rewards. */
+export interface RewardLine {
+  readonly kind: string;
+  readonly rewards?: readonly number[];
 }
 
 /** A share of successes with its 95 % interval. */
@@ -33,7 +47,7 @@ export interface Share extends Interval {
 
 export interface ValidationLine {
   readonly step: number;
-  readonly result: Share & { readonly reward: number };
+  readonly result: Share & { readonly reward: number; readonly unjudged: Readonly<Record<string, number>> };
   readonly seconds: number;
 }
 
@@ -57,6 +71,7 @@ export function timeText(seconds: Readonly<Record<string, number>>): string {
 
 const skips: Readonly<Record<string, string>> = {
   no_spread: "nothing to learn: in every group all rewards are equal",
+  unrewarded: "nothing to learn: no group has a reward",
   loss: "skipped: the loss is not a finite number",
   gradient: "skipped: the gradient is not a finite number",
 };
@@ -64,29 +79,41 @@ const skips: Readonly<Record<string, string>> = {
 export class TrainView {
   readonly #line: ProgressLine;
   readonly #steps: number;
+  readonly #judged: boolean;
   #step = "";
   #title = "";
   #total = 0;
   #tally = new RolloutTally();
   #started = performance.now();
 
-  /** @param steps steps of the whole run */
-  constructor(stream: NodeJS.WriteStream, steps: number) {
+  /**
+   * @param steps steps of the whole run
+   * @param judged whether training pushes up something else than the task's own reward
+   */
+  constructor(stream: NodeJS.WriteStream, steps: number, judged = false) {
     this.#line = new ProgressLine(stream);
     this.#steps = steps;
+    this.#judged = judged;
   }
 
   phase(step: number, phase: string, total: number): void {
     this.#step = `step ${step}/${this.#steps}`;
     this.#title = phase === "validation" ? `validation after step ${step}` : `${this.#step} ${phase}`;
     this.#total = total;
-    this.#tally = new RolloutTally();
+    this.#tally = new RolloutTally(this.#judged && phase === "rollouts");
     this.#started = performance.now();
     this.#line.update(() => this.#title);
   }
 
   rollout(rollout: Counted): void {
     this.#tally.add(rollout);
+    this.#line.update(() => `${this.#title} ${this.#tally.line(this.#total)}`);
+  }
+
+  /** A group's rewards have come: a verdict shows in the running reward and its n. */
+  rewarded(group: readonly unknown[], reward: RewardLine): void {
+    if (!this.#judged) return;
+    this.#tally.addVerdict(group.length, reward);
     this.#line.update(() => `${this.#title} ${this.#tally.line(this.#total)}`);
   }
 
@@ -103,14 +130,26 @@ export class TrainView {
     const learnt = line.skipped
       ? (skips[line.skipped] ?? line.skipped)
       : `loss ${compact(line.loss ?? Number.NaN)}  kl ${compact(line.kl ?? Number.NaN)}  gap ${compact(line.gap?.mean ?? Number.NaN)}  grad ${compact(line.grad_norm ?? Number.NaN)}`;
+    const { groups_flat: flat, groups_lost: lost, judge, judge_agreement: agreement } = line;
+    const own = `(n=${line.rollouts})`;
+    const rewards = this.#judged
+      ? [
+          `reward ${compact(line.training_reward ?? Number.NaN)} (n=${line.training_n})`,
+          `independent_reward ${compact(line.reward)} ${own}`,
+        ]
+      : [`reward ${compact(line.reward)} ${own}`];
     const notes = [
+      this.#judged && flat > 0 ? `${flat} groups without spread` : "",
+      Object.keys(lost).length > 0 ? `groups left out: ${lossText(lost)}` : "",
+      agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
+      judge ? `judge: ${usageText(judge, judge.cached)}` : "",
       reused > 0 ? `${reused} rollouts reused` : "",
       failures > 0 ? `${failures} rollouts failed` : "",
     ].filter(Boolean);
     this.#line.say(
       [
         `step ${line.step}/${this.#steps}`,
-        `reward ${compact(line.reward)} (n=${line.rollouts})`,
+        ...rewards,
         `success ${percent(line.success)}`,
         `groups ${line.groups_trainable}/${line.groups}`,
         learnt,
@@ -123,8 +162,9 @@ export class TrainView {
 
   validation({ step, result, seconds }: ValidationLine): void {
     const title = step === 0 ? "before training" : `after step ${step}`;
+    const unjudged = lossText(result.unjudged);
     this.#line.say(
-      `${title}: success ${shareText(result)}  reward ${compact(result.reward)} (n=${result.n})  ${compact(seconds)} s`,
+      `${title}: success ${shareText(result)}  reward ${compact(result.reward)} (n=${result.n})  ${compact(seconds)} s${unjudged ? `  not counted, without a verdict: ${unjudged}` : ""}`,
     );
   }
 

@@ -2,17 +2,15 @@
  * Any model behind an OpenAI-compatible chat API as a player, through its own tool calls: baselines, and teachers whose
  * trajectories can warm-start a smaller model. It has text and calls, but no tokens.
  */
-import OpenAI from "openai";
+import type OpenAI from "openai";
 import type { CallRecord, ChatMessage } from "../task/task.js";
-import { HoneError, messageOf } from "../util/errors.js";
+import { type ChatServer, chatClient, chatErrorText } from "../util/chat-api.js";
+import { HoneError } from "../util/errors.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 import type { WrittenCall } from "./tool-calls.js";
 
-export interface AgentSettings {
-  /** Base URL as the server documents it, usually ending in /v1. */
-  readonly url: string;
+export interface AgentSettings extends ChatServer {
   readonly model: string;
-  readonly key: string | undefined;
   /** Sent only when set: some models accept none. */
   readonly temperature: number | undefined;
   readonly maxTokens: number | undefined;
@@ -23,8 +21,7 @@ type ApiToolCall = OpenAI.ChatCompletionMessageFunctionToolCall;
 
 /** One client serves all conversations of a thread. */
 export function agentClient(settings: AgentSettings): OpenAI {
-  // Servers on the own machine want no key, the library does.
-  return new OpenAI({ baseURL: settings.url, apiKey: settings.key ?? "none", maxRetries: 3 });
+  return chatClient(settings, 3);
 }
 
 function readApiCall(call: ApiToolCall): WrittenCall {
@@ -61,7 +58,7 @@ export class AgentSession implements Session {
   }
 
   async turn(limits: TurnLimits): Promise<Turn> {
-    const { model, temperature, maxTokens, url } = this.#settings;
+    const { model, temperature, maxTokens, url, key } = this.#settings;
     const timeout = AbortSignal.timeout(Math.max(0, limits.deadline - Date.now()));
     let completion: OpenAI.ChatCompletion;
     try {
@@ -80,7 +77,8 @@ export class AgentSession implements Session {
     } catch (error) {
       limits.signal.throwIfAborted();
       if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
-      throw new HoneError(`the agent at ${url} did not answer: ${messageOf(error)}`, { cause: error });
+      // Without the error as its cause: that one may hold what was sent.
+      throw new HoneError(`the agent at ${url} did not answer: ${chatErrorText(error, key)}`);
     }
     const choice = completion.choices?.[0];
     if (!choice) throw new HoneError(`the agent at ${url} sent an answer without choices`);

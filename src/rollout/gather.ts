@@ -38,6 +38,8 @@ export interface GatherOptions {
   readonly signal?: AbortSignal;
   readonly onTrajectory?: (trajectory: Trajectory) => void;
   readonly onFailure?: (failure: RolloutFailure) => void;
+  /** Told of every group as soon as none of its rollouts is left to be played, unless all of them failed. */
+  readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
 export interface Gathered {
@@ -64,6 +66,8 @@ interface OpenGroup {
   readonly stop: AbortController;
   tries: number;
 }
+
+const inOrder = (members: readonly Trajectory[]) => [...members].sort((a, b) => a.index - b.index);
 
 export async function gather(options: GatherOptions): Promise<Gathered> {
   return new Gathering(options).run();
@@ -138,11 +142,14 @@ class Gathering {
     this.#pool.on("error", () => undefined);
     const watchdog = setInterval(() => this.#watch(), 1000);
     try {
-      for (const group of this.#groups) if (group.left.size > 0) void this.#play(group);
+      for (const group of this.#groups) {
+        if (group.left.size > 0) void this.#play(group);
+        else this.#tellIfComplete(group);
+      }
       this.#checkEnd();
       const how = await this.#finished;
       return {
-        groups: this.#groups.map(({ done }) => done.sort((a, b) => a.index - b.index)),
+        groups: this.#groups.map(({ done }) => inOrder(done)),
         failures: this.#failures,
         interrupted: how === "interrupted",
         seconds: (performance.now() - started) / 1000,
@@ -181,6 +188,7 @@ class Gathering {
       if (!group) return;
       group.done.push(message.trajectory);
       this.#options.onTrajectory?.(message.trajectory);
+      this.#tellIfComplete(group);
       this.#checkEnd();
     } else this.#fail(message.failure);
   }
@@ -193,7 +201,8 @@ class Gathering {
   }
 
   #fail(failure: RolloutFailure): void {
-    if (this.#over || !this.#settle(failure.id)) return;
+    const group = this.#over ? undefined : this.#settle(failure.id);
+    if (!group) return;
     this.#failures.push(failure);
     const total = this.#byRollout.size;
     const limit = this.#options.maxExceptions ?? 0;
@@ -204,7 +213,12 @@ class Gathering {
       return;
     }
     this.#options.onFailure?.(failure);
+    this.#tellIfComplete(group);
     this.#checkEnd();
+  }
+
+  #tellIfComplete({ left, done }: OpenGroup): void {
+    if (left.size === 0 && done.length > 0) this.#options.onGroup?.(inOrder(done));
   }
 
   #checkEnd(): void {

@@ -35,7 +35,7 @@ export class EnginePolicy implements Policy {
     this.#adapter = adapter;
   }
 
-  async play({ run, step, scenarios, group, have, signal, onTrajectory }: PlayRequest): Promise<Played> {
+  async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     const { engine, task, taskOptions, limits, temperature, concurrency, workers, maxExceptions, onFailure } =
       this.#settings;
     return gather({
@@ -55,6 +55,7 @@ export class EnginePolicy implements Policy {
       signal,
       onTrajectory,
       onFailure,
+      ...(onGroup === undefined ? {} : { onGroup }),
       ...(workers === undefined ? {} : { workers }),
     });
   }

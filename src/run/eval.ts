@@ -1,17 +1,24 @@
 /** `yarn eval` without its words: plays one set of scenarios with each of several checkpoints of a run. */
 import { createWriteStream, mkdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config, GivenOptions, OptionName } from "../config.js";
 import { type EngineOptions, loadEngine, modelFile } from "../engine/index.js";
-import { type Evaluation, evaluate } from "../report/evaluation.js";
+import { openVerdictFile } from "../judge/index.js";
+import type { Evaluation } from "../report/evaluation.js";
 import type { Trajectory } from "../rollout/index.js";
 import { loadTask } from "../task/load.js";
+import type { AnyTask, TaskOptions } from "../task/task.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { openCheckpoints } from "./checkpoint-choice.js";
 import { EnginePolicy } from "./engine-policy.js";
+import { GroupWork } from "./group-work.js";
+import { judgeAccessOptions, judgeOptions, openJudge, VERDICTS_FILE } from "./judge.js";
+import { gradeShaped, gradeSuccess, requireClaim } from "./judging.js";
+import type { GradeRollout } from "./parts.js";
 import { modelFingerprint, withAbsolutePaths } from "./place.js";
 import { chooseScenarios } from "./play.js";
+import { evaluateGraded, gradeOwn } from "./playing.js";
 import { limitsOf, playingOptions } from "./prepare.js";
 import { scenariosFingerprint, validationScenarios } from "./scenarios.js";
 import type { RunSettings } from "./settings.js";
@@ -28,6 +35,9 @@ const changeable = [
   "maxTokens",
   "onToolError",
   "rank",
+  "accuracy",
+  "judgeUrl",
+  ...judgeOptions,
 ] as const;
 
 export const evalOptions = [
@@ -41,6 +51,7 @@ export const evalOptions = [
   "out",
   ...changeable,
   ...playingOptions,
+  ...judgeAccessOptions,
 ] as const satisfies readonly OptionName[];
 
 export type EvalConfig = Pick<Config, (typeof evalOptions)[number]>;
@@ -101,6 +112,10 @@ export async function evaluateRun(
     contextPerSequence: settings.context,
     ...(config.threads === undefined ? {} : { threads: config.threads }),
   };
+  const judged =
+    settings.accuracy === "judge"
+      ? await openGrading(settings, config, task, taskOptions, { signal, view })
+      : undefined;
   const file = config.out === undefined ? undefined : openFile(config.out);
   const engine = await loadEngine(engineOptions);
   try {
@@ -116,6 +131,7 @@ export async function evaluateRun(
       releaseWeights: false,
       onFailure: ({ id, error }) => view.say(`rollout ${id} failed: ${error}`),
     });
+    const grade = judged?.grade ?? gradeOwn;
     const evaluations: CheckpointEvaluation[] = [];
     for (const { checkpoint, step, adapter } of chosen) {
       const before = evaluations.find((one) => one.step === step);
@@ -126,31 +142,60 @@ export async function evaluateRun(
       const started = performance.now();
       await policy.use(adapter);
       view.begin(checkpoint, scenarios.length);
-      const { groups, failures, interrupted } = await policy.play({
-        // The same draws for every checkpoint: they differ by their policy alone.
-        run: `${settings.seed}/eval`,
-        step: 0,
-        scenarios,
-        group: 1,
-        have: [],
-        signal,
-        onTrajectory: (trajectory) => {
-          file?.write(`${JSON.stringify({ checkpoint, ...trajectory })}\n`);
-          view.rollout(trajectory);
-        },
+      const grading = new GroupWork((group) => Promise.all(group.map(grade)));
+      const { groups, failures } = await grading.during(signal, async (signal) => {
+        const played = await policy.play({
+          // The same draws for every checkpoint: they differ by their policy alone.
+          run: `${settings.seed}/eval`,
+          step: 0,
+          scenarios,
+          group: 1,
+          have: [],
+          signal,
+          onTrajectory: (trajectory) => {
+            file?.write(`${JSON.stringify({ checkpoint, ...trajectory })}\n`);
+            view.rollout(trajectory);
+          },
+          onGroup: (group) => grading.begin(group),
+        });
+        if (played.interrupted) throw new HoneError(`interrupted while ${checkpoint} was evaluated`);
+        return played;
       });
-      if (interrupted) throw new HoneError(`interrupted while ${checkpoint} was evaluated`);
-      const figures = evaluate(groups.flat(), failures.length);
+      const grades = await grading.all(groups, []);
+      const figures = evaluateGraded(groups.flat(), grades.flat(), failures.length);
       evaluations.push({ checkpoint, step, ...figures, seconds: (performance.now() - started) / 1000 });
     }
     return { run: name, evaluations };
   } finally {
     await engine.close();
+    await judged?.close();
     if (file) {
       file.end();
       await finished(file);
     }
   }
+}
+
+/** A judge of the answers, as the run's reward would have it; its verdicts are kept in the home folder. */
+async function openGrading(
+  settings: RunSettings,
+  config: EvalConfig,
+  task: AnyTask,
+  taskOptions: TaskOptions,
+  { signal, view }: { signal: AbortSignal; view: EvalView },
+): Promise<{ grade: GradeRollout; close(): Promise<void> }> {
+  requireClaim(task, "--accuracy judge");
+  const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
+  const judge = openJudge({ ...config, ...settings }, "--accuracy judge", cache, undefined, (text) => view.say(text));
+  const world = await task.open(taskOptions);
+  const context = { judge, signal, onSpent: () => undefined, task, world };
+  return {
+    grade: settings.reward === "shaped" ? gradeShaped(context) : gradeSuccess(context),
+    close: async () => {
+      await task.close(world);
+      close();
+    },
+  };
 }
 
 function openFile(path: string) {

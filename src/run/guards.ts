@@ -5,6 +5,8 @@ import type { StepMetricsRow } from "./records.js";
 
 /** Steps in a row without a single trainable group. */
 export const STEPS_WITHOUT_SPREAD = 10;
+/** Steps in a row in which no group had a reward. */
+export const STEPS_UNREWARDED = 3;
 /** Steps in a row whose loss or gradient was not finite. */
 export const STEPS_NOT_FINITE = 3;
 
@@ -41,6 +43,13 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
   if (notFinite >= STEPS_NOT_FINITE) {
     throw new HoneError(
       `the ${last.skipped} was not a finite number in ${notFinite} steps in a row; these steps changed nothing. Start again from an earlier checkpoint (--fork) with a lower --learning-rate or a lower --max-grad-norm`,
+    );
+  }
+  const unrewarded = countAtEnd(steps, ({ skipped }) => skipped === "unrewarded");
+  if (unrewarded >= STEPS_UNREWARDED) {
+    const reasons = Object.entries(last.groups_lost).map(([reason, n]) => `${reason} ${n}`);
+    throw new HoneError(
+      `the judge gave no verdict that can be used in ${unrewarded} steps in a row (the last: ${reasons.join(", ")}); look at what it answers with --debug-judge, or take another --judge-model`,
     );
   }
   const flat = countAtEnd(steps, ({ skipped }) => skipped === "no_spread");

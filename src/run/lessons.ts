@@ -3,57 +3,69 @@ import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../lear
 import type { Trajectory } from "../rollout/index.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
-import type { RewardGroup } from "./parts.js";
+import type { GroupReward, RewardGroup } from "./parts.js";
 import type { Lesson } from "./store.js";
 
 export interface TaughtMember {
   readonly trajectory: Trajectory;
   readonly reward: number;
   readonly advantage: number;
+  /** A judge's. */
+  readonly explanation?: string;
 }
 
 /** A group with what training makes of it. */
 export interface Taught {
   readonly members: readonly TaughtMember[];
-  /** False when no reward could be had: nothing of it trains. */
+  /** False when there is no reward: nothing of it trains. */
   readonly rewarded: boolean;
+  /** Why no reward could be had; null where one could, or none was needed because all rollouts are alike. */
+  readonly lost: string | null;
+  /** How far a judge's votes agree; null where there are none to compare. */
+  readonly agreement: number | null;
   /** False when it teaches nothing: no reward, or no spread. */
   readonly trainable: boolean;
 }
 
 /** The task's own reward. */
-export const taskReward: RewardGroup = async (group) => group.map(({ reward }) => reward.reward);
+export const taskReward: RewardGroup = async (group) => ({
+  kind: "rewarded",
+  rewards: group.map(({ reward }) => reward.reward),
+});
 
 /** A control: fair coins in place of rewards. What rises under it did not rise because of the reward. */
 export function randomReward(seed: number): RewardGroup {
-  return async (group, step) =>
-    group.map(({ scenario, index }) =>
+  return async (group, step) => ({
+    kind: "rewarded",
+    rewards: group.map(({ scenario, index }) =>
       new Random("random-reward", seed, step, scenario.id, index).chance(0.5) ? 1 : 0,
-    );
+    ),
+  });
 }
 
-export async function teach(
+/** @param rewards one for each group */
+export function teach(
   groups: readonly (readonly Trajectory[])[],
-  step: number,
-  rewardGroup: RewardGroup,
+  rewards: readonly GroupReward[],
   options: AdvantageOptions,
-): Promise<Taught[]> {
-  return Promise.all(
-    groups.map(async (group) => {
-      const rewards = await rewardGroup(group, step);
-      if (!rewards) {
-        const members = group.map((trajectory) => ({ trajectory, reward: trajectory.reward.reward, advantage: 0 }));
-        return { members, rewarded: false, trainable: false };
-      }
-      const { advantages, trainable } = groupAdvantages(rewards, options);
-      const members = group.map((trajectory, i) => ({
-        trajectory,
-        reward: rewards[i] as number,
-        advantage: advantages[i] as number,
-      }));
-      return { members, rewarded: true, trainable };
-    }),
-  );
+): Taught[] {
+  return groups.map((group, i) => teachGroup(group, rewards[i] as GroupReward, options));
+}
+
+function teachGroup(group: readonly Trajectory[], reward: GroupReward, options: AdvantageOptions): Taught {
+  if (reward.kind !== "rewarded") {
+    const members = group.map((trajectory) => ({ trajectory, reward: trajectory.reward.reward, advantage: 0 }));
+    const lost = reward.kind === "lost" ? reward.reason : null;
+    return { members, rewarded: false, lost, agreement: null, trainable: false };
+  }
+  const { rewards, explanations, agreement = null } = reward;
+  const { advantages, trainable } = groupAdvantages(rewards, options);
+  const members = group.map((trajectory, i) => {
+    const explanation = explanations?.[i];
+    const taught = { trajectory, reward: rewards[i] as number, advantage: advantages[i] as number };
+    return explanation === undefined ? taught : { ...taught, explanation };
+  });
+  return { members, rewarded: true, lost: null, agreement, trainable };
 }
 
 /** What is noted beside the rollouts when the step is committed. */
@@ -61,11 +73,12 @@ export function lessonsOf(groups: readonly Taught[]): Lesson[] {
   return groups
     .filter(({ rewarded }) => rewarded)
     .flatMap(({ members }) =>
-      members.map(({ trajectory, reward, advantage }) => ({
+      members.map(({ trajectory, reward, advantage, explanation }) => ({
         scenario: trajectory.scenario.id,
         member: trajectory.index,
         reward,
         advantage,
+        explanation: explanation ?? null,
       })),
     );
 }

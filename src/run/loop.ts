@@ -4,10 +4,11 @@
  * what it had saved is used again: the process may end at any moment.
  */
 import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
+import { GroupWork } from "./group-work.js";
 import { checkGap, checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
-import type { Policy, RewardGroup, Updater, View } from "./parts.js";
-import { Interrupted, type Playing, playSaved, validate } from "./playing.js";
+import type { GradeRollout, GroupReward, JudgeCount, Policy, RewardGroup, Updater, View } from "./parts.js";
+import { Interrupted, interruptible, type Playing, playSaved, validate } from "./playing.js";
 import { metricsLine, stepMetricsRow } from "./records.js";
 import type { Run } from "./run.js";
 import type { ScenarioCursor } from "./scenarios.js";
@@ -40,6 +41,10 @@ export interface LoopParts {
   readonly policy: Policy;
   readonly updater: Updater;
   readonly rewardGroup: RewardGroup;
+  /** Says whether held-out answers are right; by default the task's own reward does. */
+  readonly grade?: GradeRollout;
+  /** What the judge was asked since the last call of this. */
+  readonly judgeLap?: () => JudgeCount;
   readonly view: View;
   readonly signal: AbortSignal;
 }
@@ -55,7 +60,7 @@ export async function train(parts: LoopParts): Promise<void> {
   const clock = new StepClock();
   for (;;) {
     await clock.measure("swap", () => policy.use(run.adapterOf(at)));
-    if (due(at.step)) await clock.measure("validation", () => validate(playing(parts), at, heldOut));
+    if (due(at.step)) await clock.measure("validation", () => validate(playing(parts), at, heldOut, parts.grade));
     run.prune(settings.keep);
     if (at.step >= settings.steps) return;
     at = await trainStep(parts, at, clock);
@@ -63,15 +68,28 @@ export async function train(parts: LoopParts): Promise<void> {
 }
 
 async function trainStep(parts: LoopParts, at: StepRow, clock: StepClock): Promise<StepRow> {
-  const { run, settings, scenarios, policy, view } = parts;
+  const { run, settings, scenarios, policy, view, signal, rewardGroup } = parts;
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
 
   const asked = { phase: "train", step, scenarios: scenarios.ofStep(step), group: settings.group } as const;
-  const { groups, failures, reused } = await clock.measure("rollouts", () =>
-    playSaved(playing(parts), { ...asked, adapter: at.adapter }),
+  const rewarding = new GroupWork<GroupReward>(
+    (group) => rewardGroup(group, step),
+    (group, reward) => view.rewarded(group, reward),
   );
-  const taught = await clock.measure("rewards", () => teach(groups, step, parts.rewardGroup, settings.advantages));
+  const { groups, failures, reused } = await clock.measure("rollouts", () =>
+    rewarding.during(signal, (signal) =>
+      playSaved(
+        { ...playing(parts), signal },
+        { ...asked, adapter: at.adapter, onGroup: (group) => rewarding.begin(group) },
+      ),
+    ),
+  );
+  // What is left to wait for: the rest was rewarded while other groups were played.
+  const rewards = await clock.measure("rewards", () =>
+    interruptible(signal, step, () => rewarding.all(groups, { kind: "rewarded", rewards: [] })),
+  );
+  const taught = teach(groups, rewards, settings.advantages);
 
   await clock.measure("swap", () => policy.rest());
   const update = await clock.measure("update", () => updateOn(parts, at, taught, learningRate));
@@ -84,7 +102,7 @@ async function trainStep(parts: LoopParts, at: StepRow, clock: StepClock): Promi
     checkpoint: now.checkpoint,
     adapter: now.adapter,
     metrics: stepMetricsRow(taught, failures, learningRate, update),
-    timing: { seconds: clock.lap(), reused, memory: update?.memory ?? null },
+    timing: { seconds: clock.lap(), reused, memory: update?.memory ?? null, judge: parts.judgeLap?.() ?? null },
   };
   run.store.commitStep(row, lessonsOf(taught));
   run.appendMetrics(metricsLine(row));

@@ -1,7 +1,8 @@
 /** What the training loop works with, as it sees it. The real ones are bound in bind.ts; tests play with others. */
+import type { JudgeUsage } from "../judge/index.js";
 import type { Progress, StepMetrics } from "../learn/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import type { Scenario } from "../task/task.js";
+import type { Reward, Scenario } from "../task/task.js";
 import type { MetricsLine } from "./records.js";
 import type { ValidationRow } from "./store.js";
 
@@ -22,6 +23,8 @@ export interface PlayRequest {
   readonly have: readonly Trajectory[];
   readonly signal: AbortSignal;
   readonly onTrajectory: (trajectory: Trajectory) => void;
+  /** Told of every group as soon as none of its rollouts is left to be played. */
+  readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
 export interface Played {
@@ -62,11 +65,36 @@ export interface Updater {
   close(): Promise<void>;
 }
 
-/**
- * What training pushes up, for each rollout of a group in order. null when the group could not be rewarded: it is left
- * out and counted.
- */
-export type RewardGroup = (group: readonly Trajectory[], step: number) => Promise<readonly number[] | null>;
+/** What training pushes up. */
+export type GroupReward =
+  | {
+      readonly kind: "rewarded";
+      /** For each rollout of the group, in order. */
+      readonly rewards: readonly number[];
+      /** Why, in a judge's words. */
+      readonly explanations?: readonly string[];
+      /** How far a judge's votes agree, 0 to 1. */
+      readonly agreement?: number | null;
+    }
+  /** All rollouts are the same: a judge has nothing to compare. */
+  | { readonly kind: "alike" }
+  /** The group could not be rewarded: it is left out and counted under its reason. */
+  | { readonly kind: "lost"; readonly reason: string };
+
+export type RewardGroup = (group: readonly Trajectory[], step: number) => Promise<GroupReward>;
+
+/** A held-out rollout's reward when somebody else than the task says whether its answer is right. */
+export type Graded =
+  | { readonly kind: "graded"; readonly reward: Reward }
+  | { readonly kind: "lost"; readonly reason: string };
+
+export type GradeRollout = (trajectory: Trajectory) => Promise<Graded>;
+
+/** What the judge has been asked so far, in this call of the program. */
+export interface JudgeCount extends JudgeUsage {
+  /** Verdicts that were remembered. */
+  readonly cached: number;
+}
 
 export type Phase = "validation" | "rollouts" | "update" | "checkpoint";
 
@@ -74,6 +102,8 @@ export type Phase = "validation" | "rollouts" | "update" | "checkpoint";
 export interface View {
   phase(step: number, phase: Phase, total: number): void;
   rollout(trajectory: Trajectory): void;
+  /** A group's rewards have come. */
+  rewarded(group: readonly Trajectory[], reward: GroupReward): void;
   progress(progress: Progress): void;
   step(line: MetricsLine): void;
   validation(row: ValidationRow): void;

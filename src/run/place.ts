@@ -33,7 +33,7 @@ export function modelFingerprint(file: string): string {
 
 /** Options that name files, made absolute: a run goes on from wherever it is called. */
 export function withAbsolutePaths(given: GivenOptions): GivenOptions {
-  const paths = ["model", "task", "db"] as const;
+  const paths = ["model", "task", "db", "rulerRubric"] as const;
   const absolute = paths.flatMap((name) => {
     const value = given[name];
     // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.

@@ -1,8 +1,10 @@
 /** Plays the scenarios of a step or a validation; each rollout is saved as it completes, and saved ones are not repeated. */
-import { evaluate } from "../report/evaluation.js";
+import { count, type Evaluation, evaluate } from "../report/evaluation.js";
+import type { Trajectory } from "../rollout/index.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
-import type { Played, Policy, View } from "./parts.js";
+import { GroupWork } from "./group-work.js";
+import type { Graded, GradeRollout, Played, Policy, View } from "./parts.js";
 import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "./store.js";
 
 export interface Playing {
@@ -28,12 +30,14 @@ interface SavedPlay {
   readonly group: number;
   /** SHA-256 of the adapter in use. */
   readonly adapter: string | null;
+  /** Told of every group as soon as it is complete. */
+  readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
 /** @throws Interrupted when the signal came before everything was played */
 export async function playSaved(
   { store, policy, view, signal, seed }: Playing,
-  { phase, step, scenarios, group, adapter }: SavedPlay,
+  { phase, step, scenarios, group, adapter, onGroup }: SavedPlay,
 ): Promise<Played & { reused: number }> {
   store.dropForeignRollouts(phase, step, adapter);
   const have = store.rollouts(phase, step);
@@ -51,26 +55,66 @@ export async function playSaved(
       store.saveRollout(phase, step, trajectory);
       view.rollout(trajectory);
     },
+    ...(onGroup === undefined ? {} : { onGroup }),
   });
   if (played.interrupted) throw new Interrupted(step);
   return { ...played, reused: have.length };
 }
 
-/** Plays the validation scenarios with the adapter in force, unless this step has been validated before. */
-export async function validate(playing: Playing, at: StepRow, scenarios: readonly Scenario[]): Promise<ValidationRow> {
-  const { store, view } = playing;
+/**
+ * Plays the validation scenarios with the adapter in force, unless this step has been validated before.
+ * @param grade says whether an answer is right, where the task's own reward does not
+ */
+export async function validate(
+  playing: Playing,
+  at: StepRow,
+  scenarios: readonly Scenario[],
+  grade: GradeRollout = gradeOwn,
+): Promise<ValidationRow> {
+  const { store, view, signal } = playing;
   const before = store.validations().find(({ step }) => step === at.step);
   if (before) return before;
   const started = performance.now();
   const { step, checkpoint, adapter } = at;
-  const { groups, failures } = await playSaved(playing, { phase: "validation", step, scenarios, group: 1, adapter });
+  const asked = { phase: "validation", step, scenarios, group: 1, adapter } as const;
+  const grading = new GroupWork((group) => Promise.all(group.map(grade)));
+  const { groups, failures } = await grading.during(signal, (signal) =>
+    playSaved({ ...playing, signal }, { ...asked, onGroup: (group) => grading.begin(group) }),
+  );
+  const grades = await interruptible(signal, step, () => grading.all(groups, []));
   const row = {
     step,
     checkpoint,
-    result: evaluate(groups.flat(), failures.length),
+    result: evaluateGraded(groups.flat(), grades.flat(), failures.length),
     seconds: (performance.now() - started) / 1000,
   };
   store.commitValidation(row);
   view.validation(row);
   return row;
+}
+
+/** The task's own reward says whether the answer is right. */
+export const gradeOwn: GradeRollout = async ({ reward }) => ({ kind: "graded", reward });
+
+/** Figures over the rollouts that have a grade; the others are left out and counted. */
+export function evaluateGraded(
+  trajectories: readonly Trajectory[],
+  grades: readonly Graded[],
+  failures: number,
+): Evaluation {
+  const graded = trajectories.flatMap((trajectory, i) => {
+    const grade = grades[i];
+    return grade?.kind === "graded" ? [{ ...trajectory, reward: grade.reward }] : [];
+  });
+  return evaluate(graded, failures, count(grades.flatMap((grade) => (grade.kind === "lost" ? [grade.reason] : []))));
+}
+
+/** Work that the signal may end: then nothing is wrong. */
+export async function interruptible<T>(signal: AbortSignal, step: number, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (signal.aborted) throw new Interrupted(step);
+    throw error;
+  }
 }

@@ -1,12 +1,16 @@
 /** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Config, GivenOptions, OptionName } from "../config.js";
 import { gpuMemory, modelFile, modelShape } from "../engine/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
 import { loadTask } from "../task/load.js";
+import type { AnyTask } from "../task/task.js";
 import { UsageError } from "../util/errors.js";
 import { fitToMachine } from "./fit.js";
+import { judgeAccessOptions, judgeOptions, requireJudge, rubricOf, rulerOptions } from "./judge.js";
+import { requireClaim, requireShaped } from "./judging.js";
 import { mainMemory } from "./machine.js";
 import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "./place.js";
 import { STORE_FILE } from "./run.js";
@@ -51,6 +55,10 @@ export const trainOptions = [
   "maxGradNorm",
   "reward",
   "control",
+  "accuracy",
+  ...judgeOptions,
+  ...rulerOptions,
+  ...judgeAccessOptions,
   "validateEvery",
   "validateN",
   "keep",
@@ -141,9 +149,25 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
     gpu?.name ?? "this machine",
     say,
   );
-  const contents = { model: modelFingerprint(model), task: task.name, scenarios: scenariosFingerprint(all) };
+  requireJudging(settings, task);
+  const rubric = settings.reward === "ruler" ? rubricOf(settings.rulerRubric) : undefined;
+  const contents = {
+    model: modelFingerprint(model),
+    task: task.name,
+    scenarios: scenariosFingerprint(all),
+    ...(rubric === undefined ? {} : { rubric: createHash("sha256").update(rubric).digest("hex") }),
+  };
   const play = { task: taskReference, taskOptions };
-  return { folder, model, shape, settings, scenarios, fitted, contents, play };
+  return { folder, model, shape, task, settings, scenarios, fitted, contents, play };
+}
+
+/** Does anything need a judge, and is there one? Found out before anything is loaded. */
+function requireJudging(settings: RunSettings, task: AnyTask): void {
+  const { reward, accuracy } = settings;
+  if (reward === "shaped") requireShaped(task);
+  if (accuracy === "judge") requireClaim(task, "--accuracy judge");
+  if (reward !== "task") requireJudge(settings, `--reward ${reward}`);
+  else if (accuracy === "judge") requireJudge(settings, "--accuracy judge");
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

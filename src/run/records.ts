@@ -3,12 +3,13 @@ import type { StepMetrics } from "../learn/index.js";
 import { count, type Evaluation, mean } from "../report/evaluation.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Taught } from "./lessons.js";
+import type { JudgeCount } from "./parts.js";
 import type { StepRow } from "./store.js";
 
 export type ValidationResult = Evaluation;
 
-/** Why a step changed nothing. "no_spread": no group's rollouts differed in reward. */
-export type SkipReason = "loss" | "gradient" | "no_spread";
+/** Why a step changed nothing. "no_spread": no group's rollouts differed in reward. "unrewarded": no group had one. */
+export type SkipReason = "loss" | "gradient" | "no_spread" | "unrewarded";
 
 /** What follows from seeds and data alone. */
 export interface StepMetricsRow {
@@ -26,8 +27,16 @@ export interface StepMetricsRow {
   groups: number;
   /** Groups whose rollouts differ in what training pushes up. */
   groups_trainable: number;
-  /** Groups that could not be rewarded. */
+  /** Groups whose rewards are equal, or nearer to each other than the spread floor of judged rewards. */
+  groups_flat: number;
+  /** Groups that could not be rewarded, and why. */
   groups_unrewarded: number;
+  groups_lost: Record<string, number>;
+  /** What trained: mean over the rollouts of rewarded groups, and how many those are. null when there are none. */
+  training_reward: number | null;
+  training_n: number;
+  /** Mean share of pairs of rollouts that a judge's votes order alike; null with a single vote. */
+  judge_agreement: number | null;
   learning_rate: number;
   /** null when the step changed the adapter. */
   skipped: SkipReason | null;
@@ -55,6 +64,8 @@ export interface StepTiming {
   reused: number;
   /** The learner's bytes; null without an update. */
   memory: { peak: number; loaded: number } | null;
+  /** What the judge was asked in this step and the validation before it; null without a judge. */
+  judge: JudgeCount | null;
 }
 
 /** One line of metrics.jsonl. */
@@ -77,6 +88,11 @@ export function stepMetricsRow(
 ): StepMetricsRow {
   const trajectories: Trajectory[] = groups.flatMap(({ members }) => members.map(({ trajectory }) => trajectory));
   const calls = trajectories.flatMap((trajectory) => trajectory.calls);
+  const lost = groups.flatMap((group) => group.lost ?? []);
+  const agreements = groups.flatMap((group) => group.agreement ?? []);
+  const trained = groups
+    .filter(({ rewarded }) => rewarded)
+    .flatMap(({ members }) => members.map(({ reward }) => reward));
   return {
     rollouts: trajectories.length,
     reward: mean(trajectories.map(({ reward }) => reward.reward)),
@@ -88,9 +104,14 @@ export function stepMetricsRow(
     failures: failures.length,
     groups: groups.length,
     groups_trainable: groups.filter(({ trainable }) => trainable).length,
-    groups_unrewarded: groups.filter(({ rewarded }) => !rewarded).length,
+    groups_flat: groups.filter(({ trainable, lost }) => !trainable && lost === null).length,
+    groups_unrewarded: lost.length,
+    groups_lost: count(lost),
+    training_reward: trained.length === 0 ? null : mean(trained),
+    training_n: trained.length,
+    judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
-    skipped: update ? update.skipped : "no_spread",
+    skipped: update ? update.skipped : lost.length > 0 && lost.length === groups.length ? "unrewarded" : "no_spread",
     tokens: update?.tokens.total ?? 0,
     sampled_tokens: update?.tokens.sampled ?? 0,
     loss: update?.loss ?? null,

@@ -1,5 +1,6 @@
 /** The tables of run.sqlite, version by version, and how a file is brought to the newest. */
 import type { Database } from "better-sqlite3";
+import { VERDICTS_TABLE } from "../judge/index.js";
 import { HoneError } from "../util/errors.js";
 
 /** "hone" in ASCII: tells a run store from any other SQLite file. */
@@ -59,6 +60,23 @@ const migrations: readonly string[] = [
     checkpoint INTEGER,
     result TEXT NOT NULL,
     seconds REAL NOT NULL
+  );
+  `,
+  `
+  -- A judge's words on a rollout; noted with its lesson.
+  ALTER TABLE rollouts ADD COLUMN explanation TEXT;
+
+  -- What judges have said, by what they were asked; see src/judge/cache.ts.
+  ${VERDICTS_TABLE}
+
+  -- One row: what judging has cost so far.
+  CREATE TABLE judge_spending (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    requests INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    -- Dollars; NULL where no price is known.
+    cost REAL
   );
   `,
 ];

@@ -26,6 +26,12 @@ const identity = [
   "loraAlpha",
   "loraTargets",
   "reward",
+  "accuracy",
+  "judgeModel",
+  "judgeVotes",
+  "judgeInputTokens",
+  "judgeTemperature",
+  "judgeMaxTokens",
   "control",
   "validateN",
   "temperature",
@@ -36,13 +42,24 @@ const identity = [
 ] as const satisfies readonly OptionName[];
 
 /** These are kept with the run, but may change while it goes on. */
-const changeable = ["model", "task", "db", "steps", "validateEvery", "keep", "microBatchTokens"] as const;
+const changeable = [
+  "model",
+  "task",
+  "db",
+  "steps",
+  "validateEvery",
+  "keep",
+  "microBatchTokens",
+  // The rubric's text is compared, not where it lies.
+  "rulerRubric",
+  "judgeUrl",
+] as const;
 
 /** Defaults that are no options; a run keeps those it was begun with. */
 const hidden = ["betas", "weightDecay", "stdFloor"] as const;
 
 type Kept = (typeof identity)[number] | (typeof changeable)[number];
-type Optional = "db";
+type Optional = "db" | "judgeModel" | "judgeTemperature" | "judgeMaxTokens" | "judgeUrl" | "rulerRubric";
 
 /** Settings that a run keeps. */
 export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {
@@ -89,7 +106,8 @@ export function resolveSettings({ given, recorded, model, stepsPerEpoch }: Setti
     derived,
     size as unknown as Record<string, unknown>,
   ];
-  const found = (name: string) => layers.find((layer) => layer[name] !== undefined)?.[name];
+  const found = (name: string): unknown => layers.find((layer) => layer[name] !== undefined)?.[name];
+  derived.accuracy = found("reward") === "shaped" ? "judge" : "task";
   const names = [...identity, ...changeable];
   const settings = Object.fromEntries([
     ...names.map((name) => [name, found(name) ?? options[name].default]),
@@ -146,7 +164,7 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   }
 }
 
-const show = (value: unknown) => (Array.isArray(value) ? value.join(",") : String(value));
+const show = (value: unknown) => (Array.isArray(value) ? value.join(",") : String(value ?? "unset"));
 
 /**
  * Is it still the run that was begun?
@@ -159,11 +177,12 @@ export function checkSameRun(
   folder: string,
 ): void {
   const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+  // A run of an older hone has no value of what that one did not know.
+  const unknownThen = (name: OptionName) => (name === "accuracy" ? "task" : options[name].default);
+  const before = (name: OptionName) => recorded.options[name] ?? unknownThen(name);
   const differences = [
     ...identity.flatMap((name) =>
-      same(recorded.options[name], settings[name])
-        ? []
-        : [`${flagOf(name)} ${show(settings[name])} (was ${show(recorded.options[name])})`],
+      same(before(name), settings[name]) ? [] : [`${flagOf(name)} ${show(settings[name])} (was ${show(before(name))})`],
     ),
     ...hidden.flatMap((name) => (same(recorded.options[name], settings[name]) ? [] : [`the preset's ${name}`])),
     ...Object.keys(contents).flatMap((name) =>

@@ -7,6 +7,7 @@
  */
 import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
+import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/errors.js";
 import { pack, unpack } from "./packing.js";
@@ -45,6 +46,8 @@ export interface Lesson {
   readonly member: number;
   readonly reward: number;
   readonly advantage: number;
+  /** A judge's. */
+  readonly explanation: string | null;
 }
 
 export interface ValidationRow {
@@ -201,12 +204,12 @@ export class RunStore {
   /** The commit point of a step. */
   commitStep(row: StepRow, lessons: readonly Lesson[]): void {
     const note = this.#database.prepare(
-      `UPDATE rollouts SET training_reward = ?, advantage = ?
+      `UPDATE rollouts SET training_reward = ?, advantage = ?, explanation = ?
        WHERE phase = 'train' AND step = ? AND scenario = ? AND member = ?`,
     );
     this.#database.transaction(() => {
-      for (const { scenario, member, reward, advantage } of lessons) {
-        note.run(reward, advantage, row.step, scenario, member);
+      for (const { scenario, member, reward, advantage, explanation } of lessons) {
+        note.run(reward, advantage, explanation, row.step, scenario, member);
       }
       this.#insertStep(row);
     })();
@@ -241,6 +244,24 @@ export class RunStore {
       .prepare<[], RawValidation>("SELECT * FROM validations ORDER BY step")
       .all()
       .map((row) => ({ ...row, result: JSON.parse(row.result) }));
+  }
+
+  /** What judges have said in this run. */
+  verdicts(): VerdictCache {
+    return new SqliteVerdicts(this.#database);
+  }
+
+  /** What judging has cost so far; undefined before the first request. */
+  judgeSpending(): JudgeUsage | undefined {
+    return this.#database
+      .prepare<[], JudgeUsage>("SELECT requests, prompt_tokens, completion_tokens, cost FROM judge_spending")
+      .get();
+  }
+
+  saveJudgeSpending({ requests, prompt_tokens, completion_tokens, cost }: JudgeUsage): void {
+    this.#database
+      .prepare("INSERT OR REPLACE INTO judge_spending VALUES (1, ?, ?, ?, ?)")
+      .run(requests, prompt_tokens, completion_tokens, cost);
   }
 
   close(): void {

@@ -1,26 +1,32 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
 import type { GivenOptions } from "../config.js";
 import { type EngineOptions, loadEngine } from "../engine/index.js";
+import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
 import { templateOf } from "../rollout/index.js";
 import { deriveSeed } from "../util/random.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./guards.js";
-import { randomReward, taskReward } from "./lessons.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
 import { bestOf, Run } from "./run.js";
 import { checkSameRun } from "./settings.js";
 import type { ValidationRow } from "./store.js";
+import { openRewards, SPREAD_FLOOR } from "./training-judge.js";
 import { LearnerUpdater } from "./updater.js";
 
 export interface TrainIo {
   readonly signal: AbortSignal;
   readonly say: (text: string) => void;
-  /** Whoever watches, once it is known how many steps there will be. */
-  readonly watch: (steps: number) => View;
+  /**
+   * Whoever watches, once it is known how many steps there will be, and whether training pushes up something else than
+   * the task's own reward.
+   */
+  readonly watch: (steps: number, judged: boolean) => View;
+  /** May what is said have colours? */
+  readonly colours: boolean;
 }
 
 export interface TrainSummary {
@@ -36,6 +42,8 @@ export interface TrainSummary {
   best: { step: number; success: number } | null;
   /** Over all updates: mean of their means, highest p99, highest max. null without updates. */
   gap: { mean: number; p99: number; max: number } | null;
+  /** What judging has cost over all calls; null without a judge. */
+  judge: JudgeUsage | null;
   /** The best adapter; null when it is the base model. */
   adapter: string | null;
 }
@@ -75,11 +83,13 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
 
 async function trainWith(
   run: Run,
-  { model, shape, settings, scenarios, fitted, play }: Prepared,
+  { model, shape, task, settings, scenarios, fitted, play }: Prepared,
   config: TrainConfig,
   python: string,
-  { signal, say, watch }: TrainIo,
+  { signal, say, watch, colours }: TrainIo,
 ): Promise<void> {
+  const { taskOptions } = play;
+  const rewards = await openRewards({ settings, config, task, taskOptions, store: run.store, signal, say, colours });
   const engineOptions: EngineOptions = {
     model,
     gpu: config.gpu === "off" ? false : config.gpu,
@@ -138,20 +148,25 @@ async function trainWith(
       settings: {
         ...settings,
         schedule: settings,
-        // dr-grpo takes the division out of the advantages too.
-        advantages: { stdScaling: settings.loss === "grpo", stdFloor: settings.stdFloor, spreadFloor: 0 },
+        advantages: {
+          // dr-grpo takes the division out of the advantages too.
+          stdScaling: settings.loss === "grpo",
+          stdFloor: settings.stdFloor,
+          spreadFloor: settings.reward === "ruler" && settings.control === "none" ? SPREAD_FLOOR : 0,
+        },
         maxGap,
       },
       scenarios,
       policy,
       updater,
-      rewardGroup: settings.control === "random-reward" ? randomReward(settings.seed) : taskReward,
-      view: watch(settings.steps),
+      ...rewards,
+      view: watch(settings.steps, settings.reward !== "task" || settings.control !== "none"),
       signal,
     });
   } finally {
     await updater.close();
     await engine.close();
+    await rewards.close();
   }
 }
 
@@ -182,6 +197,7 @@ function summarise(run: Run, seconds: number): TrainSummary {
             p99: Math.max(...gaps.map((gap) => gap.p99)),
             max: Math.max(...gaps.map((gap) => gap.max)),
           },
+    judge: run.store.judgeSpending() ?? null,
     adapter: typeof best?.checkpoint === "number" ? run.checkpoints.adapterOf(best.checkpoint) : null,
   };
 }

@@ -150,6 +150,13 @@ export interface Reward {
   parts: Record<string, number>;
 }
 
+/** What a judge of correctness is asked: is the given answer as good as the golden one? */
+export interface Claim {
+  readonly question: string;
+  readonly golden: string;
+  readonly given: string;
+}
+
 /** What a scripted expert does in one turn. */
 export type ExpertTurn = ToolCall[];
 
@@ -178,6 +185,13 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
   prompt(scenario: S, limits: { maxTurns: number }): ChatMessage[];
   readonly tools: readonly Tool<z.ZodObject, S, W>[];
   reward(rollout: FinishedRollout, scenario: S, world: W): Reward | Promise<Reward>;
+  /**
+   * For tasks with free answers: what a judge has to be asked to know whether the rollout's answer is right. null when
+   * the reward's own `success` settles it: the answers agree word for word, or there is none.
+   */
+  claim?(rollout: FinishedRollout, scenario: S): Claim | null;
+  /** A graded reward for which it is known whether the answer is right: `--reward shaped`. */
+  shaped?(rollout: FinishedRollout, scenario: S, world: W, right: boolean): Reward | Promise<Reward>;
   /**
    * A scripted player, when the task has one: yields the calls of each turn and is sent their results. It makes
    * warm-start traces and shows the task without a model.

@@ -33,6 +33,12 @@ const line: StepLine = {
   gap: { mean: 0.0001 },
   seconds: { rollouts: 8, update: 3.5, validation: 0, swap: 0.02, total: 12 },
   reused: 0,
+  training_reward: 0.4321,
+  training_n: 64,
+  groups_flat: 3,
+  groups_lost: {},
+  judge_agreement: null,
+  judge: null,
 };
 
 const CLEAR = "\r\u001b[2K";
@@ -63,7 +69,7 @@ describe("the view of training in a log", () => {
   it("prints a validation with its interval and n", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
-    const result = { success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5 };
+    const result = { success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5, unjudged: {} };
     view.validation({ step: 0, result, seconds: 12.34 });
     view.validation({ step: 10, result, seconds: 12.34 });
     expect(written).toEqual([

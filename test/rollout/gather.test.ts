@@ -66,6 +66,29 @@ const options = (moods: string[], more: Partial<GatherOptions> = {}): GatherOpti
 const ids = (groups: Trajectory[][]) => groups.map((group) => group.map((trajectory) => trajectory.id));
 
 describe("gather", () => {
+  it("tells of a group as soon as none of its rollouts is left, also of failed and of remembered ones", async () => {
+    const told: string[] = [];
+    const whole = await gather(options(["good", "good"]));
+    const { groups } = await gather(
+      options(["good", "no reward", "good", "good"], {
+        maxExceptions: 2,
+        have: whole.groups[0] ?? [],
+        concurrency: 2,
+        workers: 1,
+        onTrajectory: ({ id }) => told.push(id),
+        onGroup: (group) => told.push(`group ${group.map(({ id }) => id).join(" ")}`),
+      }),
+    );
+    expect(groups.map(({ length }) => length)).toEqual([2, 0, 2, 2]);
+    expect(told[0]).toBe("group 0-good/0 0-good/1");
+    expect(told.filter((line) => line.startsWith("group"))).toHaveLength(3);
+    // Right after its last rollout, not after everybody's.
+    for (const id of ["2-good", "3-good"]) {
+      const last = told.findLastIndex((line) => line.startsWith(`${id}/`));
+      expect(told[last + 1]).toBe(`group ${id}/0 ${id}/1`);
+    }
+  });
+
   it("plays every rollout of every group and keeps their order", async () => {
     const heard: string[] = [];
     const result = await gather(options(["a", "b", "c"], { onTrajectory: (trajectory) => heard.push(trajectory.id) }));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Trajectory } from "../../src/rollout/index.js";
 import { batchOf, lessonsOf, randomReward, taskReward, teach } from "../../src/run/lessons.js";
 import { trajectoryOf } from "./support/fakes.js";
 
@@ -6,14 +7,17 @@ const options = { stdScaling: false, stdFloor: 0, spreadFloor: 0 };
 const group = [0, 1, 0.5].map((reward, index) => trajectoryOf({ index, reward }));
 const flat = [1, 1].map((reward, index) => trajectoryOf({ index, reward }));
 
+const taught = async (groups: Trajectory[][]) =>
+  teach(groups, await Promise.all(groups.map((one) => taskReward(one, 1))), options);
+
 describe("a group's lessons", () => {
   it("are its rewards less their mean", async () => {
-    const taught = await teach([group, flat], 1, taskReward, options);
-    expect(taught.map(({ trainable, rewarded }) => [trainable, rewarded])).toEqual([
+    const lessons = await taught([group, flat]);
+    expect(lessons.map(({ trainable, rewarded }) => [trainable, rewarded])).toEqual([
       [true, true],
       [false, true],
     ]);
-    expect(lessonsOf(taught).map(({ reward, advantage }) => [reward, advantage])).toEqual([
+    expect(lessonsOf(lessons).map(({ reward, advantage }) => [reward, advantage])).toEqual([
       [0, -0.5],
       [1, 0.5],
       [0.5, 0],
@@ -23,23 +27,39 @@ describe("a group's lessons", () => {
   });
 
   it("leave groups without spread out of the batch", async () => {
-    const batch = batchOf(await teach([group, flat], 1, taskReward, options));
+    const batch = batchOf(await taught([group, flat]));
     expect(batch).toHaveLength(1);
     expect(batch[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
     expect(batch[0]?.[1]?.tokens).toBe(group[1]?.tokens);
   });
 
   it("are none when the group could not be rewarded", async () => {
-    const taught = await teach([group], 1, async () => null, options);
-    expect(taught[0]).toMatchObject({ rewarded: false, trainable: false });
-    expect(lessonsOf(taught)).toEqual([]);
-    expect(batchOf(taught)).toEqual([]);
+    const lost = teach([group], [{ kind: "lost", reason: "timeout" }], options);
+    expect(lost[0]).toMatchObject({ rewarded: false, lost: "timeout", trainable: false });
+    expect(lessonsOf(lost)).toEqual([]);
+    expect(batchOf(lost)).toEqual([]);
+    expect(teach([group], [{ kind: "alike" }], options)[0]).toMatchObject({ lost: null, trainable: false });
+  });
+
+  it("are none when a judge's scores differ by less than the spread floor", () => {
+    const judged = { ...options, spreadFloor: 0.05 };
+    const trainable = (...rewards: number[]) => teach([group], [{ kind: "rewarded", rewards }], judged)[0]?.trainable;
+    expect(trainable(0.8, 0.849, 0.82)).toBe(false);
+    expect(trainable(0.8, 0.85, 0.82)).toBe(true);
+    expect(trainable(0.9, 0.95, 0.92)).toBe(true);
+    expect(trainable(0.5, 0.5, 0.5)).toBe(false);
+  });
+
+  it("carry the judge's words", () => {
+    const explanations = ["no", "yes", "so so"];
+    const judged = teach([group], [{ kind: "rewarded", rewards: [0, 1, 0.5], explanations }], options);
+    expect(lessonsOf(judged).map(({ explanation }) => explanation)).toEqual(explanations);
   });
 
   it("need tokens", async () => {
     const { tokens: _, ...spoken } = trajectoryOf({ index: 3, reward: 0 });
-    const taught = await teach([[...group, spoken]], 1, taskReward, options);
-    expect(() => batchOf(taught)).toThrow("s0/3 has no tokens");
+    const lessons = await taught([[...group, spoken]]);
+    expect(() => batchOf(lessons)).toThrow("s0/3 has no tokens");
   });
 });
 
@@ -47,10 +67,14 @@ describe("random rewards", () => {
   it("depend on the place of a rollout and not on what it did", async () => {
     const long = Array.from({ length: 200 }, (_, index) => trajectoryOf({ index, reward: 0 }));
     const other = Array.from({ length: 200 }, (_, index) => trajectoryOf({ index, reward: 1, seed: 9 }));
-    const rewards = (await randomReward(1)(long, 5)) as number[];
-    expect(await randomReward(1)(other, 5)).toEqual(rewards);
-    expect(await randomReward(1)(long, 6)).not.toEqual(rewards);
-    expect(await randomReward(2)(long, 5)).not.toEqual(rewards);
+    const coins = async (seed: number, group: Trajectory[], step: number) => {
+      const reward = await randomReward(seed)(group, step);
+      return reward.kind === "rewarded" ? reward.rewards : [];
+    };
+    const rewards = await coins(1, long, 5);
+    expect(await coins(1, other, 5)).toEqual(rewards);
+    expect(await coins(1, long, 6)).not.toEqual(rewards);
+    expect(await coins(2, long, 5)).not.toEqual(rewards);
     const heads = rewards.filter((reward) => reward === 1).length;
     expect(heads).toBeGreaterThan(70);
     expect(heads).toBeLessThan(130);

@@ -148,3 +148,49 @@ describe("settings that cannot be trained with", () => {
     expect(() => resolve({ topK: 0, topP: 1, minP: 0 })).not.toThrow();
   });
 });
+
+describe("settings of judging", () => {
+  const judged: GivenOptions = {
+    reward: "ruler",
+    judgeUrl: "http://127.0.0.1:8080/v1",
+    judgeModel: "judge",
+    judgeKey: "sk-very-secret",
+    rulerRubric: "/r/rubric.txt",
+  };
+
+  it("are kept with the run, all but the key", () => {
+    const { options } = begun(judged);
+    expect(options).toMatchObject({ judgeModel: "judge", judgeVotes: 1, judgeUrl: judged.judgeUrl, accuracy: "task" });
+    expect(JSON.stringify(options)).not.toContain("secret");
+  });
+
+  it("make it another run where verdicts depend on them, and only there", () => {
+    const recorded = begun(judged);
+    const again = (given: GivenOptions) =>
+      checkSameRun(recorded, resolve(given, { recorded }), recorded.contents, "/runs/r");
+    expect(() => again({})).not.toThrow();
+    expect(() => again({ judgeUrl: "http://elsewhere/v1", judgeTimeout: 5, judgeMaxCost: 3 })).not.toThrow();
+    expect(() => again({ judgeModel: "another" })).toThrow("--judge-model another (was judge)");
+    expect(() => again({ judgeVotes: 3 })).toThrow("--judge-votes 3 (was 1)");
+    expect(() => again({ judgeTemperature: 0 })).toThrow("--judge-temperature 0 (was unset)");
+    const rubric = { ...recorded, contents: { ...recorded.contents, rubric: "a hash" } };
+    const other = { ...recorded.contents, rubric: "another hash" };
+    expect(() => checkSameRun(rubric, resolve({}, { recorded }), other, "/runs/r")).toThrow(
+      "other contents of the rubric",
+    );
+  });
+
+  it("ask the judge about held-out answers under --reward shaped, unless somebody says otherwise", () => {
+    expect(resolve({ ...judged, reward: "shaped" }).accuracy).toBe("judge");
+    expect(resolve({ ...judged, reward: "shaped", accuracy: "task" }).accuracy).toBe("task");
+    expect(resolve({ accuracy: "judge" }).accuracy).toBe("judge");
+  });
+
+  it("do not make a run of before hone had judges another one", () => {
+    const recorded = begun({});
+    const judging = /^(judge|accuracy|ruler)/;
+    const options = Object.fromEntries(Object.entries(recorded.options).filter(([name]) => !judging.test(name)));
+    const old = { ...recorded, options };
+    expect(() => checkSameRun(old, resolve({}, { recorded: old }), old.contents, "/runs/r")).not.toThrow();
+  });
+});

@@ -74,15 +74,17 @@ describe("the run store", () => {
     const store = begun();
     store.saveRollout("train", 1, trajectoryOf({ index: 0 }));
     store.saveRollout("train", 1, trajectoryOf({ index: 1 }));
-    store.commitStep(stepRow(1), [{ scenario: "s0", member: 1, reward: 0.25, advantage: -1 }]);
-    expect(() => store.commitStep(stepRow(1), [{ scenario: "s0", member: 0, reward: 9, advantage: 9 }])).toThrow();
+    store.commitStep(stepRow(1), [{ scenario: "s0", member: 1, reward: 0.25, advantage: -1, explanation: "late" }]);
+    expect(() =>
+      store.commitStep(stepRow(1), [{ scenario: "s0", member: 0, reward: 9, advantage: 9, explanation: null }]),
+    ).toThrow();
     store.close();
     const rows = new Database(file)
-      .prepare("SELECT training_reward r, advantage a FROM rollouts ORDER BY member")
+      .prepare("SELECT training_reward r, advantage a, explanation e FROM rollouts ORDER BY member")
       .all();
     expect(rows).toEqual([
-      { r: null, a: null },
-      { r: 0.25, a: -1 },
+      { r: null, a: null, e: null },
+      { r: 0.25, a: -1, e: "late" },
     ]);
   });
 

@@ -9,6 +9,7 @@ import { emailExpert } from "./expert.js";
 import { emailPrompt } from "./prompt.js";
 import { emailReward } from "./reward.js";
 import type { EmailScenario } from "./scenario.js";
+import { emailClaim, shapedReward } from "./shaped.js";
 import { type EmailWorld, emailTools } from "./tools.js";
 
 const emailOptions = z.object({
@@ -42,5 +43,7 @@ export const emailTask = defineTask<EmailScenario, EmailWorld>({
   prompt: emailPrompt,
   tools: emailTools,
   reward: (rollout, scenario, { mail }) => emailReward(rollout, scenario, (id) => mail.resolveId(id)),
+  claim: emailClaim,
+  shaped: (rollout, scenario, { mail }, right) => shapedReward(rollout, scenario, (id) => mail.resolveId(id), right),
   expert: emailExpert,
 });

@@ -36,6 +36,41 @@ function idsOf(result: unknown): string[] {
   );
 }
 
+/** What a rollout did with the mail that holds the answer. */
+export interface Evidence {
+  /** Among the hits of a search. */
+  readonly found: boolean;
+  /** Opened. */
+  readonly read: boolean;
+  /** Ids the answer refers to, and how many of those are evidence. */
+  readonly references: number;
+  readonly right: number;
+}
+
+export function evidenceOf(
+  rollout: FinishedRollout,
+  scenario: EmailScenario,
+  resolveId: (id: string) => string | undefined,
+): Evidence {
+  const resolve = (id: string) => resolveId(id) ?? id;
+  const evidence = new Set(scenario.message_ids.map(resolve));
+  const isEvidence = (id: unknown) => typeof id === "string" && evidence.has(resolve(id));
+  const done = rollout.calls.filter((call) => call.outcome === "ok");
+  const given = rollout.answer?.reference_message_ids;
+  const references = Array.isArray(given) ? given : [];
+  return {
+    found: done.some((call) => call.name === "search_inbox" && idsOf(call.result).some(isEvidence)),
+    read: done.some((call) => call.name === "read_email" && isEvidence(call.arguments.message_id)),
+    references: references.length,
+    right: references.filter(isEvidence).length,
+  };
+}
+
+/** The answer's text; undefined when there was none. */
+export function answerOf({ answer }: FinishedRollout): string | undefined {
+  return typeof answer?.answer === "string" ? answer.answer : undefined;
+}
+
 /**
  * Rewards one rollout.
  *
@@ -51,17 +86,10 @@ export function emailReward(
   scenario: EmailScenario,
   resolveId: (id: string) => string | undefined,
 ): Reward {
-  const resolve = (id: string) => resolveId(id) ?? id;
-  const evidence = new Set(scenario.message_ids.map(resolve));
-  const isEvidence = (id: unknown) => typeof id === "string" && evidence.has(resolve(id));
-
-  const done = rollout.calls.filter((call) => call.outcome === "ok");
-  const found = done.some((call) => call.name === "search_inbox" && idsOf(call.result).some(isEvidence));
-  const read = done.some((call) => call.name === "read_email" && isEvidence(call.arguments.message_id));
-
-  const answer = typeof rollout.answer?.answer === "string" ? rollout.answer.answer : undefined;
-  const references = rollout.answer?.reference_message_ids;
-  const cited = Array.isArray(references) && references.length > 0 && references.every(isEvidence);
+  const evidence = evidenceOf(rollout, scenario, resolveId);
+  const { found, read } = evidence;
+  const answer = answerOf(rollout);
+  const cited = evidence.references > 0 && evidence.right === evidence.references;
   const right = answer !== undefined && sameAnswer(answer, scenario.answer, scenario.question);
   const gaveUp = answer !== undefined && !right && isGivingUp(answer);
   const grounded = right && read;

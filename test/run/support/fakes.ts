@@ -72,6 +72,8 @@ export class FakePolicy implements Policy {
   #awake = true;
   /** Everything it was asked to play, as `played run step adapter id`. */
   readonly played: string[] = [];
+  /** Waited for before every rollout. As with the real one, whatever else happens, rollouts come in one by one. */
+  pace = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
   /** Gives every rollout this reward. */
   reward: number | undefined;
 
@@ -95,7 +97,7 @@ export class FakePolicy implements Policy {
     this.#tick("wake");
   }
 
-  async play({ run, step, scenarios, group, have, signal, onTrajectory }: PlayRequest): Promise<Played> {
+  async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     if (!this.#awake) throw new Error("the policy rests");
     const adapter = this.#adapter?.sha256 ?? null;
     const groups: Trajectory[][] = [];
@@ -108,8 +110,7 @@ export class FakePolicy implements Policy {
           members.push(before);
           continue;
         }
-        // As the real one: whatever else happens, rollouts come in one by one.
-        await new Promise((resolve) => setImmediate(resolve));
+        await this.pace();
         if (signal.aborted) return { groups, failures: [], interrupted: true };
         const seed = deriveSeed(run, step, scenario.id, index);
         const reward = this.reward === undefined ? {} : { reward: this.reward };
@@ -119,6 +120,7 @@ export class FakePolicy implements Policy {
         members.push(trajectory);
         onTrajectory(trajectory);
       }
+      onGroup?.(members);
     }
     return { groups, failures: [], interrupted: false };
   }
@@ -200,6 +202,7 @@ export class FakeLearner implements LearnerLike {
 export const silent: View = {
   phase: () => undefined,
   rollout: () => undefined,
+  rewarded: () => undefined,
   progress: () => undefined,
   step: () => undefined,
   validation: () => undefined,

@@ -1,0 +1,140 @@
+/** What a slow judge costs a step: its verdicts come while other groups are played, only the last ones are waited for. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import { modelFile } from "../../src/engine/index.js";
+import { defaultRubric, Judge, JudgeClient } from "../../src/judge/index.js";
+import { EnginePolicy } from "../../src/run/engine-policy.js";
+import { GroupWork } from "../../src/run/group-work.js";
+import { rulerReward } from "../../src/run/judging.js";
+import { taskReward } from "../../src/run/lessons.js";
+import type { GroupReward, RewardGroup } from "../../src/run/parts.js";
+import { ScenarioCursor } from "../../src/run/scenarios.js";
+import { buildMailDatabase } from "../../src/task/email/build.js";
+import { openMailDatabase } from "../../src/task/email/database.js";
+import { emailTask } from "../../src/task/email/index.js";
+import type { Scenario } from "../../src/task/task.js";
+import { compare, modelName } from "../measure.js";
+import type { Bench } from "../row.js";
+import { knowingScore, type ScriptedJudge, startScriptedJudge } from "../scripted-judge.js";
+
+const GROUPS = 8;
+const GROUP = 16;
+const SEQUENCES = 16;
+const CONTEXT = 2048;
+/** Seconds the judge takes for a verdict. */
+const JUDGE = 2;
+
+/** Milliseconds until every group of a step is played and has its rewards. */
+async function stepTime(policy: EnginePolicy, scenarios: readonly Scenario[], reward: RewardGroup): Promise<number> {
+  const started = performance.now();
+  const rewarding = new GroupWork<GroupReward>((group) => reward(group, 1));
+  const { groups } = await policy.play({
+    run: "bench",
+    step: 1,
+    scenarios,
+    group: GROUP,
+    have: [],
+    signal: new AbortController().signal,
+    onTrajectory: () => undefined,
+    onGroup: (group) => rewarding.begin(group),
+  });
+  const rewards = await rewarding.all(groups, { kind: "rewarded", rewards: [] });
+  const lost = rewards.filter(({ kind }) => kind === "lost").length;
+  if (lost > 0) throw new Error(`${lost} groups have no verdict`);
+  return performance.now() - started;
+}
+
+function policyOf(engine: Engine, db: string): EnginePolicy {
+  const { model, threads, gpu, sequences, contextPerSequence } = engine.info;
+  const options: EngineOptions = { model, threads, gpu, sequences, contextPerSequence };
+  return new EnginePolicy(engine, {
+    engine: options,
+    task: "email",
+    taskOptions: { db },
+    limits: {
+      maxTurns: 10,
+      maxTokens: 256,
+      turnSeconds: 120,
+      toolSeconds: 30,
+      rolloutSeconds: 600,
+      onToolError: "observe",
+    },
+    temperature: 1,
+    concurrency: SEQUENCES,
+    workers: undefined,
+    maxExceptions: 0,
+    releaseWeights: false,
+    onFailure: () => undefined,
+  });
+}
+
+function judgedBy(server: ScriptedJudge): RewardGroup {
+  const client = new JudgeClient({
+    url: server.url,
+    model: "scripted",
+    key: undefined,
+    temperature: undefined,
+    maxTokens: undefined,
+    timeout: 60,
+    patience: 60,
+    concurrency: GROUPS,
+    requestsPerMinute: undefined,
+    tokensPerMinute: undefined,
+    price: null,
+    maxCost: undefined,
+    say: () => undefined,
+  });
+  const settings = { rubric: defaultRubric, votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
+  const context = {
+    // Nothing is remembered: every round asks anew.
+    judge: new Judge(client, undefined),
+    signal: new AbortController().signal,
+    onSpent: () => undefined,
+  };
+  return rulerReward(context, settings, () => undefined);
+}
+
+export const bench: Bench = {
+  name: "judge/overlap",
+  about: `a step of ${GROUPS} groups with a judge that takes ${JUDGE} s, against none`,
+  models: [],
+  async run(context) {
+    const model = context.model ?? modelFile("tiny");
+    const folder = mkdtempSync(join(tmpdir(), "hone-bench-"));
+    const db = join(folder, "mail.db");
+    try {
+      await buildMailDatabase({ db, source: { kind: "synthetic", mailboxes: 20, seed: 1, names: "default" } });
+      const mail = openMailDatabase(db);
+      const engine = await context.load({ model, sequences: SEQUENCES, contextPerSequence: CONTEXT });
+      const server = await startScriptedJudge({ score: knowingScore(mail), seconds: JUDGE });
+      try {
+        const policy = policyOf(engine, db);
+        const all = await emailTask.scenarios({ db });
+        const scenarios = new ScenarioCursor(all, { groups: GROUPS, seed: 1 }).ofStep(1);
+        await stepTime(policy, scenarios, taskReward);
+        const judged = judgedBy(server);
+        const row = {
+          name: "judge/overlap",
+          model: modelName(model),
+          sequences: SEQUENCES,
+          unit: "ms",
+          target: `ratio >= ${(1 / 1.15).toFixed(2)}`,
+          note: `ours: rollouts of ${GROUPS} groups of ${GROUP} and all verdicts; theirs: the rollouts alone, with the task's own reward`,
+        } as const;
+        const sides = {
+          ours: () => stepTime(policy, scenarios, judged),
+          theirs: () => stepTime(policy, scenarios, taskReward),
+        };
+        return [await compare(context, row, "less", sides)];
+      } finally {
+        await server.close();
+        await engine.close();
+        mail.close();
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+};

@@ -1,0 +1,55 @@
+/** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
+import { lossText, rulingText, usageText } from "../report/judge-report.js";
+import { bar, ProgressLine } from "../report/progress-line.js";
+import { Mean } from "../report/rollout-report.js";
+import { judgeAccessOptions, judgeOptions, rulerOptions } from "../run/judge.js";
+import { independentReward, type JudgeSummary, judgeFile } from "../run/judge-file.js";
+import { defineCommand } from "./command.js";
+
+function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
+  const { groups, judged, lost, cached, agreement } = summary;
+  return [
+    `${judged} of ${groups} groups judged`,
+    `  ruler_score         ${judged > 0 ? score : "–"}`,
+    `  independent_reward  ${judged > 0 ? own : "–"}`,
+    `  left out            ${lossText(lost) || "none"}`,
+    ...(agreement === null ? [] : [`  votes               order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
+    `  judge               ${usageText(summary, cached)}`,
+    `  written to          ${summary.trajectories}`,
+  ].join("\n");
+}
+
+export const judgeCommand = defineCommand({
+  name: "judge",
+  summary: "Let a judge behind an OpenAI-compatible API score the rollouts of a trajectory file (RULER).",
+  example: "yarn hone judge rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl",
+  options: ["file", "home", "task", "out", "seed", ...judgeOptions, ...rulerOptions, ...judgeAccessOptions],
+  required: ["file"],
+  positional: "file",
+  async run(config, io) {
+    const progress = new ProgressLine(io.stream);
+    const score = new Mean();
+    const own = new Mean();
+    let lost = 0;
+    try {
+      const summary = await judgeFile(config, {
+        signal: io.signal,
+        say: (text) => progress.say(text),
+        onRuling: (group, ruling, done, groups) => {
+          if (config.debugJudge) progress.say(rulingText(group, ruling, io.stream.isTTY));
+          if (!ruling.scores) lost++;
+          for (const one of ruling.scores ?? []) score.add(one.score);
+          if (ruling.scores) for (const trajectory of group) own.add(independentReward(trajectory));
+          progress.update(
+            () => `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${lost}`,
+          );
+        },
+      });
+      progress.clear();
+      io.say(summaryText(summary, score, own));
+      return summary;
+    } finally {
+      progress.clear();
+    }
+  },
+});

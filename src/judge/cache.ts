@@ -1,0 +1,54 @@
+/** Verdicts by what was asked, in an SQLite file: of a run (its store), or of `yarn hone judge`. */
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import Database from "better-sqlite3";
+import { codeOf, HoneError } from "../util/errors.js";
+
+export interface VerdictCache {
+  /** The verdict as it was put there; undefined when that was never asked. */
+  get(key: string): unknown;
+  put(key: string, verdict: unknown): void;
+}
+
+/** SHA-256 of the question, the model and its settings → the verdict as JSON. Also part of run/schema.ts. */
+export const VERDICTS_TABLE = `
+  CREATE TABLE verdicts (
+    key TEXT PRIMARY KEY,
+    verdict TEXT NOT NULL
+  ) WITHOUT ROWID;
+`;
+
+export class SqliteVerdicts implements VerdictCache {
+  readonly #get: Database.Statement<[string], string>;
+  readonly #put: Database.Statement<[string, string]>;
+
+  /** @param database has the table */
+  constructor(database: Database.Database) {
+    this.#get = database.prepare<[string], string>("SELECT verdict FROM verdicts WHERE key = ?").pluck();
+    this.#put = database.prepare("INSERT OR REPLACE INTO verdicts (key, verdict) VALUES (?, ?)");
+  }
+
+  get(key: string): unknown {
+    const text = this.#get.get(key);
+    return text === undefined ? undefined : JSON.parse(text);
+  }
+
+  put(key: string, verdict: unknown): void {
+    this.#put.run(key, JSON.stringify(verdict));
+  }
+}
+
+/** For files that belong to no run. */
+export function openVerdictFile(file: string): { cache: VerdictCache; close(): void } {
+  mkdirSync(dirname(file), { recursive: true });
+  const database = new Database(file);
+  try {
+    database.pragma("journal_mode = WAL");
+    database.exec(VERDICTS_TABLE.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"));
+    return { cache: new SqliteVerdicts(database), close: () => database.close() };
+  } catch (error) {
+    database.close();
+    if (codeOf(error) !== "SQLITE_NOTADB") throw error;
+    throw new HoneError(`${file} holds no verdicts; move it away`, { cause: error });
+  }
+}

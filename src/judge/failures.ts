@@ -1,0 +1,133 @@
+/** What a failed request means: try again, ask differently, give this question up, or give the judge up. Pure. */
+import { APIConnectionError, APIConnectionTimeoutError, APIError } from "openai";
+
+/** Why a group has no verdict; counted under these names. */
+export type LossReason =
+  /** The server, time and again. */
+  | "rate_limited"
+  | "server_error"
+  | "timeout"
+  | "connection"
+  | "bad_response"
+  /** The question. */
+  | "too_long"
+  | "bad_request"
+  /** The judge's words, also after one repair. */
+  | "refused"
+  | "cut"
+  | "not_json"
+  | "no_scores"
+  | "wrong_count"
+  | "unknown_id"
+  | "repeated_id"
+  | "out_of_range"
+  | "wrong_form";
+
+/** A question without an answer that can be used. */
+export class Lost extends Error {
+  override readonly name = "Lost";
+
+  constructor(
+    readonly reason: LossReason,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Parameters that servers may not know; without them the question is the same. */
+export type Droppable = "temperature" | "max_tokens" | "response_format";
+
+export type Failure =
+  | {
+      readonly kind: "retry";
+      readonly reason: "rate_limited" | "server_error" | "timeout" | "connection" | "bad_response";
+      /** Did it reach the server? */
+      readonly sent: boolean;
+      /** Milliseconds that the server asks to wait. */
+      readonly after: number | undefined;
+    }
+  | { readonly kind: "unsupported"; readonly parameter: Droppable }
+  | { readonly kind: "lost"; readonly reason: "too_long" | "bad_request" }
+  | { readonly kind: "fatal"; readonly hint: string };
+
+/** Connections that were never made. */
+const NEVER_SENT = /\b(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)\b/;
+
+function chainOf(error: unknown): string {
+  const parts: string[] = [];
+  for (let at = error; at instanceof Error && parts.length < 5; at = at.cause) {
+    parts.push(at.message, String("code" in at ? at.code : ""));
+    // Node tries several addresses and wraps what each of them said.
+    if (at instanceof AggregateError) parts.push(...at.errors.map((one) => String(one?.code ?? "")));
+  }
+  return parts.join(" ");
+}
+
+/** "3", "Wed, 21 Oct 2026 07:28:00 GMT", or milliseconds in OpenAI's own header. */
+export function retryAfter(headers: Headers | undefined, now = Date.now()): number | undefined {
+  const own = Number(headers?.get("retry-after-ms") ?? Number.NaN);
+  if (Number.isFinite(own)) return Math.max(0, own);
+  const text = headers?.get("retry-after");
+  if (!text) return undefined;
+  const seconds = Number(text);
+  const wait = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(text) - now;
+  return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
+}
+
+const unsupported =
+  /unsupported|not support|unrecognized|unknown|unexpected|not permitted|extra inputs|must be|invalid/i;
+const tooLong =
+  /context (length|size|window)|maximum context|too (long|many tokens|large)|exceed\w* .*(tokens|context)/i;
+
+/** The parameter that a refusal is about, when it is one that can be left out. */
+function refusedParameter({ param, message }: APIError, sent: ReadonlySet<Droppable>): Droppable | undefined {
+  const said = typeof param === "string" ? param : "";
+  const names: readonly (readonly [Droppable, RegExp])[] = [
+    ["response_format", /response_format|json_schema|json_object|guided|grammar|structured output/i],
+    ["max_tokens", /max_(completion_)?tokens/i],
+    ["temperature", /temperature/i],
+  ];
+  const named = names.find(([, pattern]) => pattern.test(said)) ?? names.find(([, pattern]) => pattern.test(message));
+  return named && sent.has(named[0]) && (said !== "" || unsupported.test(message)) ? named[0] : undefined;
+}
+
+/** @param sent the droppable parameters that the request had */
+export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Droppable>): Failure {
+  const retry = (reason: (Failure & { kind: "retry" })["reason"], after?: number, reached = true): Failure => ({
+    kind: "retry",
+    reason,
+    sent: reached,
+    after,
+  });
+  if (timedOut || error instanceof APIConnectionTimeoutError) return retry("timeout");
+  if (error instanceof APIConnectionError) return retry("connection", undefined, !NEVER_SENT.test(chainOf(error)));
+  // An answer that ended too early, or whose body is no JSON.
+  if (!(error instanceof APIError)) return retry(error instanceof SyntaxError ? "bad_response" : "connection");
+
+  const { status = 0, code, message } = error;
+  if (status === 429) {
+    // Waiting does not fill an empty purse.
+    if (code === "insufficient_quota") return { kind: "fatal", hint: "its account has no credit left" };
+    return retry("rate_limited", retryAfter(error.headers));
+  }
+  if (status === 400 || status === 422 || status === 501) {
+    if (tooLong.test(message) || code === "context_length_exceeded") return { kind: "lost", reason: "too_long" };
+    const parameter = refusedParameter(error, sent);
+    return parameter ? { kind: "unsupported", parameter } : { kind: "lost", reason: "bad_request" };
+  }
+  if (status >= 500) {
+    const parameter = refusedParameter(error, sent);
+    // Some servers answer 500 to a schema that they cannot compile.
+    if (parameter === "response_format") return { kind: "unsupported", parameter };
+    return retry("server_error", retryAfter(error.headers));
+  }
+  if (status === 413) return { kind: "lost", reason: "too_long" };
+  if (status === 408 || status === 409) return retry("server_error", retryAfter(error.headers));
+  if (status === 401 || status === 403) return { kind: "fatal", hint: "give its key with --judge-key" };
+  if (status === 402) return { kind: "fatal", hint: "its account has no credit left" };
+  if (status === 404) {
+    return { kind: "fatal", hint: "check --judge-model, and whether --judge-url has to end in /v1" };
+  }
+  return { kind: "lost", reason: "bad_request" };
+}

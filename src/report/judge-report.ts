@@ -1,0 +1,104 @@
+/** What people see of judging: the stages of one verdict (`--debug-judge`), the live line, the sum. */
+import pc from "picocolors";
+import type { JudgeUsage, Ruling, Vote } from "../judge/index.js";
+import type { Trajectory } from "../rollout/index.js";
+import { printable } from "../util/text.js";
+import { compact } from "./progress-line.js";
+
+type Colours = ReturnType<typeof pc.createColors>;
+
+/** Characters of one line that are shown. */
+const SHOWN = 1200;
+
+function cut(line: string): string {
+  return line.length <= SHOWN ? line : `${line.slice(0, SHOWN)} … (${line.length - SHOWN} more characters)`;
+}
+
+const block = (text: string) =>
+  printable(text)
+    .split("\n")
+    .map((line) => `    ${cut(line)}`)
+    .join("\n");
+
+const number = (value: number) => value.toFixed(2);
+
+/** "timeout 2, not_json 1" */
+export function lossText(lost: Readonly<Record<string, number>>): string {
+  return Object.entries(lost)
+    .map(([reason, n]) => `${reason} ${n}`)
+    .join(", ");
+}
+
+/** "12 requests (3 remembered), 40,100 + 2,210 tokens, $0.054" */
+export function usageText(usage: JudgeUsage, cached: number): string {
+  const { requests, prompt_tokens: prompt, completion_tokens: completion, cost } = usage;
+  return [
+    `${requests} requests${cached > 0 ? ` (${cached} verdicts remembered)` : ""}`,
+    `${compact(prompt)} + ${compact(completion)} tokens`,
+    ...(cost === null ? [] : [`$${cost.toFixed(4)}`]),
+  ].join(", ");
+}
+
+/** Ids of the trajectories that were sent under each id of a vote: identical ones share one. */
+function sentAs(group: readonly Trajectory[], { comparison }: Ruling, { order }: Vote): string[] {
+  return order.map((attempt) =>
+    group
+      .filter((_, i) => comparison.attemptOf[i] === attempt)
+      .map(({ id }) => id)
+      .join(", "),
+  );
+}
+
+function voteText(group: readonly Trajectory[], ruling: Ruling, vote: Vote, title: string, c: Colours): string {
+  const names = sentAs(group, ruling, vote);
+  const short = vote.leftOut > 0 ? `, ${compact(vote.leftOut)} characters of tool results left out` : "";
+  const answers = vote.exchanges.flatMap(({ answer, problem }, i) => [
+    c.bold(`  ${i === 0 ? "raw answer" : "raw answer after one correction"}`),
+    block(answer || "(nothing)"),
+    ...(problem === undefined ? [] : [c.yellow(`  cannot be used: ${printable(problem)}`)]),
+  ]);
+  const { scores } = vote;
+  const parsed = scores
+    ? [
+        c.bold("  parsed scores"),
+        ...vote.order.map((attempt, i) => {
+          const { score, explanation } = scores[attempt] ?? { score: Number.NaN, explanation: "" };
+          return `    trajectory ${i + 1} (${names[i]})  ${c.bold(number(score))}  ${cut(printable(explanation))}`;
+        }),
+      ]
+    : [c.red(`  no verdict: ${vote.lost?.reason}: ${printable(vote.lost?.message ?? "")}`)];
+  return [
+    c.bold(`  ${title}sent to the judge${short}`),
+    block(vote.material || "(nothing)"),
+    ...(vote.cached ? ["  remembered from before, not asked again"] : answers),
+    ...parsed,
+  ].join("\n");
+}
+
+/** Everything about one group's verdict. */
+export function rulingText(group: readonly Trajectory[], ruling: Ruling, useColours: boolean): string {
+  const c = pc.createColors(Boolean(useColours));
+  const { comparison, votes, scores, lost, agreement } = ruling;
+  const different = comparison.attempts.length;
+  const head = [
+    `${group.length} trajectories`,
+    ...(different < group.length ? [`${different} of them different`] : []),
+    `common prefix of ${comparison.prefix.length} messages (${comparison.prefix.map(({ role }) => role).join(", ")})`,
+  ];
+  const rewards = scores
+    ? group.map(({ id, reward }, i) => {
+        const score = number(scores[i]?.score ?? Number.NaN);
+        return `    ${id}  reward ${c.bold(score)}  independent_reward ${number(reward.reward)}`;
+      })
+    : [`    left out: ${lost?.reason}`];
+  return [
+    `${c.bold(c.inverse(` judging ${group[0]?.scenario.id ?? ""} `))} ${head.join(", ")}`,
+    ...votes.map((vote, i) =>
+      voteText(group, ruling, vote, votes.length > 1 ? `vote ${i + 1} of ${votes.length}: ` : "", c),
+    ),
+    ...(agreement === null ? [] : [`  votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
+    c.bold("  the group with its new rewards"),
+    ...rewards,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,66 @@
+/**
+ * Work on groups that begins as each of them is complete, while others are still being played: what a judge takes long
+ * for costs no time then. When it fails for good, nobody goes on playing.
+ */
+import type { Trajectory } from "../rollout/index.js";
+
+export class GroupWork<T> {
+  readonly #work: (group: readonly Trajectory[]) => Promise<T>;
+  readonly #onDone: (group: readonly Trajectory[], result: T) => void;
+  /** By scenario. */
+  readonly #begun = new Map<string, Promise<T>>();
+  readonly #stop = new AbortController();
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(
+    work: (group: readonly Trajectory[]) => Promise<T>,
+    onDone: (group: readonly Trajectory[], result: T) => void = () => undefined,
+  ) {
+    this.#work = work;
+    this.#onDone = onDone;
+  }
+
+  begin(group: readonly Trajectory[]): void {
+    const id = group[0]?.scenario.id;
+    if (id === undefined || this.#begun.has(id)) return;
+    const working = this.#work(group).then((result) => {
+      this.#onDone(group, result);
+      return result;
+    });
+    this.#begun.set(id, working);
+    // Seen at the end; until then it must not count as unhandled, but it ends the playing.
+    working.catch((error: unknown) => {
+      this.#failure ??= { error };
+      this.#stop.abort();
+    });
+  }
+
+  /**
+   * Plays under a signal that is aborted when the work has failed, or when `signal` is.
+   * @throws what the work failed with, once all that was begun has come to an end
+   */
+  async during<R>(signal: AbortSignal, play: (signal: AbortSignal) => Promise<R>): Promise<R> {
+    const abort = () => this.#stop.abort();
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    try {
+      return await play(this.#stop.signal);
+    } catch (error) {
+      await Promise.allSettled(this.#begun.values());
+      throw this.#failure && !signal.aborted ? this.#failure.error : error;
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  /**
+   * The results of all groups, in their order; what has not begun yet begins now. `empty` stands for groups without members.
+   * @throws the first failure, once all have come to an end
+   */
+  async all(groups: readonly (readonly Trajectory[])[], empty: T): Promise<T[]> {
+    for (const group of groups) this.begin(group);
+    await Promise.allSettled(this.#begun.values());
+    if (this.#failure) throw this.#failure.error;
+    return Promise.all(groups.map(async (group) => (await this.#begun.get(group[0]?.scenario.id ?? "")) ?? empty));
+  }
+}

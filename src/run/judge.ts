@@ -1,0 +1,131 @@
+/** From options to a judge. */
+import { existsSync, readFileSync } from "node:fs";
+import { type Config, flagOf, type OptionName } from "../config.js";
+import {
+  defaultRubric,
+  Judge,
+  JudgeClient,
+  type JudgeUsage,
+  noUsage,
+  priceOf,
+  type RulerSettings,
+  readPrices,
+  type VerdictCache,
+} from "../judge/index.js";
+import { type AnyTask, toolSchema } from "../task/task.js";
+import { UsageError } from "../util/errors.js";
+
+/** How a judge is reached and held to limits: may change from call to call. */
+export const judgeAccessOptions = [
+  "judgeUrl",
+  "judgeKey",
+  "judgeTimeout",
+  "judgePatience",
+  "judgeConcurrency",
+  "judgeRpm",
+  "judgeTpm",
+  "judgePrices",
+  "judgeMaxCost",
+  "judgeCache",
+] as const satisfies readonly OptionName[];
+
+/** Who judges. */
+export const judgeOptions = [
+  "judgeModel",
+  "judgeTemperature",
+  "judgeMaxTokens",
+] as const satisfies readonly OptionName[];
+
+/** How groups are judged. */
+export const rulerOptions = [
+  "judgeVotes",
+  "judgeInputTokens",
+  "rulerRubric",
+  "debugJudge",
+] as const satisfies readonly OptionName[];
+
+/** In the home folder: verdicts that belong to no run. */
+export const VERDICTS_FILE = "verdicts.sqlite";
+
+export type JudgeConfig = Pick<Config, (typeof judgeAccessOptions)[number] | (typeof judgeOptions)[number]>;
+export type RulerConfig = JudgeConfig & Pick<Config, (typeof rulerOptions)[number]>;
+
+/** @throws UsageError when the options name no judge; `why` says what needs one */
+export function requireJudge(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel">, why: string): void {
+  const missing = (["judgeUrl", "judgeModel"] as const).filter((name) => config[name] === undefined).map(flagOf);
+  if (missing.length > 0) {
+    throw new UsageError(
+      `${why} needs a judge: give ${missing.join(" and ")} (any OpenAI-compatible server, also one on this machine)`,
+    );
+  }
+  if (!/^https?:/i.test(config.judgeUrl ?? "") || !URL.canParse(config.judgeUrl ?? "")) {
+    throw new UsageError(`--judge-url: ${config.judgeUrl} is no URL; give one like http://127.0.0.1:8080/v1`);
+  }
+  // A run keeps its judge's URL, and errors name it.
+  const { username, password } = new URL(config.judgeUrl as string);
+  if (username || password)
+    throw new UsageError("--judge-url: no password in it, please; give the key with --judge-key");
+}
+
+/**
+ * @param before what was spent before, under the same cap
+ * @throws UsageError when the options name no judge, or a cap without a price
+ */
+export function openJudge(
+  config: JudgeConfig,
+  why: string,
+  cache: VerdictCache,
+  before: JudgeUsage | undefined,
+  say: (text: string) => void,
+): Judge {
+  requireJudge(config, why);
+  const model = config.judgeModel as string;
+  const own = config.judgePrices === undefined ? {} : readPrices(config.judgePrices);
+  const price = priceOf(model, own);
+  if (config.judgeMaxCost !== undefined && !price) {
+    throw new UsageError(`--judge-max-cost: the price of ${model} is not known; say it with --judge-prices`);
+  }
+  const client = new JudgeClient(
+    {
+      url: config.judgeUrl as string,
+      model,
+      key: config.judgeKey,
+      temperature: config.judgeTemperature,
+      maxTokens: config.judgeMaxTokens,
+      timeout: config.judgeTimeout,
+      patience: config.judgePatience,
+      concurrency: config.judgeConcurrency,
+      requestsPerMinute: config.judgeRpm,
+      tokensPerMinute: config.judgeTpm,
+      price,
+      maxCost: config.judgeMaxCost,
+      say,
+    },
+    before ?? noUsage(),
+  );
+  return new Judge(client, config.judgeCache ? cache : undefined);
+}
+
+/** The rubric's text. Throws UsageError when the file is not there or empty. */
+export function rubricOf(file: string | undefined): string {
+  if (file === undefined) return defaultRubric;
+  if (!existsSync(file)) throw new UsageError(`--ruler-rubric: there is no file ${file}`);
+  const text = readFileSync(file, "utf8").trim();
+  if (text === "") throw new UsageError(`--ruler-rubric: ${file} is empty`);
+  return text;
+}
+
+export function rulerSettings(
+  config: Pick<RulerConfig, "judgeVotes" | "judgeInputTokens">,
+  rubric: string,
+  task: AnyTask,
+  seed: number,
+): RulerSettings {
+  return {
+    rubric,
+    votes: config.judgeVotes,
+    seed,
+    inputTokens: config.judgeInputTokens,
+    tools: task.tools.map((tool) => toolSchema(tool)),
+  };
+}

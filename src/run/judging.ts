@@ -1,0 +1,127 @@
+/** The judge's part in training: rewards of groups, and whether held-out answers are right. */
+import { allAlike, type Judge, judgeCorrectness, Lost, type RulerSettings, type Ruling, rule } from "../judge/index.js";
+import type { Trajectory } from "../rollout/index.js";
+import type { AnyTask, FinishedRollout, Reward } from "../task/task.js";
+import { UsageError } from "../util/errors.js";
+import type { Graded, GradeRollout, JudgeCount, RewardGroup } from "./parts.js";
+
+/** Whom to ask, until when, and who is told. */
+export interface JudgingContext {
+  readonly judge: Judge;
+  readonly signal: AbortSignal;
+  /** After every group. */
+  readonly onSpent: () => void;
+}
+
+/** What a correctness judge works on. */
+export interface GradingContext extends JudgingContext {
+  readonly task: AnyTask;
+  /** The task's, opened on this thread. */
+  readonly world: unknown;
+}
+
+/** Scores of RULER in place of the rewards. */
+export function rulerReward(
+  { judge, signal, onSpent }: JudgingContext,
+  settings: RulerSettings,
+  onRuling: (group: readonly Trajectory[], ruling: Ruling) => void,
+): RewardGroup {
+  return async (group) => {
+    // Nothing to compare, nothing to pay for.
+    if (allAlike(group)) return { kind: "alike" };
+    const ruling = await rule(group, judge, settings, signal);
+    onSpent();
+    onRuling(group, ruling);
+    const { scores, lost, agreement } = ruling;
+    if (!scores) return { kind: "lost", reason: lost?.reason ?? "no_scores" };
+    return {
+      kind: "rewarded",
+      rewards: scores.map(({ score }) => score),
+      explanations: scores.map(({ explanation }) => explanation),
+      agreement,
+    };
+  };
+}
+
+/** The task's graded reward, for answers that the judge has called right or wrong. */
+export function shapedReward(context: GradingContext): RewardGroup {
+  const grade = gradeShaped(context);
+  return async (group) => {
+    const grades = await Promise.all(group.map(grade));
+    const lost = grades.find((one) => one.kind === "lost");
+    if (lost) return { kind: "lost", reason: lost.reason };
+    return { kind: "rewarded", rewards: grades.flatMap((one) => (one.kind === "graded" ? one.reward.reward : [])) };
+  };
+}
+
+const finishedOf = ({ messages, calls, answer, end, turns, maxTurns }: Trajectory): FinishedRollout => ({
+  messages,
+  calls,
+  answer,
+  end,
+  turns,
+  maxTurns,
+});
+
+/** Rewards a rollout once it is known whether its answer is right. */
+function grading(
+  { judge, task, signal, onSpent }: GradingContext,
+  reward: (trajectory: Trajectory, right: boolean) => Reward | Promise<Reward>,
+): GradeRollout {
+  return async (trajectory): Promise<Graded> => {
+    const claim = task.claim?.(finishedOf(trajectory), trajectory.scenario) ?? null;
+    try {
+      const right = claim ? (await judgeCorrectness(claim, judge, signal)).accept : trajectory.reward.success;
+      return { kind: "graded", reward: await reward(trajectory, right) };
+    } catch (error) {
+      if (!(error instanceof Lost)) throw error;
+      return { kind: "lost", reason: error.reason };
+    } finally {
+      if (claim) onSpent();
+    }
+  };
+}
+
+/** The task's graded reward (`--reward shaped`). */
+export function gradeShaped(context: GradingContext): GradeRollout {
+  const { task, world } = context;
+  requireShaped(task);
+  return grading(context, (trajectory, right) =>
+    (task.shaped as NonNullable<AnyTask["shaped"]>)(finishedOf(trajectory), trajectory.scenario, world, right),
+  );
+}
+
+/** The task's own reward, with the judge's word on success (`--accuracy judge`). */
+export function gradeSuccess(context: GradingContext): GradeRollout {
+  requireClaim(context.task, "--accuracy judge");
+  return grading(context, ({ reward }, right) => ({ ...reward, success: right }));
+}
+
+/** @throws UsageError when nobody can ask whether the task's answers are right */
+export function requireClaim(task: AnyTask, why: string): void {
+  if (task.claim) return;
+  throw new UsageError(`${why}: the task ${task.name} does not say what to ask a judge; give it a \`claim\``);
+}
+
+/** @throws UsageError when the task has no graded reward */
+export function requireShaped(task: AnyTask): void {
+  requireClaim(task, "--reward shaped");
+  if (!task.shaped) throw new UsageError(`--reward shaped: the task ${task.name} has no graded reward (\`shaped\`)`);
+}
+
+/** What a judge was asked since the last call of the function that this returns. */
+export function judgeLaps(judge: Judge): () => JudgeCount {
+  const now = (): JudgeCount => ({ ...judge.client.usage(), cached: judge.cached });
+  let last = now();
+  return () => {
+    const before = last;
+    last = now();
+    return {
+      requests: last.requests - before.requests,
+      prompt_tokens: last.prompt_tokens - before.prompt_tokens,
+      completion_tokens: last.completion_tokens - before.completion_tokens,
+      cost: last.cost === null ? null : last.cost - (before.cost ?? 0),
+      cached: last.cached - before.cached,
+    };
+  };
+}

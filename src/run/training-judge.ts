@@ -1,0 +1,61 @@
+/** What a run's settings say about rewards, bound to a judge where they need one. */
+import { rulingText } from "../report/judge-report.js";
+import type { AnyTask, TaskOptions } from "../task/task.js";
+import { openJudge, type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
+import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judging.js";
+import { randomReward, taskReward } from "./lessons.js";
+import type { LoopParts } from "./loop.js";
+import type { RunSettings } from "./settings.js";
+import type { RunStore } from "./store.js";
+
+export interface RewardSources {
+  readonly settings: RunSettings;
+  readonly config: RulerConfig;
+  readonly task: AnyTask;
+  readonly taskOptions: TaskOptions;
+  /** Keeps verdicts, and what they cost. */
+  readonly store: RunStore;
+  readonly signal: AbortSignal;
+  readonly say: (text: string) => void;
+  /** May what is said have colours? */
+  readonly colours: boolean;
+}
+
+export interface Rewards extends Pick<LoopParts, "rewardGroup" | "grade" | "judgeLap"> {
+  close(): Promise<void>;
+}
+
+/** Spread below which a judge's scores of a group are noise. */
+export const SPREAD_FLOOR = 0.05;
+
+export async function openRewards(sources: RewardSources): Promise<Rewards> {
+  const { settings, config, task, store, signal, say } = sources;
+  const { reward, accuracy, control, seed } = settings;
+  const own = control === "random-reward" ? randomReward(seed) : taskReward;
+  if (reward === "task" && accuracy === "task") return { rewardGroup: own, close: async () => undefined };
+
+  const why = reward === "task" ? "--accuracy judge" : `--reward ${reward}`;
+  const chosen = { ...config, ...settings };
+  const judge = openJudge(chosen, why, store.verdicts(), store.judgeSpending(), say);
+  const onSpent = () => store.saveJudgeSpending(judge.client.usage());
+  const world = accuracy === "judge" || reward === "shaped" ? await task.open(sources.taskOptions) : undefined;
+  const context = { judge, signal, onSpent, task, world };
+  const judged = () =>
+    reward === "shaped"
+      ? shapedReward(context)
+      : rulerReward(
+          context,
+          rulerSettings(chosen, rubricOf(settings.rulerRubric), task, seed),
+          (group, ruling) => config.debugJudge && say(rulingText(group, ruling, sources.colours)),
+        );
+  const grade = accuracy === "task" ? undefined : reward === "shaped" ? gradeShaped(context) : gradeSuccess(context);
+  return {
+    rewardGroup: reward === "task" || control === "random-reward" ? own : judged(),
+    ...(grade ? { grade } : {}),
+    judgeLap: judgeLaps(judge),
+    close: async () => {
+      onSpent();
+      if (world !== undefined) await task.close(world);
+    },
+  };
+}

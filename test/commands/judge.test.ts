@@ -1,0 +1,172 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Trajectory } from "../../src/rollout/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { groupOf } from "../judge/support/judging.js";
+import {
+  type ChatServer,
+  completion,
+  honest,
+  type Reply,
+  type Request,
+  scoresText,
+  startServer,
+} from "../judge/support/server.js";
+
+const key = "sk-very-secret-0123456789";
+let folder: string;
+let server: ChatServer;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "hone-judge-"));
+});
+afterEach(async () => {
+  await server?.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function serve(answer: (request: Request, index: number) => Reply = (r) => completion(scoresText(honest(r)))) {
+  server = await startServer(answer);
+}
+
+/** Runs the built command line as a user does. */
+function judge(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+  const all = [join(packageRoot, "dist/src/cli.js"), "judge", ...args];
+  return new Promise((resolve) => {
+    const env = { ...process.env, OPENAI_API_KEY: key };
+    const child = execFile(process.execPath, all, { cwd: folder, env }, (_, stdout, stderr) =>
+      resolve({ status: child.exitCode ?? -1, stdout, stderr }),
+    );
+  });
+}
+
+const access = () => ["--judge-url", server.url, "--judge-model", "gpt-4o-mini"];
+const writeRollouts = (rollouts: readonly Trajectory[]) =>
+  writeFileSync(
+    join(folder, "r.jsonl"),
+    rollouts.map((one) => `${JSON.stringify({ ...one, task: "email" })}\n`).join(""),
+  );
+const readJudged = (name: string) =>
+  readFileSync(join(folder, name), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
+describe("yarn hone judge", () => {
+  it("writes scores, explanations and the reward before, and adds up", async () => {
+    await serve();
+    writeRollouts([...groupOf([0.25, 0.5]), ...groupOf([0.75, 1], "s2")]);
+    const { status, stdout } = await judge("r.jsonl", ...access(), "--out", "out/j.jsonl", "--json");
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      groups: 2,
+      judged: 2,
+      lost: {},
+      requests: 2,
+      cached: 0,
+      prompt_tokens: 200,
+      completion_tokens: 40,
+      cost: expect.closeTo((200 * 0.15 + 40 * 0.6) / 1e6, 12) as number,
+    });
+    expect(readJudged("out/j.jsonl")).toMatchObject([
+      { id: "s1/0", ruler_score: 0.25, explanation: "quality 0.25", independent_reward: 0, reward: { reward: 0.25 } },
+      { id: "s1/1", ruler_score: 0.5 },
+      { id: "s2/0", ruler_score: 0.75 },
+      { id: "s2/1", ruler_score: 1 },
+    ]);
+
+    const again = await judge("out/j.jsonl", ...access(), "--json");
+    expect(JSON.parse(again.stdout)).toMatchObject({ cached: 2, requests: 0 });
+    expect(readJudged("out/j.judged.jsonl")[3]).toMatchObject({ ruler_score: 1, independent_reward: 0 });
+    const anew = await judge("r.jsonl", ...access(), "--json", "--no-judge-cache");
+    expect(JSON.parse(anew.stdout)).toMatchObject({ cached: 0, requests: 2 });
+  });
+
+  it("leaves out groups without a verdict and says how many and why", async () => {
+    await serve((request) =>
+      completion(request.bytes.includes("scenario s2") ? "I would rather not." : scoresText(honest(request))),
+    );
+    writeRollouts([...groupOf([0.25, 0.5]), ...groupOf([0.75, 1], "s2")]);
+    const { status, stdout } = await judge("r.jsonl", ...access());
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/1 of 2 groups judged\n {2}ruler_score +0\.375 \(n=2\)[\s\S]*left out +not_json 1\n/);
+    expect(readJudged("r.judged.jsonl").map(({ id }) => id)).toEqual(["s1/0", "s1/1"]);
+  });
+
+  it("shows every stage under --debug-judge", async () => {
+    await serve((request, index) =>
+      index === 0 ? completion("hm, \u001b[2Jno") : completion(scoresText(honest(request))),
+    );
+    writeRollouts(groupOf([0.25, 0.5]));
+    const { stdout } = await judge("r.jsonl", ...access(), "--debug-judge");
+    for (const stage of [
+      /2 trajectories, common prefix of 3 messages \(system, user, user\)/,
+      /<trajectory id="1">\n.*"content":"my answer, quality/,
+      /raw answer\n {4}hm, \[2Jno/,
+      /cannot be used: there is no JSON object/,
+      /raw answer after one correction\n {4}\{"scores"/,
+      /trajectory \d \(s1\/0\) {2}0\.25 {2}quality 0\.25/,
+      /new rewards\n {4}s1\/0 {2}reward 0\.25 {2}independent_reward 0\.00\n {4}s1\/1 {2}reward 0\.50/,
+    ]) {
+      expect(stdout).toMatch(stage);
+    }
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  it("judges by the user's rubric", async () => {
+    await serve();
+    writeRollouts(groupOf([0.25, 0.5]));
+    writeFileSync(join(folder, "rubric.txt"), "Politeness is all.\n");
+    await judge("r.jsonl", ...access(), "--ruler-rubric", "rubric.txt");
+    expect(server.requests[0]?.body.messages[0]?.content).toContain("Rubric:\nPoliteness is all.\n");
+    const { status, stderr } = await judge("r.jsonl", ...access(), "--ruler-rubric", "none.txt");
+    expect([status, stderr]).toEqual([2, "hone: --ruler-rubric: there is no file none.txt\n"]);
+  });
+
+  it("stops with one line when the judge is lost, keeps what is done, and goes on later", async () => {
+    await serve((request, index) =>
+      index === 0
+        ? completion(scoresText(honest(request)))
+        : { status: 401, json: { error: { message: `bad ${key}` } } },
+    );
+    writeRollouts([...groupOf([0.25, 0.5]), ...groupOf([0.75, 1], "s2")]);
+    const { status, stderr, stdout } = await judge("r.jsonl", ...access(), "--judge-concurrency", "1");
+    expect(status).toBe(1);
+    expect(stderr).toMatch(
+      /^hone: the judge gpt-4o-mini at .* cannot be asked: 401 bad \[key\]; give its key with --judge-key\. 1 of 2 groups were judged until then and are in .*r\.judged\.jsonl; the same command goes on with the rest\n$/,
+    );
+    expect(readJudged("r.judged.jsonl")).toHaveLength(2);
+    const told = [stdout, stderr, ...filesBelow().map((file) => readFileSync(file, "latin1"))].join();
+    expect(told).not.toContain(key);
+  });
+
+  const somewhere = ["--judge-url", "http://127.0.0.1:9/v1"];
+  it.each([
+    [["none.jsonl"], /there is no file .*none\.jsonl/],
+    [["r.jsonl", ...somewhere], /needs a judge: give --judge-model/],
+    [["r.jsonl", "--out", "r.jsonl", ...somewhere], /that is the file to be judged/],
+    [["r.jsonl", "--judge-url", "localhost80", "--judge-model", "m"], /--judge-url: localhost80 is no URL/],
+    [["r.jsonl", ...somewhere, "--judge-model", "m", "--judge-max-cost", "1"], /the price of m is not known/],
+    [
+      ["r.jsonl", ...somewhere, "--judge-model", "m", "--judge-prices", "r.jsonl"],
+      /expected dollars per million tokens/,
+    ],
+    [["r.jsonl", "--judge-key", key, "--judge-key", key], /--judge-key: what was given is not accepted/],
+  ])("refuses %j with one line", async (args, message) => {
+    writeRollouts(groupOf([0.25, 0.5]));
+    const { status, stderr } = await judge(...args);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd()).not.toContain("\n");
+    expect(existsSync(join(folder, "r.judged.jsonl"))).toBe(false);
+  });
+});
+
+function filesBelow(): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}

@@ -1,0 +1,317 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { JudgeStopped } from "../../src/judge/client.js";
+import { retryAfter } from "../../src/judge/failures.js";
+import { clientOf, fastClock, never } from "./support/judging.js";
+import { type ChatServer, completion, type Reply, type Request, startServer } from "./support/server.js";
+
+const servers: ChatServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+
+async function serve(answer: (request: Request, index: number) => Reply | Promise<Reply>, port?: number) {
+  const server = await startServer(answer, port);
+  servers.push(server);
+  return server;
+}
+
+const question = {
+  messages: [{ role: "user" as const, content: "Is it right? Answer with JSON." }],
+  form: { name: "verdict", schema: { type: "object" } },
+};
+const right = '{"accept": true}';
+
+describe("what is sent", () => {
+  it("goes to the base URL as it was given, with /v1 and without", async () => {
+    const { port, requests } = await serve(() => completion(right));
+    for (const base of ["", "/", "/v1", "/v1/", "/proxy/openai/v1"]) {
+      await clientOf({ url: `http://127.0.0.1:${port}${base}` }).client.ask(question, never);
+    }
+    expect(requests.map(({ path }) => path)).toEqual([
+      "/chat/completions",
+      "/chat/completions",
+      "/v1/chat/completions",
+      "/v1/chat/completions",
+      "/proxy/openai/v1/chat/completions",
+    ]);
+  });
+
+  it("has a strict schema, and neither temperature nor a token limit unless they are set", async () => {
+    const { url, requests } = await serve(() => completion(right));
+    await clientOf({ url }).client.ask(question, never);
+    await clientOf({ url, temperature: 0, maxTokens: 700 }).client.ask(question, never);
+    expect(Object.keys(requests[0]?.body ?? {}).sort()).toEqual(["messages", "model", "response_format"]);
+    expect(requests[0]?.body.response_format).toMatchObject({ type: "json_schema", json_schema: { strict: true } });
+    expect(requests[1]?.body).toMatchObject({ temperature: 0, max_tokens: 700 });
+  });
+});
+
+/** Refusals and answers as each server words them. */
+describe("servers that take less", () => {
+  const formats = (requests: readonly Request[]) => requests.map(({ body }) => body.response_format?.type ?? "text");
+
+  it("OpenAI's reasoning models: temperature is dropped, the token limit renamed, each once and said", async () => {
+    const { url, requests } = await serve(({ body }) => {
+      if (body.max_tokens !== undefined) {
+        const message =
+          "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+        const error = { message, type: "invalid_request_error", param: "max_tokens", code: "unsupported_parameter" };
+        return { status: 400, json: { error } };
+      }
+      if (body.temperature !== undefined) {
+        const message =
+          "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported.";
+        const error = { message, type: "invalid_request_error", param: "temperature", code: "unsupported_value" };
+        return { status: 400, json: { error } };
+      }
+      return completion(right);
+    });
+    const { client, said } = clientOf({ url, temperature: 0, maxTokens: 700, model: "o4-mini" });
+    expect((await client.ask(question, never)).text).toBe(right);
+    await client.ask(question, never);
+    expect(requests).toHaveLength(4);
+    expect(requests[3]?.body).toMatchObject({ max_completion_tokens: 700, response_format: { type: "json_schema" } });
+    expect(said).toEqual([
+      expect.stringMatching(/does not take max_tokens .*sending max_completion_tokens from now on/),
+      expect.stringMatching(/does not take temperature .*not sent from now on/),
+    ]);
+    expect(client.usage().requests).toBe(4);
+  });
+
+  it("OpenAI's older models: JSON mode where there is no schema", async () => {
+    const { url, requests } = await serve(({ body }) => {
+      if (body.response_format?.type !== "json_schema") return completion(right);
+      const message =
+        "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model. Learn more.";
+      const error = { message, type: "invalid_request_error", param: "response_format", code: null };
+      return { status: 400, json: { error } };
+    });
+    const { client, said } = clientOf({ url });
+    await client.ask(question, never);
+    await client.ask(question, never);
+    expect(formats(requests)).toEqual(["json_schema", "json_object", "json_object"]);
+    expect(said).toEqual([expect.stringMatching(/json_schema .*JSON without a schema/)]);
+  });
+
+  it("LM Studio: no JSON mode, and an error that is a bare text", async () => {
+    const { url, requests } = await serve(({ body }) => {
+      if (body.response_format === undefined) return completion(right, { reasoning_content: "" });
+      return { status: 400, json: { error: "'response_format.type' must be 'text'" } };
+    });
+    const { client } = clientOf({ url });
+    expect((await client.ask(question, never)).text).toBe(right);
+    expect(formats(requests)).toEqual(["json_schema", "json_object", "text"]);
+  });
+
+  it("vLLM: an error without the usual frame, thoughts beside the answer, no content at times", async () => {
+    const { url, requests } = await serve(({ body }, index) => {
+      if (body.response_format?.type === "json_schema") {
+        const message = "The provided JSON schema contains features not supported by xgrammar.";
+        return { status: 400, json: { object: "error", message, type: "BadRequestError", param: null, code: 400 } };
+      }
+      return completion(index === 1 ? null : right, { reasoning_content: "Let me see.", tool_calls: [] });
+    });
+    const { client, said } = clientOf({ url });
+    expect(await client.ask(question, never)).toEqual({ text: "", cut: false });
+    expect((await client.ask(question, never)).text).toBe(right);
+    expect(formats(requests)).toEqual(["json_schema", "json_object", "json_object"]);
+    expect(said[0]).toContain("features not supported by xgrammar");
+  });
+
+  it("Ollama: a model that is not there stops the judge with its own words", async () => {
+    const error = {
+      message: 'model "qwen" not found, try pulling it first',
+      type: "api_error",
+      param: null,
+      code: null,
+    };
+    const { url } = await serve(() => ({ status: 404, json: { error } }));
+    await expect(clientOf({ url, model: "qwen" }).client.ask(question, never)).rejects.toThrow(
+      /the judge qwen at .* cannot be asked: 404 model "qwen" not found, try pulling it first; check --judge-model, and whether --judge-url has to end in \/v1/,
+    );
+  });
+
+  it("llama-server: waits while the model loads; a question beyond its context is lost, not the judge", async () => {
+    const loading = { error: { code: 503, message: "Loading model", type: "unavailable_error" } };
+    const tooLong = {
+      error: {
+        code: 400,
+        message: "the request exceeds the available context size, try increasing it",
+        type: "exceed_context_size_error",
+        n_prompt_tokens: 9000,
+        n_ctx: 4096,
+      },
+    };
+    const { url } = await serve((_, index) =>
+      index === 0 ? { status: 503, json: loading } : index === 1 ? completion(right) : { status: 400, json: tooLong },
+    );
+    const { client } = clientOf({ url });
+    expect((await client.ask(question, never)).text).toBe(right);
+    await expect(client.ask(question, never)).rejects.toMatchObject({ reason: "too_long" });
+  });
+
+  it("no usage: tokens are estimated", async () => {
+    const { url } = await serve(() => ({ json: { choices: [{ message: { content: right } }] } }));
+    const { client } = clientOf({ url });
+    await client.ask(question, never);
+    expect(client.usage().prompt_tokens).toBeGreaterThan(10);
+    expect(client.usage().completion_tokens).toBe(Math.ceil(right.length / 3));
+  });
+});
+
+describe("a server in trouble", () => {
+  it.each([
+    ["500", { status: 500, json: { error: { message: "oops" } } }],
+    ["an answer that is no completion", { json: { error: { message: "upstream" } } }],
+    ["garbage", { text: "<html>" }],
+    ["a cut answer", { cut: '{"choices": [{"mess' }],
+    ["429", { status: 429, json: { error: { message: "slow down" } } }],
+  ] satisfies [string, Reply][])("is asked again after %s, and the request counted", async (_, trouble) => {
+    const { url } = await serve((_request, index) => (index < 2 ? (trouble as Reply) : completion(right)));
+    const { client } = clientOf({ url });
+    expect((await client.ask(question, never)).text).toBe(right);
+    expect(client.usage()).toMatchObject({ requests: 3, prompt_tokens: 100, completion_tokens: 20 });
+  });
+
+  it("is asked again after it hung for --judge-timeout", async () => {
+    const { url } = await serve((_, index) => (index === 0 ? { hang: true } : completion(right)));
+    const { client } = clientOf({ url, timeout: 0.2 });
+    expect((await client.ask(question, never)).text).toBe(right);
+    expect(client.usage().requests).toBe(2);
+  });
+
+  it("is believed when it says how long to wait, for all questions", async () => {
+    const times: number[] = [];
+    const { url } = await serve((_, index) => {
+      times.push(performance.now());
+      return index === 0
+        ? { status: 429, headers: { "retry-after": "30" }, json: { error: { message: "slow down" } } }
+        : completion(right);
+    });
+    const { client } = clientOf({ url, concurrency: 1 }, undefined, fastClock(100));
+    await Promise.all([client.ask(question, never), client.ask(question, never)]);
+    // 30 seconds are 300 ms on this clock.
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(280);
+    expect(times).toHaveLength(3);
+  });
+
+  it("reads Retry-After as seconds, as a date, and in OpenAI's milliseconds", () => {
+    const now = Date.parse("Wed, 21 Oct 2026 07:28:00 GMT");
+    expect(retryAfter(new Headers({ "retry-after": "1.5" }), now)).toBe(1500);
+    expect(retryAfter(new Headers({ "retry-after": "Wed, 21 Oct 2026 07:28:10 GMT" }), now)).toBe(10_000);
+    expect(retryAfter(new Headers({ "retry-after-ms": "250", "retry-after": "9" }), now)).toBe(250);
+    expect(retryAfter(new Headers({ "retry-after": "soon" }), now)).toBeUndefined();
+    expect(retryAfter(undefined, now)).toBeUndefined();
+  });
+
+  it("gives up a question that fails while others are answered", async () => {
+    const { url } = await serve(({ body }) =>
+      body.messages[0]?.content === "poison"
+        ? { status: 500, json: { error: { message: "boom" } } }
+        : completion(right),
+    );
+    const { client } = clientOf({ url });
+    const poison = { ...question, messages: [{ role: "user" as const, content: "poison" }] };
+    const lost = client.ask(poison, never).catch((error: unknown) => error);
+    const others = setInterval(() => void client.ask(question, never).catch(() => undefined), 20);
+    expect(await lost).toMatchObject({ reason: "server_error", message: "500 boom" });
+    clearInterval(others);
+  });
+
+  it("that is down for a minute makes everybody wait and go on", async () => {
+    const { port, close } = await serve(() => completion(right));
+    await close();
+    servers.pop();
+    const { client, said } = clientOf({ url: `http://127.0.0.1:${port}/v1` }, undefined, fastClock(60));
+    const answers = Promise.all([1, 2, 3].map(() => client.ask(question, never)));
+    // A second is a minute on this clock.
+    setTimeout(() => void serve(() => completion(right), port), 1000);
+    expect((await answers).map(({ text }) => text)).toEqual([right, right, right]);
+    expect(said).toEqual([
+      expect.stringMatching(/the judge at .* does not answer \(.*ECONNREFUSED.*\); waiting up to 300 s/),
+      expect.stringMatching(/answers again/),
+    ]);
+    // What never reached it was not sent.
+    expect(client.usage().requests).toBe(3);
+  });
+
+  it("that stays down stops all questions with one clear error", async () => {
+    const { url, close } = await serve(() => completion(right));
+    await close();
+    servers.pop();
+    const { client } = clientOf({ url, patience: 20 });
+    const errors = await Promise.all([1, 2, 3].map(() => client.ask(question, never).catch((error: Error) => error)));
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(JudgeStopped);
+      expect((error as Error).message).toMatch(
+        /^the judge judge at http:\/\/127\.0\.0\.1:\d+\/v1 cannot be asked: it has not answered for 2\d s \(--judge-patience\): .*ECONNREFUSED/,
+      );
+    }
+  });
+
+  it("is left when the user stops", async () => {
+    const { url } = await serve(() => ({ hang: true }));
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(new Error("interrupted")), 50);
+    await expect(clientOf({ url }).client.ask(question, stop.signal)).rejects.toThrow("interrupted");
+  });
+});
+
+describe("limits", () => {
+  it("hold on a server: so many at once", async () => {
+    let active = 0;
+    let most = 0;
+    const { url } = await serve(async () => {
+      most = Math.max(most, ++active);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      active--;
+      return completion(right);
+    });
+    const { client } = clientOf({ url, concurrency: 3 });
+    await Promise.all(Array.from({ length: 12 }, () => client.ask(question, never)));
+    expect(most).toBe(3);
+  });
+
+  it("spend no more than --judge-max-cost, and say what was spent", async () => {
+    const { url, requests } = await serve(() => completion(right));
+    const price = { prompt: 10, completion: 100 };
+    const { client } = clientOf({ url, price, maxCost: 0.0105, maxTokens: 20, concurrency: 1 });
+    const asked = await Promise.allSettled(Array.from({ length: 8 }, () => client.ask(question, never)));
+    // 100 prompt and 20 completion tokens: $0.003 a question.
+    expect(client.usage().cost).toBeCloseTo(0.009);
+    expect(requests).toHaveLength(3);
+    const refused = asked.find(({ status }) => status === "rejected") as PromiseRejectedResult;
+    expect(refused.reason).toBeInstanceOf(JudgeStopped);
+    expect(refused.reason.message).toMatch(/it has cost \$0\.0090, .* \$0\.0105 that --judge-max-cost allows/);
+  });
+
+  it("count what the run has spent before", async () => {
+    const { url, requests } = await serve(() => completion(right));
+    const before = { requests: 7, prompt_tokens: 700, completion_tokens: 140, cost: 0.9999 };
+    const { client } = clientOf({ url, price: { prompt: 10, completion: 100 }, maxCost: 1 }, before);
+    await expect(client.ask(question, never)).rejects.toThrow("it has cost $0.9999");
+    expect(requests).toHaveLength(0);
+    expect(client.usage()).toEqual(before);
+  });
+});
+
+describe("the key", () => {
+  const key = "sk-very-secret-0123456789";
+
+  it("is sent, and never told: not in errors, not in what is said, whatever the server quotes", async () => {
+    const quote = (status: number): Reply => ({
+      status,
+      json: { error: { message: `Incorrect API key provided: ${key}`, param: "temperature" } },
+    });
+    const { url, requests } = await serve(({ body }, index) =>
+      body.temperature !== undefined ? quote(400) : index === 1 ? quote(500) : index === 2 ? quote(500) : quote(401),
+    );
+    const { client, said } = clientOf({ url, key, temperature: 0 });
+    const error = (await client.ask(question, never).catch((caught: unknown) => caught)) as Error;
+    expect(requests[0]?.headers.authorization).toBe(`Bearer ${key}`);
+    expect(said).toHaveLength(2);
+    const told = JSON.stringify([said, error.message, error.stack, String(error.cause ?? "")]);
+    expect(told).toContain("Incorrect API key provided: [key]");
+    expect(told).not.toContain(key);
+  });
+});

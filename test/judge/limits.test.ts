@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { type Clock, Limits } from "../../src/judge/limits.js";
+import { never } from "./support/judging.js";
+
+/** Time that passes only while somebody sleeps. */
+function simulated(): Clock & { time: number } {
+  return {
+    time: 0,
+    now() {
+      return this.time;
+    },
+    async sleep(milliseconds, signal) {
+      signal.throwIfAborted();
+      this.time += milliseconds;
+    },
+  };
+}
+
+describe("requests in a minute", () => {
+  it("are never more than allowed in any 60 seconds", async () => {
+    const clock = simulated();
+    const limits = new Limits({ concurrency: 99, requestsPerMinute: 5, tokensPerMinute: undefined }, clock);
+    const at: number[] = [];
+    for (let i = 0; i < 23; i++) {
+      (await limits.enter(10, never)).leave();
+      at.push(clock.time);
+      clock.time += i % 3 === 0 ? 4000 : 100;
+    }
+    for (const [i, start] of at.entries()) {
+      expect(at.filter((time, j) => j >= i && time - start < 60_000).length).toBeLessThanOrEqual(5);
+    }
+    expect(clock.time).toBeLessThan(5 * 60_000);
+  });
+
+  it("and tokens are counted as billed, not as estimated", async () => {
+    const clock = simulated();
+    const limits = new Limits({ concurrency: 99, requestsPerMinute: undefined, tokensPerMinute: 1000 }, clock);
+    const first = await limits.enter(900, never);
+    first.billed(100);
+    first.leave();
+    (await limits.enter(900, never)).leave();
+    expect(clock.time).toBe(0);
+    (await limits.enter(50, never)).leave();
+    expect(clock.time).toBe(60_000);
+  });
+
+  it("let a request in that alone is larger than the limit", async () => {
+    const clock = simulated();
+    const limits = new Limits({ concurrency: 1, requestsPerMinute: undefined, tokensPerMinute: 10 }, clock);
+    (await limits.enter(500, never)).leave();
+    expect(clock.time).toBe(0);
+  });
+
+  it("pause for everybody, and whoever gives up holds up nobody", async () => {
+    const clock = simulated();
+    const limits = new Limits({ concurrency: 1, requestsPerMinute: undefined, tokensPerMinute: undefined }, clock);
+    limits.pause(7000);
+    await expect(limits.enter(1, AbortSignal.abort(new Error("no more")))).rejects.toThrow("no more");
+    (await limits.enter(1, never)).leave();
+    expect(clock.time).toBe(7000);
+  });
+});

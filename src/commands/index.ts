@@ -3,6 +3,7 @@ import { buildDbCommand } from "./build-db.js";
 import type { Command } from "./command.js";
 import { demoCommand } from "./demo.js";
 import { evalCommand } from "./eval.js";
+import { logprobsCommand } from "./logprobs.js";
 import { playCommand } from "./play.js";
 import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
@@ -24,4 +25,5 @@ export const commands: readonly Command[] = [
   evalCommand,
   runsCommand,
   playCommand,
+  logprobsCommand,
 ];

@@ -10,7 +10,7 @@ import { hideBin } from "yargs/helpers";
 import type { Command, CommandIo } from "./commands/command.js";
 import { commands } from "./commands/index.js";
 import { flagOf, type OptionName, options, readGiven, withDefaults } from "./config.js";
-import { HoneError, messageOf, UsageError } from "./util/errors.js";
+import { HoneError, messageOf, refusalOf, UsageError } from "./util/errors.js";
 import { nearest } from "./util/nearest.js";
 
 function yargsOption(name: OptionName): Options {
@@ -92,16 +92,16 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
 }
 
 function report(error: unknown, json: boolean): number {
-  if (json) process.stdout.write(`${JSON.stringify({ error: messageOf(error) })}\n`);
-  const known = error instanceof HoneError;
+  const known = error instanceof HoneError ? error.message : refusalOf(error);
+  if (json) process.stdout.write(`${JSON.stringify({ error: known ?? messageOf(error) })}\n`);
   // Written synchronously: the process may be about to exit.
   writeSync(
     2,
-    known
-      ? `hone: ${error.message}\n`
+    known !== undefined
+      ? `hone: ${known}\n`
       : `hone: unexpected error, please report it\n${error instanceof Error ? error.stack : error}\n`,
   );
-  return known ? error.exitCode : 1;
+  return error instanceof HoneError ? error.exitCode : 1;
 }
 
 async function main(args: string[]): Promise<number> {

@@ -284,6 +284,8 @@ function fromText(kind: OptionKind, value: string): unknown {
 /** Checks one value. `where` names its source, as the user wrote it. */
 function check(name: OptionName, raw: unknown, where: string): unknown {
   const { schema, kind, accepts } = options[name];
+  if (Array.isArray(raw) && kind !== "list")
+    throw new UsageError(`${where} is given ${raw.length} times; give it once`);
   let value = raw;
   if (typeof raw === "string") value = fromText(kind, raw);
   else if (kind === "list" && Array.isArray(raw)) {

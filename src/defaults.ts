@@ -34,6 +34,26 @@ export interface TrainingDefaults {
   readonly stdFloor: number;
 }
 
+// ART's settings for models of 0.5 and 3 billion parameters, with larger groups.
+const small: TrainingDefaults = {
+  steps: 50,
+  groups: 8,
+  group: 8,
+  learningRate: 1e-5,
+  finalLearningRate: 1e-5,
+  warmup: 3,
+  loraRank: 8,
+  loraAlpha: 16,
+  maxGradNorm: 0.1,
+  maxTokens: 2048,
+  validateEvery: 10,
+  validateN: 50,
+  microBatchTokens: 4096,
+  betas: [0.9, 0.99],
+  weightDecay: 0.1,
+  stdFloor: 0.1,
+};
+
 export const bySize: Readonly<Record<Size, TrainingDefaults>> = {
   // Shown to lift a model of 4 million parameters within 20 steps; see models/tiny.
   tiny: {
@@ -54,43 +74,8 @@ export const bySize: Readonly<Record<Size, TrainingDefaults>> = {
     weightDecay: 0,
     stdFloor: 0.1,
   },
-  // ART's settings for models of 0.5 and 3 billion parameters, with larger groups.
-  small: {
-    steps: 50,
-    groups: 8,
-    group: 8,
-    learningRate: 1e-5,
-    finalLearningRate: 1e-5,
-    warmup: 3,
-    loraRank: 8,
-    loraAlpha: 16,
-    maxGradNorm: 0.1,
-    maxTokens: 2048,
-    validateEvery: 10,
-    validateN: 50,
-    microBatchTokens: 4096,
-    betas: [0.9, 0.99],
-    weightDecay: 0.1,
-    stdFloor: 0.1,
-  },
-  large: {
-    steps: 50,
-    groups: 8,
-    group: 8,
-    learningRate: 5e-6,
-    finalLearningRate: 5e-6,
-    warmup: 3,
-    loraRank: 8,
-    loraAlpha: 16,
-    maxGradNorm: 0.1,
-    maxTokens: 2048,
-    validateEvery: 10,
-    validateN: 50,
-    microBatchTokens: 4096,
-    betas: [0.9, 0.99],
-    weightDecay: 0.1,
-    stdFloor: 0.1,
-  },
+  small,
+  large: { ...small, learningRate: 5e-6, finalLearningRate: 5e-6 },
 };
 
 export interface Preset extends Partial<TrainingDefaults> {

@@ -4,6 +4,7 @@ PyTorch is imported with the first request, so that the greeting comes at once a
 not a crash.
 """
 
+import contextlib
 import sys
 import traceback
 import warnings
@@ -51,6 +52,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
+def log_traceback() -> None:
+    """Where the disk of the log is full, there is none."""
+    with contextlib.suppress(OSError):
+        traceback.print_exc()
+
+
 def main() -> None:
     guard(protocol.CONTROL_FD)
     connection = protocol.Connection()
@@ -72,10 +79,10 @@ def main() -> None:
         except Refused as error:
             fail("refused", str(error))
         except LookupError as error:
-            traceback.print_exc()
+            log_traceback()
             fail("protocol" if "unknown request" in str(error) else "failed", f"{type(error).__name__}: {error}")
         except Exception as error:  # the process goes on: hone decides what becomes of it
-            traceback.print_exc()
+            log_traceback()
             if is_out_of_memory(error):
                 hint = "use a smaller --micro-batch-tokens or --gradient-checkpointing"
                 fail("memory", f"the update does not fit into memory; {hint}")

@@ -22,8 +22,18 @@ from .optimizer import Optimizer
 
 
 def write(folder: str, backend: Backend, optimizer: Optimizer) -> None:
-    """The new checkpoint's files. `folder` may exist; files of the same names are replaced."""
-    path = Path(folder)
+    """The new checkpoint's files. `folder` may exist; files of the same names are replaced.
+
+    Raises Refused when the disk does not take them: each library has an error of its own for that.
+    """
+    try:
+        _write(Path(folder), backend, optimizer)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise Refused(f"the checkpoint cannot be written to {folder} ({reason}); is the disk full?") from error
+
+
+def _write(path: Path, backend: Backend, optimizer: Optimizer) -> None:
     path.mkdir(parents=True, exist_ok=True)
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)

@@ -50,6 +50,8 @@ export async function trainedContext(file: string): Promise<number> {
 
 /** What memory a model needs depends on this alone. Sizes are counts of numbers, `bytes` is the file's size. */
 export interface ModelShape {
+  /** "qwen2", "llama" ... */
+  readonly architecture: string;
   readonly bytes: number;
   readonly parameters: number;
   /** Type of most weights, as llama.cpp names it: "F16", "Q8_0" ... */
@@ -70,7 +72,7 @@ export interface ModelShape {
  * @throws HoneError when the file is no GGUF model of a transformer
  */
 export async function modelShape(file: string): Promise<ModelShape> {
-  const { architectureMetadata: about, tensorInfo = [] } = await header(file, true);
+  const { metadata, architectureMetadata: about, tensorInfo = [] } = await header(file, true);
   const number = (value: unknown, name: string): number => {
     // Some models give one number a layer; the largest is what must fit.
     const found = Array.isArray(value) ? Math.max(...value.map(Number)) : Number(value);
@@ -88,6 +90,7 @@ export async function modelShape(file: string): Promise<ModelShape> {
   const heads = number(about.attention?.head_count, "number of heads");
   const table = tensorInfo.find(({ name }) => name === "token_embd.weight")?.dimensions;
   return {
+    architecture: metadata.general.architecture,
     bytes: statSync(file).size,
     parameters: [...sizes.values()].reduce((sum, count) => sum + count, 0),
     weightType,

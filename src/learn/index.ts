@@ -15,15 +15,17 @@ export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export type { Progress } from "./protocol.js";
 export { ensurePython, type PythonOptions, pythonIsReady } from "./python.js";
-export type {
-  BaseModel,
-  Deadlines,
-  LearnerInfo,
-  LearnerSettings,
-  LoraSettings,
-  OnProgress,
-  SftMetrics,
-  SftSettings,
-  StepMetrics,
-  StepSettings,
+export {
+  ARCHITECTURES,
+  type BaseModel,
+  type Deadlines,
+  type LearnerInfo,
+  type LearnerSettings,
+  LINEAR_LAYERS,
+  type LoraSettings,
+  type OnProgress,
+  type SftMetrics,
+  type SftSettings,
+  type StepMetrics,
+  type StepSettings,
 } from "./types.js";

@@ -10,11 +10,25 @@ export interface BaseModel {
   readonly hf?: string;
 }
 
+/** Architectures that the learner trains, as GGUF files name them; native/learner/gguf_model.py reads their weights. */
+export const ARCHITECTURES: readonly string[] = ["qwen2", "qwen3", "llama"];
+
+/** Layers that an adapter can be put on, by their Hugging Face names. */
+export const LINEAR_LAYERS: readonly string[] = [
+  "q_proj",
+  "k_proj",
+  "v_proj",
+  "o_proj",
+  "gate_proj",
+  "up_proj",
+  "down_proj",
+];
+
 export interface LoraSettings {
   readonly rank: number;
   /** The adapter's output is scaled by alpha / rank. */
   readonly alpha: number;
-  /** Hugging Face names of the linear layers that get an adapter: "q_proj" ... "down_proj". */
+  /** Those of {@link LINEAR_LAYERS} that get an adapter. */
   readonly targets: readonly string[];
   readonly dropout?: number;
 }

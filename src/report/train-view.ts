@@ -64,6 +64,7 @@ const skips: Readonly<Record<string, string>> = {
 export class TrainView {
   readonly #line: ProgressLine;
   readonly #steps: number;
+  #step = "";
   #title = "";
   #total = 0;
   #tally = new RolloutTally();
@@ -76,7 +77,8 @@ export class TrainView {
   }
 
   phase(step: number, phase: string, total: number): void {
-    this.#title = phase === "validation" ? `validation after step ${step}` : `step ${step}/${this.#steps} ${phase}`;
+    this.#step = `step ${step}/${this.#steps}`;
+    this.#title = phase === "validation" ? `validation after step ${step}` : `${this.#step} ${phase}`;
     this.#total = total;
     this.#tally = new RolloutTally();
     this.#started = performance.now();
@@ -91,7 +93,7 @@ export class TrainView {
   progress({ phase, done, total }: { phase: string; done: number; total: number }): void {
     const seconds = clock((performance.now() - this.#started) / 1000);
     this.#line.update(
-      () => `${this.#title} ${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}  ${seconds}`,
+      () => `${this.#step} ${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}  ${seconds}`,
     );
   }
 

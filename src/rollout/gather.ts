@@ -195,18 +195,15 @@ class Gathering {
   #fail(failure: RolloutFailure): void {
     if (this.#over || !this.#settle(failure.id)) return;
     this.#failures.push(failure);
-    this.#options.onFailure?.(failure);
     const total = this.#byRollout.size;
     const limit = this.#options.maxExceptions ?? 0;
     const borne = limit < 1 ? Math.floor(limit * total) : limit;
     if (this.#failures.length > borne) {
-      const first = this.#failures[0] as RolloutFailure;
-      this.#giveUp(
-        new HoneError(
-          `${this.#failures.length} of ${total} rollouts failed (--max-exceptions ${limit}); the first, ${first.id}: ${first.error}`,
-        ),
-      );
+      const count = `${this.#failures.length} of ${total} rollouts failed (--max-exceptions ${limit})`;
+      this.#giveUp(new HoneError(`${count}; the last, ${failure.id}: ${failure.error}`));
+      return;
     }
+    this.#options.onFailure?.(failure);
     this.#checkEnd();
   }
 

@@ -2,8 +2,10 @@
 import { join } from "node:path";
 import type { Config, GivenOptions, OptionName } from "../config.js";
 import { gpuMemory, modelFile, modelShape } from "../engine/index.js";
+import { ARCHITECTURES } from "../learn/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
 import { loadTask } from "../task/load.js";
+import { UsageError } from "../util/errors.js";
 import { fitToMachine } from "./fit.js";
 import { mainMemory } from "./machine.js";
 import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "./place.js";
@@ -97,6 +99,10 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   const reference = modelOf(given, recorded?.options.model);
   const model = modelFile(reference);
   const shape = await modelShape(model);
+  if (!ARCHITECTURES.includes(shape.architecture)) {
+    const known = ARCHITECTURES.join(", ");
+    throw new UsageError(`${model} holds a model of architecture ${shape.architecture}; the learner trains ${known}`);
+  }
 
   const chosen = <K extends "task" | "db" | "rank">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];

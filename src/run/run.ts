@@ -4,7 +4,7 @@
  */
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { HoneError } from "../util/errors.js";
+import { HoneError, UsageError } from "../util/errors.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { writeDurably } from "./files.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
@@ -27,7 +27,7 @@ export interface OpenRun {
   readonly shape: AdapterShape;
   /** Checkpoint folder of another run to start from. */
   readonly fork: string | undefined;
-  /** Compares with what the run was begun with. Throws when it would be another run now. */
+  /** Compares with what the run was begun with. Throws UsageError when it would be another run now. */
   readonly agree: (recorded: RunRecord) => void;
 }
 
@@ -39,10 +39,32 @@ export function bestOf(validations: readonly ValidationRow[]): ValidationRow | u
   );
 }
 
+function agrees(agree: OpenRun["agree"], recorded: RunRecord): boolean {
+  try {
+    agree(recorded);
+    return true;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return false;
+  }
+}
+
 function sameShape(a: AdapterShape, b: AdapterShape): boolean {
   const key = ({ model, lora }: AdapterShape) =>
     JSON.stringify([model, lora.rank, lora.alpha, [...lora.targets].sort()]);
   return key(a) === key(b);
+}
+
+/** @throws HoneError when the checkpoint is damaged, or does not fit the run that is to start from it */
+async function checkFork(fork: string, shape: AdapterShape): Promise<void> {
+  const source = await verifyCheckpoint(fork);
+  if (sameShape(source, shape)) return;
+  const { rank, alpha, targets } = source.lora;
+  throw new HoneError(
+    source.model === shape.model
+      ? `--fork ${fork}: its adapter has another shape (rank ${rank}, alpha ${alpha}, on ${targets.join(",")}); give --lora-rank, --lora-alpha and --lora-targets to match`
+      : `--fork ${fork}: it belongs to another base model`,
+  );
 }
 
 export class Run {
@@ -51,6 +73,8 @@ export class Run {
   readonly checkpoints: Checkpoints;
   /** Who owned the run before and was ended from outside. */
   readonly previousOwner: Owner | undefined;
+  /** It had been begun with other options and had no step yet. */
+  begunAnew = false;
   readonly #lock: RunLock;
   readonly #shape: AdapterShape;
 
@@ -68,19 +92,15 @@ export class Run {
    * @throws HoneError when another process has it, when it would be another run now, or when its checkpoint is damaged
    */
   static async open({ folder, record, shape, fork, agree }: OpenRun): Promise<Run> {
+    // Before anything is made: what is refused must leave no run behind.
+    if (fork !== undefined) await checkFork(fork, shape);
     mkdirSync(join(folder, "logs"), { recursive: true });
     const lock = lockRun(folder);
     try {
       const run = new Run(folder, lock, RunStore.open(join(folder, STORE_FILE)), shape);
       try {
-        const recorded = run.store.record();
-        if (recorded) {
-          if (fork !== undefined) {
-            throw new HoneError(`the run ${folder} has begun already; give the fork a name of its own with --run`);
-          }
-          agree(recorded);
-          run.store.updateOptions(record.options);
-        } else await run.#begin(record, fork);
+        if (run.#goingOn(agree, fork)) run.store.updateOptions(record.options);
+        else await run.#begin(record, fork);
         await run.#recover();
         return run;
       } catch (error) {
@@ -142,6 +162,27 @@ export class Run {
     this.#lock.release();
   }
 
+  /**
+   * What the run was begun with, when that is to go on. While it has learnt nothing there is nothing to lose: other
+   * options then begin it anew.
+   */
+  #goingOn(agree: OpenRun["agree"], fork: string | undefined): RunRecord | undefined {
+    const recorded = this.store.record();
+    if (!recorded) return undefined;
+    const { step, checkpoint } = this.store.lastStep();
+    if (step > 0 || checkpoint !== null) {
+      if (fork !== undefined) {
+        throw new HoneError(`the run ${this.folder} has begun already; give the fork a name of its own with --run`);
+      }
+      agree(recorded);
+      return recorded;
+    }
+    if (fork === undefined && agrees(agree, recorded)) return recorded;
+    this.store.forget();
+    this.begunAnew = true;
+    return undefined;
+  }
+
   get #metricsFile(): string {
     return join(this.folder, "metrics.jsonl");
   }
@@ -151,12 +192,6 @@ export class Run {
     if (fork === undefined) {
       this.store.begin(begun, { checkpoint: null, adapter: null });
       return;
-    }
-    const source = await verifyCheckpoint(fork);
-    if (!sameShape(source, this.#shape)) {
-      const { rank, alpha } = source.lora;
-      const why = source.model === this.#shape.model ? "has another shape of adapter" : "belongs to another base model";
-      throw new HoneError(`--fork ${fork}: the checkpoint ${why} (rank ${rank}, alpha ${alpha})`);
     }
     this.checkpoints.setAside(new Set());
     const { adapter } = await this.checkpoints.adopt(fork, this.name);

@@ -4,6 +4,7 @@
  */
 import { type Config, flagOf, type GivenOptions, type OptionName, options } from "../config.js";
 import { bySize, type Preset, presets, sizeOf } from "../defaults.js";
+import { LINEAR_LAYERS } from "../learn/index.js";
 import { UsageError } from "../util/errors.js";
 import type { RunRecord } from "./store.js";
 
@@ -70,14 +71,14 @@ export interface SettingsSources {
  */
 export function resolveSettings({ given, recorded, model, stepsPerEpoch }: SettingsSources): RunSettings {
   refuseTruncation(given);
-  const preset: Preset = given.preset === undefined ? {} : presets[given.preset as keyof typeof presets];
+  const preset = presetOf(given);
   const size = bySize[sizeOf(model.parameters)];
   const derived: Record<string, unknown> = {
     model: model.reference,
     temperature: 1,
     context: Math.min(CONTEXT, model.trainedContext),
   };
-  // A rate that somebody chose does not fall to the one that goes with another.
+  // Nor to the rate that goes with the model's size.
   if (given.learningRate !== undefined) derived.finalLearningRate = given.learningRate;
 
   const layers: readonly Record<string, unknown>[] = [
@@ -103,6 +104,15 @@ export function resolveSettings({ given, recorded, model, stepsPerEpoch }: Setti
   return resolved;
 }
 
+/** A rate that somebody chose does not fall to the one that goes with the preset's. */
+function presetOf(given: GivenOptions): Preset {
+  if (given.preset === undefined) return {};
+  const { finalLearningRate, ...preset } = presets[given.preset as keyof typeof presets];
+  return given.learningRate !== undefined || finalLearningRate === undefined
+    ? preset
+    : { ...preset, finalLearningRate };
+}
+
 /** The learner must know the distribution that was sampled from. */
 function refuseTruncation(given: GivenOptions): void {
   const off: Partial<Record<OptionName, number>> = { topK: 0, topP: 1, minP: 0 };
@@ -121,6 +131,13 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   }
   if (settings.group === 1) {
     throw new UsageError("--group 1: a rollout is compared with others of its scenario; give at least 2");
+  }
+  if (settings.loraAlpha === 0) {
+    throw new UsageError("--lora-alpha 0: the adapter would change nothing; give a number above 0");
+  }
+  const unknown = settings.loraTargets.find((name) => !LINEAR_LAYERS.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`--lora-targets ${unknown}: an adapter can be put on ${LINEAR_LAYERS.join(", ")}`);
   }
   if (settings.context > trainedContext) {
     throw new UsageError(

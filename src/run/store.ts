@@ -137,6 +137,15 @@ export class RunStore {
     })();
   }
 
+  /** Back to before the run began. */
+  forget(): void {
+    this.#database.transaction(() => {
+      for (const table of ["rollouts", "validations", "steps", "run"]) {
+        this.#database.prepare(`DELETE FROM ${table}`).run();
+      }
+    })();
+  }
+
   /** Options that may change while a run goes on, as they are now. */
   updateOptions(options: RunRecord["options"]): void {
     this.#database.prepare("UPDATE run SET options = ?").run(JSON.stringify(options));

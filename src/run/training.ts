@@ -64,6 +64,7 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     const { previousOwner: owner } = run;
     const at = run.store.lastStep().step;
     if (owner) io.say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
+    if (run.begunAnew) io.say(`${run.folder}: had no step yet, and begins anew with these options`);
     if (at > 0) io.say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
     await trainWith(run, prepared, config, python, io);
     return summarise(run, (performance.now() - started) / 1000);

@@ -27,3 +27,25 @@ export function codeOf(error: unknown): string | undefined {
   if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;
   return undefined;
 }
+
+/** What the machine refuses, in words. */
+const refusals: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full; free some space",
+  EDQUOT: "the disk quota is used up; free some space",
+  EACCES: "there is no permission for that",
+  EPERM: "there is no permission for that",
+  EROFS: "the disk is read-only",
+  EMFILE: "too many files are open; raise `ulimit -n`",
+  SQLITE_FULL: "the disk is full; free some space",
+  SQLITE_READONLY: "the file is read-only",
+  SQLITE_CANTOPEN: "the file cannot be opened; is its folder there, and may it be written to?",
+};
+
+/** One line for an error of the machine, not of the program: a full disk, a missing permission. Else undefined. */
+export function refusalOf(error: unknown): string | undefined {
+  const code = codeOf(error);
+  // Making folders below one that cannot be written to is reported as if that one were missing.
+  const what = code === "ENOENT" && "syscall" in (error as Error) && /mkdir/.test(messageOf(error)) ? "EROFS" : code;
+  const meaning = refusals[what ?? ""];
+  return meaning && `${meaning} (${messageOf(error)})`;
+}

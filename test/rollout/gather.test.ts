@@ -122,7 +122,7 @@ describe("gather", () => {
 
   it("stops with the first failure when there are more than are borne", async () => {
     await expect(gather(options(["no reward", "a"], { maxExceptions: 1 }))).rejects.toThrow(
-      /2 of 4 rollouts failed \(--max-exceptions 1\); the first, 0-no reward\/\d: cannot judge/,
+      /2 of 4 rollouts failed \(--max-exceptions 1\); the last, 0-no reward\/\d: cannot judge/,
     );
   });
 

@@ -38,6 +38,14 @@ describe("steps that change nothing", () => {
     expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group");
   });
 
+  it("are told from a model that training has broken", () => {
+    const flat = many(STEPS_WITHOUT_SPREAD, { skipped: "no_spread" });
+    expect(() => checkProgress([row({ success: 0.75 }), ...flat])).toThrow(
+      "it had been 75.0 % in an earlier step: the updates have broken the model, start again from an earlier checkpoint",
+    );
+    expect(() => checkProgress([row({ success: 0.1 }), ...flat])).toThrow("too hard");
+  });
+
   it("do not stop a run whose last step learnt something", () => {
     expect(() => checkProgress([...many(50, { skipped: "no_spread" }), row({})])).not.toThrow();
     expect(() => checkProgress([])).not.toThrow();

@@ -1,12 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepMetrics } from "../../src/learn/index.js";
 import { randomReward } from "../../src/run/lessons.js";
 import { train } from "../../src/run/loop.js";
-import { bestOf, type Run } from "../../src/run/run.js";
-import { FakeLearner, type FakeParts, openFake, partsOf, silent } from "./support/fakes.js";
+import { bestOf, Run } from "../../src/run/run.js";
+import { UsageError } from "../../src/util/errors.js";
+import { FakeLearner, type FakeParts, openFake, partsOf, shape, silent, trajectoryOf } from "./support/fakes.js";
 
 let base: string;
 let folder: string;
@@ -151,6 +152,37 @@ describe("the training loop", () => {
     expect(run.store.lastStep().checkpoint).toBe(1);
   });
 
+  it("begins anew with other options while it has no step, and refuses them from then on", async () => {
+    const openWith = async (rate: number) => {
+      const run = await Run.open({
+        folder,
+        record: { options: { rate }, contents: {} },
+        shape,
+        fork: undefined,
+        agree: ({ options }) => {
+          if (options.rate !== rate) throw new UsageError("begun differently");
+        },
+      });
+      open.push(run);
+      return run;
+    };
+    const first = await openWith(1);
+    first.store.saveRollout("validation", 0, trajectoryOf());
+    close(first);
+    const same = await openWith(1);
+    expect(same.begunAnew).toBe(false);
+    expect(same.store.rollouts("validation", 0)).toHaveLength(1);
+    close(same);
+
+    const other = await openWith(2);
+    expect(other.begunAnew).toBe(true);
+    expect(other.store.record()?.options).toEqual({ rate: 2 });
+    expect(other.store.rollouts("validation", 0)).toEqual([]);
+    await train(partsOf(other, { settings: { steps: 1 } }));
+    close(other);
+    await expect(openWith(3)).rejects.toThrow("begun differently");
+  });
+
   it("refuses to go on from a checkpoint that is damaged or gone", async () => {
     const run = await opened();
     await train(partsOf(run));
@@ -194,5 +226,10 @@ describe("a fork", () => {
     const manifest = JSON.parse(readFileSync(join(source, "manifest.json"), "utf8"));
     writeFileSync(join(source, "manifest.json"), JSON.stringify({ ...manifest, model: "another" }));
     await expect(openFake(join(base, "fork"), source)).rejects.toThrow("belongs to another base model");
+    writeFileSync(join(source, "manifest.json"), JSON.stringify({ ...manifest, lora: { ...manifest.lora, rank: 8 } }));
+    await expect(openFake(join(base, "fork"), source)).rejects.toThrow(
+      "another shape (rank 8, alpha 8, on q_proj,v_proj)",
+    );
+    expect(existsSync(join(base, "fork"))).toBe(false);
   });
 });

@@ -137,6 +137,14 @@ def test_an_update_that_breaks_in_the_middle_leaves_everything_as_it_was(session
     assert session._optimizer.updates == 0
 
 
+def test_a_checkpoint_that_the_disk_does_not_take_is_refused_in_one_line(session, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(Refused, match=r"cannot be written to .*is the disk full") as refused:
+        session.step(step_settings(batch, tmp_path / "file" / "0001"), silent)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_batch_without_advantages_is_refused(session, tmp_path, silent):
     batch = write_random_batch(tmp_path / "batch.safetensors", advantage=0.0)
     with pytest.raises(Refused, match="nothing to learn"):

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type StepLine, shareText, TrainView, timeText } from "../../src/report/train-view.js";
+
+/** Collects what is written; a terminal or a file. */
+function stream(isTTY: boolean, columns = 120) {
+  const written: string[] = [];
+  const fake = { isTTY, columns, write: (text: string) => written.push(text) > 0 };
+  return { written, stream: fake as unknown as NodeJS.WriteStream };
+}
+
+const rollout = {
+  scenario: {},
+  end: "answered",
+  reward: { reward: 0.5, success: true },
+  calls: [],
+  completionTokens: 100,
+  promptTokens: 10,
+};
+
+const line: StepLine = {
+  step: 3,
+  rollouts: 64,
+  reward: 0.4321,
+  success: 0.25,
+  groups: 8,
+  groups_trainable: 5,
+  failures: 0,
+  completion_tokens: 150,
+  skipped: null,
+  loss: 0.127,
+  kl: 1.8e-7,
+  grad_norm: 0.074,
+  gap: { mean: 0.0001 },
+  seconds: { rollouts: 8, update: 3.5, validation: 0, swap: 0.02, total: 12 },
+  reused: 0,
+};
+
+const CLEAR = "\r\u001b[2K";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
+afterEach(() => void vi.useRealTimers());
+
+describe("the view of training in a log", () => {
+  it("prints a line for a step, with n, tokens a second and where the time went", () => {
+    const { stream: log, written } = stream(false);
+    new TrainView(log, 20).step(line);
+    expect(written).toEqual([
+      "step 3/20  reward 0.432 (n=64)  success 25.0 %  groups 5/8  loss 0.127  kl 1.8e-7  gap 0.0001  grad 0.074  1,200 tok/s  12 s: 8.0 s rollouts, 3.5 s update, 0.5 s other\n",
+    ]);
+  });
+
+  it("says why a step changed nothing, and what was reused or failed", () => {
+    const { stream: log, written } = stream(false);
+    const view = new TrainView(log, 20);
+    view.step({ ...line, skipped: "no_spread", reused: 7, failures: 2 });
+    view.step({ ...line, skipped: "gradient", loss: null, grad_norm: null });
+    expect(written[0]).toContain("nothing to learn: in every group all rewards are equal");
+    expect(written[0]).toContain("7 rollouts reused  2 rollouts failed");
+    expect(written[0]).not.toContain("loss");
+    expect(written[1]).toContain("skipped: the gradient is not a finite number");
+  });
+
+  it("prints a validation with its interval and n", () => {
+    const { stream: log, written } = stream(false);
+    const view = new TrainView(log, 20);
+    const result = { success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5 };
+    view.validation({ step: 0, result, seconds: 12.34 });
+    view.validation({ step: 10, result, seconds: 12.34 });
+    expect(written).toEqual([
+      "before training: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5 (n=100)  12.3 s\n",
+      "after step 10: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5 (n=100)  12.3 s\n",
+    ]);
+  });
+
+  it("shows progress as a plain line every ten seconds, with no control characters", () => {
+    const { stream: log, written } = stream(false);
+    const view = new TrainView(log, 20);
+    view.phase(1, "rollouts", 4);
+    view.rollout(rollout);
+    expect(written).toEqual([]);
+    vi.advanceTimersByTime(10_000);
+    view.rollout({ ...rollout, reward: { reward: 1, success: true } });
+    view.rollout(rollout);
+    expect(written).toEqual([
+      "step 1/20 rollouts ██████████░░░░░░░░░░ 2/4  0:10 < 0:10  reward 0.75 (n=2)  tokens 100 (n=2)  20 tok/s\n",
+    ]);
+    view.end();
+    expect(written).toHaveLength(1);
+  });
+});
+
+describe("the view of training on a terminal", () => {
+  it("redraws one line, says which phase runs, and takes the line away", () => {
+    const { stream: terminal, written } = stream(true);
+    const view = new TrainView(terminal, 20);
+    vi.advanceTimersByTime(1000);
+    view.phase(2, "update", 1);
+    vi.advanceTimersByTime(3000);
+    view.progress({ phase: "update", done: 1, total: 4 });
+    view.progress({ phase: "update", done: 2, total: 4 });
+    vi.advanceTimersByTime(1000);
+    view.progress({ phase: "saving", done: 0, total: 1 });
+    view.step(line);
+    view.end();
+    expect(written[0]).toBe(`${CLEAR}step 2/20 update`);
+    // The second came too soon after the first to be drawn.
+    expect(written[1]).toBe(`${CLEAR}step 2/20 update █████░░░░░░░░░░░░░░░ 1/4  0:03`);
+    expect(written[2]).toBe(`${CLEAR}step 2/20 saving ░░░░░░░░░░░░░░░░░░░░ 0/1  0:04`);
+    expect(written[3]).toBe(CLEAR);
+    expect(written[4]).toMatch(/^step 3\/20 .*\n$/);
+    expect(written).toHaveLength(5);
+  });
+
+  it("never draws a line that would wrap", () => {
+    const { stream: terminal, written } = stream(true, 40);
+    const view = new TrainView(terminal, 20);
+    vi.advanceTimersByTime(1000);
+    view.phase(1, "rollouts", 64);
+    vi.advanceTimersByTime(1000);
+    view.rollout(rollout);
+    for (const text of written) expect(text.replace(CLEAR, "").length).toBeLessThan(40);
+    expect(written).toHaveLength(2);
+  });
+
+  it("starts the means of each phase anew", () => {
+    const { stream: terminal, written } = stream(true);
+    const view = new TrainView(terminal, 20);
+    view.phase(0, "validation", 2);
+    view.rollout(rollout);
+    view.phase(1, "rollouts", 4);
+    vi.advanceTimersByTime(1000);
+    view.rollout({ ...rollout, reward: { reward: 0, success: false } });
+    expect(written.at(-1)).toContain("1/4  0:01 < 0:03  reward 0 (n=1)");
+  });
+});
+
+it("shows a share with its interval and n", () => {
+  expect(shareText({ success: 1 / 3, low: 0.0968, high: 0.7, n: 6 })).toBe("33.3 % (95 %: 9.7 to 70.0, n=6)");
+});
+
+it("shows the longest phases first, and leaves out what takes no time", () => {
+  expect(timeText({ swap: 0.01, update: 2, rollouts: 3.04, total: 5.05 })).toBe("3.0 s rollouts, 2.0 s update");
+});

@@ -1,0 +1,118 @@
+import { mkdirSync, mkdtempSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { findRun, findRuns, modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "../../src/run/place.js";
+import { STORE_FILE } from "../../src/run/run.js";
+import { packageRoot } from "../../src/util/paths.js";
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "hone-place-"));
+});
+
+/** @param age seconds since its last change */
+function makeRun(project: string, name: string, age: number): string {
+  const folder = join(home, project, "models", name);
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, STORE_FILE);
+  writeFileSync(file, "");
+  const when = Date.now() / 1000 - age;
+  utimesSync(file, when, when);
+  return folder;
+}
+
+describe("the folder of a run", () => {
+  const place = (more: Partial<Parameters<typeof placeOf>[0]>) =>
+    placeOf({ home, project: undefined, run: undefined, model: undefined, task: "email", ...more });
+
+  it("is named after the task and the model", async () => {
+    expect(await place({})).toBe(join(home, "email/models/tiny"));
+    expect(await place({ model: "/somewhere/Qwen2.5-0.5B-f16.gguf" })).toBe(
+      join(home, "email/models/Qwen2.5-0.5B-f16"),
+    );
+    const task = join(packageRoot, "examples/arithmetic.ts");
+    expect(await place({ task })).toBe(join(home, "arithmetic/models/tiny"));
+  });
+
+  it("has the names that are given", async () => {
+    expect(await place({ project: "mine", run: "second" })).toBe(join(home, "mine/models/second"));
+  });
+
+  it.each(["../up", "a/b", "", ".hidden", "two words"])("refuses the name %j", async (name) => {
+    await expect(place({ run: name })).rejects.toThrow(`--run ${name}: use letters`);
+    await expect(place({ project: name })).rejects.toThrow(`--project ${name}: use letters`);
+  });
+});
+
+describe("a run that is meant", () => {
+  it("is the newest one, of a project, or the one of that name", () => {
+    makeRun("email", "old", 300);
+    makeRun("sums", "newest", 100);
+    makeRun("email", "newer", 200);
+    const find = (project?: string, run?: string) => {
+      const found = findRun({ home, project, run });
+      return `${found.project}/${found.name}`;
+    };
+    expect(find()).toBe("sums/newest");
+    expect(find("email")).toBe("email/newer");
+    expect(find(undefined, "old")).toBe("email/old");
+    expect(find("email", "old")).toBe("email/old");
+    expect(findRuns(home).map(({ name }) => name)).toEqual(["newest", "newer", "old"]);
+  });
+
+  it("counts what a running one has written last", () => {
+    const folder = makeRun("email", "running", 300);
+    makeRun("email", "done", 100);
+    writeFileSync(join(folder, `${STORE_FILE}-wal`), "");
+    expect(findRun({ home, project: undefined, run: undefined }).name).toBe("running");
+  });
+
+  it("is missed in one line that names those there are", () => {
+    expect(() => findRun({ home, project: undefined, run: undefined })).toThrow(/there are no runs in .*yarn train/);
+    makeRun("email", "tiny", 0);
+    expect(() => findRun({ home, project: undefined, run: "tony" })).toThrow(
+      `there is no run tony in ${home}; there are email/tiny`,
+    );
+    expect(() => findRun({ home, project: "sums", run: "tiny" })).toThrow("there is no run sums/tiny");
+  });
+
+  it("is not a folder without a store", () => {
+    mkdirSync(join(home, "email/models/empty"), { recursive: true });
+    expect(findRuns(home)).toEqual([]);
+    expect(findRuns(join(home, "nowhere"))).toEqual([]);
+  });
+});
+
+describe("what a run is begun with", () => {
+  it("names files by their whole path, and hone's own models and tasks by name", () => {
+    const model = join(home, "m.gguf");
+    writeFileSync(model, "");
+    expect(withAbsolutePaths({ model: "tiny", task: "email", db: "mail.db", seed: 3 })).toEqual({
+      model: "tiny",
+      task: "email",
+      db: resolve("mail.db"),
+      seed: 3,
+    });
+    expect(withAbsolutePaths({ model }).model).toBe(model);
+  });
+
+  it("is the given model, else the recorded one, else hone's own", () => {
+    expect(modelOf({ model: "a.gguf" }, "b.gguf")).toBe("a.gguf");
+    expect(modelOf({}, "b.gguf")).toBe("b.gguf");
+    expect(modelOf({}, undefined)).toBe("tiny");
+  });
+
+  it("is told from another model's file by its beginning, its end and its size", () => {
+    const write = (name: string, text: string) => {
+      const file = join(home, name);
+      writeFileSync(file, text);
+      return modelFingerprint(file);
+    };
+    const one = write("a", "weights of a model");
+    expect(write("copy", "weights of a model")).toBe(one);
+    expect(
+      new Set([one, write("b", "Weights of a model"), write("c", "weights of a modeL"), write("d", "w")]).size,
+    ).toBe(4);
+  });
+});

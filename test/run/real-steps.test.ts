@@ -1,0 +1,148 @@
+/**
+ * The train command as a user calls it, on the model that comes with hone: a few real steps, and then the engine with
+ * the new adapter gives the tokens the very log-probabilities that the learner gives them after its update.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { loadEngine, modelFile } from "../../src/engine/index.js";
+import { type BatchGroup, startLearner, writeBatch } from "../../src/learn/index.js";
+import type { TokenRecord } from "../../src/rollout/index.js";
+import { readManifest, verifyCheckpoint } from "../../src/run/checkpoints.js";
+import { RunStore } from "../../src/run/store.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { settings, step } from "../learn/support.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-steps-"));
+const run = join(folder, ".hone", "email", "models", "tiny");
+const STEPS = 2;
+/** Mean distance of two log-probabilities of one token under the same weights, nats. */
+const ROUNDING = 0.005;
+
+function hone(...args: string[]): string {
+  const cli = join(packageRoot, "dist/src/cli.js");
+  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], { cwd: folder, encoding: "utf8" });
+  expect(status, stderr).toBe(0);
+  return stdout.trimEnd().split("\n").at(-1) ?? "";
+}
+
+/** What the last step learnt from: its rollouts by group. */
+function playedTokens(): TokenRecord[][] {
+  const store = RunStore.read(join(run, "run.sqlite"));
+  try {
+    const groups = new Map<string, TokenRecord[]>();
+    for (const { scenario, tokens } of store.rollouts("train", STEPS)) {
+      if (!tokens) throw new Error(`a rollout of ${scenario.id} has no tokens`);
+      groups.set(scenario.id, [...(groups.get(scenario.id) ?? []), tokens]);
+    }
+    return [...groups.values()];
+  } finally {
+    store.close();
+  }
+}
+
+/** The same tokens with the log-probabilities that the engine gives them with an adapter. */
+async function scoredWith(adapter: string, groups: readonly TokenRecord[][]): Promise<TokenRecord[][]> {
+  const engine = await loadEngine({
+    model: modelFile("tiny"),
+    gpu: false,
+    threads: 1,
+    sequences: 4,
+    contextPerSequence: 8192,
+  });
+  try {
+    await engine.useAdapter(adapter);
+    const score = async (tokens: TokenRecord): Promise<TokenRecord> => {
+      const logprobs = [0, ...(await engine.score(Int32Array.from(tokens.ids)))];
+      return { ...tokens, logprobs: logprobs.map((value, i) => (tokens.sampled[i] === 1 ? value : 0)) };
+    };
+    return await Promise.all(groups.map((group) => Promise.all(group.map(score))));
+  } finally {
+    await engine.close();
+  }
+}
+
+describe("yarn train on the tiny model", () => {
+  let python: string;
+  let summary: Record<string, unknown>;
+
+  beforeAll(async () => {
+    python = await ensureLearnerPython();
+    hone("build-db", "--mailboxes", "20");
+    const small = ["--groups", "3", "--group", "4", "--max-turns", "6", "--validate-n", "4", "--threads", "1"];
+    const rates = ["--learning-rate", "1e-2", "--warmup", "0"];
+    const kept = ["--keep", String(STEPS), "--python", python];
+    summary = JSON.parse(
+      hone("train", "--model", "tiny", "--steps", String(STEPS), ...small, ...rates, ...kept, "--json"),
+    );
+  }, 300_000);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("says as JSON what came of it", () => {
+    const share = { success: expect.any(Number), n: 4, low: expect.any(Number), high: expect.any(Number) };
+    expect(summary).toEqual({
+      run: "tiny",
+      folder: run,
+      steps: STEPS,
+      seconds: expect.any(Number),
+      before: share,
+      after: share,
+      best: { step: expect.any(Number), success: expect.any(Number) },
+      gap: { mean: expect.any(Number), p99: expect.any(Number), max: expect.any(Number) },
+      adapter: (summary.best as { step: number }).step === 0 ? null : expect.stringContaining("adapter.gguf"),
+    });
+    expect((summary.gap as { mean: number }).mean).toBeLessThan(ROUNDING);
+  });
+
+  it("leaves a whole checkpoint and one line of metrics for every step", async () => {
+    const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    const metrics = lines.map((line) => JSON.parse(line));
+    expect(metrics.map(({ step, checkpoint, skipped }) => ({ step, checkpoint, skipped }))).toEqual([
+      { step: 1, checkpoint: 1, skipped: null },
+      { step: 2, checkpoint: 2, skipped: null },
+    ]);
+    for (const line of metrics) {
+      expect(Object.keys(line)).toEqual(
+        expect.arrayContaining(["reward", "success", "loss", "kl", "gap", "grad_norm", "groups_trainable", "tokens"]),
+      );
+      const { total, ...phases } = line.seconds as Record<string, number>;
+      expect(Object.values(phases).reduce((sum, value) => sum + value, 0)).toBeLessThanOrEqual(total as number);
+      expect(line.seconds.rollouts).toBeGreaterThan(0);
+      expect(line.seconds.update).toBeGreaterThan(0);
+      await verifyCheckpoint(join(run, "checkpoints", String(line.step).padStart(4, "0")));
+    }
+  });
+
+  it("changes the engine's log-probabilities as the learner predicted", async () => {
+    const checkpoint = join(run, "checkpoints", String(STEPS).padStart(4, "0"));
+    const played = playedTokens();
+    const now = await scoredWith(join(checkpoint, "adapter.gguf"), played);
+
+    const learner = await startLearner({
+      ...settings(python, join(folder, "check.log")),
+      base: { gguf: modelFile("tiny") },
+      lora: readManifest(checkpoint).lora,
+      resume: checkpoint,
+    });
+    try {
+      /** Mean distance between given log-probabilities and those of the learner after its last update. */
+      const distance = async (name: string, groups: readonly TokenRecord[][]) => {
+        const batch = join(folder, `${name}.safetensors`);
+        const taught: BatchGroup[] = groups.map((group) => group.map((tokens) => ({ tokens, advantage: 1 })));
+        await writeBatch(batch, taught, { temperature: 1 });
+        return (await learner.step({ ...step, batch, into: join(folder, name), learningRate: 0 })).gap.mean;
+      };
+      const after = await distance("now", now);
+      expect(after).toBeLessThan(ROUNDING);
+      // The same tokens as they were sampled, before this update: the change is no rounding.
+      const change = await distance("before", played);
+      expect(change).toBeGreaterThan(2 * ROUNDING);
+      expect(change).toBeGreaterThan(20 * after);
+    } finally {
+      await learner.close();
+    }
+  });
+});

@@ -1,0 +1,150 @@
+import { describe, expect, it } from "vitest";
+import type { GivenOptions } from "../../src/config.js";
+import { bySizeText, sizeOf } from "../../src/defaults.js";
+import { checkSameRun, resolveSettings } from "../../src/run/settings.js";
+import type { RunRecord } from "../../src/run/store.js";
+
+const models = {
+  tiny: { reference: "tiny", parameters: 4e6, trainedContext: 8192 },
+  small: { reference: "/m/qwen-0.5b.gguf", parameters: 0.5e9, trainedContext: 32768 },
+  large: { reference: "/m/qwen-7b.gguf", parameters: 7.6e9, trainedContext: 32768 },
+};
+
+interface Case {
+  readonly model?: keyof typeof models;
+  readonly recorded?: RunRecord | undefined;
+}
+
+const resolve = (given: GivenOptions, { model = "small", recorded }: Case = {}) =>
+  // 100 scenarios to train on.
+  resolveSettings({ given, recorded, model: models[model], stepsPerEpoch: (groups) => Math.floor(100 / groups) });
+
+/** The run as it would have been begun. */
+function begun(given: GivenOptions, more: Case = {}): RunRecord {
+  return { name: "r", created: "", options: { ...resolve(given, more) }, contents: { model: "a", scenarios: "b" } };
+}
+
+describe("settings that nobody gives", () => {
+  it("suit the model's size", () => {
+    expect(resolve({}, { model: "tiny" })).toMatchObject({ learningRate: 3e-3, loraRank: 16, maxTokens: 256 });
+    expect(resolve({}, { model: "small" })).toMatchObject({ learningRate: 1e-5, loraRank: 8, maxTokens: 2048 });
+    expect(resolve({}, { model: "large" })).toMatchObject({ learningRate: 5e-6, loraRank: 8, maxTokens: 2048 });
+  });
+
+  it("are shown in the help as they are taken", () => {
+    expect([0.99e8, 1e8, 1.99e9, 2e9].map(sizeOf)).toEqual(["tiny", "small", "small", "large"]);
+    expect(bySizeText("learningRate")).toBe("0.003 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above");
+    expect(bySizeText("maxTokens")).toBe("256 below 0.1 billion parameters, 2048 above");
+    expect(bySizeText("group")).toBe("8");
+  });
+
+  it("give a conversation what the model was trained with, at most 8192 tokens", () => {
+    expect(resolve({}).context).toBe(8192);
+    const small = { reference: "m", parameters: 1e6, trainedContext: 2048 };
+    const settings = resolveSettings({ given: {}, recorded: undefined, model: small, stepsPerEpoch: () => 1 });
+    expect(settings.context).toBe(2048);
+  });
+});
+
+describe("--preset art-e", () => {
+  // OpenPipe/ART, the email agent: ProjectPolicyConfig and the trainer's own defaults.
+  const art = {
+    groups: 12,
+    group: 4,
+    learningRate: 1.2e-5,
+    finalLearningRate: 1.2e-5,
+    warmup: 0,
+    loraRank: 8,
+    loraAlpha: 16,
+    kl: 0,
+    clipLow: 0.2,
+    clipHigh: 0.2,
+    maxGradNorm: 0.1,
+    betas: [0.9, 0.99],
+    weightDecay: 0.1,
+    stdFloor: 1e-6,
+    temperature: 1,
+    maxTurns: 10,
+    maxTokens: 2048,
+    onToolError: "stop",
+    validateEvery: 30,
+    validateN: 100,
+  };
+
+  it.each(["tiny", "small", "large"] as const)("is ART's values on a %s model", (model) => {
+    // Three passes over 100 scenarios in steps of 12.
+    expect(resolve({ preset: "art-e" }, { model })).toMatchObject({ ...art, steps: 24 });
+  });
+
+  it("yields to what is given besides", () => {
+    const given = { preset: "art-e", groups: 10, onToolError: "observe", steps: 7 };
+    expect(resolve(given)).toMatchObject({ ...art, groups: 10, onToolError: "observe", steps: 7 });
+  });
+
+  it("counts its epochs in steps of the size that is given", () => {
+    expect(resolve({ preset: "art-e", groups: 10 }).steps).toBe(30);
+  });
+
+  it("has no final rate of its own for a rate that is given", () => {
+    expect(resolve({ preset: "art-e", learningRate: 1e-4 })).toMatchObject({
+      learningRate: 1e-4,
+      finalLearningRate: 1e-4,
+    });
+    expect(resolve({ learningRate: 1e-4 }).finalLearningRate).toBe(1e-4);
+    expect(resolve({ learningRate: 1e-4, finalLearningRate: 1e-6 }).finalLearningRate).toBe(1e-6);
+  });
+});
+
+describe("a run that goes on", () => {
+  const check = (recorded: RunRecord, given: GivenOptions, contents = recorded.contents) =>
+    checkSameRun(recorded, resolve(given, { recorded }), contents, "/runs/r");
+
+  it("keeps what it was begun with", () => {
+    const recorded = begun({ preset: "art-e", groups: 10, seed: 3 });
+    expect(resolve({}, { recorded })).toEqual(recorded.options);
+    expect(() => check(recorded, {})).not.toThrow();
+    expect(() => check(recorded, { groups: 10, seed: 3 })).not.toThrow();
+  });
+
+  it("may change what makes it no other run", () => {
+    const recorded = begun({});
+    const given = { steps: 99, keep: 5, validateEvery: 2, microBatchTokens: 512 };
+    expect(() => check(recorded, given)).not.toThrow();
+    expect(resolve(given, { recorded })).toMatchObject(given);
+  });
+
+  it("is refused with every difference, and the way out", () => {
+    const recorded = begun({ learningRate: 1e-4 });
+    const given = { learningRate: 1e-3, group: 16, loraTargets: ["q_proj"] };
+    expect(() => check(recorded, given)).toThrow(
+      /--group 16 \(was 8\); --learning-rate 0.001 \(was 0.0001\); .*--lora-targets q_proj \(was q_proj,k_proj.*--fork \/runs\/r\/checkpoints\/NNNN/,
+    );
+  });
+
+  it("is refused when the preset is another, or the contents changed", () => {
+    const recorded = begun({});
+    expect(() => check(recorded, { preset: "art-e" })).toThrow(
+      /--groups 12 \(was 8\).*--on-tool-error stop.*preset's stdFloor/,
+    );
+    expect(() => check(recorded, {}, { model: "a", scenarios: "other" })).toThrow("other contents of the scenarios");
+  });
+});
+
+describe("settings that cannot be trained with", () => {
+  it.each([
+    [{ topK: 40 }, /--top-k 40: training samples from the model's whole distribution/],
+    [{ topP: 0.9 }, /--top-p 0.9/],
+    [{ minP: 0.1 }, /--min-p 0.1/],
+    [{ temperature: 0 }, /--temperature 0/],
+    [{ group: 1 }, /--group 1: .*give at least 2/],
+    [{ loraAlpha: 0 }, /--lora-alpha 0/],
+    [{ loraTargets: ["q_proj", "lm_head"] }, /--lora-targets lm_head: an adapter can be put on q_proj, /],
+    [{ context: 40_000 }, /--context 40000: the model was trained with 32768 tokens/],
+  ])("%j is refused", (given, message) => {
+    expect(() => resolve(given)).toThrow(message);
+  });
+
+  it("truncation that is off is none", () => {
+    expect(() => resolve({ topK: 0, topP: 1, minP: 0 })).not.toThrow();
+  });
+});

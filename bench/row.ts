@@ -20,7 +20,7 @@ export interface Row {
   /** How many times better ours is: above 1 is better, whatever the unit. null with `theirs`. */
   readonly ratio: number | null;
   /** Of `ours` and `theirs`. */
-  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s";
+  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s";
   /** What hone promises: "ratio >= 0.97". Empty where a row only reports. */
   readonly target: string;
   /** How `ours` and `theirs` were made, where the name does not say it. */

@@ -56,7 +56,10 @@ export interface UpdateRequest {
 
 /** The learner as the loop sees it: whether it stays alive between updates is its own affair. */
 export interface Updater {
-  /** Starts from a checkpoint, or with a new adapter. Finds what would refuse before anything is played. */
+  /**
+   * Starts from a checkpoint, or with a new adapter, once: later calls wait for the first. An update waits for it too.
+   * Fails when the learner refuses.
+   */
   prepare(from: string | undefined): Promise<void>;
   update(request: UpdateRequest): Promise<StepMetrics>;
   close(): Promise<void>;

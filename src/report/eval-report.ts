@@ -14,23 +14,15 @@ const counts = (record: Readonly<Record<string, number>>) =>
     .map(([name, n]) => `${name} ${n}`)
     .join(", ") || "none";
 
-function blockOf(evaluation: NamedEvaluation): string[] {
-  const {
-    checkpoint,
-    step,
-    n,
-    reward,
-    turns,
-    completion_tokens: tokens,
-    parts,
-    ends,
-    tool_errors,
-    failures,
-  } = evaluation;
-  const title = step === null ? "base model" : `step ${step}`;
+const titleOf = ({ checkpoint, step }: NamedEvaluation) =>
+  `${checkpoint} (${step === null ? "base model" : `step ${step}`})`;
+
+/** @param titles all names that the checkpoint was asked for by */
+function blockOf(evaluation: NamedEvaluation, titles: readonly string[]): string[] {
+  const { n, reward, turns, completion_tokens: tokens, parts, ends, tool_errors, failures } = evaluation;
   const named = Object.entries(parts).map(([name, part]) => `${name} ${compact(part.mean)} (n=${part.n})`);
   return [
-    `${checkpoint} (${title})`,
+    titles.join(", "),
     `  success     ${shareText(evaluation)}`,
     `  reward      ${compact(reward)} (n=${n})${named.length > 0 ? `: ${named.join(", ")}` : ""}`,
     `  turns       ${compact(turns)}, tokens written ${compact(tokens)} a rollout`,
@@ -40,17 +32,14 @@ function blockOf(evaluation: NamedEvaluation): string[] {
   ];
 }
 
-/** A table first when there are several, then each in full. */
+/** A table first when there are several, then each in full, one asked for by two names once. */
 export function evalText(evaluations: readonly NamedEvaluation[]): string {
-  const width = Math.max(...evaluations.map(({ checkpoint }) => checkpoint.length));
-  const table =
-    evaluations.length < 2
-      ? []
-      : [
-          ...evaluations.map(
-            (one) => `${one.checkpoint.padEnd(width)}  success ${shareText(one)}  reward ${compact(one.reward)}`,
-          ),
-          "",
-        ];
-  return [...table, ...evaluations.flatMap(blockOf)].join("\n");
+  const width = Math.max(...evaluations.map((one) => titleOf(one).length));
+  const lines = evaluations.map(
+    (one) => `${titleOf(one).padEnd(width)}  success ${shareText(one)}  reward ${compact(one.reward)}`,
+  );
+  const blocks = evaluations
+    .filter(({ step }, index) => evaluations.findIndex((other) => other.step === step) === index)
+    .flatMap((one) => blockOf(one, evaluations.filter(({ step }) => step === one.step).map(titleOf)));
+  return [...(evaluations.length < 2 ? [] : [...lines, ""]), ...blocks].join("\n");
 }

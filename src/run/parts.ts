@@ -1,4 +1,4 @@
-/** What the training loop works with, as it sees it. The real ones are bound in bind.ts; tests play with others. */
+/** What the training loop works with, as it sees it. The real ones are bound in training.ts; tests play with others. */
 import type { Progress, StepMetrics } from "../learn/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Scenario } from "../task/task.js";

@@ -209,6 +209,10 @@ const definitions = {
   maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
     defaultText: "0.02 for weights of 16 bits and more, 0.05 for others",
   }),
+  fresh: flag(
+    "Leave out the test scenarios of the run's own validations: those chose its best checkpoint, the others did not.",
+    { default: false },
+  ),
   checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
     defaultText: "eval: latest; rollout: none",
   }),

@@ -1,6 +1,7 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import { buildDbCommand } from "./build-db.js";
 import type { Command } from "./command.js";
+import { demoCommand } from "./demo.js";
 import { evalCommand } from "./eval.js";
 import { playCommand } from "./play.js";
 import { readCommand } from "./read.js";
@@ -12,6 +13,7 @@ import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
 
 export const commands: readonly Command[] = [
+  demoCommand,
   buildDbCommand,
   scenariosCommand,
   searchCommand,

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { type Config, flagOf, type GivenOptions } from "../config.js";
 import { conversationText } from "../report/conversation.js";
+import { kindsText } from "../report/evaluation.js";
 import { compact, ProgressLine } from "../report/progress-line.js";
 import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
 import { type PlaySummary, play } from "../run/play.js";
@@ -23,6 +24,7 @@ function summaryText(summary: PlaySummary): string {
   return [
     `${rollouts} rollouts in ${groups} groups, ${summary.seconds.toFixed(1)} s${summary.interrupted ? " (interrupted)" : ""}`,
     `  success     ${percent(success)} of all (n=${rollouts}), answered ${answered}`,
+    ...(Object.keys(summary.kinds).length > 0 ? [`  solved      ${kindsText(summary.kinds)}`] : []),
     `  reward      ${reward === null ? "–" : compact(reward)} (n=${rollouts})`,
     `  tokens      ${tokens === null ? "–" : compact(tokens)} written a rollout, ${compact(summary.tokens_per_second)} a second`,
     `  ends        ${counts(summary.ends)}`,

@@ -42,6 +42,11 @@ export interface PythonOptions {
   readonly folder?: string;
 }
 
+/** Whether {@link ensurePython} has nothing to install. */
+export function pythonIsReady(folder = join(packageRoot, ".venv")): boolean {
+  return ready(folder, ["runtime"]);
+}
+
 /**
  * The interpreter to run the learner with, made ready first where needed. Safe to call in several processes at once.
  * @throws HoneError that says what is missing and how to mend it

@@ -1,45 +1,57 @@
-/** Checkpoints side by side, for people. */
+/** Checkpoints side by side, for people: a column for each. */
 import type { Evaluation } from "./evaluation.js";
 import { compact } from "./progress-line.js";
-import { shareText } from "./train-view.js";
+import { percent } from "./train-view.js";
 
 export interface NamedEvaluation extends Evaluation {
   readonly checkpoint: string;
   readonly step: number | null;
 }
 
-const counts = (record: Readonly<Record<string, number>>) =>
-  Object.entries(record)
-    .sort(([, a], [, b]) => b - a)
-    .map(([name, n]) => `${name} ${n}`)
-    .join(", ") || "none";
+type Row = readonly [name: string, cells: readonly string[]];
 
 const titleOf = ({ checkpoint, step }: NamedEvaluation) =>
-  `${checkpoint} (${step === null ? "base model" : `step ${step}`})`;
+  step === null ? (checkpoint === "base" ? "base" : `${checkpoint} = base`) : `${checkpoint} (step ${step})`;
 
-/** @param titles all names that the checkpoint was asked for by */
-function blockOf(evaluation: NamedEvaluation, titles: readonly string[]): string[] {
-  const { n, reward, turns, completion_tokens: tokens, parts, ends, tool_errors, failures } = evaluation;
-  const named = Object.entries(parts).map(([name, part]) => `${name} ${compact(part.mean)} (n=${part.n})`);
+/** Names that any of the records has, in order. */
+const namesOf = (records: readonly object[]) => [...new Set(records.flatMap((record) => Object.keys(record)))].sort();
+
+function rowsOf(evaluations: readonly NamedEvaluation[]): Row[] {
+  const row = (name: string, cell: (one: NamedEvaluation) => string): Row => [name, evaluations.map(cell)];
+  const failed = evaluations.some(({ failures }) => failures > 0);
   return [
-    titles.join(", "),
-    `  success     ${shareText(evaluation)}`,
-    `  reward      ${compact(reward)} (n=${n})${named.length > 0 ? `: ${named.join(", ")}` : ""}`,
-    `  turns       ${compact(turns)}, tokens written ${compact(tokens)} a rollout`,
-    `  ends        ${counts(ends)}`,
-    `  tool errors ${counts(tool_errors)}`,
-    ...(failures > 0 ? [`  failed      ${failures} rollouts, not counted above`] : []),
+    row("success", ({ success }) => percent(success)),
+    row("  95 % interval", ({ low, high }) => `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}`),
+    row("  rollouts", ({ n }) => String(n)),
+    ...namesOf(evaluations.map(({ kinds }) => kinds)).map((name) =>
+      row(`  ${name}`, ({ kinds: { [name]: kind } }) => (kind ? `${kind.successes} of ${kind.n}` : "–")),
+    ),
+    row("reward", ({ reward }) => compact(reward)),
+    ...namesOf(evaluations.map(({ parts }) => parts)).map((name) =>
+      row(`  ${name}`, ({ n, parts: { [name]: part } }) =>
+        part ? compact(part.mean) + (part.n === n ? "" : ` (n=${part.n})`) : "–",
+      ),
+    ),
+    row("turns", ({ turns }) => compact(turns)),
+    row("tokens written", ({ completion_tokens: tokens }) => compact(tokens)),
+    ["ends", evaluations.map(() => "")],
+    ...namesOf(evaluations.map(({ ends }) => ends)).map((name) => row(`  ${name}`, ({ ends }) => `${ends[name] ?? 0}`)),
+    ["calls that did not run", evaluations.map(({ tool_errors }) => (Object.keys(tool_errors).length > 0 ? "" : "0"))],
+    ...namesOf(evaluations.map(({ tool_errors }) => tool_errors)).map((name) =>
+      row(`  ${name}`, ({ tool_errors }) => `${tool_errors[name] ?? 0}`),
+    ),
+    ...(failed ? [row("broken down, not counted", ({ failures }) => `${failures}`)] : []),
   ];
 }
 
-/** A table first when there are several, then each in full, one asked for by two names once. */
+/** Means are over all rollouts of a column, unless a cell says over how many. */
 export function evalText(evaluations: readonly NamedEvaluation[]): string {
-  const width = Math.max(...evaluations.map((one) => titleOf(one).length));
-  const lines = evaluations.map(
-    (one) => `${titleOf(one).padEnd(width)}  success ${shareText(one)}  reward ${compact(one.reward)}`,
-  );
-  const blocks = evaluations
-    .filter(({ step }, index) => evaluations.findIndex((other) => other.step === step) === index)
-    .flatMap((one) => blockOf(one, evaluations.filter(({ step }) => step === one.step).map(titleOf)));
-  return [...(evaluations.length < 2 ? [] : [...lines, ""]), ...blocks].join("\n");
+  const rows: Row[] = [["", evaluations.map(titleOf)], ...rowsOf(evaluations)];
+  const first = Math.max(...rows.map(([name]) => name.length));
+  const widths = evaluations.map((_, column) => Math.max(...rows.map(([, cells]) => (cells[column] ?? "").length)));
+  return rows
+    .map(([name, cells]) =>
+      [name.padEnd(first), ...cells.map((cell, column) => cell.padStart((widths[column] ?? 0) + 2))].join("").trimEnd(),
+    )
+    .join("\n");
 }

@@ -16,6 +16,8 @@ export interface Evaluation {
   completion_tokens: number;
   /** Mean of each part of the reward over the rollouts that have it, and how many those are. */
   parts: Record<string, { mean: number; n: number }>;
+  /** Success on each kind of scenario, where scenarios have one. */
+  kinds: Kinds;
   /** How rollouts ended, counted. */
   ends: Record<string, number>;
   /** Calls that did not run, by why. */
@@ -23,6 +25,30 @@ export interface Evaluation {
   /** Rollouts that broke down by no fault of the model; not in `n`. */
   failures: number;
 }
+
+/** Rollouts and successes by kind of scenario, in order of the name. */
+export type Kinds = Record<string, { n: number; successes: number }>;
+
+interface OfKind {
+  readonly scenario: { readonly kind?: string };
+  readonly reward: { readonly success: boolean };
+}
+
+export function byKind(rollouts: Iterable<OfKind>): Kinds {
+  const kinds = new Map<string, { n: number; successes: number }>();
+  for (const { scenario, reward } of rollouts) {
+    if (scenario.kind === undefined) continue;
+    const of = kinds.get(scenario.kind) ?? { n: 0, successes: 0 };
+    kinds.set(scenario.kind, { n: of.n + 1, successes: of.successes + (reward.success ? 1 : 0) });
+  }
+  return Object.fromEntries([...kinds].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** "who 12/39, when 17/43" */
+export const kindsText = (kinds: Kinds) =>
+  Object.entries(kinds)
+    .map(([kind, { n, successes }]) => `${kind} ${successes}/${n}`)
+    .join(", ");
 
 export function count(names: Iterable<string>): Record<string, number> {
   const counts = new Map<string, number>();
@@ -51,6 +77,7 @@ export function evaluate(trajectories: readonly Trajectory[], failures: number):
     turns: mean(trajectories.map(({ turns }) => turns)),
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
     parts: Object.fromEntries(parts),
+    kinds: byKind(trajectories),
     ends: count(trajectories.map(({ end }) => end)),
     tool_errors: count(
       trajectories.flatMap(({ calls }) => calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),

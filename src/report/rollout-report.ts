@@ -1,8 +1,10 @@
 /** What people and programs see of rollouts: the live line, the summary, and the numbers behind both. */
+import { byKind, type Kinds } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 
 /** What the summary needs of a trajectory. */
 export interface Counted {
+  readonly scenario: { readonly kind?: string };
   readonly end: string;
   readonly reward: { readonly reward: number; readonly success: boolean };
   readonly calls: readonly { readonly outcome: string }[];
@@ -41,6 +43,8 @@ export interface RolloutSummary {
   success: number | null;
   reward: number | null;
   completion_tokens: number | null;
+  /** Success on each kind of scenario, where scenarios have one. */
+  kinds: Kinds;
   ends: Record<string, number>;
   tool_errors: Record<string, number>;
 }
@@ -54,6 +58,7 @@ export class RolloutTally {
   readonly completionTokens = new Mean();
   readonly #ends = new Map<string, number>();
   readonly #errors = new Map<string, number>();
+  readonly #rollouts: Pick<Counted, "scenario" | "reward">[] = [];
   readonly #started = performance.now();
   #tokens = 0;
 
@@ -62,6 +67,7 @@ export class RolloutTally {
     this.success.add(rollout.reward.success ? 1 : 0);
     this.completionTokens.add(rollout.completionTokens);
     this.#tokens += rollout.completionTokens;
+    this.#rollouts.push({ scenario: rollout.scenario, reward: rollout.reward });
     this.#ends.set(rollout.end, (this.#ends.get(rollout.end) ?? 0) + 1);
     for (const { outcome } of rollout.calls) {
       if (outcome !== "ok") this.#errors.set(outcome, (this.#errors.get(outcome) ?? 0) + 1);
@@ -96,6 +102,7 @@ export class RolloutTally {
       success: orNull(this.success.value),
       reward: orNull(this.reward.value),
       completion_tokens: orNull(this.completionTokens.value),
+      kinds: byKind(this.#rollouts),
       ends: Object.fromEntries([...this.#ends].sort()),
       tool_errors: Object.fromEntries([...this.#errors].sort()),
     };

@@ -13,6 +13,7 @@ import { EnginePolicy } from "./engine-policy.js";
 import { modelFingerprint, withAbsolutePaths } from "./place.js";
 import { chooseScenarios } from "./play.js";
 import { limitsOf, playingOptions } from "./prepare.js";
+import { scenariosFingerprint, validationScenarios } from "./scenarios.js";
 import type { RunSettings } from "./settings.js";
 
 /** Settings of the run that an evaluation may change. */
@@ -34,6 +35,7 @@ export const evalOptions = [
   "project",
   "run",
   "checkpoint",
+  "fresh",
   "split",
   "n",
   "out",
@@ -81,7 +83,15 @@ export async function evaluateRun(
   const taskOptions = { home: config.home, db: settings.db, rank: settings.rank };
   const { split = "test", n } = config;
   const choice = { split, n, scenario: undefined, seed: settings.seed };
-  const scenarios = chooseScenarios(await task.scenarios(taskOptions), choice);
+  const all = await task.scenarios(taskOptions);
+  if (config.fresh && scenariosFingerprint(all) !== record.contents.scenarios) {
+    throw new UsageError(`--fresh: these are not the scenarios that ${name} was trained on: all of them are fresh`);
+  }
+  const known = new Set(config.fresh ? validationScenarios(all, record.options as unknown as RunSettings) : []);
+  const scenarios = chooseScenarios(
+    all.filter((scenario) => !known.has(scenario)),
+    choice,
+  );
 
   const concurrency = Math.min(config.concurrency ?? CONCURRENCY, scenarios.length);
   const engineOptions: EngineOptions = {

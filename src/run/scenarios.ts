@@ -48,8 +48,17 @@ export class ScenarioCursor {
 
   /** The scenarios of every validation: the same ones each time, so that their results can be compared. */
   ofValidation(count: number): Scenario[] {
-    return new Random("validation", this.#seed).sample(this.#test, count);
+    return validationScenarios(this.#test, { seed: this.#seed, validateN: count });
   }
+}
+
+/** See {@link ScenarioCursor.ofValidation}. */
+export function validationScenarios(
+  all: readonly Scenario[],
+  { seed, validateN }: { seed: number; validateN: number },
+): Scenario[] {
+  const test = all.filter(({ split }) => split === "test");
+  return new Random("validation", seed).sample(test, validateN);
 }
 
 /** Changes when any scenario does. */

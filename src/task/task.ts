@@ -17,6 +17,8 @@ export interface Scenario {
   readonly split: Split;
   /** What the user asks. */
   readonly question: string;
+  /** What sort of question it is, where there are several: success is then also shown for each. */
+  readonly kind?: string;
 }
 
 /** What a tool can see while it runs. */

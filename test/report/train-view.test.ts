@@ -9,6 +9,7 @@ function stream(isTTY: boolean, columns = 120) {
 }
 
 const rollout = {
+  scenario: {},
   end: "answered",
   reward: { reward: 0.5, success: true },
   calls: [],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ScenarioCursor, scenariosFingerprint } from "../../src/run/scenarios.js";
+import { ScenarioCursor, scenariosFingerprint, validationScenarios } from "../../src/run/scenarios.js";
 import type { Scenario } from "../../src/task/task.js";
 import { scenarios } from "./support/fakes.js";
 
@@ -21,6 +21,13 @@ describe("the scenario cursor", () => {
     const before = [1, 2, 3, 4, 5].map((step) => ids(first.ofStep(step)));
     expect(ids(new ScenarioCursor(scenarios, { groups: 3, seed: 1 }).ofStep(5))).toEqual(before[4]);
     expect(ids(new ScenarioCursor(scenarios, { groups: 3, seed: 2 }).ofStep(5))).not.toEqual(before[4]);
+  });
+
+  it("validates on test scenarios that `yarn eval --fresh` can name again by the run's settings", () => {
+    const cursor = new ScenarioCursor(scenarios, { groups: 2, seed: 1 });
+    const validated = cursor.ofValidation(2);
+    expect(validated.map(({ split }) => split)).toEqual(["test", "test"]);
+    expect(validationScenarios(scenarios, { seed: 1, validateN: 2 })).toEqual(validated);
   });
 
   it("never plays a scenario twice in a step, also where an epoch does not divide", () => {

@@ -9,8 +9,6 @@ export interface EmailScenario extends Scenario {
   readonly inbox_address: string;
   /** "YYYY-MM-DD": today, for the model. No mail of a later day is visible. */
   readonly query_date: string;
-  /** Kind of question ("who", "when", ...), when it is known. */
-  readonly kind?: string;
   /** How realistic the question is, 0 to 1, when the data set says so. */
   readonly how_realistic?: number;
   /** What a scripted expert may know beforehand: the words that find the answer. Never shown to a model. */

@@ -1,0 +1,135 @@
+/**
+ * Experiments that ask whether training works: the default run with several seeds, and controls that must not learn.
+ * Each is `yarn train` as anybody would call it, then `yarn eval` on questions that had no say in anything, and on a
+ * second world whose people, places, companies and projects are in no training data at all.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { RunStore } from "../../src/run/store.js";
+import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+
+const cli = join(packageRoot, "dist/src/cli.js");
+
+export interface Experiment {
+  readonly name: string;
+  /** Beside `yarn train --model tiny`. */
+  readonly flags: readonly string[];
+  readonly control: boolean;
+}
+
+export function experiments(seeds: readonly number[]): Experiment[] {
+  const seeded = seeds.map((seed) => ({ name: `seed ${seed}`, flags: ["--seed", `${seed}`], control: false }));
+  return [
+    ...seeded,
+    { name: "random rewards", flags: ["--control", "random-reward"], control: true },
+    { name: "learning rate 0", flags: ["--learning-rate", "0"], control: true },
+  ];
+}
+
+interface Share {
+  success: number;
+  low: number;
+  high: number;
+  n: number;
+}
+
+interface Evaluated extends Share {
+  checkpoint: string;
+  step: number | null;
+  kinds: Record<string, { n: number; successes: number }>;
+  reward: number;
+  turns: number;
+  parts: Record<string, { mean: number; n: number }>;
+}
+
+export interface Outcome {
+  readonly name: string;
+  readonly control: boolean;
+  readonly commands: readonly string[];
+  /** Of `yarn train`, from the command to its end. */
+  readonly seconds: number;
+  readonly gap: unknown;
+  /** Of the run's own validations, in order of the step. */
+  readonly validations: readonly (Share & { step: number })[];
+  /** Share of the step's training rollouts that solved their question, from step 1. */
+  readonly training: readonly number[];
+  /** Seconds by phase, summed over all steps. */
+  readonly phases: Record<string, number>;
+  /** Questions of the test split that were in no validation. */
+  readonly heldOut: readonly Evaluated[];
+  /** Questions of a world with reserved names. */
+  readonly unseenNames: readonly Evaluated[];
+}
+
+interface Databases {
+  readonly usual: string;
+  readonly reserved: string;
+}
+
+const shown = (args: readonly string[]) => `yarn ${args.join(" ")}`;
+
+/** Runs one hone command; what it says goes to stderr, its result comes back. */
+function hone(args: readonly string[]): unknown {
+  const { status, stdout } = spawnSync(process.execPath, [cli, ...args, "--json"], {
+    stdio: ["ignore", "pipe", "inherit"],
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
+  if (status !== 0) throw new HoneError(`${shown(args)} failed`);
+  return JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "null");
+}
+
+export function buildDatabases(folder: string): Databases {
+  const databases = { usual: join(folder, "mail.db"), reserved: join(folder, "reserved.db") };
+  const build = (args: string[]) => execFileSync(process.execPath, [cli, "build-db", ...args], { stdio: "inherit" });
+  if (!existsSync(databases.usual)) build(["--db", databases.usual]);
+  if (!existsSync(databases.reserved)) build(["--db", databases.reserved, "--names", "reserved", "--mailboxes", "60"]);
+  return databases;
+}
+
+const round = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "number" ? Number(each.toPrecision(5)) : each)));
+
+/** A run that is finished is not trained again, one that was interrupted goes on. */
+export function runExperiment({ name, flags, control }: Experiment, folder: string, db: Databases, n: number): Outcome {
+  const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
+  const train = ["train", "--model", "tiny", ...flags];
+  const evaluate = ["eval", "--checkpoint", control ? "base,latest" : "base,best", "--n", `${n}`];
+  const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; gap: unknown };
+  const heldOut = hone([...evaluate, "--fresh", ...home]) as Evaluated[];
+  const unseenNames = hone([...evaluate, "--db", db.reserved, ...home]) as Evaluated[];
+
+  const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+  const steps = lines.map((line) => JSON.parse(line) as { success: number; seconds: Record<string, number> });
+  const phases: Record<string, number> = {};
+  for (const { seconds } of steps) {
+    for (const [phase, value] of Object.entries(seconds)) phases[phase] = (phases[phase] ?? 0) + value;
+  }
+  const store = RunStore.read(join(trained.folder, "run.sqlite"));
+  const validations = store
+    .validations()
+    .map(({ step, result: { success, low, high, n: count } }) => ({ step, success, low, high, n: count }));
+  store.close();
+  const keep = ({ checkpoint, step, success, low, high, n: count, kinds, reward, turns, parts }: Evaluated) => ({
+    ...{ checkpoint, step, success, low, high, n: count, kinds, reward, turns, parts },
+  });
+  return round({
+    name,
+    control,
+    commands: [
+      shown(train),
+      shown([...evaluate, "--fresh"]),
+      shown(["build-db", "--db", "reserved.db", "--names", "reserved", "--mailboxes", "60"]),
+      shown([...evaluate, "--db", "reserved.db"]),
+    ],
+    seconds: phases.total ?? 0,
+    gap: trained.gap,
+    validations,
+    training: steps.map(({ success }) => success),
+    phases,
+    heldOut: heldOut.map(keep),
+    unseenNames: unseenNames.map(keep),
+  }) as Outcome;
+}

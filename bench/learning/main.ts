@@ -1,0 +1,55 @@
+/**
+ * `yarn learning [--seeds 1,2,3] [--n 200] [--only NAME] [--folder build/learning]`: does training work? The figures go
+ * to bench/results, the curves to docs/learning.svg. What was trained before is kept in the folder and not trained
+ * again, so that the experiments can be made one at a time.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { hardwareOf, slugOf, versionsOf } from "../hardware.js";
+import { curvesSvg } from "./curve.js";
+import { buildDatabases, experiments, runExperiment } from "./experiments.js";
+
+try {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: "string", default: "1,2,3" },
+      n: { type: "string", default: "200" },
+      only: { type: "string" },
+      folder: { type: "string", default: join(packageRoot, "build/learning") },
+    },
+  });
+  const folder = resolve(values.folder);
+  mkdirSync(folder, { recursive: true });
+  const all = experiments(values.seeds.split(",").map(Number));
+  const chosen = all.filter(({ name }) => values.only === undefined || name === values.only);
+  if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
+
+  const databases = buildDatabases(folder);
+  const outcomes = chosen.map((one) => runExperiment(one, folder, databases, Number(values.n)));
+  for (const { name, heldOut, unseenNames, seconds } of outcomes) {
+    const text = (list: typeof heldOut) =>
+      list
+        .map(
+          ({ checkpoint, success, low, high }) =>
+            `${checkpoint} ${(100 * success).toFixed(1)} % (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`,
+        )
+        .join(", ");
+    console.log(`${name}: ${text(heldOut)}; unseen names: ${text(unseenNames)}; trained in ${seconds.toFixed(0)} s`);
+  }
+  // One experiment alone is a part of the table: what is saved is always all of it.
+  if (chosen.length === all.length) {
+    const hardware = hardwareOf(undefined);
+    const date = new Date().toISOString().slice(0, 10);
+    const file = join(packageRoot, "bench/results", `learning-${date}-${slugOf(hardware)}.json`);
+    writeFileSync(file, `${JSON.stringify({ date, hardware, versions: versionsOf(undefined), outcomes }, null, 1)}\n`);
+    writeFileSync(join(packageRoot, "docs/learning.svg"), curvesSvg(outcomes));
+    console.log(`saved to ${file} and docs/learning.svg`);
+  }
+} catch (error) {
+  if (!(error instanceof HoneError)) throw error;
+  console.error(`learning: ${error.message}`);
+  process.exitCode = error.exitCode;
+}

@@ -1,0 +1,51 @@
+/** How long training the tiny model will take on this machine, told before it begins. */
+import { type EngineOptions, loadEngine } from "../engine/index.js";
+import type { RunSettings } from "./settings.js";
+
+/** Short enough to be no burden, long enough to be within some 10 %. */
+const PROBE = { sequences: 16, prompt: 64, tokens: 96 };
+
+/**
+ * What one rollout of the tiny model on the email task costs, in tokens of the probe: what a machine would decode in
+ * the time that it takes to play one, and to learn from one. Measured on two cores of a Xeon.
+ */
+const COST = { play: 180, learn: 140 };
+/** Seconds to load everything. */
+const START = 8;
+
+/** Tokens per second of so many sequences at once. */
+export async function decodeSpeed(options: Pick<EngineOptions, "model" | "gpu" | "threads">): Promise<number> {
+  const engine = await loadEngine({
+    ...options,
+    sequences: PROBE.sequences,
+    contextPerSequence: PROBE.prompt + PROBE.tokens + 1,
+  });
+  const prompt = Int32Array.from({ length: PROBE.prompt }, (_, i) => (i * 7) % engine.info.vocabularySize);
+  const sequences = Array.from({ length: PROBE.sequences }, () => engine.open(prompt));
+  const turn = (maxTokens: number) =>
+    Promise.all(sequences.map((one, seed) => one.generate({ maxTokens, sampling: { seed }, stop: [] })));
+  try {
+    await turn(1);
+    const started = performance.now();
+    await turn(PROBE.tokens - 1);
+    return (PROBE.sequences * (PROBE.tokens - 1)) / ((performance.now() - started) / 1000);
+  } finally {
+    for (const sequence of sequences) sequence.close();
+    await engine.close();
+  }
+}
+
+type Plan = Pick<RunSettings, "steps" | "groups" | "group" | "validateEvery" | "validateN">;
+
+/**
+ * Seconds of a whole run of the tiny model.
+ *
+ * @param evaluated rollouts that are played besides training and its validations
+ * @param speed of {@link decodeSpeed}
+ */
+export function secondsOfRun(plan: Plan, evaluated: number, speed: number): number {
+  const trained = plan.steps * plan.groups * plan.group;
+  const between = plan.validateEvery > 0 ? Math.ceil(plan.steps / plan.validateEvery) : 1;
+  const played = trained + (1 + between) * plan.validateN + evaluated;
+  return START + (played * COST.play + trained * COST.learn) / speed;
+}

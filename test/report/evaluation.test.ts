@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { evalText } from "../../src/report/eval-report.js";
+import { evaluate, kindsText } from "../../src/report/evaluation.js";
+import type { Trajectory } from "../../src/rollout/index.js";
+
+function played(kind: string | undefined, success: boolean, end = "answered"): Trajectory {
+  return {
+    scenario: { id: "s", split: "test", question: "?", ...(kind === undefined ? {} : { kind }) },
+    reward: { reward: success ? 1 : 0, success, parts: success ? { cited: 1 } : {} },
+    calls: success ? [] : [{ outcome: "malformed" }],
+    end,
+    turns: 3,
+    completionTokens: 10,
+  } as unknown as Trajectory;
+}
+
+test("success is over all rollouts, and by kind over those of the kind", () => {
+  const figures = evaluate([played("who", true), played("who", false, "turn_limit"), played("when", true)], 0);
+  expect(figures.success).toBeCloseTo(2 / 3);
+  expect(figures.kinds).toEqual({ when: { n: 1, successes: 1 }, who: { n: 2, successes: 1 } });
+  expect(kindsText(figures.kinds)).toBe("when 1/1, who 1/2");
+  expect(figures.parts.cited).toEqual({ mean: 1, n: 2 });
+});
+
+test("scenarios without kinds have none", () => {
+  expect(evaluate([played(undefined, true)], 0).kinds).toEqual({});
+});
+
+test("checkpoints stand in columns; what one of them lacks is 0 or a dash", () => {
+  const base = { checkpoint: "base", step: null, ...evaluate([played("who", false, "turn_limit")], 0) };
+  const best = { checkpoint: "best", step: 30, ...evaluate([played("when", true)], 2) };
+  const lines = evalText([base, best]).split("\n");
+  const row = (name: string) =>
+    lines
+      .find((line) => line.trim().startsWith(name))
+      ?.trim()
+      .split(/ {2,}/);
+  expect(row("base")).toEqual(["base", "best (step 30)"]);
+  expect(row("success")).toEqual(["success", "0.0 %", "100.0 %"]);
+  expect(row("who")).toEqual(["who", "0 of 1", "–"]);
+  expect(row("turn_limit")).toEqual(["turn_limit", "1", "0"]);
+  expect(row("malformed")).toEqual(["malformed", "1", "0"]);
+  expect(row("broken down, not counted")).toEqual(["broken down, not counted", "0", "2"]);
+});

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { playedText, sideBySide, wrap } from "../../src/report/side-by-side.js";
+import type { Trajectory } from "../../src/rollout/index.js";
+
+const trajectory = {
+  messages: [
+    { role: "system", content: "You answer questions." },
+    { role: "user", content: "Who leads Orion?" },
+    { role: "assistant", content: "", tool_calls: [{ name: "search_inbox", arguments: { keywords: ["Orion"] } }] },
+    { role: "tool", name: "search_inbox", content: "[]" },
+    { role: "assistant", content: "I do not know." },
+  ],
+  end: "no_tool_call",
+  turns: 2,
+  reward: { reward: -0.1, success: false, parts: {} },
+} as unknown as Trajectory;
+
+test("a played text has calls, results, plain text and the verdict, but no prompt", () => {
+  expect(playedText(trajectory).split("\n")).toEqual([
+    '▸ search_inbox {"keywords":["Orion"]}',
+    "  []",
+    "▸ I do not know.",
+    "✗ not solved: no_tool_call after 2 turns, reward -0.1",
+  ]);
+});
+
+test("a long result is cut, and says so", () => {
+  const long = {
+    ...trajectory,
+    messages: [...trajectory.messages, { role: "tool", name: "x", content: "y ".repeat(900) }],
+  };
+  const cut =
+    playedText(long as Trajectory)
+      .split("\n")
+      .at(-2) ?? "";
+  expect(cut.length).toBeLessThan(600);
+  expect(cut).toMatch(/…$/);
+});
+
+test("wrapping loses no character that is not a space, and no line is too long", () => {
+  const text = `${"word ".repeat(30)}${"x".repeat(90)}\nsecond line`;
+  const lines = wrap(text, 40);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(40);
+  expect(lines.join("").replace(/\s/g, "")).toBe(text.replace(/\s/g, ""));
+});
+
+test("two columns stand beside each other where there is room, else one after the other", () => {
+  const wide = sideBySide(["before", "after"], ["a", "b\nc"], 120).split("\n");
+  expect(wide[0]).toMatch(/^before +│ after$/);
+  expect(wide[2]).toMatch(/^a +│ b$/);
+  expect(wide[3]).toMatch(/^ +│ c$/);
+  expect(sideBySide(["before", "after"], ["a", "b"], 60).split("\n")).toEqual(["before", "a", "", "after", "b"]);
+});

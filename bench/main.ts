@@ -24,6 +24,7 @@ yarn bench --quick [--model GGUF]     this machine's tokens per second, in under
   --sequences 1,8,32    how many sequences at once
   --rounds N            how often both sides of a comparison are measured (default 3)
   --threads N           CPU threads (default: what hone would choose)
+  --db FILE             a mail database for rows that train, instead of a synthetic mailbox
   --gpu NAME            auto, cuda, vulkan, metal or none (default auto)
   --help`;
 
@@ -48,6 +49,7 @@ function parse() {
         sequences: { type: "string" },
         rounds: { type: "string", default: "3" },
         threads: { type: "string" },
+        db: { type: "string" },
         gpu: { type: "string", default: "auto" },
         help: { type: "boolean", default: false },
       },
@@ -71,6 +73,7 @@ function parse() {
     only: values.only?.split(","),
     model: values.model === undefined ? undefined : modelFile(values.model),
     adapter: values.adapter === undefined ? undefined : resolve(values.adapter),
+    db: values.db === undefined ? undefined : resolve(values.db),
     sequences: values.sequences?.split(",").map((text) => whole("sequences", text)),
     rounds: whole("rounds", values.rounds),
     threads: values.threads === undefined ? undefined : whole("threads", values.threads),

@@ -53,6 +53,10 @@ export interface BenchContext {
   readonly sequences: readonly number[] | undefined;
   /** How often both sides of a comparison are measured. */
   readonly rounds: number;
+  /** The user's number of CPU threads. */
+  readonly threads: number | undefined;
+  /** The user's mail database, for rows that train. */
+  readonly db: string | undefined;
   /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */
   load(options: Pick<EngineOptions, "model" | "sequences" | "contextPerSequence">): Promise<Engine>;
   /** Says on stderr what is going on. */

@@ -19,13 +19,15 @@ export interface Experiment {
   readonly control: boolean;
 }
 
-export function experiments(seeds: readonly number[]): Experiment[] {
+/** @param steps other than the default */
+export function experiments(seeds: readonly number[], steps?: number): Experiment[] {
   const seeded = seeds.map((seed) => ({ name: `seed ${seed}`, flags: ["--seed", `${seed}`], control: false }));
-  return [
+  const all = [
     ...seeded,
     { name: "random rewards", flags: ["--control", "random-reward"], control: true },
     { name: "learning rate 0", flags: ["--learning-rate", "0"], control: true },
   ];
+  return steps === undefined ? all : all.map((one) => ({ ...one, flags: [...one.flags, "--steps", `${steps}`] }));
 }
 
 interface Share {

@@ -1,5 +1,5 @@
 /**
- * `yarn learning [--seeds 1,2,3] [--n 200] [--only NAME] [--folder build/learning]`: does training work? The figures go
+ * `yarn learning [--seeds 1,2,3] [--steps N] [--n 200] [--only NAME] [--folder build/learning]`: does training work? The figures go
  * to bench/results, the curves to docs/learning.svg. What was trained before is kept in the folder and not trained
  * again, so that the experiments can be made one at a time.
  */
@@ -16,6 +16,7 @@ try {
   const { values } = parseArgs({
     options: {
       seeds: { type: "string", default: "1,2,3" },
+      steps: { type: "string" },
       n: { type: "string", default: "200" },
       only: { type: "string" },
       folder: { type: "string", default: join(packageRoot, "build/learning") },
@@ -23,7 +24,7 @@ try {
   });
   const folder = resolve(values.folder);
   mkdirSync(folder, { recursive: true });
-  const all = experiments(values.seeds.split(",").map(Number));
+  const all = experiments(values.seeds.split(",").map(Number), values.steps ? Number(values.steps) : undefined);
   const chosen = all.filter(({ name }) => values.only === undefined || name === values.only);
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 

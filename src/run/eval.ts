@@ -6,7 +6,7 @@ import type { Config, GivenOptions, OptionName } from "../config.js";
 import { type EngineOptions, loadEngine, modelFile } from "../engine/index.js";
 import { type Evaluation, evaluate } from "../report/evaluation.js";
 import type { Trajectory } from "../rollout/index.js";
-import { loadTask } from "../task/load.js";
+import { loadTask, scenariosOf } from "../task/load.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { openCheckpoints } from "./checkpoint-choice.js";
 import { EnginePolicy } from "./engine-policy.js";
@@ -83,7 +83,7 @@ export async function evaluateRun(
   const taskOptions = { home: config.home, db: settings.db, rank: settings.rank };
   const { split = "test", n } = config;
   const choice = { split, n, scenario: undefined, seed: settings.seed };
-  const all = await task.scenarios(taskOptions);
+  const all = await scenariosOf(task, taskOptions);
   if (config.fresh && scenariosFingerprint(all) !== record.contents.scenarios) {
     throw new UsageError(`--fresh: these are not the scenarios that ${name} was trained on: all of them are fresh`);
   }

@@ -10,7 +10,7 @@ import { hideBin } from "yargs/helpers";
 import type { Command, CommandIo } from "./commands/command.js";
 import { commands } from "./commands/index.js";
 import { flagOf, type OptionName, options, readGiven, withDefaults } from "./config.js";
-import { HoneError, messageOf, refusalOf, UsageError } from "./util/errors.js";
+import { HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./util/errors.js";
 import { nearest } from "./util/nearest.js";
 
 function yargsOption(name: OptionName): Options {
@@ -93,7 +93,8 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
 
 function report(error: unknown, json: boolean): number {
   const known = error instanceof HoneError ? error.message : refusalOf(error);
-  if (json) process.stdout.write(`${JSON.stringify({ error: known ?? messageOf(error) })}\n`);
+  const done = error instanceof UnfinishedError ? error.result : {};
+  if (json) process.stdout.write(`${JSON.stringify({ error: known ?? messageOf(error), ...done })}\n`);
   // Written synchronously: the process may be about to exit.
   writeSync(
     2,

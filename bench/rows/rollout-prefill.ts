@@ -19,7 +19,7 @@ export const bench: Bench = {
       try {
         const settings = { scenarios: 128 / group, group, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
         const { groups } = await playEmail(enginePlayer(engine), { ...settings, step: group });
-        const { prefilled, evicted } = engine.stats();
+        const { prefilled, reused, evicted } = engine.stats();
         const unique = groups.reduce((sum, one) => sum + uniquePromptTokens(one), 0);
         const row: Row = {
           name: `rollout/prefill/group-${group}`,
@@ -30,7 +30,7 @@ export const bench: Bench = {
           ratio: null,
           unit: "share",
           target: "at most 1.02",
-          note: `${prefilled} evaluated, ${unique} unique, in ${groups.flat().length} rollouts; ${evicted} sequences evicted`,
+          note: `${prefilled} evaluated, ${unique} unique, in ${groups.flat().length} rollouts; ${reused} taken from other sequences, ${evicted} sequences evicted`,
         };
         context.say(describe(row));
         rows.push(row);

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { opening, playRollout } from "../rollout/index.js";
 import { PersonSession, type Terminal } from "../run/person-session.js";
 import { chooseScenarios } from "../run/play.js";
-import { loadTask } from "../task/load.js";
+import { loadTask, scenariosOf } from "../task/load.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
 import { type CommandIo, defineCommand } from "./command.js";
@@ -50,7 +50,12 @@ export const playCommand = defineCommand({
     const { home, db, rank, maxTurns, split, seed } = config;
     const task = await loadTask(config.task);
     const options = { home, db, rank };
-    const [scenario] = chooseScenarios(await task.scenarios(options), { split, scenario: config.scenario, n: 1, seed });
+    const [scenario] = chooseScenarios(await scenariosOf(task, options), {
+      split,
+      scenario: config.scenario,
+      n: 1,
+      seed,
+    });
     if (!scenario) throw new HoneError("there is no scenario to play");
     const world = await task.open(options);
     const terminal = openTerminal(io);

@@ -7,7 +7,7 @@ import { compact, ProgressLine } from "../report/progress-line.js";
 import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
 import { type PlaySummary, play } from "../run/play.js";
 import { openPlayerFor, playerOptions } from "../run/player.js";
-import { HoneError, UsageError } from "../util/errors.js";
+import { UnfinishedError, UsageError } from "../util/errors.js";
 import { defineCommand } from "./command.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
@@ -116,10 +116,12 @@ export const rolloutCommand = defineCommand({
       });
       progress.clear();
       io.say(summaryText(summary));
+      const result = { ...summary, prompt_tokens_evaluated: engine ? engine.stats().prefilled : null };
       if (summary.interrupted) {
-        throw new HoneError(`interrupted; ${summary.rollouts} finished rollouts are in ${summary.trajectories}`);
+        const message = `interrupted; ${summary.rollouts} finished rollouts are in ${summary.trajectories}`;
+        throw new UnfinishedError(message, result);
       }
-      return { ...summary, prompt_tokens_evaluated: engine ? engine.stats().prefilled : null };
+      return result;
     } finally {
       await engine?.close();
     }

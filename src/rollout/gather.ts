@@ -63,7 +63,8 @@ interface OpenGroup {
   readonly scenario: Scenario;
   readonly left: Map<string, GroupJob["members"][number]>;
   readonly done: Trajectory[];
-  readonly stop: AbortController;
+  /** Why its thread was ended, when one of its rollouts hung. */
+  hung: HoneError | undefined;
   tries: number;
 }
 
@@ -108,7 +109,7 @@ class Gathering {
       const done = (options.have ?? []).filter((one) => one.scenario.id === scenario.id && one.index < options.group);
       const indices = new Set(done.map(({ index }) => index));
       const left = new Map(members.filter(({ index }) => !indices.has(index)).map((member) => [member.id, member]));
-      return { scenario, left, done, stop: new AbortController(), tries: 0 };
+      return { scenario, left, done, hung: undefined, tries: 0 };
     });
     for (const group of this.#groups) {
       for (const id of group.left.keys()) {
@@ -164,16 +165,19 @@ class Gathering {
   async #play(group: OpenGroup): Promise<void> {
     const job: GroupJob = { scenario: group.scenario, members: [...group.left.values()] };
     try {
-      const result = await this.#pool.run(job, { signal: group.stop.signal });
+      // A task with an abort signal has its thread to itself: that is piscina's rule. So a group that is played again
+      // cannot die of a neighbour's fault once more.
+      const alone = group.tries > 0 ? { signal: new AbortController().signal } : {};
+      const result = await this.#pool.run(job, alone);
       if (result) this.#giveUp(new HoneError(result.setupError));
     } catch (error) {
       if (this.#over || group.left.size === 0) return;
-      // The thread died: of this group's own fault when it was stopped for hanging, else perhaps of a neighbour's.
-      if (!group.stop.signal.aborted && group.tries < RETRIES) {
+      // The thread died: of this group's own fault when it was ended for hanging, else perhaps of a neighbour's.
+      if (!group.hung && group.tries < RETRIES) {
         group.tries++;
         return this.#play(group);
       }
-      const reason = group.stop.signal.aborted ? group.stop.signal.reason : error;
+      const reason = group.hung ?? error;
       for (const id of [...group.left.keys()]) this.#fail({ id, error: messageOf(reason) });
     }
   }
@@ -236,11 +240,20 @@ class Gathering {
       const culprit = this.#lastOfThread.get(thread) ?? id;
       const what = this.#waiting.get(culprit)?.waiting ?? waiting;
       const since = ((Date.now() - what.since) / 1000).toFixed(0);
-      const group = this.#byRollout.get(culprit);
-      group?.stop.abort(
-        new HoneError(`rollout ${culprit} hangs: in turn ${what.turn} it has waited ${since} s for ${what.for}`),
-      );
+      const message = `rollout ${culprit} hangs: in turn ${what.turn} it has waited ${since} s for ${what.for}`;
+      this.#endThread(thread, culprit, new HoneError(message));
       return;
     }
+  }
+
+  /** Ends a thread that the rollout `culprit` blocks; the other groups on it are played again elsewhere. */
+  #endThread(thread: number, culprit: string, reason: HoneError): void {
+    for (const [id, waits] of this.#waiting) {
+      if (waits.thread === thread) this.#waiting.delete(id);
+    }
+    this.#lastOfThread.delete(thread);
+    const guilty = this.#byRollout.get(culprit);
+    if (guilty) guilty.hung = reason;
+    void this.#pool.threads.find(({ threadId }) => threadId === thread)?.terminate();
   }
 }

@@ -7,7 +7,7 @@ import { type EngineOptions, loadEngine, modelFile } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import type { Evaluation } from "../report/evaluation.js";
 import type { Trajectory } from "../rollout/index.js";
-import { loadTask } from "../task/load.js";
+import { loadTask, scenariosOf } from "../task/load.js";
 import type { AnyTask, TaskOptions } from "../task/task.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { openCheckpoints } from "./checkpoint-choice.js";
@@ -94,7 +94,7 @@ export async function evaluateRun(
   const taskOptions = { home: config.home, db: settings.db, rank: settings.rank };
   const { split = "test", n } = config;
   const choice = { split, n, scenario: undefined, seed: settings.seed };
-  const all = await task.scenarios(taskOptions);
+  const all = await scenariosOf(task, taskOptions);
   if (config.fresh && scenariosFingerprint(all) !== record.contents.scenarios) {
     throw new UsageError(`--fresh: these are not the scenarios that ${name} was trained on: all of them are fresh`);
   }

@@ -5,7 +5,7 @@ import { finished } from "node:stream/promises";
 import { type RolloutSummary, RolloutTally } from "../report/rollout-report.js";
 import type { RolloutFailure, Trajectory, WorkerSettings } from "../rollout/index.js";
 import { gather } from "../rollout/index.js";
-import { loadTask } from "../task/load.js";
+import { loadTask, scenariosOf } from "../task/load.js";
 import type { Scenario, Split } from "../task/task.js";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { Random } from "../util/random.js";
@@ -77,7 +77,7 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
 export async function play(options: PlayOptions): Promise<PlaySummary> {
   const { settings, out } = options;
   const task = await loadTask(settings.task);
-  const scenarios = chooseScenarios(await task.scenarios(settings.taskOptions), options.choice);
+  const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions), options.choice);
 
   mkdirSync(dirname(out), { recursive: true });
   const file = createWriteStream(out);

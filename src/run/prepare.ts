@@ -5,7 +5,7 @@ import type { Config, GivenOptions, OptionName } from "../config.js";
 import { gpuMemory, modelFile, modelShape } from "../engine/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
-import { loadTask } from "../task/load.js";
+import { loadTask, scenariosOf } from "../task/load.js";
 import type { AnyTask } from "../task/task.js";
 import { UsageError } from "../util/errors.js";
 import { fitToMachine } from "./fit.js";
@@ -117,7 +117,7 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   const taskReference = chosen("task");
   const task = await loadTask(taskReference);
   const taskOptions = { home: config.home, db: chosen("db"), rank: chosen("rank") };
-  const all = await task.scenarios(taskOptions);
+  const all = await scenariosOf(task, taskOptions);
   const settings = resolveSettings({
     given,
     recorded,

@@ -5,7 +5,7 @@ import { createJiti } from "jiti";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
 import { emailTask } from "./email/index.js";
-import type { AnyTask } from "./task.js";
+import type { AnyTask, Scenario, TaskOptions } from "./task.js";
 
 /** The tasks that come with hone, by name. */
 const builtIn: readonly AnyTask[] = [emailTask as unknown as AnyTask];
@@ -51,4 +51,18 @@ export async function loadTask(reference: string): Promise<AnyTask> {
     throw new HoneError(`the task file ${file} has no task: it must \`export default defineTask({...})\` from "hone"`);
   }
   return loaded;
+}
+
+/**
+ * The scenarios of a task.
+ *
+ * @throws HoneError when the task's own code fails
+ */
+export async function scenariosOf(task: AnyTask, options: TaskOptions): Promise<readonly Scenario[]> {
+  try {
+    return await task.scenarios(options);
+  } catch (error) {
+    if (error instanceof HoneError) throw error;
+    throw new HoneError(`the task ${task.name} could not list its scenarios: ${messageOf(error)}`, { cause: error });
+  }
 }

@@ -12,6 +12,16 @@ export class HoneError extends Error {
   }
 }
 
+/** Work that stopped before its end, with the result of what was done: `--json` prints it beside the message. */
+export class UnfinishedError extends HoneError {
+  constructor(
+    message: string,
+    readonly result: object,
+  ) {
+    super(message);
+  }
+}
+
 /** Wrong flags, unknown keys, values out of range: the command was not started. Exit code 2. */
 export class UsageError extends HoneError {
   override readonly exitCode = 2;

@@ -13,6 +13,8 @@ writeFileSync(
 import { defineTask, defineTool } from "hone";
 import { z } from "${import.meta.resolve("zod")}";
 
+/** Rollouts of this thread that are in the tool and wait for others. */
+let here = 0;
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export default defineTask({
@@ -29,6 +31,10 @@ export default defineTask({
         if (mood === "throw") throw new Error("bad mood");
         if (mood === "exit") process.exit(3);
         if (mood === "block") for (;;);
+        if (mood === "meet") {
+          here++;
+          while (here < 8) await wait(5);
+        }
         if (mood === "slow") await wait(60_000);
         await wait(20);
         return "done";
@@ -100,6 +106,11 @@ describe("gather", () => {
     expect(heard).toHaveLength(6);
     expect(result).toMatchObject({ failures: [], interrupted: false });
     expect(result.groups[0]?.[0]).toMatchObject({ end: "answered", task: "moody", player: { kind: "expert" } });
+  });
+
+  it("has as many rollouts under way as were asked for, also on one thread", async () => {
+    const { groups } = await gather(options(["meet", "meet", "meet", "meet"], { concurrency: 8, workers: 1 }));
+    expect(groups.flat().map(({ end }) => end)).toEqual(Array(8).fill("answered"));
   });
 
   it("gives each rollout its own seed, the same one every time", async () => {

@@ -1,0 +1,190 @@
+import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { packageRoot } from "../../src/util/paths.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-rollout-"));
+const cli = join(packageRoot, "dist/src/cli.js");
+const arithmetic = ["--task", join(packageRoot, "examples/arithmetic.ts")];
+const engine = ["--model", modelPath("qwen2-tiny-f16.gguf"), "--gpu", "off", "--threads", "1"];
+
+function rollout(...flags: string[]) {
+  const args = [cli, "rollout", ...flags];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
+/** A task file. `about` fills in or replaces parts of the task. */
+function taskFile(name: string, about: string): string {
+  const file = join(folder, `${name}.ts`);
+  writeFileSync(
+    file,
+    `import { defineTask, defineTool, z } from "hone";
+const answer = defineTool({ name: "answer", description: "Answer.", parameters: z.object({}), final: true, execute: () => "" });
+const tool = (execute) => defineTool({ name: "work", description: "Work.", parameters: z.object({}), execute });
+export default defineTask({
+  name: "${name}",
+  scenarios: () => [{ id: "one", split: "train", question: "?" }],
+  prompt: ({ question }) => [{ role: "user", content: question }],
+  tools: [answer],
+  reward: () => ({ reward: 0, success: false, parts: {} }),
+  *expert() { yield [{ name: "work", arguments: {} }]; },
+  ${about}
+});
+`,
+  );
+  return file;
+}
+
+beforeAll(() => ensureTestModels(["tiny"], () => undefined), 300_000);
+
+describe("Ctrl-C", () => {
+  it("leaves what is finished in the file and in the JSON, within two seconds", async () => {
+    const out = join(folder, "interrupted.jsonl");
+    const flags = [
+      ...arithmetic,
+      ...engine,
+      "--n",
+      "1000",
+      "--group",
+      "8",
+      "--max-tokens",
+      "400",
+      "--out",
+      out,
+      "--json",
+    ];
+    const child: ChildProcessByStdio<null, Readable, Readable> = spawn(process.execPath, [cli, "rollout", ...flags], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const closed = once(child, "close");
+    let stdout = "";
+    let stderr = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    while (child.exitCode === null && !(existsSync(out) && readFileSync(out, "utf8").includes("\n"))) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const started = performance.now();
+    child.kill("SIGINT");
+    const [code] = await closed;
+    expect(performance.now() - started).toBeLessThan(2000);
+    expect(code).toBe(1);
+    expect(stderr.trimEnd().split("\n").at(-1)).toMatch(/^hone: interrupted; \d+ finished rollouts are in /);
+
+    const lines = readFileSync(out, "utf8").trimEnd().split("\n");
+    const result = JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "") as Record<string, unknown>;
+    expect(result).toMatchObject({ interrupted: true, rollouts: lines.length, trajectories: out });
+    expect(result.error).toMatch(/^interrupted/);
+    for (const line of lines) expect(JSON.parse(line)).toMatchObject({ task: "arithmetic", end: expect.any(String) });
+  }, 120_000);
+});
+
+describe("one line says what is wrong with", () => {
+  const cases: [string, () => string[], RegExp][] = [
+    ["a model that is not there", () => [...arithmetic, "--model", "no.gguf"], /--model: there is no file .*no\.gguf/],
+    [
+      "a file that is no model",
+      () => [...arithmetic, "--model", join(packageRoot, "package.json")],
+      /package\.json is not a GGUF model/,
+    ],
+    [
+      "a model with another template",
+      () => [...arithmetic, "--model", modelPath("llama-tiny-f16.gguf"), "--gpu", "off"],
+      /the chat template of .* has no <tool_call>/,
+    ],
+    [
+      "a context too small for the prompt",
+      () => [...arithmetic, ...engine, "--context", "32", "--n", "1"],
+      /the prompt of scenario .* has \d+ tokens, but a conversation has room for 32; raise --context/,
+    ],
+    [
+      "a task without scenarios",
+      () => ["--task", taskFile("empty", "scenarios: () => [],"), "--expert"],
+      /the task has no scenarios at all/,
+    ],
+    [
+      "a task file that throws",
+      () => {
+        const file = join(folder, "throws.ts");
+        writeFileSync(file, 'throw new Error("no such planet");\n');
+        return ["--task", file, "--expert"];
+      },
+      /throws\.ts .*no such planet/,
+    ],
+    [
+      "scenarios that cannot be read",
+      () => ["--task", taskFile("broken", 'scenarios: () => { throw new Error("disk on fire"); },'), "--expert"],
+      /disk on fire/,
+    ],
+    [
+      "a prompt that throws",
+      () => ["--task", taskFile("speechless", 'prompt: () => { throw new Error("no words"); },'), "--expert"],
+      /no words/,
+    ],
+    [
+      "a reward that throws",
+      () => ["--task", taskFile("unjust", 'reward: () => { throw new Error("no justice"); },'), "--expert"],
+      /no justice/,
+    ],
+    ["a database that is not there", () => ["--db", "nowhere.db", "--expert"], /there is no .*nowhere\.db/],
+    [
+      "a database that is none",
+      () => {
+        writeFileSync(join(folder, "text.db"), "this is no database, whatever its name says\n".repeat(100));
+        return ["--db", "text.db", "--expert"];
+      },
+      /text\.db/,
+    ],
+  ];
+  it.each(cases)("%s", (_, flags, message) => {
+    const { status, stderr } = rollout(...flags());
+    expect(status).toBeGreaterThan(0);
+    const lines = stderr.split("\n").filter((line) => line.startsWith("hone: "));
+    expect(lines, stderr).toHaveLength(1);
+    expect(lines[0]).toMatch(message);
+    expect(stderr).not.toMatch(/unexpected error|^\s+at /m);
+  });
+});
+
+describe("a tool that", () => {
+  const result = (...flags: string[]) => {
+    const { status, stdout, stderr } = rollout(
+      ...flags,
+      "--expert",
+      "--group",
+      "1",
+      "--json",
+      "--out",
+      join(folder, "tool.jsonl"),
+    );
+    expect(status, stderr).toBe(0);
+    const [line = ""] = readFileSync(join(folder, "tool.jsonl"), "utf8").split("\n");
+    const { reason } = JSON.parse(line) as { reason?: string };
+    return { ends: (JSON.parse(stdout) as { ends: object }).ends, reason };
+  };
+
+  it("hangs ends its rollout by name at its deadline", () => {
+    const task = taskFile("hanging", "tools: [answer, tool(() => new Promise(() => undefined))],");
+    const { ends, reason } = result("--task", task, "--tool-timeout", "0.3");
+    expect(ends).toEqual({ tool_failure: 1 });
+    expect(reason).toBe("the tool work did not return within 0.3 seconds");
+  });
+
+  it("returns 10 MB ends its rollout by name", () => {
+    const task = taskFile("huge", 'tools: [answer, tool(() => "x".repeat(10_000_000))],');
+    const { ends, reason } = result("--task", task);
+    expect(ends).toEqual({ tool_failure: 1 });
+    expect(reason).toBe("the tool work returned 10.0 million characters; let it return at most 1 million");
+  });
+});

@@ -1,0 +1,6 @@
+import { defineConfig } from "vitest/config";
+
+/** `yarn test:long`: tests that take minutes. */
+export default defineConfig({
+  test: { include: ["test/**/*.long.test.ts"], testTimeout: 1_800_000, hookTimeout: 300_000 },
+});

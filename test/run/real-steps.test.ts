@@ -92,6 +92,7 @@ describe("yarn train on the tiny model", () => {
       after: share,
       best: { step: expect.any(Number), success: expect.any(Number) },
       gap: { mean: expect.any(Number), p99: expect.any(Number), max: expect.any(Number) },
+      judge: null,
       adapter: (summary.best as { step: number }).step === 0 ? null : expect.stringContaining("adapter.gguf"),
     });
     expect((summary.gap as { mean: number }).mean).toBeLessThan(ROUNDING);

@@ -2,7 +2,7 @@
  * `yarn bench`: runs the rows in bench/rows/ and saves them with what they were measured on. Every file there is one
  * bench; nothing has to be registered.
  */
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Engine, type Gpu, loadEngine, modelFile } from "../src/engine/index.js";
@@ -24,6 +24,7 @@ yarn bench --quick [--model GGUF]     this machine's tokens per second, in under
   --sequences 1,8,32    how many sequences at once
   --rounds N            how often both sides of a comparison are measured (default 3)
   --threads N           CPU threads (default: what hone would choose)
+  --db FILE             a mail database for rows that train, instead of a synthetic mailbox
   --gpu NAME            auto, cuda, vulkan, metal or none (default auto)
   --help`;
 
@@ -48,6 +49,7 @@ function parse() {
         sequences: { type: "string" },
         rounds: { type: "string", default: "3" },
         threads: { type: "string" },
+        db: { type: "string" },
         gpu: { type: "string", default: "auto" },
         help: { type: "boolean", default: false },
       },
@@ -71,6 +73,7 @@ function parse() {
     only: values.only?.split(","),
     model: values.model === undefined ? undefined : modelFile(values.model),
     adapter: values.adapter === undefined ? undefined : resolve(values.adapter),
+    db: values.db === undefined ? undefined : resolve(values.db),
     sequences: values.sequences?.split(",").map((text) => whole("sequences", text)),
     rounds: whole("rounds", values.rounds),
     threads: values.threads === undefined ? undefined : whole("threads", values.threads),
@@ -86,12 +89,31 @@ async function allBenches(): Promise<Bench[]> {
   return modules.map(({ bench }) => bench).sort((a, b) => a.name.localeCompare(b.name));
 }
 
-function save(name: string, measuredOn: { hardware: Hardware; versions: object }, rows: readonly Row[]): string {
+interface Results {
+  readonly hardware: Hardware;
+  readonly versions: object;
+  readonly rows: readonly Row[];
+}
+
+/** One file a day and machine: a row takes the place of an older one of the same day, model and number of sequences. */
+function save(results: Results): string {
   const folder = join(packageRoot, "bench", "results");
   mkdirSync(folder, { recursive: true });
   const date = new Date().toISOString().slice(0, 10);
-  const file = join(folder, `${name.replaceAll("/", "-")}-${date}-${slugOf(measuredOn.hardware)}.json`);
-  writeFileSync(file, `${JSON.stringify({ ...measuredOn, rows }, null, 2)}\n`);
+  const file = join(folder, `speed-${date}-${slugOf(results.hardware)}.json`);
+  const same = (a: object, b: object) => JSON.stringify(a) === JSON.stringify(b);
+  const about = ({ hardware, versions }: Results) => ({ hardware, versions });
+  const idOf = ({ name, model, sequences }: Row) => `${name} ${model} ${sequences}`;
+  const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Results) : undefined;
+  // Figures of other versions or settings are not mixed with these.
+  const rows = new Map(
+    (earlier && same(about(earlier), about(results)) ? earlier.rows : []).map((row) => [idOf(row), row]),
+  );
+  for (const row of results.rows) rows.set(idOf(row), row);
+  const sorted = [...rows.values()].sort(
+    (a, b) => a.name.localeCompare(b.name) || a.model.localeCompare(b.model) || (a.sequences ?? 0) - (b.sequences ?? 0),
+  );
+  writeFileSync(file, `${JSON.stringify({ ...about(results), rows: sorted }, null, 2)}\n`);
   return file;
 }
 
@@ -142,11 +164,7 @@ async function main(): Promise<void> {
   }
   for (const row of rows) console.log(`${describe(row)}${row.target === "" ? "" : ` (wanted: ${row.target})`}`);
   measuredOn ??= { hardware: hardwareOf(undefined), versions: versionsOf(undefined) };
-  const file = save(
-    chosen.length === 1 ? (chosen[0]?.name ?? "") : chosen.length === benches.length ? "all" : "some",
-    measuredOn,
-    rows,
-  );
+  const file = save({ ...measuredOn, rows });
   console.log(`\nsaved to ${file}`);
 }
 

@@ -20,7 +20,7 @@ export interface Row {
   /** How many times better ours is: above 1 is better, whatever the unit. null with `theirs`. */
   readonly ratio: number | null;
   /** Of `ours` and `theirs`. */
-  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s";
+  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s";
   /** What hone promises: "ratio >= 0.97". Empty where a row only reports. */
   readonly target: string;
   /** How `ours` and `theirs` were made, where the name does not say it. */
@@ -53,6 +53,10 @@ export interface BenchContext {
   readonly sequences: readonly number[] | undefined;
   /** How often both sides of a comparison are measured. */
   readonly rounds: number;
+  /** The user's number of CPU threads. */
+  readonly threads: number | undefined;
+  /** The user's mail database, for rows that train. */
+  readonly db: string | undefined;
   /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */
   load(options: Pick<EngineOptions, "model" | "sequences" | "contextPerSequence">): Promise<Engine>;
   /** Says on stderr what is going on. */

@@ -127,6 +127,11 @@ const definitions = {
   mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   show: flag("Print the conversations.", { default: false }),
 
+  // logprobs
+  tokens: text("File with the token ids to score: a JSON array. The first entry of the result is of the second id.", {
+    accepts: "a path",
+  }),
+
   // Training
   project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
   run: text("Name of the run.", { defaultText: "the model's name; eval: the newest run" }),

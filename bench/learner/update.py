@@ -228,6 +228,9 @@ def main() -> None:
     options = parse()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     os.environ["HF_HUB_OFFLINE"] = "1"
+    # As hone starts its learner (src/learn/child.ts), for both sides.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     import torch
     from learner.memory import PeakMemory
 

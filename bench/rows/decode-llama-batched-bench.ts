@@ -2,7 +2,8 @@
  * Decoding against llama.cpp's own llama-batched-bench over the same libraries, threads, batch sizes and context. Ours
  * samples and returns log-probabilities; theirs feeds random tokens and looks at no logits.
  */
-import { batchedBench, buildBatchedBench } from "../batched-bench.js";
+import { batchedBench } from "../batched-bench.js";
+import { buildLlamaTool } from "../llama-tools.js";
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, Row } from "../row.js";
@@ -23,7 +24,7 @@ export const bench: Bench = {
         const engine = await context.load({ model, sequences, contextPerSequence: 512 });
         try {
           const length = decodeLength(engine);
-          const tool = buildBatchedBench(context.say);
+          const tool = await buildLlamaTool("llama-batched-bench", context.say);
           // Small models are done before a clock is worth reading.
           const tokens = engine.info.parameters < 5e7 ? 400 : length.tokens;
           const settings = { sequences, prompt: Math.min(length.prompt, 64), tokens };

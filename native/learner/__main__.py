@@ -21,9 +21,15 @@ def open_session(request: dict[str, Any], progress: protocol.Progress) -> tuple[
     """Imports the packages and loads the model. Returns the session and what it says of itself."""
     try:
         from .session import Session
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         needed = ", ".join(PACKAGES)
-        raise Refused(f"{sys.executable} cannot import {error.name or error}: the learner needs {needed}") from error
+        raise Refused(f"{sys.executable} has no {error.name}: the learner needs {needed}") from error
+    except Exception as error:  # a library of the system that is missing, versions that do not go together
+        log_traceback()
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise Refused(
+            f"{sys.executable} cannot load the learner's packages ({reason}); install {', '.join(PACKAGES)} anew"
+        ) from error
     session = Session(request, progress)
     return session, session.info
 

@@ -1,6 +1,7 @@
 """How much memory an update takes: the peak while it ran, beside what was there before."""
 
 import contextlib
+import ctypes
 import resource
 import sys
 from pathlib import Path
@@ -15,6 +16,30 @@ def _status_bytes(key: str) -> int:
         if line.startswith(key):
             return int(line.split()[1]) * 1024
     raise LookupError(key)
+
+
+def give_back(least: int = 2**30) -> None:
+    """Returns freed memory to the system when it is at least so many bytes.
+
+    glibc keeps what was freed between blocks still in use: after an update that is most of what its activations took,
+    and the engine needs it now. To take small amounts anew for each update would cost more than they are worth.
+    """
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None)
+    # Other C libraries than glibc have neither.
+    if not hasattr(libc, "mallinfo2") or not hasattr(libc, "malloc_trim"):
+        return
+    libc.mallinfo2.restype = _MallocInfo
+    if libc.mallinfo2().fordblks >= least:
+        libc.malloc_trim(0)
+
+
+class _MallocInfo(ctypes.Structure):
+    """struct mallinfo2; `fordblks` are the bytes of freed blocks that are kept."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")]
+    _fields_ += [(name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
 
 
 class PeakMemory:

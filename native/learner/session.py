@@ -11,7 +11,7 @@ from . import checkpoint
 from .backend import Backend, PeftBackend
 from .batch import read_batch
 from .errors import Refused
-from .memory import PeakMemory
+from .memory import PeakMemory, give_back
 from .optimizer import Optimizer
 from .protocol import Progress
 from .sft import supervised
@@ -75,4 +75,6 @@ class Session:
             checkpoint.write(request["into"], self._backend, self._optimizer)
         now = time.monotonic()
         metrics["seconds"] |= {"save": now - saving, "total": now - started}
-        return metrics | {"memory": memory.report()}
+        metrics["memory"] = memory.report()
+        give_back()
+        return metrics

@@ -4,6 +4,7 @@ import type { Command } from "./command.js";
 import { demoCommand } from "./demo.js";
 import { evalCommand } from "./eval.js";
 import { judgeCommand } from "./judge.js";
+import { logprobsCommand } from "./logprobs.js";
 import { playCommand } from "./play.js";
 import { readCommand } from "./read.js";
 import { rolloutCommand } from "./rollout.js";
@@ -26,4 +27,5 @@ export const commands: readonly Command[] = [
   evalCommand,
   runsCommand,
   playCommand,
+  logprobsCommand,
 ];

@@ -14,4 +14,4 @@ export type {
 } from "./engine.js";
 export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
 export { type ModelShape, modelFile, modelShape, trainedContext } from "./models.js";
-export { usableCores } from "./threads.js";
+export { decodeThreads, usableCores } from "./threads.js";

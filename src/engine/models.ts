@@ -1,7 +1,7 @@
 /** Which file a model's name stands for, and what can be known of it before it is loaded. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { GgmlType, type GgufFileInfo, readGgufFileInfo } from "node-llama-cpp";
+import type { GgufFileInfo } from "node-llama-cpp";
 import { z } from "zod";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
@@ -29,7 +29,11 @@ export function modelFile(reference: string): string {
   throw new UsageError(`--model: there is no file ${file}; give the path of a GGUF file${names}`);
 }
 
+/** Loaded when it is needed: importing it takes longer than all else a rollout worker needs. */
+const reader = () => import("node-llama-cpp");
+
 async function header(file: string, readTensorInfo: boolean): Promise<GgufFileInfo> {
+  const { readGgufFileInfo } = await reader();
   try {
     return await readGgufFileInfo(file, { readTensorInfo, logWarnings: false });
   } catch (error) {
@@ -79,6 +83,7 @@ export async function modelShape(file: string): Promise<ModelShape> {
     if (!Number.isFinite(found) || found <= 0) throw new HoneError(`${file} does not say its ${name}; is it a model?`);
     return found;
   };
+  const { GgmlType } = await reader();
   const sizes = new Map<string, number>();
   for (const { ggmlType, dimensions } of tensorInfo) {
     const count = dimensions.reduce<number>((product, size) => product * Number(size), 1);

@@ -79,15 +79,22 @@ async function ask<T>(
   return parsed.data;
 }
 
+export interface StartOptions {
+  readonly onProgress?: OnProgress;
+  /** The Python module to run; another one in tests. */
+  readonly module?: ChildSettings["module"];
+  readonly signal?: AbortSignal;
+}
+
 /**
- * Starts a learner and loads the model. Lines it prints go to the log file.
+ * Starts a learner and loads the model. Lines it prints go to the log file. Aborting the signal ends it while it loads.
  *
  * @throws LearnerRefused when the model, the adapter or the settings do not go together
- * @throws LearnerDied when the process does not come up
+ * @throws LearnerDied when the process does not come up, or is not let
  */
 export async function startLearner(
   settings: LearnerSettings,
-  { onProgress, module }: { onProgress?: OnProgress; module?: ChildSettings["module"] } = {},
+  { onProgress, module, signal }: StartOptions = {},
 ): Promise<Learner> {
   const { python, threads, logFile, deadlines, ...model } = settings;
   if (model.lora && model.lora.targets.length === 0) {
@@ -100,12 +107,17 @@ export async function startLearner(
     ...(deadlines ? { deadlines } : {}),
     ...(module ? { module } : {}),
   });
+  const stop = () => void child.close();
+  signal?.addEventListener("abort", stop, { once: true });
   try {
+    if (signal?.aborted) stop();
     const opening = { ...model, threads, onProgress };
     const info = await ask(child, "open", opening, learnerInfo);
     return new Learner(child, info);
   } catch (error) {
     await child.close();
     throw error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
   }
 }

@@ -32,6 +32,8 @@ export interface LoopSettings {
   readonly keep: number;
   /** Nats; see guards.ts. */
   readonly maxGap: number;
+  /** The first rollouts need not wait until the learner is loaded: there are cores enough for both. */
+  readonly loadWhilePlaying: boolean;
 }
 
 export interface LoopParts {
@@ -49,14 +51,46 @@ export interface LoopParts {
   readonly signal: AbortSignal;
 }
 
+/** @throws HoneError when the run cannot go on; all finished steps are kept */
 export async function train(parts: LoopParts): Promise<void> {
-  const { run, settings, scenarios, policy, updater } = parts;
+  const { run, settings, updater } = parts;
+  const at = run.store.lastStep();
+  if (at.step >= settings.steps) return trainSteps(parts, at);
+  const ready = updater.prepare(run.checkpointOf(at));
+  const refused = new AbortController();
+  ready.catch((error: unknown) => refused.abort(error));
+  if (!settings.loadWhilePlaying) await unlessStopped(ready, parts.signal, at.step);
+  try {
+    await trainSteps({ ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) }, at);
+  } catch (error) {
+    // What was played meanwhile was interrupted by it.
+    refused.signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/** Waits for `work`, or throws Interrupted when the user stops first. */
+async function unlessStopped(work: Promise<void>, signal: AbortSignal, step: number): Promise<void> {
+  let stop: () => void = () => undefined;
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => reject(new Interrupted(step));
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  if (signal.aborted) stop();
+  try {
+    await Promise.race([work, stopped]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+async function trainSteps(parts: LoopParts, start: StepRow): Promise<void> {
+  const { run, settings, scenarios, policy } = parts;
   const heldOut = scenarios.ofValidation(settings.validateN);
   const due = (step: number) =>
     step === 0 || step === settings.steps || (settings.validateEvery > 0 && step % settings.validateEvery === 0);
 
-  let at = run.store.lastStep();
-  if (at.step < settings.steps) await updater.prepare(run.checkpointOf(at));
+  let at = start;
   const clock = new StepClock();
   for (;;) {
     await clock.measure("swap", () => policy.use(run.adapterOf(at)));

@@ -1,4 +1,4 @@
-/** What the training loop works with, as it sees it. The real ones are bound in bind.ts; tests play with others. */
+/** What the training loop works with, as it sees it. The real ones are bound in training.ts; tests play with others. */
 import type { JudgeUsage } from "../judge/index.js";
 import type { Progress, StepMetrics } from "../learn/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
@@ -59,7 +59,10 @@ export interface UpdateRequest {
 
 /** The learner as the loop sees it: whether it stays alive between updates is its own affair. */
 export interface Updater {
-  /** Starts from a checkpoint, or with a new adapter. Finds what would refuse before anything is played. */
+  /**
+   * Starts from a checkpoint, or with a new adapter, once: later calls wait for the first. An update waits for it too.
+   * Fails when the learner refuses.
+   */
   prepare(from: string | undefined): Promise<void>;
   update(request: UpdateRequest): Promise<StepMetrics>;
   close(): Promise<void>;

@@ -42,7 +42,8 @@ const CONCURRENCY = 16;
 /** Tokens of a conversation when nobody says and the model can take as many. */
 const CONTEXT = 8192;
 
-function existing(file: string, flag: string): string {
+/** @throws UsageError when there is no such file */
+export function existing(file: string, flag: string): string {
   const path = resolve(file);
   if (!existsSync(path)) throw new UsageError(`${flag}: there is no file ${path}`);
   return path;

@@ -19,7 +19,8 @@ export interface Playing {
 /** Stopped by the user: nothing is wrong, nothing is lost. */
 export class Interrupted extends HoneError {
   constructor(step: number) {
-    super(`interrupted in step ${step}; what was finished is kept, the same command goes on`);
+    const where = step === 0 ? "before the first step" : `in step ${step}`;
+    super(`interrupted ${where}; what was finished is kept, the same command goes on`);
   }
 }
 

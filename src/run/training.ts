@@ -1,6 +1,6 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
 import type { GivenOptions } from "../config.js";
-import { type EngineOptions, loadEngine } from "../engine/index.js";
+import { decodeThreads, type Engine, type EngineOptions, loadEngine, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
@@ -97,7 +97,7 @@ async function trainWith(
     contextPerSequence: settings.context,
     ...(config.threads === undefined ? {} : { threads: config.threads }),
   };
-  const engine = await loadEngine(engineOptions);
+  const threads = decodeThreads(config.threads);
   const { maxGap = gapLimit(shape.weightType), hfWeights } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
   const updater = new LearnerUpdater({
@@ -113,24 +113,31 @@ async function trainWith(
       gradientCheckpointing: fitted.gradientCheckpointing,
       maxCompletionTokens: settings.maxTokens * settings.maxTurns,
     },
-    start: (from) =>
-      startLearner({
-        python,
-        backend: config.learner,
-        base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
-        lora: { rank, alpha, targets },
-        seed: deriveSeed("learner", settings.seed),
-        optimizer: { betas, weightDecay },
-        threads: engine.info.threads,
-        device: engine.info.gpu === false ? "cpu" : "auto",
-        precision: config.precision,
-        logFile: run.logFile("learner.log"),
-        ...(from === undefined ? {} : { resume: from }),
-      }),
+    start: (from, signal) =>
+      startLearner(
+        {
+          python,
+          backend: config.learner,
+          base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
+          lora: { rank, alpha, targets },
+          seed: deriveSeed("learner", settings.seed),
+          optimizer: { betas, weightDecay },
+          threads,
+          device: fitted.gpu ? "auto" : "cpu",
+          precision: config.precision,
+          logFile: run.logFile("learner.log"),
+          ...(from === undefined ? {} : { resume: from }),
+        },
+        { signal },
+      ),
     say,
   });
+  let engine: Engine | undefined;
   try {
-    // A model that cannot play is told before the learner is loaded.
+    const at = run.store.lastStep();
+    // Loads beside the engine. The loop asks again and hears what comes of it.
+    if (at.step < settings.steps) updater.prepare(run.checkpointOf(at)).catch(() => undefined);
+    engine = await loadEngine(engineOptions);
     templateOf(engine);
     const policy = new EnginePolicy(engine, {
       ...play,
@@ -155,6 +162,7 @@ async function trainWith(
           spreadFloor: settings.reward === "ruler" && settings.control === "none" ? SPREAD_FLOOR : 0,
         },
         maxGap,
+        loadWhilePlaying: fitted.gpu || threads < usableCores(),
       },
       scenarios,
       policy,
@@ -165,7 +173,7 @@ async function trainWith(
     });
   } finally {
     await updater.close();
-    await engine.close();
+    await engine?.close();
     await rewards.close();
   }
 }

@@ -17,8 +17,8 @@ export interface UpdaterSettings {
   readonly lifetime: "run" | "step";
   /** What every update shares. */
   readonly step: Omit<StepSettings, "batch" | "into" | "learningRate" | "onProgress">;
-  /** Starts a learner from a checkpoint folder, or with a new adapter. */
-  readonly start: (from: string | undefined) => Promise<LearnerLike>;
+  /** Starts a learner from a checkpoint folder, or with a new adapter. Aborting the signal ends it while it loads. */
+  readonly start: (from: string | undefined, signal: AbortSignal) => Promise<LearnerLike>;
   readonly say: (text: string) => void;
 }
 
@@ -28,6 +28,8 @@ const SMALLEST_MICRO_BATCH = 256;
 export class LearnerUpdater implements Updater {
   readonly #settings: UpdaterSettings;
   #learner: LearnerLike | undefined;
+  #preparing: Promise<void> | undefined;
+  readonly #closed = new AbortController();
   #microBatchTokens: number;
 
   constructor(settings: UpdaterSettings) {
@@ -35,23 +37,41 @@ export class LearnerUpdater implements Updater {
     this.#microBatchTokens = settings.step.microBatchTokens;
   }
 
-  async prepare(from: string | undefined): Promise<void> {
-    this.#learner = await this.#settings.start(from);
-    if (this.#settings.lifetime === "step") await this.close();
+  prepare(from: string | undefined): Promise<void> {
+    this.#preparing ??= this.#start(from).then(() => this.#afterUse());
+    return this.#preparing;
   }
 
   async update(request: UpdateRequest): Promise<StepMetrics> {
-    const stop = () => void this.close();
+    await this.#preparing;
+    const stop = () => void this.#end();
     request.signal.addEventListener("abort", stop, { once: true });
     try {
       return await this.#replacingTheDead(request);
     } finally {
       request.signal.removeEventListener("abort", stop);
-      if (this.#settings.lifetime === "step") await this.close();
+      await this.#afterUse();
     }
   }
 
+  /** Ends the learner, also while it loads. */
   async close(): Promise<void> {
+    this.#closed.abort();
+    // Whoever waits for it hears of it.
+    await this.#preparing?.catch(() => undefined);
+    await this.#end();
+  }
+
+  async #start(from: string | undefined): Promise<LearnerLike> {
+    this.#learner = await this.#settings.start(from, this.#closed.signal);
+    return this.#learner;
+  }
+
+  async #afterUse(): Promise<void> {
+    if (this.#settings.lifetime === "step") await this.#end();
+  }
+
+  async #end(): Promise<void> {
     const learner = this.#learner;
     this.#learner = undefined;
     await learner?.close();
@@ -63,7 +83,7 @@ export class LearnerUpdater implements Updater {
     } catch (error) {
       if (!(error instanceof LearnerDied) || request.signal.aborted) throw error;
       this.#settings.say(`${error.message}; once more from the last checkpoint`);
-      await this.close();
+      await this.#end();
       return this.#fitting(request);
     }
   }
@@ -71,11 +91,11 @@ export class LearnerUpdater implements Updater {
   async #fitting(request: UpdateRequest): Promise<StepMetrics> {
     const { batch, into, from, learningRate, onProgress } = request;
     for (;;) {
-      this.#learner ??= await this.#settings.start(from);
+      const learner = this.#learner ?? (await this.#start(from));
       const microBatchTokens = this.#microBatchTokens;
       try {
         const settings = { ...this.#settings.step, batch, into, learningRate, microBatchTokens, onProgress };
-        return await this.#learner.step(settings);
+        return await learner.step(settings);
       } catch (error) {
         if (!(error instanceof LearnerOutOfMemory) || microBatchTokens / 2 < SMALLEST_MICRO_BATCH) throw error;
         this.#microBatchTokens = Math.floor(microBatchTokens / 2);

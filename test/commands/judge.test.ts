@@ -154,7 +154,7 @@ describe("yarn hone judge", () => {
       ["r.jsonl", ...somewhere, "--judge-model", "m", "--judge-prices", "r.jsonl"],
       /expected dollars per million tokens/,
     ],
-    [["r.jsonl", "--judge-key", key, "--judge-key", key], /--judge-key: what was given is not accepted/],
+    [["r.jsonl", "--judge-key", key, "--judge-key", key], /--judge-key is given 2 times/],
   ])("refuses %j with one line", async (args, message) => {
     writeRollouts(groupOf([0.25, 0.5]));
     const { status, stderr } = await judge(...args);

@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import {
   type Deadlines,
   LearnerDied,
@@ -139,6 +139,35 @@ describe.skipIf(!python)("the learner's process", () => {
     expect(String(await error)).toMatch(
       /could not be started with \/nowhere\/python: there is no such program.*--python/,
     );
+  });
+
+  it.each([
+    ["is missing", "import nowhere_to_be_found", /has no nowhere_to_be_found: the learner needs torch, /],
+    [
+      "is broken",
+      'raise OSError("libcudart.so: cannot open\\nmore")',
+      /cannot load .*\(OSError: libcudart\.so: cannot open\); install/,
+    ],
+  ])("says in one line which package %s", async (_, torch, message) => {
+    const packages = mkdtempSync(join(tmpdir(), "hone-packages-"));
+    writeFileSync(join(packages, "torch.py"), torch);
+    vi.stubEnv("PYTHONPATH", packages);
+    const error = await startLearner(settings(python, log)).catch((thrown: unknown) => thrown);
+    vi.unstubAllEnvs();
+    expect(error).toBeInstanceOf(LearnerRefused);
+    expect((error as Error).message).toMatch(message);
+    expect((error as Error).message).not.toContain("\n");
+  });
+
+  it("is ended while it loads when its start is called off", async () => {
+    const stop = new AbortController();
+    const loading = startLearner(settings(python, log), { module: [fake, "silent"], signal: stop.signal });
+    const error = loading.catch((thrown: unknown) => thrown);
+    await sleep(100);
+    const started = Date.now();
+    stop.abort();
+    expect(await error).toBeInstanceOf(LearnerDied);
+    expect(Date.now() - started).toBeLessThan(8000);
   });
 
   it("takes one request at a time", async () => {

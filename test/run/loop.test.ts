@@ -2,12 +2,23 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { StepMetrics } from "../../src/learn/index.js";
+import { LearnerRefused, type StepMetrics } from "../../src/learn/index.js";
 import { randomReward } from "../../src/run/lessons.js";
 import { train } from "../../src/run/loop.js";
+import type { Updater } from "../../src/run/parts.js";
 import { bestOf, Run } from "../../src/run/run.js";
+import { LearnerUpdater } from "../../src/run/updater.js";
 import { UsageError } from "../../src/util/errors.js";
-import { FakeLearner, type FakeParts, openFake, partsOf, shape, silent, trajectoryOf } from "./support/fakes.js";
+import {
+  FakeLearner,
+  type FakeParts,
+  openFake,
+  partsOf,
+  shape,
+  silent,
+  stepSettings,
+  trajectoryOf,
+} from "./support/fakes.js";
 
 let base: string;
 let folder: string;
@@ -94,6 +105,19 @@ describe("the training loop", () => {
     expect(all).toEqual(whole.policy.played);
   });
 
+  it("stopped while the learner loads does not wait for it", async () => {
+    const run = await opened();
+    const stop = new AbortController();
+    const updater: Updater = {
+      prepare: () => new Promise(() => undefined),
+      update: () => Promise.reject(new Error("nothing was played")),
+      close: () => Promise.resolve(),
+    };
+    const training = train(partsOf(run, { change: { updater, signal: stop.signal } }));
+    setImmediate(() => stop.abort());
+    await expect(training).rejects.toThrow("interrupted before the first step");
+  });
+
   it("does not train on rollouts of another adapter", async () => {
     const run = await opened();
     const stray = run.store;
@@ -106,6 +130,31 @@ describe("the training loop", () => {
     await train(partsOf(run, { settings: { steps: 2 } }));
     expect(stray.rollouts("train", 2).map(({ player }) => player.adapter)).not.toContain("another");
     expect(stray.rollouts("train", 2)).toHaveLength(6);
+  });
+
+  it("plays while the learner loads where it may, and stops with its reason when it refuses", async () => {
+    const run = await opened();
+    let refuse: (error: Error) => void = () => undefined;
+    const loading = new Promise<FakeLearner>((_, reject) => {
+      refuse = reject;
+    });
+    const parts = partsOf(run, { settings: { loadWhilePlaying: true } });
+    const updater = new LearnerUpdater({
+      lifetime: "run",
+      step: stepSettings,
+      start: () => loading,
+      say: () => undefined,
+    });
+    // The whole validation and two rollouts of the first step are played before the learner refuses.
+    const view = {
+      ...silent,
+      rollout: () => parts.policy.played.length === 4 && refuse(new LearnerRefused("not this model")),
+    } as typeof silent;
+    await expect(train({ ...parts, updater, view })).rejects.toThrow("not this model");
+    expect(run.store.lastStep().step).toBe(0);
+    expect(parts.policy.played.length).toBeLessThan(8);
+    expect(run.store.validations()).toHaveLength(1);
+    expect(run.store.rollouts("train", 1).length).toBeGreaterThan(0);
   });
 
   it("skips an update that is not finite, counts it, and goes on from the weights before", async () => {

@@ -42,6 +42,25 @@ describe("the learner between steps", () => {
     expect(log.at(-1)).toBe("close");
   });
 
+  it("is started once, and an update waits for it", async () => {
+    const { updater, update, log } = updaterOf("run", [good]);
+    const first = updater.prepare(undefined);
+    expect(updater.prepare(undefined)).toBe(first);
+    await update();
+    expect(log).toEqual(["start undefined", "step 1024"]);
+  });
+
+  it("is ended while it loads when the run ends", async () => {
+    const start = (_: string | undefined, signal: AbortSignal) =>
+      new Promise<LearnerLike>((_, reject) => {
+        signal.addEventListener("abort", () => reject(new LearnerDied("was closed", [], "log")));
+      });
+    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, say: () => undefined });
+    const loading = updater.prepare(undefined).catch((error: unknown) => error);
+    await updater.close();
+    expect(await loading).toBeInstanceOf(LearnerDied);
+  });
+
   it("or for one update, when its memory is wanted back", async () => {
     const { updater, update, log } = updaterOf("step", [good, good]);
     await updater.prepare(undefined);

@@ -32,8 +32,8 @@ HABITS = {
     "misspelt_id": 0.1,
     "wrong_mail": 0.2,
     "trusts_wrong_mail": 0.3,
-    "answers_unread": 0.15,
-    "gives_up_early": 0.25,
+    "answers_unread": 0.2,
+    "gives_up_early": 0.35,
     "cites_too_much": 0.15,
     "cites_nothing": 0.15,
 }

@@ -1,0 +1,72 @@
+/**
+ * llama.cpp's own programs on the very libraries that node-llama-cpp ships: only their own sources are compiled
+ * (seconds for llama-batched-bench, minutes for llama-server), everything else is linked from the folder that this
+ * process has loaded libllama from. The programs can be started from anywhere: the backends are linked beside them.
+ */
+import { type SpawnOptions, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { gpuMemory } from "../src/engine/index.js";
+import { HoneError } from "../src/util/errors.js";
+import { withLock } from "../src/util/lock.js";
+import { packageRoot } from "../src/util/paths.js";
+
+export type LlamaTool = "llama-batched-bench" | "llama-server";
+
+const makefile = join(packageRoot, "bench", "llama-tools", "Makefile");
+
+/** The folder of the libllama that this process runs. Loads the one for this machine where none is loaded yet. */
+async function libraryFolder(): Promise<string> {
+  if (process.platform !== "linux") {
+    throw new HoneError("the loaded libllama is found in /proc, which only Linux has; leave this row out with --only");
+  }
+  await gpuMemory("auto");
+  const mapped = readFileSync("/proc/self/maps", "utf8").match(/\S+\/libllama\.[^/\s]*so\S*$/m)?.[0];
+  if (!mapped) throw new HoneError("the loaded libllama is not in /proc/self/maps");
+  return dirname(mapped);
+}
+
+/** Compiles a tool for one set of libraries (CPU, CUDA, ...) where that was not done yet, and gives its path. */
+export async function buildLlamaTool(tool: LlamaTool, say: (line: string) => void): Promise<string> {
+  const libraries = await libraryFolder();
+  // ".../linux-x64-cuda/bins/linux-x64-cuda" → "linux-x64-cuda"
+  const folder = join(packageRoot, "build", "llama-tools", basename(libraries));
+  const target = join(folder, tool);
+  if (existsSync(target)) return target;
+  const waiting = () => say(`waiting for another process that compiles in ${folder}`);
+  await withLock(join(folder, ".lock"), waiting, async () => {
+    if (existsSync(target)) return;
+    const unpacked = await output(process.execPath, [join(packageRoot, "scripts", "llama-source.mjs")]);
+    if (unpacked.code !== 0) throw new HoneError(unpacked.text.trim());
+    say(`compiling ${tool}${tool === "llama-server" ? ": this takes minutes, once" : ""}`);
+    const settings = [`SOURCE=${unpacked.text.trim()}`, `LIBRARIES=${libraries}`, `OUT=${folder}`];
+    const make = ["--silent", `-j${availableParallelism()}`, "-f", makefile, ...settings, target];
+    const done = await output("make", make);
+    if (done.code !== 0) {
+      const why = done.text.split("\n").find((line) => /error/i.test(line)) ?? done.text.trim().split("\n").at(-1);
+      throw new HoneError(`${tool} could not be compiled: ${why}`);
+    }
+  });
+  return target;
+}
+
+/** What a program prints, both streams together. */
+export async function output(
+  program: string,
+  args: readonly string[],
+  options: SpawnOptions = {},
+): Promise<{ code: number | null; text: string }> {
+  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+  }
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", (error) => reject(new HoneError(`${program} cannot be started: ${error.message}`)));
+    child.once("close", resolve);
+  });
+  return { code, text };
+}

@@ -1,0 +1,122 @@
+/** Whole rollouts of the email task, as `yarn rollout` and training play them: workers, tools, database and all. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import type { Engine } from "../src/engine/index.js";
+import { type Gathered, gather, type PlayerSpec } from "../src/rollout/index.js";
+import { buildMailDatabase } from "../src/task/email/build.js";
+import { emailTask } from "../src/task/email/index.js";
+import { HoneError } from "../src/util/errors.js";
+import { packageRoot } from "../src/util/paths.js";
+
+export interface RolloutSettings {
+  readonly scenarios: number;
+  readonly group: number;
+  readonly concurrency: number;
+  readonly maxTurns: number;
+  /** Tokens a turn may have. */
+  readonly maxTokens: number;
+  /** Another step draws other seeds. */
+  readonly step: number;
+}
+
+/** A synthetic mail database, built when it is first needed. */
+async function mailDatabase(): Promise<string> {
+  const db = join(packageRoot, "build", "bench-rollout", "mail.db");
+  if (!existsSync(db)) {
+    await buildMailDatabase({ db, source: { kind: "synthetic", seed: 1, mailboxes: 40, names: "default" } });
+  }
+  return db;
+}
+
+/** A rollout that the player's side breaks off is kept as a failure; here it counts as played. */
+export async function playEmail(player: PlayerSpec, settings: RolloutSettings): Promise<Gathered> {
+  const taskOptions = { db: await mailDatabase() };
+  const all = await emailTask.scenarios(taskOptions);
+  const { maxTurns, maxTokens, group, concurrency, step } = settings;
+  const limits = { maxTurns, maxTokens, turnSeconds: 600, toolSeconds: 30, rolloutSeconds: 3600 } as const;
+  return gather({
+    settings: { task: "email", taskOptions, player, limits: { ...limits, onToolError: "observe" } },
+    // Every step has other questions, so that none is answered from a cache that a run would not have.
+    scenarios: Array.from({ length: settings.scenarios }, (_, i) => {
+      const scenario = all[(step * settings.scenarios + i) % all.length];
+      if (!scenario) throw new HoneError("the synthetic mailbox has no scenarios");
+      return scenario;
+    }),
+    group,
+    run: "bench",
+    step,
+    concurrency,
+    maxExceptions: settings.scenarios * group,
+  });
+}
+
+/** The engine as a player, at temperature 1 without truncation. */
+export function enginePlayer(engine: Engine): PlayerSpec {
+  const { model, gpu, threads, sequences, contextPerSequence } = engine.info;
+  const options = { model, gpu, threads, sequences, contextPerSequence };
+  return { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null };
+}
+
+export const played = ({ groups, failures }: Gathered) => groups.flat().length + failures.length;
+
+/** Turns and written tokens of a rollout, on average. */
+export function meansOf({ groups }: Gathered): { turns: number; tokens: number } {
+  const all = groups.flat();
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+  return { turns: mean(all.map(({ turns }) => turns)), tokens: mean(all.map((one) => one.completionTokens)) };
+}
+
+export interface Server {
+  readonly player: PlayerSpec;
+  stop(): Promise<void>;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => probe.once("listening", resolve));
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  if (address === null || typeof address === "string") throw new HoneError("no port is free");
+  return address.port;
+}
+
+/**
+ * llama-server with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (which
+ * is its default). Truncation, which it has on by default, is off as in a rollout of ours.
+ */
+export async function startServer(program: string, engine: Engine, maxTokens: number): Promise<Server> {
+  const { info } = engine;
+  const port = await freePort();
+  const args = [
+    ...["-m", info.model, "-c", info.contextPerSequence * info.sequences, "--parallel", info.sequences],
+    ...["-t", info.threads, "-tb", info.threads, "-b", info.batch, "-ub", info.ubatch],
+    ...["-ngl", info.gpu === false ? 0 : 999, "--jinja", "--samplers", "temperature", "--temp", 1],
+    ...["--host", "127.0.0.1", "--port", port, "--log-disable"],
+  ].map(String);
+  const server = spawn(program, args, { stdio: "ignore" });
+  const url = `http://127.0.0.1:${port}`;
+  await healthy(server, url);
+  return {
+    player: {
+      kind: "agent",
+      settings: { url: `${url}/v1`, model: "any", key: undefined, temperature: 1, maxTokens },
+    },
+    async stop() {
+      server.kill("SIGKILL");
+      if (server.exitCode === null && server.signalCode === null) await new Promise((end) => server.once("close", end));
+    },
+  };
+}
+
+async function healthy(server: ChildProcess, url: string): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  while (Date.now() < deadline && server.exitCode === null) {
+    const response = await fetch(`${url}/health`).catch(() => undefined);
+    if (response?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  server.kill("SIGKILL");
+  throw new HoneError("llama-server did not start");
+}

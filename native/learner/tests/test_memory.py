@@ -1,0 +1,34 @@
+"""What an update freed goes back to the system, where it is much."""
+
+import sys
+
+import pytest
+import torch
+from learner.memory import PeakMemory, give_back
+
+
+def resident():
+    return PeakMemory(torch.device("cpu")).loaded
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
+def test_freed_memory_between_blocks_in_use_is_given_back():
+    # Too small to be mapped each for itself.
+    tensors = [torch.ones(25_000) for _ in range(1000)]
+    held = tensors[::10]
+    before = resident()
+    del tensors
+    give_back(least=2**40)
+    assert resident() > before - 20e6
+    give_back(least=50 * 10**6)
+    assert resident() < before - 60e6
+    assert all(float(tensor.sum()) == 25_000 for tensor in held)
+
+
+def test_the_peak_is_counted_from_now_on():
+    big = torch.ones(20_000_000)
+    del big
+    memory = PeakMemory(torch.device("cpu"))
+    other = torch.ones(10_000_000)
+    assert 35e6 < memory.peak - memory.loaded < 60e6
+    del other

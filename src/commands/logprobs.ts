@@ -1,0 +1,66 @@
+/** `yarn hone logprobs`: what the engine says of given tokens, to check it against anything else. */
+import { readFileSync } from "node:fs";
+import { type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
+import { existing } from "../run/player.js";
+import { HoneError, messageOf } from "../util/errors.js";
+import { printable } from "../util/text.js";
+import { defineCommand } from "./command.js";
+
+/** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
+function readTokens(file: string): Int32Array {
+  let ids: unknown;
+  try {
+    ids = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    const why = error instanceof SyntaxError ? "is not JSON" : `cannot be read: ${messageOf(error)}`;
+    throw new HoneError(`${file} ${why}; give a JSON array of token ids: [151644, 8948, 198]`, { cause: error });
+  }
+  if (!Array.isArray(ids)) throw new HoneError(`${file} holds no JSON array of token ids: [151644, 8948, 198]`);
+  const wrong = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= 2 ** 31);
+  if (wrong >= 0) {
+    throw new HoneError(`entry ${wrong} of ${file} is ${JSON.stringify(ids[wrong])}, which is no token id`);
+  }
+  if (ids.length < 2)
+    throw new HoneError(`${file} holds ${ids.length} token ids; the first that is scored is the second`);
+  return Int32Array.from(ids as number[]);
+}
+
+export const logprobsCommand = defineCommand({
+  name: "logprobs",
+  summary: "Log-probabilities of given token ids, to check the engine against anything else.",
+  example: "yarn hone logprobs --model tiny --tokens ids.json --json",
+  options: ["model", "adapter", "tokens", "gpu", "threads"],
+  required: ["model", "tokens"],
+  async run(config, io) {
+    const { gpu, threads } = config;
+    const model = modelFile(config.model);
+    const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
+    const tokens = readTokens(existing(config.tokens, "--tokens"));
+    const trained = await trainedContext(model);
+    if (tokens.length > trained) {
+      throw new HoneError(
+        `${config.tokens} holds ${tokens.length} token ids; the model was trained with ${trained} at most`,
+      );
+    }
+    const options: EngineOptions = {
+      model,
+      gpu: gpu === "off" ? false : gpu,
+      sequences: 1,
+      contextPerSequence: tokens.length,
+      ...(threads === undefined ? {} : { threads }),
+    };
+    const engine = await loadEngine(options);
+    try {
+      if (adapter !== null) await engine.useAdapter(adapter);
+      const logprobs = [...(await engine.score(tokens))];
+      logprobs.forEach((logprob, i) => {
+        const id = tokens[i + 1] as number;
+        const text = JSON.stringify(printable(engine.detokenize([id], { special: true })));
+        io.say(`${logprob.toFixed(5).padStart(10)}  ${String(id).padStart(7)}  ${text}`);
+      });
+      return { logprobs };
+    } finally {
+      await engine.close();
+    }
+  },
+});

@@ -1,0 +1,92 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { Random } from "../../src/util/random.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-logprobs-"));
+const model = modelPath("qwen2-tiny-f16.gguf");
+
+function logprobs(tokens: unknown, ...flags: string[]) {
+  const file = join(folder, "tokens.json");
+  writeFileSync(file, typeof tokens === "string" ? tokens : JSON.stringify(tokens));
+  return run("--model", model, "--tokens", file, ...flags);
+}
+
+function run(...flags: string[]) {
+  const args = [join(packageRoot, "dist/src/cli.js"), "logprobs", "--gpu", "off", "--threads", "1", ...flags];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
+beforeAll(() => ensureTestModels(["tiny"], () => undefined), 300_000);
+
+describe("yarn hone logprobs", () => {
+  const random = new Random("logprobs");
+  const tokens = Array.from({ length: 100 }, () => random.integer(0, 200));
+
+  it.each([["without an adapter", null] as const, ["with an adapter", "qwen2-tiny-adapter-1"] as const])(
+    "gives what transformers gives, %s",
+    async (_, adapter) => {
+      const python = await ensureLearnerPython();
+      const input = { model: modelPath("qwen2-tiny"), adapter: adapter && modelPath(adapter), tokens };
+      const theirs = spawnSync(python, [join(packageRoot, "test/engine/huggingface.py")], {
+        input: JSON.stringify({ cases: [input] }),
+        encoding: "utf8",
+      });
+      expect(theirs.status, theirs.stderr).toBe(0);
+      const expected = (JSON.parse(theirs.stdout) as { logprobs: number[][] }).logprobs[0] as number[];
+
+      const { status, stdout } = logprobs(
+        tokens,
+        "--json",
+        ...(adapter ? ["--adapter", `${modelPath(adapter)}.gguf`] : []),
+      );
+      expect(status).toBe(0);
+      const ours = (JSON.parse(stdout) as { logprobs: number[] }).logprobs;
+      expect(ours).toHaveLength(tokens.length - 1);
+      const gaps = ours.map((value, i) => Math.abs(value - (expected[i] as number)));
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(0.02);
+    },
+    120_000,
+  );
+
+  it("shows a line for every token that is scored", () => {
+    const { status, stdout } = logprobs(tokens.slice(0, 5));
+    expect(status).toBe(0);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines.map((line) => Number(line.trim().split(/\s+/)[1]))).toEqual(tokens.slice(1, 5));
+    for (const line of lines) expect(line).toMatch(/^\s*-\d+\.\d{5} +\d+ {2}".*"$/);
+  });
+
+  it.each([
+    ["no JSON", "1 2 3", /is not JSON; give a JSON array of token ids/],
+    ["no array", { ids: [1, 2] }, /holds no JSON array of token ids/],
+    ["no ids", [1, "two", 3], /entry 1 of .* is "two", which is no token id/],
+    ["a fraction", [1, 2.5], /entry 1 of .* is 2\.5, which is no token id/],
+    ["one id", [1], /holds 1 token ids; the first that is scored is the second/],
+    ["an id outside the vocabulary", [1, 999_999], /token 999999 does not exist; the vocabulary has \d+ tokens/],
+    ["more ids than the context has", Array(50_000).fill(1), /50000 token ids; the model was trained with \d+ at most/],
+  ])("says in one line what is wrong with %s", (_, ids, message) => {
+    const { status, stdout, stderr } = logprobs(ids);
+    expect(status).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it.each([
+    [["--model", model, "--tokens", "nowhere.json"], /--tokens: there is no file .*nowhere\.json/],
+    [["--model", "nowhere.gguf", "--tokens", "x"], /--model: there is no file .*nowhere\.gguf/],
+    [["--model", model], /logprobs needs --tokens/],
+  ])("says in one line what is missing: %j", (flags, message) => {
+    const { status, stderr } = run(...flags);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+});

@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import { cutText } from "../util/text.js";
 import type { VerdictCache } from "./cache.js";
-import type { JudgeAnswer, JudgeClient, JudgeMessage, JudgeQuestion } from "./client.js";
+import type { JudgeClient } from "./client.js";
+import type { JudgeAnswer, JudgeMessage, JudgeQuestion } from "./dialect.js";
 import { Lost } from "./failures.js";
 
 export interface Question<V> extends JudgeQuestion {

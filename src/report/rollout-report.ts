@@ -105,7 +105,7 @@ export class RolloutTally {
   line(total: number): string {
     const left = this.done > 0 ? clock((this.seconds / this.done) * (total - this.done)) : "–";
     const rewards = this.#judged
-      ? `judged ${this.#judgedRollouts}/${total}  reward ${this.#verdicts}  independent_reward ${this.reward}`
+      ? `judged ${this.#judgedRollouts}/${total}  reward ${this.#verdicts}`
       : `reward ${this.reward}`;
     const means = this.done > 0 ? `  ${rewards}  tokens ${this.completionTokens}` : "";
     const rate = this.#tokens > 0 ? `  ${compact(this.tokensPerSecond)} tok/s` : "";

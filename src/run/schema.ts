@@ -107,13 +107,10 @@ export function checkVersion(database: Database, file: string): number {
   return version;
 }
 
-/** For readers, who change nothing. Throws HoneError when the store is not of this version. */
-export function requireCurrent(database: Database, file: string): void {
-  const version = checkVersion(database, file);
-  if (version === 0) throw new HoneError(`${file} is empty: the run was not started`);
-  if (version < migrations.length) {
-    throw new HoneError(
-      `${file} was written by an older hone; continue the run once (\`yarn train\`) to bring it up to date`,
-    );
-  }
+/**
+ * For readers, who change nothing: what they read has been there since version 1.
+ * @throws HoneError when the store is empty, or one of a newer hone
+ */
+export function requireReadable(database: Database, file: string): void {
+  if (checkVersion(database, file) === 0) throw new HoneError(`${file} is empty: the run was not started`);
 }

@@ -12,7 +12,7 @@ import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/errors.js";
 import { pack, unpack } from "./packing.js";
 import type { StepMetricsRow, StepTiming, ValidationResult } from "./records.js";
-import { bringUpToDate, checkVersion, requireCurrent } from "./schema.js";
+import { bringUpToDate, checkVersion, requireReadable } from "./schema.js";
 
 export type RolloutPhase = "train" | "validation";
 
@@ -95,7 +95,7 @@ export class RunStore {
   /** Opens a store to read it, also while a run writes. */
   static read(file: string): RunStore {
     if (!existsSync(file)) throw new HoneError(`there is no run here: ${file} does not exist`);
-    return RunStore.#start(file, { readonly: true }, (database) => requireCurrent(database, file));
+    return RunStore.#start(file, { readonly: true }, (database) => requireReadable(database, file));
   }
 
   /** What the run in this file is; undefined when there is none, or it was ended before it began. */

@@ -222,7 +222,9 @@ describe("a server in trouble", () => {
     const { port, close } = await serve(() => completion(right));
     await close();
     servers.pop();
-    const { client, said } = clientOf({ url: `http://127.0.0.1:${port}/v1` }, undefined, fastClock(60));
+    // The cap is enough for three answers, not for what the vain attempts would have cost.
+    const cap = { price: { prompt: 10, completion: 100 }, maxCost: 0.02, maxTokens: 20 };
+    const { client, said } = clientOf({ url: `http://127.0.0.1:${port}/v1`, ...cap }, undefined, fastClock(60));
     const answers = Promise.all([1, 2, 3].map(() => client.ask(question, never)));
     // A second is a minute on this clock.
     setTimeout(() => void serve(() => completion(right), port), 1000);

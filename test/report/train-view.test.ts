@@ -66,6 +66,18 @@ describe("the view of training in a log", () => {
     expect(written[1]).toContain("skipped: the gradient is not a finite number");
   });
 
+  it("says what a judge made of a step", () => {
+    const { stream: log, written } = stream(false);
+    const judge = { requests: 9, cached: 2, prompt_tokens: 40_000, completion_tokens: 2000, cost: 0.0528 };
+    const lost = { timeout: 1, not_json: 2 };
+    const judged = { training_reward: 0.7, training_n: 40, groups_lost: lost, groups_flat: 2, judge_agreement: 0.9 };
+    new TrainView(log, 20, true).step({ ...line, ...judged, judge });
+    expect(written[0]).toContain("reward 0.7 (n=40)  independent_reward 0.432 (n=64)");
+    expect(written[0]).toContain(
+      "2 groups without spread  groups left out: timeout 1, not_json 2  votes order 90 % of the pairs alike  judge: 9 requests (2 verdicts remembered), 40,000 + 2,000 tokens, $0.0528\n",
+    );
+  });
+
   it("prints a validation with its interval and n", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
@@ -126,6 +138,25 @@ describe("the view of training on a terminal", () => {
     view.rollout(rollout);
     for (const text of written) expect(text.replace(CLEAR, "").length).toBeLessThan(40);
     expect(written).toHaveLength(2);
+  });
+
+  it("under a judge shows its rewards as they come, not the task's own, in the rollouts of training alone", () => {
+    const { stream: terminal, written } = stream(true);
+    const view = new TrainView(terminal, 20, true);
+    const shown = (act: () => void) => {
+      vi.advanceTimersByTime(1000);
+      act();
+      return written.at(-1);
+    };
+    view.phase(1, "rollouts", 4);
+    expect(shown(() => view.rollout(rollout))).toContain("1/4  0:01 < 0:03  judged 0/4  reward – (n=0)  tokens");
+    view.rollout(rollout);
+    expect(shown(() => view.rewarded([1, 2], { kind: "rewarded", rewards: [0.2, 1] }))).toContain(
+      "2/4  0:02 < 0:02  judged 2/4  reward 0.6 (n=2)",
+    );
+    expect(shown(() => view.rewarded([3, 4], { kind: "lost" }))).toContain("judged 4/4  reward 0.6 (n=2)");
+    view.phase(1, "validation", 4);
+    expect(shown(() => view.rollout(rollout))).toContain("1/4  0:01 < 0:03  reward 0.5 (n=1)");
   });
 
   it("starts the means of each phase anew", () => {

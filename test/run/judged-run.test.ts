@@ -234,7 +234,10 @@ describe("judging in the loop", () => {
     );
     expect(first.rewards).toHaveLength(2);
     expect(rows("SELECT count(*) n FROM verdicts")).toEqual([{ n: 2 }]);
-    expect(first.spending?.requests).toBe(asked.requests.length);
+    // The last ones were called back as the judge was given up: they may not have arrived.
+    const sent = first.spending?.requests ?? 0;
+    expect(sent).toBeGreaterThanOrEqual(asked.requests.length);
+    expect(sent).toBeLessThanOrEqual(asked.requests.length + 2);
     const { port } = asked;
     await asked.close();
     servers.splice(0);
@@ -249,7 +252,7 @@ describe("judging in the loop", () => {
     // Rollouts that were saved are not played again.
     const twice = first.played.filter((line) => second.played.includes(line) && line.includes("/train"));
     expect(twice).toEqual([]);
-    expect(second.spending?.requests).toBe(asked.requests.length + 3);
+    expect(second.spending?.requests).toBe(sent + 3);
   });
 
   it("interrupted while it waits for verdicts keeps those that came", async () => {

@@ -88,6 +88,33 @@ describe("the run store", () => {
     ]);
   });
 
+  it("of before hone had judges can be read, and is brought up to date when its run goes on", () => {
+    const store = begun();
+    store.saveRollout("train", 1, trajectoryOf());
+    store.close();
+    const old = new Database(file);
+    old.exec("DROP TABLE verdicts; DROP TABLE judge_spending; ALTER TABLE rollouts DROP COLUMN explanation");
+    old.pragma("user_version = 1");
+    old.close();
+
+    const reader = RunStore.read(file);
+    expect(reader.lastStep().step).toBe(0);
+    expect(reader.rollouts("train", 1)).toHaveLength(1);
+    reader.close();
+    const again = RunStore.open(file);
+    const lesson = { scenario: "s0", member: 0, reward: 1, advantage: 1, explanation: "well done" };
+    again.commitStep(stepRow(1), [lesson]);
+    expect(again.judgeSpending()).toBeUndefined();
+    const spending = { requests: 3, prompt_tokens: 40, completion_tokens: 5, cost: null };
+    again.saveJudgeSpending(spending);
+    again.saveJudgeSpending({ ...spending, requests: 4, cost: 0.5 });
+    expect(again.judgeSpending()).toEqual({ ...spending, requests: 4, cost: 0.5 });
+    again.verdicts().put("key", [{ score: 0.5 }]);
+    expect(again.verdicts().get("key")).toEqual([{ score: 0.5 }]);
+    expect(again.verdicts().get("other")).toBeUndefined();
+    again.close();
+  });
+
   it("can be read while it is written", () => {
     const store = begun();
     expect(new Database(file).pragma("journal_mode", { simple: true })).toBe("wal");

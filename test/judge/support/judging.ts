@@ -1,7 +1,8 @@
 /** Judges, groups and clocks for tests. */
-import { type ClientSettings, JudgeClient, type JudgeUsage } from "../../../src/judge/client.js";
+import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
+import type { JudgeUsage } from "../../../src/judge/purse.js";
 import { defaultRubric, type RulerSettings } from "../../../src/judge/ruler.js";
 import type { Trajectory } from "../../../src/rollout/index.js";
 import type { ChatMessage, Scenario } from "../../../src/task/task.js";

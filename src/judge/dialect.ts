@@ -1,0 +1,116 @@
+/** What one server takes and sends: requests without what it has refused, and what its answers say. */
+import type OpenAI from "openai";
+import { z } from "zod";
+import { type Droppable, Lost } from "./failures.js";
+
+export interface JudgeMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+export interface JudgeQuestion {
+  readonly messages: readonly JudgeMessage[];
+  /** Form of the answer, for servers that can be held to one. */
+  readonly form: { readonly name: string; readonly schema: Record<string, unknown> };
+}
+
+export interface JudgeAnswer {
+  readonly text: string;
+  /** The server cut it at a token limit. */
+  readonly cut: boolean;
+}
+
+export interface DialectSettings {
+  readonly model: string;
+  /** Sent only when set: some models take none. */
+  readonly temperature: number | undefined;
+  readonly maxTokens: number | undefined;
+  /** Told what is not sent any more, and why. */
+  readonly say: (text: string) => void;
+}
+
+export type ChatRequest = OpenAI.ChatCompletionCreateParamsNonStreaming;
+
+/** How strictly the answer's form is asked for. */
+type Format = "json_schema" | "json_object" | "text";
+
+export class Dialect {
+  readonly #settings: DialectSettings;
+  readonly #dropped = new Set<Droppable>();
+  #format: Format = "json_schema";
+  /** Reasoning models have another name for it. */
+  #tokenLimit: "max_tokens" | "max_completion_tokens" = "max_tokens";
+
+  constructor(settings: DialectSettings) {
+    this.#settings = settings;
+  }
+
+  request({ messages, form }: JudgeQuestion): ChatRequest {
+    const { model, temperature, maxTokens } = this.#settings;
+    const format = this.#format;
+    return {
+      model,
+      messages: messages.map((message) => ({ ...message })),
+      ...(temperature === undefined || this.#dropped.has("temperature") ? {} : { temperature }),
+      ...(maxTokens === undefined || this.#dropped.has("max_tokens") ? {} : { [this.#tokenLimit]: maxTokens }),
+      ...(format === "json_schema"
+        ? { response_format: { type: format, json_schema: { ...form, strict: true } } }
+        : {}),
+      ...(format === "json_object" ? { response_format: { type: format } } : {}),
+    };
+  }
+
+  /** From now on without a parameter that the server has refused in `request`, and why. */
+  drop(parameter: Droppable, request: ChatRequest, why: string): void {
+    const { say } = this.#settings;
+    if (parameter === "response_format") {
+      const refused = request.response_format?.type;
+      // Another request may have found out at the same time.
+      if (refused !== this.#format) return;
+      this.#format = refused === "json_schema" ? "json_object" : "text";
+      const now = this.#format === "text" ? "plain text" : "JSON without a schema";
+      say(`the judge does not take response_format ${refused} (${why}); asking for ${now} from now on`);
+    } else if (parameter === "max_tokens" && /max_completion_tokens/.test(why) && this.#tokenLimit === "max_tokens") {
+      this.#tokenLimit = "max_completion_tokens";
+      say(`the judge does not take max_tokens (${why}); sending max_completion_tokens from now on`);
+    } else if (!this.#dropped.has(parameter)) {
+      this.#dropped.add(parameter);
+      say(`the judge does not take ${parameter} (${why}); not sent from now on`);
+    }
+  }
+}
+
+/** The parameters of a request that can be left out. */
+export function droppableIn(request: ChatRequest): ReadonlySet<Droppable> {
+  const has = (...names: (keyof ChatRequest)[]) => names.some((name) => name in request);
+  return new Set([
+    ...(has("temperature") ? ["temperature" as const] : []),
+    ...(has("max_tokens", "max_completion_tokens") ? ["max_tokens" as const] : []),
+    ...(has("response_format") ? ["response_format" as const] : []),
+  ]);
+}
+
+/** What is read of a chat completion. */
+export const completionSchema = z.object({
+  choices: z
+    .array(
+      z.object({
+        finish_reason: z.string().nullish(),
+        message: z.object({ content: z.string().nullish(), refusal: z.string().nullish() }),
+      }),
+    )
+    .min(1),
+  usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullish(),
+});
+
+export type Completion = z.output<typeof completionSchema>;
+
+/** @throws Lost when the judge refuses */
+export function answerIn({ choices }: Completion): JudgeAnswer {
+  const [choice] = choices;
+  const { content, refusal } = choice?.message ?? {};
+  if (refusal || choice?.finish_reason === "content_filter") {
+    throw new Lost("refused", `the judge refuses: ${refusal ?? "its server filtered the answer"}`);
+  }
+  return { text: content ?? "", cut: choice?.finish_reason === "length" };
+}

@@ -1,10 +1,10 @@
 /** The learning curves as a picture: an SVG file that needs nothing else. */
 import type { Outcome } from "./experiments.js";
 
-const SIZE = { width: 760, height: 400 };
-const PLOT = { left: 56, top: 44, right: 744, bottom: 348 };
+const SIZE = { width: 760, height: 420 };
+const PLOT = { left: 56, top: 64, right: 744, bottom: 368 };
 const COLOURS = ["#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a"];
-const GREYS = ["#777777", "#aaaaaa"];
+const GREYS = ["#555555", "#777777", "#999999", "#bbbbbb"];
 const FONT = "font-family='system-ui, sans-serif' font-size='13'";
 
 interface Scale {
@@ -53,14 +53,16 @@ function curve({ validations, training, control }: Outcome, index: number, { x, 
 }
 
 function legend(outcomes: readonly Outcome[]): string[] {
-  let x = PLOT.left;
+  // Runs in the first line, controls in the second.
+  const next = { true: PLOT.left, false: PLOT.left };
   return numbered(outcomes).flatMap(({ outcome: { name, control }, index }) => {
     const colour = (control ? GREYS : COLOURS)[index % (control ? GREYS : COLOURS).length];
-    const at = x;
-    x += 36 + 7.5 * name.length;
+    const at = next[`${control}`];
+    const y = control ? 44 : 22;
+    next[`${control}`] += 36 + 7.5 * name.length;
     return [
-      `<line x1='${at}' x2='${at + 20}' y1='24' y2='24' stroke='${colour}' stroke-width='2'${control ? " stroke-dasharray='5 4'" : ""}/>`,
-      `<text x='${at + 26}' y='28' ${FONT} fill='#333'>${name}</text>`,
+      `<line x1='${at}' x2='${at + 20}' y1='${y}' y2='${y}' stroke='${colour}' stroke-width='2'${control ? " stroke-dasharray='5 4'" : ""}/>`,
+      `<text x='${at + 26}' y='${y + 4}' ${FONT} fill='#333'>${name}</text>`,
     ];
   });
 }

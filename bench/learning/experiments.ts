@@ -24,7 +24,12 @@ export function experiments(seeds: readonly number[], steps?: number): Experimen
   const seeded = seeds.map((seed) => ({ name: `seed ${seed}`, flags: ["--seed", `${seed}`], control: false }));
   const all = [
     ...seeded,
-    { name: "random rewards", flags: ["--control", "random-reward"], control: true },
+    // Each of them is a random walk from the base: one alone says nothing about where such walks lead.
+    ...seeds.map((seed) => ({
+      name: `random rewards ${seed}`,
+      flags: ["--control", "random-reward", "--seed", `${seed}`],
+      control: true,
+    })),
     { name: "learning rate 0", flags: ["--learning-rate", "0"], control: true },
   ];
   return steps === undefined ? all : all.map((one) => ({ ...one, flags: [...one.flags, "--steps", `${steps}`] }));

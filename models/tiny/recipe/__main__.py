@@ -15,9 +15,9 @@ from tokenizers import Tokenizer
 from .export import save_gguf, save_hugging_face
 from .initialise import initialise_standard, initialise_structured
 from .model import Shape, TinyModel
-from .tokenizer import train_tokenizer
-from .traces import Renamer, Traces, make_traces, read_traces, world_names
-from .train import RENAMED_NAMES, Trainer, learn, spoil
+from .tokenizer import drawn_tokens, name_tokens, train_tokenizer
+from .traces import Renamer, Traces, make_symbols, make_traces, read_traces, world_names
+from .train import RENAMED_NAMES, DrawnEmbeddings, Trainer, learn, spoil
 
 # Seeds of the worlds that training may see; build-db's default is 1. Message ids grow longer past this many mailboxes.
 FIRST_WORLD = 9_001
@@ -64,10 +64,10 @@ def traces_of(folder: Path, world: int, mailboxes: int, mistakes: dict[str, floa
     return read_traces(file)
 
 
-def tokenizer_of(file: Path, traces: Traces, names: dict[str, list[str]]) -> Tokenizer:
+def tokenizer_of(file: Path, traces: Traces, names: dict[str, list[str]], symbols: list[str]) -> Tokenizer:
     if not file.exists():
         sample = traces[:: max(1, len(traces) // TOKENIZER_SAMPLE)]
-        train_tokenizer(["".join(text for text, _ in pieces) for _, pieces in sample], names).save(str(file))
+        train_tokenizer(["".join(text for text, _ in pieces) for _, pieces in sample], names, symbols).save(str(file))
     return Tokenizer.from_file(str(file))
 
 
@@ -90,13 +90,19 @@ def main() -> None:
     perfect = [trace for world in worlds for trace in traces_of(out / "traces", world, MAILBOXES, MENDED)]
     spoilt = traces_of(out / "traces", FIRST_SPOILT_WORLD, MAILBOXES // 2, HABITS)
     names = world_names()
-    tokenizer = tokenizer_of(out / "tokenizer.json", perfect, names)
+    symbols = make_symbols(names)
+    tokenizer = tokenizer_of(out / "tokenizer.json", perfect, names, symbols)
     model = TinyModel(Shape(tokenizer.get_vocab_size()))
     parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{len(perfect)} perfect and {len(spoilt)} spoilt conversations")
     print(f"{parameters / 1e6:.2f} M parameters, {tokenizer.get_vocab_size()} tokens in the vocabulary", flush=True)
 
-    trainer = Trainer(model, tokenizer, Renamer(names, RENAMED_NAMES), options.seed, print)
+    rare = DrawnEmbeddings(
+        model.model.embed_tokens.weight,
+        drawn_tokens(tokenizer, names, symbols),
+        name_tokens(tokenizer, names),
+    )
+    trainer = Trainer(model, tokenizer, Renamer(names, symbols, RENAMED_NAMES), rare, options.seed, print)
     start(model, str(out / "perfect.pt") if options.resume else options.initial)
     if not options.resume:
         trainer.run(learn, options.tokens * 1e6, options.minutes, perfect)

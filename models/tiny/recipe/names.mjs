@@ -1,6 +1,10 @@
-/** Prints the names of the synthetic world as one JSON object: pool → words. Reserved names stay out: they are for tests. */
+/**
+ * Prints the names of the synthetic world as one JSON object: pool → words. "reserved" are the names of the world that
+ * only tests have: they get tokens, as rare words have in any vocabulary, but no text that is trained on has them.
+ */
 import { idWords, months, pools, topics } from "../../../dist/src/task/email/synthetic/pools.js";
 
 const { first, last, projects, companies, places } = pools.default;
 const names = { first, last, projects, companies, places, months, topics: Object.values(topics).flat() };
-console.log(JSON.stringify({ ...names, idFirst: idWords.first, idSecond: idWords.second }));
+const reserved = Object.values(pools.reserved).flat();
+console.log(JSON.stringify({ ...names, idFirst: idWords.first, idSecond: idWords.second, reserved }));

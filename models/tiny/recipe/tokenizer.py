@@ -20,6 +20,8 @@ QWEN2 = (
 # The same, but the leading character stands alone.
 BARE_WORDS = r"\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s"
 SMALLEST_COUNT = 30
+# Names that may be replaced by others; months, topics and ids stay.
+RENAMED_POOLS = ("first", "last", "projects", "companies", "places")
 
 
 def special_tokens() -> dict[str, list[str]]:
@@ -37,10 +39,26 @@ def _byte_level(pattern: str) -> pre_tokenizers.PreTokenizer:
     )
 
 
-def always_whole(names: Mapping[str, Sequence[str]]) -> set[str]:
-    """All names, and people's also as they stand in addresses."""
+def always_whole(names: Mapping[str, Sequence[str]], symbols: Sequence[str]) -> set[str]:
+    """All names and symbols; those that may be people also as they stand in addresses."""
     words = {word for pool in names.values() for word in pool}
-    return words | {word.lower() for word in (*names["first"], *names["last"])}
+    people = {word.lower() for word in (*names["first"], *names["last"])}
+    return words | people | _with_lower((*names["reserved"], *symbols))
+
+
+def _with_lower(words: Iterable[str]) -> set[str]:
+    return {form for word in words for form in (word, word.lower())}
+
+
+def drawn_tokens(tokenizer: Tokenizer, names: Mapping[str, Sequence[str]], symbols: Sequence[str]) -> list[int]:
+    """Ids of the words whose embeddings are drawn, not learned: symbols and reserved names."""
+    words = sorted(_with_lower((*names["reserved"], *symbols)))
+    return [tokenizer.token_to_id(word) for word in words]
+
+
+def name_tokens(tokenizer: Tokenizer, names: Mapping[str, Sequence[str]]) -> list[int]:
+    """Ids of the names of people, places, companies and projects that training has."""
+    return [tokenizer.token_to_id(word) for pool in RENAMED_POOLS for word in names[pool]]
 
 
 def _merges_inside_words(texts: Iterable[str], names: set[str]) -> tuple[dict[str, int], list[tuple[str, str]]]:
@@ -80,14 +98,14 @@ def _join_prefixes(
             merges.append((start, word))
 
 
-def train_tokenizer(texts: Sequence[str], names: Mapping[str, Sequence[str]]) -> Tokenizer:
+def train_tokenizer(texts: Sequence[str], names: Mapping[str, Sequence[str]], symbols: Sequence[str]) -> Tokenizer:
     """Trains on the texts of whole conversations. The vocabulary ends with the special tokens."""
     special = special_tokens()
     cut = [*special["control"], *special["text"]]
     plain = list(texts)
     for token in cut:
         plain = [text.replace(token, "\n") for text in plain]
-    whole = always_whole(names)
+    whole = always_whole(names, symbols)
     vocabulary, merges = _merges_inside_words(plain, whole)
     _join_prefixes(plain, whole, vocabulary, merges)
 

@@ -10,14 +10,16 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from .tokenizer import RENAMED_POOLS
+
 RECIPE = Path(__file__).parent
 ROOT = RECIPE.parents[2]
 # Roles of tokens; see traces.mjs.
 ROLES = {"given": 0, "played": 1, "slip": 2}
-# Names that may be replaced by invented ones; months, topics and ids stay.
-RENAMED_POOLS = ("first", "last", "projects", "companies", "places")
 USER_TURN = "<|im_start|>user\n"
-# Letters of invented names; a syllable may do without the last.
+# More than a conversation has names.
+SYMBOLS = 256
+# Letters of symbols; a syllable may do without the last.
 OPENING, VOWELS, CLOSING = "bcdfghjklmnprstvwz", "aeiou", "lmnrstx"
 
 # Texts with their roles, in order.
@@ -38,7 +40,7 @@ class Trace:
 
 
 def world_names() -> dict[str, list[str]]:
-    """Names of the synthetic world by pool, reserved ones left out."""
+    """Names of the synthetic world by pool; the pool "reserved" is in no text that is trained on."""
     printed = subprocess.run(["node", RECIPE / "names.mjs"], check=True, capture_output=True, text=True)
     return json.loads(printed.stdout)
 
@@ -63,34 +65,42 @@ def read_traces(file: Path) -> Traces:
     return [(trace["kind"], [(text, role) for text, role in trace["pieces"]]) for trace in traces]
 
 
-class Renamer:
-    """Replaces names by invented ones, the same ones all through a conversation.
+def make_symbols(names: Mapping[str, Sequence[str]]) -> list[str]:
+    """Invented words, always the same, none of them a name."""
+    rng = random.Random(1)
+    known = {word.lower() for pool in names.values() for word in pool}
 
-    Every name of the world is one token, and one that training has seen. Invented names are several tokens, in orders
-    that training has not seen: with some of them in training, copying a name becomes a skill that works for any name.
+    def syllable() -> str:
+        return rng.choice(OPENING) + rng.choice(VOWELS) + (rng.choice(CLOSING) if rng.random() < 0.5 else "")
+
+    symbols: dict[str, None] = {}
+    while len(symbols) < SYMBOLS:
+        word = "".join(syllable() for _ in range(rng.choice((2, 3))))
+        if word not in known:
+            symbols[word.capitalize()] = None
+    return list(symbols)
+
+
+class Renamer:
+    """Replaces names by symbols, the same ones all through a conversation.
+
+    A symbol is one token, and its embedding is another one at every step of training: what it was cannot be learned,
+    only that it is copied. So copying becomes a skill that works for any token, also for names that no training has.
     """
 
-    def __init__(self, names: Mapping[str, Sequence[str]], share: float):
+    def __init__(self, names: Mapping[str, Sequence[str]], symbols: Sequence[str], share: float):
         """`share`: of names replaced in each conversation it is called for."""
-        self.share = share
+        self.share, self.symbols = share, symbols
         self.known = {word for pool in RENAMED_POOLS for word in names[pool]}
         self.lower = {word.lower(): word for pool in ("first", "last") for word in names[pool]}
 
-    def _invent(self, rng: random.Random) -> str:
-        def syllable() -> str:
-            return rng.choice(OPENING) + rng.choice(VOWELS) + (rng.choice(CLOSING) if rng.random() < 0.5 else "")
-
-        while True:
-            name = "".join(syllable() for _ in range(rng.choice((2, 2, 3)))).capitalize()
-            if name not in self.known:
-                return name
-
     def __call__(self, pieces: Pieces, rng: random.Random) -> Pieces:
         chosen: dict[str, str] = {}
+        unused = rng.sample(self.symbols, len(self.symbols))
 
         def replacement(name: str) -> str:
             if name not in chosen:
-                chosen[name] = self._invent(rng) if rng.random() < self.share else name
+                chosen[name] = unused.pop() if rng.random() < self.share else name
             return chosen[name]
 
         def replace(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ habits, more and more of them, at a low rate: what is left to reinforcement lear
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,9 +23,9 @@ ADAM_RATE = 3e-3
 WARM_UP_STEPS = 40
 # Tokens of a batch, padding included.
 BATCH_TOKENS = 4_000
-# Share of conversations in which names are replaced by invented ones, and of the names in those.
-RENAMED = 0.2
-RENAMED_NAMES = 0.5
+# Share of conversations in which names are replaced by symbols, and of the names in those.
+RENAMED = 0.4
+RENAMED_NAMES = 0.7
 REPORT_EVERY = 40
 
 
@@ -57,11 +57,38 @@ def spoil(done: float) -> Step:
     return Step(rate=0.15 * max(0.1, 1 - done), given=0.015, spoilt=min(1.0, 1.5 * done))
 
 
+class DrawnEmbeddings:
+    """Embeddings that are drawn anew for every step instead of learned, from a normal distribution with the mean and
+    the spread that those of the ordinary names have by then. The last draw stays."""
+
+    def __init__(self, weight: torch.nn.Parameter, drawn: Sequence[int], names: Sequence[int]):
+        """`weight`: [vocabulary, width]. `drawn`, `names`: token ids."""
+        self.weight, self.drawn, self.names = weight, torch.tensor(drawn), torch.tensor(names)
+
+    @torch.no_grad()
+    def draw(self) -> None:
+        names = self.weight[self.names]
+        noise = torch.randn(len(self.drawn), names.shape[1])
+        self.weight[self.drawn] = names.mean(0) + names.std(0) * noise
+
+    def forget_gradient(self) -> None:
+        if self.weight.grad is not None:
+            self.weight.grad[self.drawn] = 0
+
+
 class Trainer:
     """Owns the optimisers and the streams of batches; one for both phases."""
 
-    def __init__(self, model: TinyModel, tokenizer: Tokenizer, renamer: Renamer, seed: int, log: Callable[[str], None]):
-        self.model, self.tokenizer, self.renamer, self.log = model, tokenizer, renamer, log
+    def __init__(
+        self,
+        model: TinyModel,
+        tokenizer: Tokenizer,
+        renamer: Renamer,
+        drawn: DrawnEmbeddings,
+        seed: int,
+        log: Callable[[str], None],
+    ):
+        self.model, self.tokenizer, self.renamer, self.drawn, self.log = model, tokenizer, renamer, drawn, log
         self.rng = random.Random(seed)
         hidden = [p for name, p in model.named_parameters() if p.dim() == 2 and "embed" not in name]
         self.others = [p for name, p in model.named_parameters() if p.dim() != 2 or "embed" in name]
@@ -89,9 +116,11 @@ class Trainer:
         """One update; mean loss and share of right first guesses over the expert's tokens."""
         targets, weights = batch.ids[:, 1:], batch.weights[:, 1:]
         chosen = weights > 0
+        self.drawn.draw()
         logits = self.model.logits(self.model.hidden(batch.ids[:, :-1], torch.bfloat16)[chosen])
         losses = F.cross_entropy(logits.float(), targets[chosen], reduction="none")
         ((losses * weights[chosen]).sum() / weights[chosen].sum()).backward()
+        self.drawn.forget_gradient()
         torch.nn.utils.clip_grad_norm_(self.others, 1.0)
         for optimiser, peak in self.optimisers:
             for group in optimiser.param_groups:

@@ -12,7 +12,9 @@ NAMES = {
     "topics": ["fee", "kickoff"],
     "idFirst": ["curtain", "vest"],
     "idSecond": ["antelope", "octopus"],
+    "reserved": ["Astrid", "Firefly"],
 }
+SYMBOLS = [f"{word}{end}" for word in ("Zavor", "Mubit") for end in ("a", "e", "i", "o", "u")]
 
 
 def conversation() -> Pieces:

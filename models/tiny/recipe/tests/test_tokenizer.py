@@ -2,12 +2,12 @@ import pytest
 from tokenizers import Tokenizer
 
 from ..tokenizer import always_whole, special_tokens
-from .sample import NAMES
+from .sample import NAMES, SYMBOLS
 
 
 @pytest.mark.parametrize("before", ["", ">", "(", '"', " ", "Hi ", ' "'])
 def test_a_name_is_the_same_one_token_whatever_stands_before_it(tokenizer: Tokenizer, before: str) -> None:
-    for name in always_whole(NAMES):
+    for name in always_whole(NAMES, SYMBOLS):
         assert tokenizer.encode(before + name).tokens[-1] == name
 
 

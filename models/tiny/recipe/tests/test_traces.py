@@ -6,21 +6,28 @@ import pytest
 from tokenizers import Tokenizer
 
 from ..batches import collate, groups
-from ..traces import Renamer, Trace, encode, excerpt
-from .sample import NAMES, conversation
+from ..traces import Renamer, Trace, encode, excerpt, make_symbols
+from .sample import NAMES, SYMBOLS, conversation
 
 
 def test_renaming_is_the_same_all_through_a_conversation_and_follows_case() -> None:
-    renamed = Renamer(NAMES, share=1)(conversation(), random.Random(1))
+    renamed = Renamer(NAMES, SYMBOLS, share=1)(conversation(), random.Random(1))
     text = "".join(text for text, _ in renamed)
     first, last = renamed[5][0].split('"answer": "')[1].split('"')[0].split(" ")
     assert "Wanda" not in text and "Falcon" not in text
+    assert {first, last} <= set(SYMBOLS)
     assert f"is {first} {last}, {first.lower()}.{last.lower()}@acme.example" in text
     assert [role for _, role in renamed] == [role for _, role in conversation()]
 
 
 def test_renaming_leaves_all_as_it_is_at_share_zero() -> None:
-    assert Renamer(NAMES, share=0)(conversation(), random.Random(1)) == conversation()
+    assert Renamer(NAMES, SYMBOLS, share=0)(conversation(), random.Random(1)) == conversation()
+
+
+def test_symbols_are_no_names_and_more_than_a_conversation_needs() -> None:
+    symbols = make_symbols(NAMES)
+    assert len({symbol.lower() for symbol in symbols}) == len(symbols) >= 200
+    assert not {symbol.lower() for symbol in symbols} & {name.lower() for pool in NAMES.values() for name in pool}
 
 
 def test_an_excerpt_starts_with_the_question_and_ends_with_a_turn_of_the_expert() -> None:

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type Engine, type Gpu, loadEngine, modelFile } from "../src/engine/index.js";
+import { decodeThreads, type Engine, type Gpu, loadEngine, modelFile } from "../src/engine/index.js";
 import { HoneError, messageOf, UsageError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
 import { busyWarning, type Hardware, hardwareOf, slugOf, versionsOf } from "./hardware.js";
@@ -136,8 +136,9 @@ async function main(): Promise<void> {
     ...options,
     say,
     async load(wanted): Promise<Engine> {
-      const { gpu, threads } = options;
-      const engine = await loadEngine({ ...wanted, gpu, ...(threads === undefined ? {} : { threads }) });
+      // Given, so that they stay: a measurement does not give way to other programs.
+      const threads = decodeThreads(options.threads);
+      const engine = await loadEngine({ ...wanted, gpu: options.gpu, threads });
       measuredOn ??= { hardware: hardwareOf(engine), versions: versionsOf(engine) };
       return engine;
     },

@@ -84,7 +84,14 @@ const definitions = {
   gpu: choice(["auto", "cuda", "vulkan", "metal", "off"], "What computes; auto takes the best there is.", {
     default: "auto",
   }),
-  threads: whole(1, 1024, "CPU threads of the engine.", { defaultText: "the free cores" }),
+  threads: whole(
+    1,
+    1024,
+    "CPU threads of the engine. A number that is given stays; the default gives way to other programs.",
+    {
+      defaultText: "the free cores",
+    },
+  ),
   context: whole(16, MANY, "Tokens a conversation may have, prompt included.", {
     defaultText: "8192, or what the model was trained with if that is less",
   }),

@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { decodeThreads } from "../../src/engine/index.js";
 import { timeText } from "../../src/report/train-view.js";
 import type { MetricsLine } from "../../src/run/records.js";
 import { HoneError } from "../../src/util/errors.js";
@@ -39,7 +40,8 @@ export const bench: Bench = {
       const db = context.db ?? join(home, "mail.db");
       if (context.db === undefined) await hone(context, "build-db", "--db", db, "--mailboxes", "20");
       const flags = Object.entries(OPTIONS).flatMap(([name, value]) => [`--${name}`, String(value)]);
-      const threads = context.threads === undefined ? [] : ["--threads", String(context.threads)];
+      // Given, so that they stay: a measurement does not give way to other programs.
+      const threads = ["--threads", String(decodeThreads(context.threads))];
       await hone(
         context,
         "train",

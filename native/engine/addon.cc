@@ -35,6 +35,7 @@ EngineSettings settingsOf(const Napi::Object& object) {
   llama.outputs = wholeOf(object, "outputs");
   SchedulerSettings& scheduler = settings.scheduler;
   scheduler.slots = llama.sequences;
+  scheduler.threads = llama.threads;
   scheduler.contextPerSlot = llama.contextPerSequence;
   scheduler.batch = llama.batch;
   scheduler.promptBatch = llama.ubatch;

@@ -65,6 +65,9 @@ class Decoder {
   /** Undoes `sleep`; all slots are empty. When it throws, it can be called again. */
   virtual void wake() = 0;
 
+  /** CPU threads of the batches from now on: at least 1, at most as many as it was made with. Not while it sleeps. */
+  virtual void setThreads(int threads) = 0;
+
   /** On any thread: `decode` fails soon, now and from now on. Nobody waits for what it would give. */
   virtual void abort() = 0;
 };

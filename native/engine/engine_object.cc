@@ -83,6 +83,7 @@ Napi::Object statsObject(Napi::Env env, const Stats& stats) {
   set("samplingSeconds", stats.samplingSeconds);
   set("schedulingSeconds", stats.schedulingSeconds);
   set("waitingSeconds", stats.waitingSeconds);
+  set("threads", stats.threads);
   set("open", stats.open);
   set("running", stats.running);
   set("queued", stats.queued);
@@ -203,6 +204,9 @@ Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
   });
   define(object, "closeSequence", [use](Info info) {
     if (use->engine) use->engine->scheduler.close(static_cast<SequenceId>(info[0].ToNumber().DoubleValue()));
+  });
+  define(object, "setThreads", [use](Info info) {
+    if (use->engine) use->engine->scheduler.setThreads(info[0].ToNumber().Int32Value());
   });
   define(object, "adapter", [use](Info info) -> Napi::Value {
     return Napi::String::New(info.Env(), engineOf(use).scheduler.adapter());

@@ -44,6 +44,7 @@ namespace hone {
   X(llama_batch_init)            \
   X(llama_batch_free)            \
   X(llama_attach_threadpool)     \
+  X(llama_set_n_threads)         \
   X(llama_adapter_lora_init)     \
   X(llama_adapter_lora_free)     \
   X(llama_set_adapters_lora)     \

@@ -31,12 +31,13 @@ LlamaDecoder::LlamaDecoder(const LlamaSettings& settings)
     : lib_(*libLlama()),
       settings_(settings),
       cellsPerSlot_((settings.contextPerSequence + kCellStep - 1) / kCellStep * kCellStep),
-      batch_(lib_.llama_batch_init(std::max(settings.batch, 2 * settings.sequences), 0, 1)) {
+      batch_(lib_.llama_batch_init(std::max(settings.batch, 2 * settings.sequences), 0, 1)),
+      threads_(settings.threads) {
   // llama.cpp would start its threads anew for every batch.
   if (auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new")) {
     ggml_threadpool_params params;
     lib_.ggml_threadpool_params_init(&params, settings.threads);
-    threads_ = create(&params);
+    pool_ = create(&params);
   }
   try {
     loadWeights();
@@ -52,7 +53,7 @@ LlamaDecoder::LlamaDecoder(const LlamaSettings& settings)
 LlamaDecoder::~LlamaDecoder() {
   sleep(true);
   lib_.llama_batch_free(batch_);
-  if (threads_) cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(threads_);
+  if (pool_) cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool_);
 }
 
 void LlamaDecoder::loadWeights() {
@@ -69,8 +70,8 @@ void LlamaDecoder::createContext() {
   params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * settings_.sequences));
   params.n_ubatch = static_cast<uint32_t>(settings_.ubatch);
   params.n_outputs_max = static_cast<uint32_t>(settings_.outputs);
-  params.n_threads = settings_.threads;
-  params.n_threads_batch = settings_.threads;
+  params.n_threads = threads_;
+  params.n_threads_batch = threads_;
   params.kv_unified = false;
   params.no_perf = true;
   params.abort_callback = [](void* aborted) { return static_cast<std::atomic<bool>*>(aborted)->load(); };
@@ -87,7 +88,7 @@ void LlamaDecoder::createContext() {
   }
   memory_ = lib_.llama_get_memory(context_);
   kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(settings_.sequences);
-  if (threads_) lib_.llama_attach_threadpool(context_, threads_, threads_);
+  if (pool_) lib_.llama_attach_threadpool(context_, pool_, pool_);
   applyAdapter();
 }
 
@@ -139,6 +140,11 @@ void LlamaDecoder::setAdapter(const std::string& path) {
   adapterPath_ = path;
   applyAdapter();
   if (old) lib_.llama_adapter_lora_free(old);
+}
+
+void LlamaDecoder::setThreads(int threads) {
+  threads_ = threads;
+  lib_.llama_set_n_threads(context_, threads_, threads_);
 }
 
 void LlamaDecoder::decode(const Batch& batch) {

@@ -44,6 +44,7 @@ class LlamaDecoder final : public Decoder {
   void setAdapter(const std::string& path) override;
   void sleep(bool weights) override;
   void wake() override;
+  void setThreads(int threads) override;
   void abort() override { aborted_ = true; }
 
  private:
@@ -66,7 +67,9 @@ class LlamaDecoder final : public Decoder {
   llama_adapter_lora* adapter_ = nullptr;
   std::string adapterPath_;
   llama_batch batch_;
-  ggml_threadpool* threads_ = nullptr;
+  /** In use, at most `settings_.threads`. */
+  int threads_;
+  ggml_threadpool* pool_ = nullptr;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> weightBytes_{0};
   std::atomic<uint64_t> kvBytes_{0};

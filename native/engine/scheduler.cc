@@ -19,14 +19,23 @@ SchedulerSettings checked(SchedulerSettings settings) {
   return settings;
 }
 
+Stats statsBefore(const SchedulerSettings& settings) {
+  Stats stats;
+  stats.threads = settings.threads;
+  return stats;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings)
     : decoder_(std::move(decoder)),
       settings_(checked(settings)),
+      published_(statsBefore(settings_)),
+      threads_(settings_.threads),
       slots_(*decoder_, settings_.slots),
       pool_(settings_.samplingThreads),
       samplers_(pool_.threads()),
+      stats_(published_),
       thread_([this] { run(); }) {}
 
 Scheduler::~Scheduler() { stop(); }
@@ -162,6 +171,8 @@ void Scheduler::enqueue(std::function<void()> run, CommandDone done) {
   const auto waiting = std::make_shared<Waiting>(Waiting{0, std::move(run), std::move(done)});
   if (!post([this, waiting] { queue_.push_back(std::move(*waiting)); })) tell(waiting->done, kClosed);
 }
+
+void Scheduler::setThreads(int threads) { threads_ = std::clamp(threads, 1, settings_.threads); }
 
 std::string Scheduler::adapter() const {
   std::lock_guard<std::mutex> lock(mutex_);

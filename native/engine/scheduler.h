@@ -9,6 +9,7 @@
 // after them begins later. KV of different adapters never mixes, because all KV is dropped between.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -44,6 +45,8 @@ struct SchedulerSettings {
    */
   int fillGap = 0;
   int samplingThreads = 1;
+  /** CPU threads the decoder was made with. */
+  int threads = 1;
   /** Milliseconds a sequence may rest while others wait for a slot. */
   int restMs = 1000;
 };
@@ -73,6 +76,9 @@ class Scheduler {
   void useAdapter(std::string path, CommandDone done);
   void sleep(bool weights, CommandDone done);
   void wake(CommandDone done);
+
+  /** CPU threads from the next batch on, at most `SchedulerSettings::threads`. Does not wait for the one that runs. */
+  void setThreads(int threads);
 
   /** The adapter in use, "" for none. */
   std::string adapter() const;
@@ -172,6 +178,8 @@ class Scheduler {
   uint64_t lastId_ = 0;
   Stats published_;
   std::string adapter_;
+  /** CPU threads that are wanted; those in use are in `stats_`. */
+  std::atomic<int> threads_;
 
   // The decode thread's own, from here on.
   Slots slots_;

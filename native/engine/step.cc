@@ -12,6 +12,10 @@ void Scheduler::step() {
   try {
     compact();
     plan();
+    if (const int threads = threads_; threads != stats_.threads) {
+      decoder_->setThreads(threads);
+      stats_.threads = threads;
+    }
     const Clock::time_point from = Clock::now();
     decoder_->decode(batch_);
     const Clock::time_point decoded = Clock::now();

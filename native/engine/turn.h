@@ -75,6 +75,8 @@ struct Stats {
   double samplingSeconds = 0;
   double schedulingSeconds = 0;
   double waitingSeconds = 0;
+  /** CPU threads in use. */
+  int threads = 0;
   int open = 0;
   int running = 0;
   int queued = 0;

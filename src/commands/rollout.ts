@@ -84,7 +84,7 @@ export const rolloutCommand = defineCommand({
     const { home, db, rank } = config;
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
-    const { spec, engine, concurrency } = await openPlayerFor(config);
+    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line));
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
       const summary = await play({

@@ -91,6 +91,7 @@ export interface NativeStats {
   samplingSeconds: number;
   schedulingSeconds: number;
   waitingSeconds: number;
+  threads: number;
   open: number;
   running: number;
   queued: number;
@@ -108,6 +109,8 @@ export interface NativeEngine {
   score(tokens: Int32Array, from: number): UnderWay<NativeScored>;
   cancel(turn: number): void;
   closeSequence(sequence: number): void;
+  /** CPU threads from the next batch on; never more than it was loaded with. */
+  setThreads(threads: number): void;
   /** "" for none. */
   adapter(): string;
   useAdapter(path: string): Promise<void>;

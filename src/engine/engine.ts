@@ -13,7 +13,10 @@ export interface EngineOptions {
   readonly model: string;
   /** Default "auto": the best this machine has, `false` (CPU) when it has none. One choice a process. */
   readonly gpu?: Gpu;
-  /** CPU threads of a decode step. Default: the cores this process may use. More than those is never used. */
+  /**
+   * CPU threads of a decode step. More than the cores this process may use is never used. Default: those cores (on
+   * larger machines one less), and fewer while other programs keep some of them busy. A number that is given stays.
+   */
   readonly threads?: number;
   /** Sequences that are evaluated at once; each has its own KV buffer. More may be open: they wait. */
   readonly sequences: number;
@@ -59,7 +62,7 @@ export interface EngineInfo {
   readonly contextPerSequence: number;
   readonly batch: number;
   readonly ubatch: number;
-  /** CPU threads in use. */
+  /** CPU threads at most; `EngineStats.threads` are in use. */
   readonly threads: number;
   /** Devices that hold weights or compute, in llama.cpp's words. */
   readonly devices: readonly string[];
@@ -157,6 +160,8 @@ export interface EngineStats {
   readonly moves: number;
   /** Sequences between turns whose slot was given to one that waited; they are evaluated again when they go on. */
   readonly evicted: number;
+  /** CPU threads in use right now: fewer than `EngineInfo.threads` while other programs keep cores busy. */
+  readonly threads: number;
   readonly seconds: {
     /** Inside llama.cpp. */
     readonly decode: number;

@@ -1,8 +1,10 @@
 /** Loads an engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync } from "node:fs";
+import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf } from "../util/errors.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
+import { governorOf } from "./governor.js";
 import { LocalEngine } from "./native.js";
 import { decodeThreads, usableCores } from "./threads.js";
 
@@ -68,14 +70,19 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
 /**
  * The first call of a process must come from its main thread. Later calls for the same model file, from any thread,
  * share that engine's weights, context and decode thread; each has to be closed.
+ *
+ * @param say hears when the engine gives way to other programs, and when it takes back
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings
  */
-export async function loadEngine(options: EngineOptions): Promise<Engine> {
+export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
   const addon = await openAddon(options.gpu ?? "auto");
   const settings = settingsOf(options, gpuOf(addon.devices()) !== false);
   try {
     const native = await addon.load(settings);
-    return new LocalEngine(addon, native, infoOf(addon, native, settings));
+    // Workers join an engine that the main thread governs. A GPU does the work that threads would.
+    const governed = isMainThread && options.threads === undefined && !settings.useGpu;
+    const governor = governed ? governorOf(native, settings.threads, say) : undefined;
+    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor);
   } catch (error) {
     throw new HoneError(messageOf(error), { cause: error });
   }

@@ -11,6 +11,7 @@ import type {
   Sampling,
   Sequence,
 } from "./engine.js";
+import type { ThreadGovernor } from "./governor.js";
 
 /** Sampling with its defaults. @throws HoneError when a value is out of range */
 export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {
@@ -100,11 +101,13 @@ export class LocalEngine implements Engine {
   readonly info: EngineInfo;
   readonly #addon: Addon;
   readonly #native: NativeEngine;
+  readonly #governor: ThreadGovernor | undefined;
 
-  constructor(addon: Addon, native: NativeEngine, info: EngineInfo) {
+  constructor(addon: Addon, native: NativeEngine, info: EngineInfo, governor?: ThreadGovernor) {
     this.#addon = addon;
     this.#native = native;
     this.info = info;
+    this.#governor = governor;
   }
 
   get adapter(): string | null {
@@ -200,6 +203,7 @@ export class LocalEngine implements Engine {
   }
 
   close(): Promise<void> {
+    this.#governor?.stop();
     return told(this.#native.close());
   }
 

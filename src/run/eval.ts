@@ -117,7 +117,7 @@ export async function evaluateRun(
       ? await openGrading(settings, config, task, taskOptions, { signal, view })
       : undefined;
   const file = config.out === undefined ? undefined : openFile(config.out);
-  const engine = await loadEngine(engineOptions);
+  const engine = await loadEngine(engineOptions, (line) => view.say(line));
   try {
     const policy = new EnginePolicy(engine, {
       task: settings.task,

@@ -64,8 +64,11 @@ async function engineOptions(config: PlayerConfig, model: string, concurrency: n
   };
 }
 
-/** @throws UsageError when the options name nobody, or a file that is not there */
-export async function openPlayerFor(config: PlayerConfig): Promise<OpenPlayer> {
+/**
+ * @param say hears when the engine gives way to other programs
+ * @throws UsageError when the options name nobody, or a file that is not there
+ */
+export async function openPlayerFor(config: PlayerConfig, say: (line: string) => void): Promise<OpenPlayer> {
   const { agentUrl, agentModel, agentKey, expert, mistakes, temperature, maxTokens } = config;
   const concurrency = config.concurrency ?? CONCURRENCY;
   const named = [expert ? "--expert" : "", agentUrl ? "--agent-url" : "", config.model ? "--model" : ""].filter(
@@ -84,7 +87,7 @@ export async function openPlayerFor(config: PlayerConfig): Promise<OpenPlayer> {
   const model = modelFile(config.model);
   const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
   const options = await engineOptions(config, model, concurrency);
-  const engine = await loadEngine(options);
+  const engine = await loadEngine(options, say);
   // Looked at here, before any worker starts: a model that cannot play is told at once.
   templateOf(engine);
   if (adapter !== null) await engine.useAdapter(adapter);

@@ -137,7 +137,7 @@ async function trainWith(
     const at = run.store.lastStep();
     // Loads beside the engine. The loop asks again and hears what comes of it.
     if (at.step < settings.steps) updater.prepare(run.checkpointOf(at)).catch(() => undefined);
-    engine = await loadEngine(engineOptions);
+    engine = await loadEngine(engineOptions, say);
     templateOf(engine);
     const policy = new EnginePolicy(engine, {
       ...play,

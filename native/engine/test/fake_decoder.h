@@ -42,6 +42,8 @@ struct FakeCounters {
   /** Fail the n-th decode from now; 0: none. */
   std::atomic<int> failIn{0};
   std::atomic<int> microseconds{0};
+  /** As told last; 0: not told. */
+  std::atomic<int> threads{0};
 };
 
 class FakeDecoder final : public Decoder {
@@ -110,6 +112,10 @@ class FakeDecoder final : public Decoder {
     clear();
   }
   void wake() override { asleep_ = false; }
+  void setThreads(int threads) override {
+    check(!asleep_, "threads while asleep");
+    counters_.threads = threads;
+  }
   void abort() override { aborted_ = true; }
 
  private:

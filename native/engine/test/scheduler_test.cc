@@ -39,6 +39,7 @@ struct Fixture {
     settings.outputs = slots + 8;
     settings.fillGap = 2;
     settings.samplingThreads = 3;
+    settings.threads = 4;
     settings.restMs = restMs;
     return settings;
   }
@@ -223,6 +224,23 @@ void scoresAreTheLogprobsOfTokens() {
   }
 }
 
+void threadsChangeBetweenBatches() {
+  Fixture fixture(2);
+  fixture.counters.microseconds = 500;
+  Scheduler& scheduler = fixture.scheduler;
+  CHECK(scheduler.stats().threads == 4);
+  auto turn = fixture.generate(scheduler.open(1, 1, {1, 2, 3}), request(60, 1));
+  scheduler.setThreads(2);
+  while (fixture.counters.threads == 0) std::this_thread::yield();
+  CHECK(fixture.counters.threads == 2);
+  scheduler.setThreads(9);
+  CHECK(turn.get().tokens == expected({1, 2, 3}, 60, 1, 0));
+  CHECK(fixture.counters.threads == 4);
+  scheduler.setThreads(0);
+  CHECK(fixture.generate(scheduler.open(1, 2, {9}), request(5, 2)).get().tokens == expected({9}, 5, 2, 0));
+  CHECK(scheduler.stats().threads == 1);
+}
+
 void commandsWaitTheirTurn() {
   Fixture fixture(2);
   fixture.counters.microseconds = 300;
@@ -346,6 +364,7 @@ void everythingAtOnce(int slots, bool canTrim, double forSeconds) {
           break;
         case 2:
           scheduler.stats();
+          scheduler.setThreads(static_cast<int>(random() % 6));
           fixture.score(prompt(random, 80), 1).get();
           break;
         default: {
@@ -382,6 +401,7 @@ int main(int argc, char** argv) {
   run("resting sequences give way", restingSequencesGiveWay);
   run("slots stay dense", slotsStayDense);
   run("scores are the logprobs of tokens", scoresAreTheLogprobsOfTokens);
+  run("threads change between batches", threadsChangeBetweenBatches);
   run("commands wait their turn", commandsWaitTheirTurn);
   run("a failed batch is told and forgotten", aFailedBatchIsToldAndForgotten);
   run("stopping answers everybody", stoppingAnswersEverybody);

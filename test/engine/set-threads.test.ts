@@ -1,0 +1,68 @@
+/** The number of threads is changed while sequences are decoded, as the governor does it. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, expect, it } from "vitest";
+import { type NativeEngine, openAddon } from "../../src/engine/addon.js";
+import { newModel, prompt } from "./support.js";
+
+const addon = await openAddon(false);
+const native: NativeEngine = await addon.load({
+  model: newModel(),
+  useGpu: false,
+  threads: 2,
+  sequences: 2,
+  contextPerSequence: 512,
+  batch: 256,
+  ubatch: 256,
+  outputs: 8,
+  fillGap: 0,
+  samplingThreads: 1,
+});
+afterAll(() => native.close());
+
+const TOKENS = 300;
+
+async function twoSequences(maxTokens: number, meanwhile?: () => Promise<void>): Promise<number[][]> {
+  const ids = [...native.open(prompt("threads "), 2)];
+  const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+  const common = { ...sampling, append: undefined, maxTokens, stop: new Int32Array(), deadline: 0 };
+  const turns = ids.map((id, seed) => native.generate(id, { ...common, seed }).promise);
+  await meanwhile?.();
+  const results = await Promise.all(turns);
+  for (const id of ids) native.closeSequence(id);
+  return results.map(({ tokens }) => [...tokens]);
+}
+
+/** Waits until batches run with so many threads, and says whether turns were still running then. */
+async function reached(threads: number): Promise<boolean> {
+  for (let tries = 0; tries < 5000; tries++) {
+    const stats = native.stats();
+    if (stats.threads === threads && stats.running > 0) return true;
+    await sleep(1);
+  }
+  return false;
+}
+
+it("changes threads between two batches without changing a token", async () => {
+  native.setThreads(1);
+  const undisturbed = await twoSequences(TOKENS);
+  expect(undisturbed.map((tokens) => tokens.length)).toEqual([TOKENS, TOKENS]);
+
+  const changed = await twoSequences(TOKENS, async () => {
+    for (const threads of [1, 2, 1, 2, 1]) {
+      native.setThreads(threads);
+      expect(await reached(threads)).toBe(true);
+    }
+  });
+  expect(changed).toEqual(undisturbed);
+});
+
+it("keeps the number over sleep and wake, and never exceeds that of its load", async () => {
+  native.setThreads(1);
+  await native.sleep(false);
+  await native.wake();
+  const alone = await twoSequences(5);
+  expect(native.stats().threads).toBe(1);
+  native.setThreads(64);
+  expect(await twoSequences(5)).toEqual(alone);
+  expect(native.stats().threads).toBe(2);
+});

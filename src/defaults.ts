@@ -69,7 +69,7 @@ export const bySize: Readonly<Record<Size, TrainingDefaults>> = {
     maxTokens: 256,
     validateEvery: 10,
     validateN: 100,
-    microBatchTokens: 16_384,
+    microBatchTokens: 4096,
     betas: [0.9, 0.95],
     weightDecay: 0,
     stdFloor: 0.1,

@@ -19,20 +19,22 @@ export interface Experiment {
   readonly control: boolean;
 }
 
-/** @param steps other than the default */
+/** Real rewards have taught nearly all by then. */
+const CONTROL_STEPS = 15;
+
+/** @param steps of the runs, other than the default */
 export function experiments(seeds: readonly number[], steps?: number): Experiment[] {
-  const seeded = seeds.map((seed) => ({ name: `seed ${seed}`, flags: ["--seed", `${seed}`], control: false }));
-  const all = [
-    ...seeded,
+  const length = steps === undefined ? [] : ["--steps", `${steps}`];
+  return [
+    ...seeds.map((seed) => ({ name: `seed ${seed}`, flags: ["--seed", `${seed}`, ...length], control: false })),
     // Each of them is a random walk from the base: one alone says nothing about where such walks lead.
-    ...seeds.map((seed) => ({
-      name: `random rewards ${seed}`,
-      flags: ["--control", "random-reward", "--seed", `${seed}`],
-      control: true,
-    })),
-    { name: "learning rate 0", flags: ["--learning-rate", "0"], control: true },
+    ...seeds.map((seed) => control(`random rewards ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
+    control("learning rate 0", "--learning-rate", "0"),
   ];
-  return steps === undefined ? all : all.map((one) => ({ ...one, flags: [...one.flags, "--steps", `${steps}`] }));
+}
+
+function control(name: string, ...flags: string[]): Experiment {
+  return { name, flags: [...flags, "--steps", `${CONTROL_STEPS}`], control: true };
 }
 
 interface Share {

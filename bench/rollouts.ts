@@ -3,12 +3,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import type { Engine } from "../src/engine/index.js";
+import type { Engine, EngineOptions } from "../src/engine/index.js";
 import { type Gathered, gather, type PlayerSpec } from "../src/rollout/index.js";
 import { buildMailDatabase } from "../src/task/email/build.js";
 import { emailTask } from "../src/task/email/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
+import { type BenchPlayer, benchPlayer } from "./bench-player.js";
 
 export interface RolloutSettings {
   readonly scenarios: number;
@@ -52,11 +53,19 @@ export async function playEmail(player: PlayerSpec, settings: RolloutSettings): 
   });
 }
 
+function optionsOf(engine: Engine): EngineOptions {
+  const { model, gpu, threads, sequences, contextPerSequence } = engine.info;
+  return { model, gpu, threads, sequences, contextPerSequence };
+}
+
 /** The engine as a player, at temperature 1 without truncation. */
 export function enginePlayer(engine: Engine): PlayerSpec {
-  const { model, gpu, threads, sequences, contextPerSequence } = engine.info;
-  const options = { model, gpu, threads, sequences, contextPerSequence };
-  return { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null };
+  return { kind: "engine", engine: optionsOf(engine), sampling: { temperature: 1 }, adapter: null };
+}
+
+/** The engine, or llama-server with the engine's model, as a player of comparisons. */
+export function comparedPlayer(engine: Engine, settings: Omit<BenchPlayer, "engine">): PlayerSpec {
+  return benchPlayer({ ...settings, engine: optionsOf(engine) });
 }
 
 export const played = ({ groups, failures }: Gathered) => groups.flat().length + failures.length;
@@ -69,7 +78,7 @@ export function meansOf({ groups }: Gathered): { turns: number; tokens: number }
 }
 
 export interface Server {
-  readonly player: PlayerSpec;
+  readonly port: number;
   stop(): Promise<void>;
 }
 
@@ -84,25 +93,21 @@ async function freePort(): Promise<number> {
 
 /**
  * llama-server with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (which
- * is its default). Truncation, which it has on by default, is off as in a rollout of ours.
+ * is its default).
  */
-export async function startServer(program: string, engine: Engine, maxTokens: number): Promise<Server> {
+export async function startServer(program: string, engine: Engine): Promise<Server> {
   const { info } = engine;
   const port = await freePort();
   const args = [
     ...["-m", info.model, "-c", info.contextPerSequence * info.sequences, "--parallel", info.sequences],
     ...["-t", info.threads, "-tb", info.threads, "-b", info.batch, "-ub", info.ubatch],
-    ...["-ngl", info.gpu === false ? 0 : 999, "--jinja", "--samplers", "temperature", "--temp", 1],
+    ...["-ngl", info.gpu === false ? 0 : 999],
     ...["--host", "127.0.0.1", "--port", port, "--log-disable"],
   ].map(String);
   const server = spawn(program, args, { stdio: "ignore" });
-  const url = `http://127.0.0.1:${port}`;
-  await healthy(server, url);
+  await healthy(server, `http://127.0.0.1:${port}`);
   return {
-    player: {
-      kind: "agent",
-      settings: { url: `${url}/v1`, model: "any", key: undefined, temperature: 1, maxTokens },
-    },
+    port,
     async stop() {
       server.kill("SIGKILL");
       if (server.exitCode === null && server.signalCode === null) await new Promise((end) => server.once("close", end));

@@ -1,26 +1,36 @@
 /**
- * Whole email rollouts a second against the same agent talking to llama-server over HTTP: the same libraries, weights,
- * threads, limits and tools, as many slots as rollouts at once, prompt cache on. Their agent is the one of
- * `--agent-url`, which has its tools through the server's chat endpoint (--jinja). The server holds calls to a grammar,
- * which ours does not: its rollouts make fewer mistakes and are shorter. Rows on written tokens therefore stand beside
- * those on rollouts; both come of the same runs.
+ * Whole email rollouts a second against the same agent on llama-server over HTTP: the same libraries, weights, threads,
+ * limits, template, parser and tools, as many slots as rollouts at once, prompt cache on, connections kept open. Only
+ * who samples the tokens differs (server-sequence.ts). Log-probabilities, which training needs, cost the server
+ * something: other rows leave them out on its side.
+ *
+ * The model that comes with hone plays freely. The 0.5B shape has random weights: it plays to a script of the task's
+ * expert, four turns of a set number of tokens with the tools' real results.
  */
-import { modelFile, trainedContext } from "../../src/engine/index.js";
+import { type Engine, modelFile, trainedContext } from "../../src/engine/index.js";
 import type { PlayerSpec } from "../../src/rollout/index.js";
 import { buildLlamaTool } from "../llama-tools.js";
-import { compare, describe, median, modelName } from "../measure.js";
-import { enginePlayer, meansOf, playEmail, played, type RolloutSettings, startServer } from "../rollouts.js";
+import { compare, modelName } from "../measure.js";
+import { modelPath } from "../models.js";
+import { comparedPlayer, meansOf, playEmail, played, type RolloutSettings, startServer } from "../rollouts.js";
 import type { Bench, BenchContext, Row } from "../row.js";
 
 const name = "rollout/llama-server";
-const ROLLOUTS = 128;
-const CONTEXT = 4096;
+
+interface Workload {
+  readonly model: string;
+  readonly context: number;
+  /** At once, and slots of the server. */
+  readonly sequences: number;
+  readonly rollouts: number;
+  /** Tokens of each turn of the script; undefined where the model plays freely. */
+  readonly scripted: number | undefined;
+}
 
 /** One of the two that are compared, with what it did so far. */
 class Side {
   readonly #player: PlayerSpec;
   readonly #settings: Omit<RolloutSettings, "step">;
-  readonly tokensPerSecond: number[] = [];
   #rollouts = 0;
   #turns = 0;
   #tokens = 0;
@@ -45,72 +55,82 @@ class Side {
     this.#turns += turns * finished;
     this.#tokens += tokens * finished;
     this.#failures += result.failures.length;
-    this.tokensPerSecond.push((tokens * finished) / result.seconds);
     return played(result) / result.seconds;
   }
 
   about(): string {
     const each = (sum: number) => (sum / Math.max(1, this.#rollouts)).toFixed(1);
-    const failures = this.#failures > 0 ? `, ${this.#failures} broken off by the server` : "";
+    const failures = this.#failures > 0 ? `, ${this.#failures} failed` : "";
     return `${each(this.#turns)} turns and ${each(this.#tokens)} written tokens a rollout${failures}`;
   }
 }
 
-async function compareGroups(context: BenchContext, model: string, concurrency: number, group: number): Promise<Row[]> {
-  const contextPerSequence = Math.min(CONTEXT, await trainedContext(model));
-  const engine = await context.load({ model, sequences: concurrency, contextPerSequence });
-  const settings = { scenarios: ROLLOUTS / group, group, concurrency, maxTurns: 10, maxTokens: 256 };
-  try {
-    const program = await buildLlamaTool("llama-server", context.say);
-    const server = await startServer(program, engine, settings.maxTokens);
+async function compareGroups(context: BenchContext, engine: Engine, work: Workload, group: number): Promise<Row[]> {
+  const { sequences, rollouts, scripted } = work;
+  const settings = { scenarios: rollouts / group, group, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
+  const side = (server: { port: number; logprobs: boolean } | undefined) =>
+    new Side(comparedPlayer(engine, { temperature: 1, server, scripted }), settings);
+  const program = await buildLlamaTool("llama-server", context.say);
+  const rows: Row[] = [];
+  for (const logprobs of [true, false]) {
+    // Each comparison has a server of its own: no answer waits in its cache from the one before.
+    const server = await startServer(program, engine);
     try {
-      const ours = new Side(enginePlayer(engine), settings);
-      const theirs = new Side(server.player, settings);
-      for (const side of [ours, theirs]) await side.warmUp();
+      const ours = side(undefined);
+      const theirs = side({ port: server.port, logprobs });
+      for (const one of [ours, theirs]) await one.warmUp();
       // Both sides of a round play the same questions; every round has others.
       const steps = { ours: 0, theirs: 0 };
-      const of = { model: modelName(model), sequences: concurrency };
-      const rollouts = await compare(
+      const row = await compare(
         context,
-        { ...of, name: `${name}/group-${group}`, unit: "rollouts/s", target: "ratio >= 1.5" },
+        {
+          name: `${name}/group-${group}${logprobs ? "" : "/no-logprobs"}`,
+          model: modelName(work.model),
+          sequences,
+          unit: "rollouts/s",
+          target: logprobs ? "ratio >= 1.5" : "",
+        },
         "more",
         { ours: () => ours.play(steps.ours++), theirs: () => theirs.play(steps.theirs++) },
       );
-      const note = `ours: ${ours.about()}; theirs: ${theirs.about()}, calls held to a grammar, no log-probabilities`;
-      const pairs = ours.tokensPerSecond.map((speed, i) => ({
-        ours: speed,
-        theirs: theirs.tokensPerSecond[i] as number,
-      }));
-      const tokens: Row = {
-        ...of,
-        name: `${name}/group-${group}/tokens`,
-        ours: median(pairs.map((pair) => pair.ours)),
-        theirs: median(pairs.map((pair) => pair.theirs)),
-        ratio: median(pairs.map((pair) => pair.ours / pair.theirs)),
-        unit: "tokens/s",
-        target: "",
-        note: "written tokens of the same runs",
-        rounds: pairs,
-      };
-      context.say(`${describe(tokens)}\n${note}`);
-      return [{ ...rollouts, note }, tokens];
+      const note = `ours: ${ours.about()}; theirs: ${theirs.about()}${logprobs ? "" : ", without log-probabilities"}`;
+      context.say(note);
+      rows.push({ ...row, note });
     } finally {
       await server.stop();
     }
-  } finally {
-    await engine.close();
   }
+  return rows;
 }
 
 export const bench: Bench = {
   name,
   about: "whole email rollouts a second against the same agent on llama-server, groups of 4 and 8",
-  models: [],
+  models: ["0.5b"],
   async run(context) {
-    const concurrency = context.sequences?.[0] ?? 16;
-    const model = context.model ?? modelFile("tiny");
+    const sequences = context.sequences?.[0];
+    const free = async (model: string): Promise<Workload> => {
+      const room = Math.min(4096, await trainedContext(model));
+      return { model, context: room, sequences: sequences ?? 16, rollouts: 128, scripted: undefined };
+    };
+    const shape: Workload = {
+      model: modelPath("qwen2-0.5b-shape-f16.gguf"),
+      context: 4096,
+      sequences: sequences ?? 8,
+      rollouts: 8,
+      scripted: 40,
+    };
+    const works = context.model === undefined ? [await free(modelFile("tiny")), shape] : [await free(context.model)];
     const rows: Row[] = [];
-    for (const group of [4, 8]) rows.push(...(await compareGroups(context, model, concurrency, group)));
+    for (const work of works) {
+      const { model, context: contextPerSequence } = work;
+      const engine = await context.load({ model, sequences: work.sequences, contextPerSequence });
+      try {
+        for (const group of [4, 8]) rows.push(...(await compareGroups(context, engine, work, group)));
+      } finally {
+        await engine.close();
+      }
+    }
     return rows;
   },
 };

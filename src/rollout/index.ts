@@ -1,11 +1,12 @@
 /** The door of the rollout room. */
 export type { AgentSettings } from "./agent-session.js";
 export { type SamplingSettings, templateOf } from "./engine-session.js";
+export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";
-export type { PlayerSpec } from "./players.js";
+export { type EnginePlayer, enginePlayers, type PlayerSpec, type Players } from "./players.js";
 export { opening, playRollout, type RolloutLimits } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { type Player, type RolloutFailure, readTrajectories, type Trajectory } from "./trajectory.js";
 export type { TokenRecord } from "./transcript.js";
-export type { WorkerSettings } from "./worker.js";
+export type { GroupJob, WorkerSettings } from "./worker.js";

@@ -1,5 +1,8 @@
-/** Who plays: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
-import { type EngineOptions, loadEngine, type Sequence } from "../engine/index.js";
+/**
+ * Who plays: opens the engine, an API, the task's expert or a player of a module's own on this thread, and starts
+ * sessions for whole groups.
+ */
+import { type Engine, type EngineOptions, loadEngine, type Sequence } from "../engine/index.js";
 import type { AnyTask, ExpertOptions } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
@@ -10,17 +13,25 @@ import type { Opening, Session } from "./session.js";
 import type { Player } from "./trajectory.js";
 import type { GroupJob } from "./worker.js";
 
+export interface EnginePlayer {
+  readonly kind: "engine";
+  readonly engine: EngineOptions;
+  readonly sampling: SamplingSettings;
+  /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
+  readonly adapter: string | null;
+}
+
 /** Plain data, so that it can be sent to workers. */
 export type PlayerSpec =
-  | {
-      readonly kind: "engine";
-      readonly engine: EngineOptions;
-      readonly sampling: SamplingSettings;
-      /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
-      readonly adapter: string | null;
-    }
+  | EnginePlayer
   | { readonly kind: "agent"; readonly settings: AgentSettings }
-  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> };
+  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> }
+  /** The address of a module that exports a {@link PlayerModule}'s function, which is told the settings. */
+  | { readonly kind: "module"; readonly module: string; readonly settings: unknown };
+
+export interface PlayerModule {
+  openPlayer(settings: unknown, task: AnyTask): Promise<Players>;
+}
 
 export interface Players {
   readonly info: Player;
@@ -28,8 +39,12 @@ export interface Players {
   start(opening: Opening, job: GroupJob): Session[];
 }
 
-async function openEngine(spec: Extract<PlayerSpec, { kind: "engine" }>): Promise<Players> {
-  const engine = await loadEngine(spec.engine);
+/** Token-exact players on an engine's sequences, or on those that `open` makes of a group's prompt instead. */
+export function enginePlayers(
+  engine: Engine,
+  spec: EnginePlayer,
+  open: (prompt: Int32Array, count: number) => Sequence[] = (prompt, count) => engine.openGroup(prompt, count),
+): Players {
   const template = templateOf(engine);
   const { temperature = 1 } = spec.sampling;
   return {
@@ -42,7 +57,7 @@ async function openEngine(spec: Extract<PlayerSpec, { kind: "engine" }>): Promis
           `the prompt of scenario ${job.scenario.id} has ${prompt.length} tokens, but a conversation has room for ${room}; raise --context`,
         );
       }
-      const sequences = engine.openGroup(prompt, job.members.length);
+      const sequences = open(prompt, job.members.length);
       return job.members.map(({ seed }, index) => {
         const sequence = sequences[index] as Sequence;
         return new EngineSession(engine, template, sequence, opening, prompt, { ...spec.sampling, seed });
@@ -52,7 +67,8 @@ async function openEngine(spec: Extract<PlayerSpec, { kind: "engine" }>): Promis
 }
 
 export async function openPlayer(spec: PlayerSpec, task: AnyTask): Promise<Players> {
-  if (spec.kind === "engine") return openEngine(spec);
+  if (spec.kind === "engine") return enginePlayers(await loadEngine(spec.engine), spec);
+  if (spec.kind === "module") return ((await import(spec.module)) as PlayerModule).openPlayer(spec.settings, task);
   if (spec.kind === "agent") {
     const { settings } = spec;
     const client = agentClient(settings);

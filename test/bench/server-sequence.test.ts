@@ -1,0 +1,88 @@
+/**
+ * What the comparison with llama-server rests on: its tokens are the engine's, and both sides play the same script.
+ * Runs where a llama-server has been compiled (`yarn llama-server` puts it in build/).
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { comparedPlayer, meansOf, playEmail, type Server, startServer } from "../../bench/rollouts.js";
+import { CompletionClient, ServerSequence } from "../../bench/server-sequence.js";
+import { type Engine, loadEngine, modelFile } from "../../src/engine/index.js";
+import { templateOf } from "../../src/rollout/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+
+const program = join(packageRoot, "build/llama-tools", `${process.platform}-${process.arch}`, "llama-server");
+const compiled = existsSync(program);
+if (!compiled) console.warn("tests against a real llama-server are skipped: `yarn llama-server` compiles one");
+
+describe.runIf(compiled)("a sequence on llama-server", () => {
+  let engine: Engine;
+  let server: Server;
+
+  beforeAll(async () => {
+    engine = await loadEngine({ model: modelFile("tiny"), gpu: false, sequences: 4, contextPerSequence: 2048 });
+    server = await startServer(program, engine);
+  });
+  afterAll(async () => {
+    await server.stop();
+    await engine.close();
+  });
+
+  const prompt = () =>
+    Int32Array.from(templateOf(engine).prompt([{ role: "user", content: "When does the project start?" }], []));
+  const sequence = (logprobs: boolean) =>
+    new ServerSequence(new CompletionClient({ port: server.port, logprobs }), engine, prompt());
+  const stop = () => engine.info.endTokens;
+
+  it("writes the engine's tokens, stop token included, over turns that append", async () => {
+    const theirs = sequence(true);
+    const ours = engine.open(prompt());
+    try {
+      const append = engine.tokenize("\nPlease say more.", { special: false });
+      for (const turn of [{}, { append }]) {
+        const options = { ...turn, maxTokens: 60, sampling: { temperature: 0, seed: 1 }, stop: stop() };
+        const expected = await ours.generate(options);
+        const got = await theirs.generate(options);
+        expect([...got.tokens]).toEqual([...expected.tokens]);
+        expect(got.stop).toBe(expected.stop);
+        expect(theirs.length).toBe(ours.length);
+      }
+    } finally {
+      ours.close();
+    }
+  });
+
+  it("has the log-probabilities that the engine gives the same tokens", async () => {
+    const theirs = sequence(true);
+    const { tokens, logprobs } = await theirs.generate({ maxTokens: 40, sampling: { seed: 5 }, stop: [] });
+    expect(tokens).toHaveLength(40);
+    const scored = await engine.score(Int32Array.from([...prompt(), ...tokens]), { from: prompt().length });
+    // The server leaves out tokens that end within a character, which this model rarely writes.
+    const given = [...logprobs].map((value, i) => [value, scored[i] as number]).filter(([value]) => value !== 0);
+    expect(given.length).toBeGreaterThan(20);
+    for (const [value, expected] of given) expect(Math.abs((value as number) - (expected as number))).toBeLessThan(0.1);
+  });
+
+  it("says that a turn was cancelled or came too late", async () => {
+    const options = { maxTokens: 1500, sampling: { seed: 1 }, stop: [] };
+    const aborted = AbortSignal.abort();
+    expect((await sequence(false).generate({ ...options, signal: aborted })).stop).toBe("cancelled");
+    expect((await sequence(false).generate({ ...options, deadline: Date.now() + 20 })).stop).toBe("deadline");
+  });
+
+  it("refuses what it would sample otherwise than the engine", async () => {
+    const options = { maxTokens: 5, sampling: { seed: 1 }, stop: stop() };
+    await expect(sequence(false).generate({ ...options, stop: [3] })).rejects.toThrow("stops at the tokens");
+    await expect(sequence(false).generate({ ...options, sampling: { seed: 1, topK: 5 } })).rejects.toThrow("truncated");
+  });
+
+  it("plays the script of four full turns, as the engine does", async () => {
+    const settings = { scenarios: 2, group: 2, concurrency: 4, maxTurns: 10, maxTokens: 256, step: 0 };
+    for (const on of [undefined, { port: server.port, logprobs: true }]) {
+      const result = await playEmail(comparedPlayer(engine, { temperature: 1, server: on, scripted: 12 }), settings);
+      expect(result.failures).toEqual([]);
+      expect(meansOf(result)).toEqual({ turns: 4, tokens: 48 });
+      for (const { end } of result.groups.flat()) expect(end).toBe("answered");
+    }
+  });
+});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "denormals.h"
 #include "ggml-cpu.h"
 
 namespace hone {
@@ -35,6 +36,7 @@ LlamaDecoder::LlamaDecoder(const LlamaSettings& settings)
       threads_(settings.threads) {
   // llama.cpp would start its threads anew for every batch.
   if (auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new")) {
+    const FlushDenormals flushed;
     ggml_threadpool_params params;
     lib_.ggml_threadpool_params_init(&params, settings.threads);
     pool_ = create(&params);
@@ -157,6 +159,7 @@ void LlamaDecoder::decode(const Batch& batch) {
     batch_.seq_id[i][0] = batch.slots[i];
   }
   takeLlamaComplaints();
+  const FlushDenormals flushed;
   const int status = lib_.llama_decode(context_, batch_);
   if (status != 0) {
     throw std::runtime_error("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) +

@@ -83,6 +83,8 @@ def main() -> None:
     options = arguments()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
+    # Sharp attention has many numbers that are nearly zero, and those cost most.
+    torch.set_flush_denormal(True)
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
 

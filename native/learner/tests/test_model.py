@@ -5,9 +5,10 @@ import pytest
 import torch
 from learner.errors import Refused
 from learner.model import load_base
-from models import make_model, write_gguf
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from models import make_model, write_gguf
 
 
 @pytest.mark.parametrize("tied", [True, False])

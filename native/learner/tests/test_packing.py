@@ -6,6 +6,7 @@ from batches import open_settings, random_batch
 from learner import head, loss
 from learner.backend import PeftBackend
 from learner.packing import plan
+
 from models import make_model, write_gguf
 
 SETTINGS = loss.LossSettings("grpo", 0.2, 0.28, 0.0, 2.0)

@@ -43,7 +43,7 @@ TOKENIZER_SAMPLE = 4_000
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="yarn tiny-model", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("build/tiny"), help="folder for all that is made")
-    parser.add_argument("--tokens", type=float, default=12, help="millions of tokens of the first phase")
+    parser.add_argument("--tokens", type=float, default=8, help="millions of tokens of the first phase")
     parser.add_argument("--minutes", type=float, default=90, help="minutes that the first phase may take at most")
     parser.add_argument("--spoil-tokens", type=float, default=0.8, help="millions of tokens of the second phase")
     parser.add_argument("--worlds", type=int, default=2, help="worlds of perfect traces, 10,400 conversations each")

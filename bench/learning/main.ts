@@ -1,16 +1,16 @@
 /**
  * `yarn learning [--seeds 1,2,3] [--steps N] [--n 200] [--only NAME] [--folder build/learning]`: does training work? The figures go
- * to bench/results, the curves to docs/learning.svg. What was trained before is kept in the folder and not trained
- * again, so that the experiments can be made one at a time.
+ * to bench/results, the curves to docs/learning.svg. What was trained and evaluated before is kept in the folder and not
+ * done again, so that the experiments can be made one at a time.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { hardwareOf, slugOf, versionsOf } from "../hardware.js";
 import { curvesSvg } from "./curve.js";
-import { buildDatabases, experiments, runExperiment } from "./experiments.js";
+import { buildDatabases, experiments, type Outcome, runExperiment } from "./experiments.js";
 
 try {
   const { values } = parseArgs({
@@ -29,7 +29,14 @@ try {
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 
   const databases = buildDatabases(folder);
-  const outcomes = chosen.map((one) => runExperiment(one, folder, databases, Number(values.n)));
+  const outcomes = chosen.map((one) => {
+    const file = join(folder, `${one.name.replaceAll(" ", "-")}.json`);
+    if (!existsSync(file)) {
+      const outcome = runExperiment(one, folder, databases, Number(values.n));
+      writeFileSync(file, `${JSON.stringify(outcome, null, 1)}\n`);
+    }
+    return JSON.parse(readFileSync(file, "utf8")) as Outcome;
+  });
   for (const { name, heldOut, unseenNames, seconds } of outcomes) {
     const text = (list: typeof heldOut) =>
       list

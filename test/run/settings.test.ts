@@ -26,14 +26,14 @@ function begun(given: GivenOptions, more: Case = {}): RunRecord {
 
 describe("settings that nobody gives", () => {
   it("suit the model's size", () => {
-    expect(resolve({}, { model: "tiny" })).toMatchObject({ learningRate: 3e-3, loraRank: 16, maxTokens: 256 });
+    expect(resolve({}, { model: "tiny" })).toMatchObject({ learningRate: 2e-3, loraRank: 16, maxTokens: 256 });
     expect(resolve({}, { model: "small" })).toMatchObject({ learningRate: 1e-5, loraRank: 8, maxTokens: 2048 });
     expect(resolve({}, { model: "large" })).toMatchObject({ learningRate: 5e-6, loraRank: 8, maxTokens: 2048 });
   });
 
   it("are shown in the help as they are taken", () => {
     expect([0.99e8, 1e8, 1.99e9, 2e9].map(sizeOf)).toEqual(["tiny", "small", "small", "large"]);
-    expect(bySizeText("learningRate")).toBe("0.003 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above");
+    expect(bySizeText("learningRate")).toBe("0.002 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above");
     expect(bySizeText("maxTokens")).toBe("256 below 0.1 billion parameters, 2048 above");
     expect(bySizeText("group")).toBe("8");
   });

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import gguf
 import numpy as np
+from vocabulary import TEMPLATE
 
 NAME = "qwen2-0.5b-shape"
 LAYERS, HIDDEN, INNER, HEADS, KV_HEADS, CONTEXT, VOCABULARY = 24, 896, 4864, 14, 2, 32768, 151936
@@ -24,8 +25,8 @@ LINEARS = {
 }
 
 
-def write_model(vocabulary: Path, target: Path) -> None:
-    """`vocabulary`: a GGUF file that has a tokenizer and no weights."""
+def write_model(vocabulary: Path, template: Path, target: Path) -> None:
+    """`vocabulary`: a GGUF file that has a tokenizer and no weights. `template`: a chat template with tools."""
     random = np.random.default_rng(1)
 
     def normal(*shape: int) -> np.ndarray:
@@ -43,9 +44,11 @@ def write_model(vocabulary: Path, target: Path) -> None:
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     for field in gguf.GGUFReader(vocabulary).fields.values():
-        if field.name.startswith("tokenizer."):
+        if field.name.startswith("tokenizer.") and field.name != gguf.Keys.Tokenizer.CHAT_TEMPLATE:
             kind, *item = field.types
             writer.add_key_value(field.name, field.contents(), kind, item[0] if item else None)
+    # The vocabulary's own template knows no tools.
+    writer.add_chat_template(template.read_text(encoding="utf-8"))
     # What ends a turn, as in Qwen2's instruct models; the base vocabulary names the end of the document.
     writer.add_eot_token_id(151645)
 
@@ -86,6 +89,8 @@ def finish(writer: gguf.GGUFWriter) -> None:
 
 
 def make(source: Path, out: Path) -> None:
-    write_model(source / "models" / "ggml-vocab-qwen2.gguf", out / f"{NAME}-f16.gguf")
+    models = source / "models"
+    template = models / "templates" / TEMPLATE["qwen2"]
+    write_model(models / "ggml-vocab-qwen2.gguf", template, out / f"{NAME}-f16.gguf")
     for rank in RANKS:
         write_adapter(out / f"{NAME}-adapter-r{rank}.gguf", rank)

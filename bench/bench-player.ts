@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type EngineOptions, type GenerateOptions, loadEngine, type Sequence } from "../src/engine/index.js";
+import { type EngineOptions, loadEngine, type Sequence } from "../src/engine/index.js";
 import {
   type EnginePlayer,
   ExpertSession,
@@ -12,10 +12,8 @@ import {
   type PlayerSpec,
   type Players,
   type Session,
-  type Turn,
-  type TurnLimits,
 } from "../src/rollout/index.js";
-import type { AnyTask, CallRecord, ChatMessage } from "../src/task/task.js";
+import type { AnyTask } from "../src/task/task.js";
 import { packageRoot } from "../src/util/paths.js";
 import { Random } from "../src/util/random.js";
 import { CompletionClient, type CompletionServer, ServerSequence } from "./server-sequence.js";
@@ -36,62 +34,36 @@ export function benchPlayer(settings: BenchPlayer): PlayerSpec {
 }
 
 /** Writes a set number of tokens each turn, whatever they are. */
-class FullTurns implements Sequence {
-  readonly #sequence: Sequence;
-  readonly #tokens: number;
-
-  constructor(sequence: Sequence, tokens: number) {
-    this.#sequence = sequence;
-    this.#tokens = tokens;
-  }
-
-  get length(): number {
-    return this.#sequence.length;
-  }
-
-  generate(options: GenerateOptions) {
-    return this.#sequence.generate({ ...options, stop: [], maxTokens: this.#tokens });
-  }
-
-  close(): void {
-    this.#sequence.close();
-  }
+function fullTurns(sequence: Sequence, maxTokens: number): Sequence {
+  return {
+    get length() {
+      return sequence.length;
+    },
+    generate: (options) => sequence.generate({ ...options, stop: [], maxTokens }),
+    close: () => sequence.close(),
+  };
 }
 
-/** The player writes tokens, the expert says what they meant: real calls, and real results of real sizes. */
-class ScriptedSession implements Session {
-  readonly #writer: Session;
-  readonly #expert: ExpertSession;
-
-  constructor(writer: Session, expert: ExpertSession) {
-    this.#writer = writer;
-    this.#expert = expert;
-  }
-
-  async turn(limits: TurnLimits): Promise<Turn> {
-    const written = await this.#writer.turn(limits);
-    if (written.stop !== "length") return written;
-    const { content, calls } = await this.#expert.turn();
-    return { content, calls, completionTokens: written.completionTokens, stop: "stop" };
-  }
-
-  respond(messages: readonly ChatMessage[], calls: readonly CallRecord[]): void {
-    this.#writer.respond(messages, calls);
-    this.#expert.respond(messages, calls);
-  }
-
-  tokens() {
-    return this.#writer.tokens();
-  }
-
-  promptTokens(): number {
-    return this.#writer.promptTokens();
-  }
-
-  close(): void {
-    this.#writer.close();
-    this.#expert.close();
-  }
+/** The writer writes tokens, the expert says what they meant: real calls, and real results of real sizes. */
+function scriptedSession(writer: Session, expert: ExpertSession): Session {
+  return {
+    async turn(limits) {
+      const written = await writer.turn(limits);
+      if (written.stop !== "length") return written;
+      const { content, calls } = await expert.turn();
+      return { content, calls, completionTokens: written.completionTokens, stop: "stop" };
+    },
+    respond(messages, calls) {
+      writer.respond(messages, calls);
+      expert.respond(messages, calls);
+    },
+    tokens: () => writer.tokens(),
+    promptTokens: () => writer.promptTokens(),
+    close() {
+      writer.close();
+      expert.close();
+    },
+  };
 }
 
 /** For rollout workers (`PlayerSpec`, kind "module"). */
@@ -104,7 +76,7 @@ export async function openPlayer(settings: BenchPlayer, task: AnyTask): Promise<
     const sequences = client
       ? Array.from({ length: count }, () => new ServerSequence(client, engine, prompt))
       : engine.openGroup(prompt, count);
-    return scripted === undefined ? sequences : sequences.map((one) => new FullTurns(one, scripted));
+    return scripted === undefined ? sequences : sequences.map((one) => fullTurns(one, scripted));
   });
   if (scripted === undefined) return players;
   return {
@@ -113,7 +85,7 @@ export async function openPlayer(settings: BenchPlayer, task: AnyTask): Promise<
       players.start(opening, job).map((session, index) => {
         // One search too many, so that every rollout has four turns.
         const random = new Random(job.members[index]?.seed ?? index);
-        return new ScriptedSession(
+        return scriptedSession(
           session,
           new ExpertSession(task, job.scenario, random, { mistakes: { repeats_search: 1 } }),
         );

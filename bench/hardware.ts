@@ -11,8 +11,6 @@ export interface Hardware {
   readonly cpu: string;
   /** Logical cores that this process may use. */
   readonly cores: number;
-  /** CPU threads that llama.cpp used; null when no row ran the engine. */
-  readonly threads: number | null;
   readonly memoryGB: number;
   /** "CUDA NVIDIA H200", or "none". */
   readonly gpu: string;
@@ -30,7 +28,6 @@ export function hardwareOf(engine: Engine | undefined): Hardware {
   return {
     cpu: cpus()[0]?.model.trim() ?? "unknown",
     cores: availableParallelism(),
-    threads: engine?.info.threads ?? null,
     memoryGB: Math.round(totalmem() / 1e9),
     gpu: gpu ?? (engine ? "none" : nvidiaGpu()),
     system: `${process.platform} ${process.arch} ${release()}`,

@@ -2,16 +2,16 @@
  * `yarn bench`: runs the rows in bench/rows/ and saves them with what they were measured on. Every file there is one
  * bench; nothing has to be registered.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { readdirSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { decodeThreads, type Engine, type Gpu, loadEngine, modelFile } from "../src/engine/index.js";
 import { HoneError, messageOf, UsageError } from "../src/util/errors.js";
-import { packageRoot } from "../src/util/paths.js";
-import { busyWarning, type Hardware, hardwareOf, slugOf, versionsOf } from "./hardware.js";
+import { busyWarning, hardwareOf, versionsOf } from "./hardware.js";
 import { describe } from "./measure.js";
 import { ensureTestModels, modelPath } from "./models.js";
 import { quick } from "./quick.js";
+import { type Setting, saveSpeed } from "./results.js";
 import type { Bench, BenchContext, Row } from "./row.js";
 
 const usage = `yarn bench [options]                 all rows, in some 30 minutes on a small CPU; results to bench/results
@@ -89,34 +89,6 @@ async function allBenches(): Promise<Bench[]> {
   return modules.map(({ bench }) => bench).sort((a, b) => a.name.localeCompare(b.name));
 }
 
-interface Results {
-  readonly hardware: Hardware;
-  readonly versions: object;
-  readonly rows: readonly Row[];
-}
-
-/** One file a day and machine: a row takes the place of an older one of the same day, model and number of sequences. */
-function save(results: Results): string {
-  const folder = join(packageRoot, "bench", "results");
-  mkdirSync(folder, { recursive: true });
-  const date = new Date().toISOString().slice(0, 10);
-  const file = join(folder, `speed-${date}-${slugOf(results.hardware)}.json`);
-  const same = (a: object, b: object) => JSON.stringify(a) === JSON.stringify(b);
-  const about = ({ hardware, versions }: Results) => ({ hardware, versions });
-  const idOf = ({ name, model, sequences }: Row) => `${name} ${model} ${sequences}`;
-  const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Results) : undefined;
-  // Figures of other versions or settings are not mixed with these.
-  const rows = new Map(
-    (earlier && same(about(earlier), about(results)) ? earlier.rows : []).map((row) => [idOf(row), row]),
-  );
-  for (const row of results.rows) rows.set(idOf(row), row);
-  const sorted = [...rows.values()].sort(
-    (a, b) => a.name.localeCompare(b.name) || a.model.localeCompare(b.model) || (a.sequences ?? 0) - (b.sequences ?? 0),
-  );
-  writeFileSync(file, `${JSON.stringify({ ...about(results), rows: sorted }, null, 2)}\n`);
-  return file;
-}
-
 async function main(): Promise<void> {
   const options = parse();
   if (options.help) {
@@ -131,13 +103,13 @@ async function main(): Promise<void> {
   const say = (line: string) => console.error(line);
   const busy = busyWarning();
   if (busy) say(busy);
-  let measuredOn: { hardware: Hardware; versions: object } | undefined;
+  let measuredOn: Setting | undefined;
+  const threads = decodeThreads(options.threads);
   const context: BenchContext = {
     ...options,
     say,
     async load(wanted): Promise<Engine> {
       // Given, so that they stay: a measurement does not give way to other programs.
-      const threads = decodeThreads(options.threads);
       const engine = await loadEngine({ ...wanted, gpu: options.gpu, threads });
       measuredOn ??= { hardware: hardwareOf(engine), versions: versionsOf(engine) };
       return engine;
@@ -161,11 +133,11 @@ async function main(): Promise<void> {
   const rows: Row[] = [];
   for (const bench of chosen) {
     say(`\n${bench.name}: ${bench.about}`);
-    rows.push(...(await bench.run(context)));
+    rows.push(...(await bench.run(context)).map((row) => ({ threads, ...row })));
   }
   for (const row of rows) console.log(`${describe(row)}${row.target === "" ? "" : ` (wanted: ${row.target})`}`);
   measuredOn ??= { hardware: hardwareOf(undefined), versions: versionsOf(undefined) };
-  const file = save({ ...measuredOn, rows });
+  const file = saveSpeed({ ...measuredOn, rows });
   console.log(`\nsaved to ${file}`);
 }
 

@@ -25,6 +25,8 @@ export interface Row {
   readonly target: string;
   /** How `ours` and `theirs` were made, where the name does not say it. */
   readonly note?: string;
+  /** CPU threads that each side had; `yarn bench` fills it in. */
+  readonly threads?: number;
   /** Every pair that was measured; `ours`, `theirs` and `ratio` are medians. */
   readonly rounds?: readonly Pair[];
 }

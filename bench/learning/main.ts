@@ -8,7 +8,8 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { hardwareOf, slugOf, versionsOf } from "../hardware.js";
+import { hardwareOf, versionsOf } from "../hardware.js";
+import { resultsFile } from "../results.js";
 import { curvesSvg } from "./curve.js";
 import { buildDatabases, experiments, type Outcome, runExperiment } from "./experiments.js";
 
@@ -51,7 +52,7 @@ try {
   if (chosen.length === all.length) {
     const hardware = hardwareOf(undefined);
     const date = new Date().toISOString().slice(0, 10);
-    const file = join(packageRoot, "bench/results", `learning-${date}-${slugOf(hardware)}.json`);
+    const file = resultsFile("learning", hardware);
     writeFileSync(file, `${JSON.stringify({ date, hardware, versions: versionsOf(undefined), outcomes }, null, 1)}\n`);
     writeFileSync(join(packageRoot, "docs/learning.svg"), curvesSvg(outcomes));
     console.log(`saved to ${file} and docs/learning.svg`);

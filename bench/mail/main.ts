@@ -2,11 +2,10 @@
  * `node dist/bench/mail/main.js [COPIES]`: all figures of the mail database, printed as one JSON object and saved to
  * bench/results with what they were measured on.
  */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, writeFileSync } from "node:fs";
 import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
-import { hardwareOf, slugOf, versionsOf } from "../hardware.js";
+import { hardwareOf, versionsOf } from "../hardware.js";
+import { resultsFile } from "../results.js";
 import { measureBuild } from "./build.js";
 import { benchDatabase, hasSample, repeatedMailbox, sampleQuestions } from "./corpus.js";
 import { measureLatency } from "./latency.js";
@@ -29,7 +28,5 @@ const figures = {
   build: await measureBuild(await repeatedMailbox(copies), sampleQuestions, large),
   latency: measureLatency(large),
 };
-const results = join(packageRoot, "bench/results");
-mkdirSync(results, { recursive: true });
-writeFileSync(join(results, `mail-${date}-${slugOf(hardware)}.json`), `${JSON.stringify(figures, null, 2)}\n`);
+writeFileSync(resultsFile("mail", hardware), `${JSON.stringify(figures, null, 2)}\n`);
 console.log(JSON.stringify(figures, null, 2));

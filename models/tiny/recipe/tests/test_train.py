@@ -18,10 +18,14 @@ def test_embeddings_of_symbols_and_reserved_names_are_drawn_and_all_others_learn
     words = {tokenizer.id_to_token(token) for token in drawn}
     assert {"Astrid", "astrid", "Zavora"} <= words and not words & {"Wanda", "Falcon"}
 
-    draws = []
-    rare = DrawnEmbeddings(weight, drawn, names)
-    original_draw = rare.draw
-    rare.draw = lambda: (original_draw(), draws.append(weight[drawn].clone()))  # type: ignore[method-assign]
+    draws: list[torch.Tensor] = []
+
+    class Recorded(DrawnEmbeddings):
+        def draw(self) -> None:
+            super().draw()
+            draws.append(weight[drawn].clone())
+
+    rare = Recorded(weight, drawn, names)
     before = weight[names].clone()
     trainer = Trainer(model, tokenizer, Renamer(NAMES, SYMBOLS, 1), rare, 0, lambda _: None)
     trainer.run(learn, tokens=20_000, minutes=5, perfect=[("who", conversation())])

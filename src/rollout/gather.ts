@@ -3,12 +3,17 @@
  * message and counted against a limit; a rollout that hangs is named with what it waits for; stopping keeps what is
  * finished.
  *
+ * A group goes to a thread as a whole, since its members share their prompt, but its members begin one by one, as
+ * others end: the last of a group do not leave the engine half empty. One group more than need be is on a thread, so
+ * that a rollout that may begin has its prompt ready.
+ *
  * Every rollout's seed derives from (run, step, scenario, index). The engine batches rollouts as they come, and the
  * shape of a batch moves logits by rounding: with several rollouts at once the same seed may therefore sample another
  * token where two are nearly as likely. One rollout alone repeats exactly.
  */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
 import type { Scenario } from "../task/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
@@ -68,6 +73,13 @@ interface OpenGroup {
   tries: number;
 }
 
+/** A rollout that is on a thread and may not begin yet. */
+interface Ready {
+  readonly id: string;
+  /** Its thread listens here for the ids of rollouts that may begin. */
+  readonly begin: MessagePort;
+}
+
 const inOrder = (members: readonly Trajectory[]) => [...members].sort((a, b) => a.index - b.index);
 
 export async function gather(options: GatherOptions): Promise<Gathered> {
@@ -78,6 +90,10 @@ class Gathering {
   readonly #options: GatherOptions;
   readonly #groups: OpenGroup[];
   readonly #byRollout = new Map<string, OpenGroup>();
+  /** Groups that are on no thread, in the order of their turn. */
+  readonly #pending: OpenGroup[];
+  #ready: Ready[] = [];
+  readonly #underWay = new Set<string>();
   readonly #waiting = new Map<string, { thread: number; waiting: Waiting }>();
   /** The last thing each thread said: when it says no more, that is what holds it. */
   readonly #lastOfThread = new Map<number, string>();
@@ -118,14 +134,21 @@ class Gathering {
         this.#byRollout.set(id, group);
       }
     }
+    this.#pending = this.#groups.filter(({ left }) => left.size > 0);
     const workers = options.workers ?? Math.max(1, Math.min(4, availableParallelism() - 1));
-    const groupsAtOnce = Math.max(1, Math.ceil(options.concurrency / options.group));
+    const threads = Math.min(
+      workers,
+      Math.ceil(options.concurrency / options.group),
+      Math.max(1, this.#pending.length),
+    );
     this.#pool = new Piscina<GroupJob, GroupResult>({
       filename: workerFile,
       workerData: options.settings,
-      minThreads: 1,
-      maxThreads: Math.min(workers, groupsAtOnce, Math.max(1, this.#groups.length)),
-      concurrentTasksPerWorker: Math.ceil(groupsAtOnce / Math.min(workers, groupsAtOnce)),
+      // The least busy thread takes the next group.
+      minThreads: threads,
+      maxThreads: threads,
+      // How many run at once is decided here: each group on a thread has a rollout under way, but for the one ahead.
+      concurrentTasksPerWorker: options.concurrency + 1,
       maxQueue: Number.POSITIVE_INFINITY,
       // Workers do asynchronous work between tasks; blocking on atomics would stop it.
       atomics: "disabled",
@@ -144,8 +167,7 @@ class Gathering {
     const watchdog = setInterval(() => this.#watch(), 1000);
     try {
       for (const group of this.#groups) {
-        if (group.left.size > 0) void this.#play(group);
-        else this.#tellIfComplete(group);
+        if (group.left.size === 0) this.#tellIfComplete(group);
       }
       this.#checkEnd();
       const how = await this.#finished;
@@ -162,23 +184,49 @@ class Gathering {
     }
   }
 
+  /** Lets as many rollouts begin as may be under way. */
+  #fill(): void {
+    if (this.#over) return;
+    for (;;) {
+      if (this.#ready.length === 0) {
+        const group = this.#pending.shift();
+        if (!group) return;
+        void this.#play(group);
+      }
+      if (this.#underWay.size >= this.#options.concurrency) return;
+      const next = this.#ready.shift();
+      if (!next) return;
+      this.#underWay.add(next.id);
+      next.begin.postMessage(next.id);
+    }
+  }
+
   async #play(group: OpenGroup): Promise<void> {
-    const job: GroupJob = { scenario: group.scenario, members: [...group.left.values()] };
+    const members = [...group.left.values()];
+    const { port1, port2 } = new MessageChannel();
+    this.#ready.push(...members.map(({ id }) => ({ id, begin: port1 })));
     try {
+      const job: GroupJob = { scenario: group.scenario, members, begin: port2 };
       // A task with an abort signal has its thread to itself: that is piscina's rule. So a group that is played again
       // cannot die of a neighbour's fault once more.
       const alone = group.tries > 0 ? { signal: new AbortController().signal } : {};
-      const result = await this.#pool.run(job, alone);
+      const result = await this.#pool.run(job, { ...alone, transferList: [port2] });
       if (result) this.#giveUp(new HoneError(result.setupError));
     } catch (error) {
       if (this.#over || group.left.size === 0) return;
       // The thread died: of this group's own fault when it was ended for hanging, else perhaps of a neighbour's.
       if (!group.hung && group.tries < RETRIES) {
         group.tries++;
-        return this.#play(group);
+        this.#ready = this.#ready.filter(({ begin }) => begin !== port1);
+        for (const id of group.left.keys()) this.#underWay.delete(id);
+        this.#pending.unshift(group);
+        this.#fill();
+        return;
       }
       const reason = group.hung ?? error;
       for (const id of [...group.left.keys()]) this.#fail({ id, error: messageOf(reason) });
+    } finally {
+      port1.close();
     }
   }
 
@@ -200,6 +248,8 @@ class Gathering {
   /** Takes a rollout off the list. Undefined when it was settled before. */
   #settle(id: string): OpenGroup | undefined {
     this.#waiting.delete(id);
+    this.#underWay.delete(id);
+    this.#ready = this.#ready.filter((one) => one.id !== id);
     const group = this.#byRollout.get(id);
     return group?.left.delete(id) ? group : undefined;
   }
@@ -227,6 +277,7 @@ class Gathering {
 
   #checkEnd(): void {
     if (this.#groups.every((group) => group.left.size === 0)) this.#finish("all");
+    else this.#fill();
   }
 
   /** Finds threads that are stuck: their own deadlines should have fired long ago. */

@@ -2,7 +2,7 @@
  * The code of one rollout worker (a piscina thread): it loads the task, opens its world, and plays whole groups. The
  * JavaScript of many rollouts runs here at once; what they wait for (the engine, an API) runs elsewhere.
  */
-import { parentPort, threadId } from "node:worker_threads";
+import { type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
 import { loadTask } from "../task/load.js";
 import type { AnyTask, Scenario, TaskOptions } from "../task/task.js";
@@ -25,6 +25,8 @@ export interface WorkerSettings {
 export interface GroupJob {
   readonly scenario: Scenario;
   readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
+  /** Brings the ids of the members that may begin. The sender closes it. */
+  readonly begin: MessagePort;
 }
 
 /** What workers tell while they play. Each rollout ends with one "done" or "failed". */
@@ -83,7 +85,15 @@ async function playMember(
   };
 }
 
-/** Plays the members of a group side by side. */
+/** Of each id a promise that is kept when the id has come through the port. */
+function starts(port: MessagePort, ids: readonly string[]): ReadonlyMap<string, Promise<void>> {
+  const begin = new Map<string, () => void>();
+  const begun = new Map(ids.map((id) => [id, new Promise<void>((resolve) => begin.set(id, resolve))]));
+  port.on("message", (id: string) => begin.get(id)?.());
+  return begun;
+}
+
+/** Plays the members of a group side by side, each from when it may begin. */
 export default async function playGroup(job: GroupJob): Promise<GroupResult> {
   let here: Ready;
   try {
@@ -101,10 +111,15 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
     for (const { id } of job.members) failed(id, error);
     return null;
   }
+  const mayBegin = starts(
+    job.begin,
+    job.members.map(({ id }) => id),
+  );
   await Promise.all(
     job.members.map(async (member, position) => {
       const session = sessions[position] as Session;
       try {
+        await mayBegin.get(member.id);
         post({ kind: "done", trajectory: await playMember(here, job.scenario, member, session) });
       } catch (error) {
         failed(member.id, error);

@@ -35,6 +35,12 @@ export default defineTask({
           here++;
           while (here < 8) await wait(5);
         }
+        if (mood === "relay" && ++here === 1) while (here < 3) await wait(5);
+        if (mood === "crowd") {
+          if (++here > 3) throw new Error("too many at once");
+          await wait(20);
+          here--;
+        }
         if (mood === "slow") await wait(60_000);
         await wait(20);
         return "done";
@@ -111,6 +117,16 @@ describe("gather", () => {
   it("has as many rollouts under way as were asked for, also on one thread", async () => {
     const { groups } = await gather(options(["meet", "meet", "meet", "meet"], { concurrency: 8, workers: 1 }));
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(8).fill("answered"));
+  });
+
+  it("lets the next group begin before the last of a group has ended", async () => {
+    const { groups } = await gather(options(["relay", "relay"], { concurrency: 2, workers: 1 }));
+    expect(groups.flat().map(({ end }) => end)).toEqual(Array(4).fill("answered"));
+  });
+
+  it("never has more rollouts under way than were asked for, though groups are larger", async () => {
+    const { groups } = await gather(options(["crowd", "crowd", "crowd"], { concurrency: 3, workers: 1, group: 4 }));
+    expect(groups.flat().map(({ end }) => end)).toEqual(Array(12).fill("answered"));
   });
 
   it("gives each rollout its own seed, the same one every time", async () => {

@@ -1,6 +1,6 @@
 /** What several rows measure with. Times are of `performance.now()`, in milliseconds. */
 import { basename } from "node:path";
-import type { Engine } from "../src/engine/index.js";
+import type { Engine, EngineStats } from "../src/engine/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { Random } from "../src/util/random.js";
 import type { BenchContext, Pair, Row } from "./row.js";
@@ -93,9 +93,17 @@ export async function decodeSpeed(engine: Engine, settings: DecodeSettings): Pro
   }
 }
 
+/** Of the time in which an engine was busy: how much of it was not in llama_decode. */
+export function shares(before: EngineStats, after: EngineStats): { sampling: number; scheduling: number } {
+  const spent = (part: "decode" | "sampling" | "scheduling") => after.seconds[part] - before.seconds[part];
+  const busy = spent("decode") + spent("sampling") + spent("scheduling");
+  return { sampling: spent("sampling") / busy, scheduling: spent("scheduling") / busy };
+}
+
 /** How long decode rows run, by device: a GPU needs more tokens to be measured, a CPU takes minutes for as many. */
 export function decodeLength(engine: Engine): { prompt: number; tokens: number } {
-  return engine.info.gpu === false ? { prompt: 32, tokens: 32 } : { prompt: 256, tokens: 256 };
+  if (engine.info.gpu !== false) return { prompt: 256, tokens: 256 };
+  return { prompt: 32, tokens: engine.info.sequences > 8 ? 32 : 64 };
 }
 
 export const modelName = (path: string) => basename(path);

@@ -5,7 +5,15 @@
  */
 import type { Llama, LlamaContext, SequenceEvaluateOptions, Token } from "node-llama-cpp";
 import type { Engine } from "../../src/engine/index.js";
-import { compare, type DecodeSettings, decodeLength, decodeSpeed, modelName, randomTokens } from "../measure.js";
+import {
+  compare,
+  type DecodeSettings,
+  decodeLength,
+  decodeSpeed,
+  modelName,
+  randomTokens,
+  shares,
+} from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, Row } from "../row.js";
 
@@ -35,6 +43,8 @@ async function theirSpeed(
   settings: DecodeSettings,
   options: SequenceEvaluateOptions,
 ): Promise<number> {
+  // Disposing of a sequence ends some time later.
+  while (context.sequencesLeft < settings.sequences) await new Promise((resolve) => setTimeout(resolve, 1));
   const sequences = Array.from({ length: settings.sequences }, () => context.getSequence());
   try {
     const loops = sequences.map((sequence, seed) => {
@@ -76,12 +86,17 @@ export const bench: Bench = {
         const whole = { ...row, name, target: "ratio >= 3", note: "both: temperature 1, no truncation" };
         const some = { ...row, name: `${name}/top-k-40`, target: "", note: "theirs: temperature 1, topK 40" };
         for (const [one, topK] of [[whole, 0] as const, [some, 40] as const]) {
-          rows.push(
-            await compare(context, one, "more", {
-              ours: () => decodeSpeed(engine, settings),
-              theirs: () => theirSpeed(engine, theirs, settings, { temperature: 1, topK, topP: 1, minP: 0 }),
-            }),
-          );
+          const before = engine.stats();
+          const result = await compare(context, one, "more", {
+            ours: () => decodeSpeed(engine, settings),
+            theirs: () => theirSpeed(engine, theirs, settings, { temperature: 1, topK, topP: 1, minP: 0 }),
+          });
+          const { sampling, scheduling } = shares(before, engine.stats());
+          const decode = 1 - sampling - scheduling;
+          const most = ((result.ratio ?? 0) / decode).toFixed(2);
+          const profile = `ours is in llama_decode for ${(100 * decode).toFixed(1)} % of its time: with nothing else to do the ratio would be ${most}`;
+          context.say(profile);
+          rows.push({ ...result, note: `${one.note}; ${profile}` });
         }
       } finally {
         await theirs.dispose();

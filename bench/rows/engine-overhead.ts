@@ -1,14 +1,7 @@
 /** The share of a busy engine's time that is not llama.cpp's: sampling with log-probabilities, and scheduling. */
-import type { EngineStats } from "../../src/engine/index.js";
-import { decodeLength, decodeSpeed, describe, median, modelName } from "../measure.js";
+import { decodeLength, decodeSpeed, describe, median, modelName, shares } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, Row } from "../row.js";
-
-function shares(before: EngineStats, after: EngineStats): { sampling: number; scheduling: number } {
-  const spent = (part: "decode" | "sampling" | "scheduling") => after.seconds[part] - before.seconds[part];
-  const busy = spent("decode") + spent("sampling") + spent("scheduling");
-  return { sampling: spent("sampling") / busy, scheduling: spent("scheduling") / busy };
-}
 
 export const bench: Bench = {
   name: "engine-overhead",

@@ -7,6 +7,9 @@ namespace {
 
 constexpr const char* kClosed = "the engine was closed";
 
+/** How long the thread, woken by a request, waits for others that come with it. Far less than a batch takes. */
+constexpr std::chrono::microseconds kCompany{200};
+
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -201,6 +204,8 @@ void Scheduler::run() {
         } else {
           wakeUp_.wait_until(lock, event, ready);
         }
+        // The members of a group ask one after the other: the first would have a batch for itself.
+        wakeUp_.wait_for(lock, kCompany, [&] { return stopping_; });
         stats_.waitingSeconds += seconds(Clock::now() - from);
       }
       inbox.swap(inbox_);

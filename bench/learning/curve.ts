@@ -4,7 +4,7 @@ import type { Outcome } from "./experiments.js";
 const SIZE = { width: 760, height: 420 };
 const PLOT = { left: 56, top: 64, right: 744, bottom: 368 };
 const COLOURS = ["#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a"];
-const GREYS = ["#555555", "#777777", "#999999", "#bbbbbb"];
+const GREYS = ["#333333", "#777777", "#999999", "#bbbbbb", "#555555"];
 const FONT = "font-family='system-ui, sans-serif' font-size='13'";
 
 interface Scale {

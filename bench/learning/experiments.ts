@@ -29,7 +29,7 @@ export function experiments(seeds: readonly number[], steps?: number): Experimen
   const length = steps === undefined ? [] : ["--steps", `${steps}`];
   return [
     ...seeds.map((seed) => ({ name: `seed ${seed}`, flags: ["--seed", `${seed}`, ...length], control: false })),
-    ...COIN_SEEDS.map((seed) => control(`random rewards ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
+    ...COIN_SEEDS.map((seed) => control(`coins ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
     control("learning rate 0", "--learning-rate", "0"),
   ];
 }

@@ -2,5 +2,10 @@ import { defineConfig } from "vitest/config";
 
 /** `yarn test:long`: tests that take minutes. */
 export default defineConfig({
-  test: { include: ["test/**/*.long.test.ts"], testTimeout: 1_800_000, hookTimeout: 300_000 },
+  test: {
+    include: ["test/**/*.long.test.ts"],
+    setupFiles: ["test/support/environment.ts"],
+    testTimeout: 1_800_000,
+    hookTimeout: 300_000,
+  },
 });

@@ -102,11 +102,28 @@ export function buildDatabases(folder: string): Databases {
 const round = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "number" ? Number(each.toPrecision(5)) : each)));
 
+const trainArguments = ({ flags }: Experiment) => ["train", "--model", "tiny", ...flags];
+const evalArguments = ({ control }: Experiment, n: number) => {
+  return ["eval", "--checkpoint", control ? "base,latest" : "base,best", "--n", `${n}`];
+};
+
+/** What somebody would type to do the same, without the folders. */
+export function commandsOf(experiment: Experiment, n: number): string[] {
+  const evaluate = evalArguments(experiment, n);
+  return [
+    shown(trainArguments(experiment)),
+    shown([...evaluate, "--fresh"]),
+    shown(["build-db", "--db", "reserved.db", "--names", "reserved", "--mailboxes", "60"]),
+    shown([...evaluate, "--db", "reserved.db"]),
+  ];
+}
+
 /** A run that is finished is not trained again, one that was interrupted goes on. */
-export function runExperiment({ name, flags, control }: Experiment, folder: string, db: Databases, n: number): Outcome {
+export function runExperiment(experiment: Experiment, folder: string, db: Databases, n: number): Outcome {
+  const { name, control } = experiment;
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
-  const train = ["train", "--model", "tiny", ...flags];
-  const evaluate = ["eval", "--checkpoint", control ? "base,latest" : "base,best", "--n", `${n}`];
+  const train = trainArguments(experiment);
+  const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; gap: unknown };
   const heldOut = hone([...evaluate, "--fresh", ...home]) as Evaluated[];
   const unseenNames = hone([...evaluate, "--db", db.reserved, ...home]) as Evaluated[];
@@ -128,12 +145,7 @@ export function runExperiment({ name, flags, control }: Experiment, folder: stri
   return round({
     name,
     control,
-    commands: [
-      shown(train),
-      shown([...evaluate, "--fresh"]),
-      shown(["build-db", "--db", "reserved.db", "--names", "reserved", "--mailboxes", "60"]),
-      shown([...evaluate, "--db", "reserved.db"]),
-    ],
+    commands: commandsOf(experiment, n),
     seconds: phases.total ?? 0,
     gap: trained.gap,
     validations,

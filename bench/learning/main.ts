@@ -5,13 +5,13 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { isDeepStrictEqual, parseArgs } from "node:util";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { resultsFile } from "../results.js";
 import { curvesSvg } from "./curve.js";
-import { buildDatabases, experiments, type Outcome, runExperiment } from "./experiments.js";
+import { buildDatabases, commandsOf, experiments, type Outcome, runExperiment } from "./experiments.js";
 
 try {
   const { values } = parseArgs({
@@ -30,13 +30,15 @@ try {
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 
   const databases = buildDatabases(folder);
+  const n = Number(values.n);
   const outcomes = chosen.map((one) => {
     const file = join(folder, `${one.name.replaceAll(" ", "-")}.json`);
-    if (!existsSync(file)) {
-      const outcome = runExperiment(one, folder, databases, Number(values.n));
-      writeFileSync(file, `${JSON.stringify(outcome, null, 1)}\n`);
-    }
-    return JSON.parse(readFileSync(file, "utf8")) as Outcome;
+    const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Outcome) : undefined;
+    // An outcome of other options is none of this experiment.
+    if (kept && isDeepStrictEqual(kept.commands, commandsOf(one, n))) return kept;
+    const outcome = runExperiment(one, folder, databases, n);
+    writeFileSync(file, `${JSON.stringify(outcome, null, 1)}\n`);
+    return outcome;
   });
   for (const { name, heldOut, unseenNames, seconds } of outcomes) {
     const text = (list: typeof heldOut) =>

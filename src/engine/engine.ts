@@ -210,6 +210,11 @@ export interface Engine {
    */
   sleep(options?: { readonly weights?: boolean }): Promise<void>;
   wake(): Promise<void>;
+  /**
+   * Decodes with so many CPU threads from the next batch on, at most those of its load, so that work of one's own finds
+   * a core free; undefined: with those of its load again, giving way to other programs as before.
+   */
+  holdThreads(threads: number | undefined): void;
   memory(): EngineMemory;
   stats(): EngineStats;
   /** Closes this thread's sequences. The engine itself is freed when the last of its users has closed it. */

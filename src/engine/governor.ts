@@ -96,6 +96,7 @@ export class ThreadGovernor {
   readonly #teller: Teller;
   readonly #timer: NodeJS.Timeout;
   #pace: Pace;
+  #held = false;
   #last: (CpuSample & { readonly waited: number }) | undefined;
 
   /** @param cores of the machine, all of them usable by this process */
@@ -119,9 +120,17 @@ export class ThreadGovernor {
     clearInterval(this.#timer);
   }
 
+  /** Decodes with so many threads whatever others do; undefined: with all again, giving way as before. */
+  hold(threads: number | undefined): void {
+    this.#held = threads !== undefined;
+    this.#last = undefined;
+    this.#pace = { threads: threads ?? this.#chosen, roomy: 0 };
+    this.#engine.setThreads(this.#pace.threads);
+  }
+
   #look(): void {
     const { running, waitingSeconds } = this.#engine.stats();
-    if (running === 0) {
+    if (running === 0 || this.#held) {
       this.#last = undefined;
       return;
     }

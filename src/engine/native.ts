@@ -179,6 +179,11 @@ export class LocalEngine implements Engine {
     return told(this.#native.wake());
   }
 
+  holdThreads(threads: number | undefined): void {
+    if (this.#governor) this.#governor.hold(threads);
+    else this.#native.setThreads(threads ?? this.info.threads);
+  }
+
   memory(): EngineMemory {
     const devices = this.#addon.devices();
     return {

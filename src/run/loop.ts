@@ -3,6 +3,7 @@
  * publishes a checkpoint; its row in the store is the commit point. Until then everything it did can be done again, and
  * what it had saved is used again: the process may end at any moment.
  */
+import { once } from "node:events";
 import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
 import { GroupWork } from "./group-work.js";
 import { checkGap, checkProgress } from "./guards.js";
@@ -32,8 +33,6 @@ export interface LoopSettings {
   readonly keep: number;
   /** Nats; see guards.ts. */
   readonly maxGap: number;
-  /** The first rollouts need not wait until the learner is loaded: there are cores enough for both. */
-  readonly loadWhilePlaying: boolean;
 }
 
 export interface LoopParts {
@@ -51,15 +50,17 @@ export interface LoopParts {
   readonly signal: AbortSignal;
 }
 
-/** @throws HoneError when the run cannot go on; all finished steps are kept */
+/**
+ * The learner loads while the first rollouts are played.
+ *
+ * @throws HoneError when the run cannot go on; all finished steps are kept
+ */
 export async function train(parts: LoopParts): Promise<void> {
   const { run, settings, updater } = parts;
   const at = run.store.lastStep();
   if (at.step >= settings.steps) return trainSteps(parts, at);
-  const ready = updater.prepare(run.checkpointOf(at));
   const refused = new AbortController();
-  ready.catch((error: unknown) => refused.abort(error));
-  if (!settings.loadWhilePlaying) await unlessStopped(ready, parts.signal, at.step);
+  updater.prepare(run.checkpointOf(at)).catch((error: unknown) => refused.abort(error));
   try {
     await trainSteps({ ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) }, at);
   } catch (error) {
@@ -69,32 +70,26 @@ export async function train(parts: LoopParts): Promise<void> {
   }
 }
 
-/** Waits for `work`, or throws Interrupted when the user stops first. */
-async function unlessStopped(work: Promise<void>, signal: AbortSignal, step: number): Promise<void> {
-  let stop: () => void = () => undefined;
-  const stopped = new Promise<never>((_, reject) => {
-    stop = () => reject(new Interrupted(step));
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  if (signal.aborted) stop();
-  try {
-    await Promise.race([work, stopped]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
-
 async function trainSteps(parts: LoopParts, start: StepRow): Promise<void> {
   const { run, settings, scenarios, policy } = parts;
   const heldOut = scenarios.ofValidation(settings.validateN);
   const due = (step: number) =>
-    step === 0 || step === settings.steps || (settings.validateEvery > 0 && step % settings.validateEvery === 0);
+    step === settings.steps || (step > 0 && settings.validateEvery > 0 && step % settings.validateEvery === 0);
 
   let at = start;
   const clock = new StepClock();
+  const use = (row: StepRow) => clock.measure("swap", () => policy.use(run.adapterOf(row)));
+  const validateAt = (row: StepRow) =>
+    clock.measure("validation", () => validate(playing(parts), row, heldOut, parts.grade));
   for (;;) {
-    await clock.measure("swap", () => policy.use(run.adapterOf(at)));
-    if (due(at.step)) await clock.measure("validation", () => validate(playing(parts), at, heldOut, parts.grade));
+    if (at.step === 1) {
+      // The start is validated when a step has been done: learning begins at once, and what is wrong shows early.
+      const first = run.store.firstStep();
+      await use(first);
+      await validateAt(first);
+    }
+    await use(at);
+    if (due(at.step)) await validateAt(at);
     run.prune(settings.keep);
     if (at.step >= settings.steps) return;
     at = await trainStep(parts, at, clock);
@@ -121,7 +116,7 @@ async function trainStep(parts: LoopParts, at: StepRow, clock: StepClock): Promi
   );
   // What is left to wait for: the rest was rewarded while other groups were played.
   const rewards = await clock.measure("rewards", () =>
-    interruptible(signal, step, () => rewarding.all(groups, { kind: "rewarded", rewards: [] })),
+    interruptible(signal, "train", step, () => rewarding.all(groups, { kind: "rewarded", rewards: [] })),
   );
   const taught = teach(groups, rewards, settings.advantages);
 
@@ -159,6 +154,7 @@ async function updateOn(
   await writeBatch(run.batchFile, batch, { temperature: settings.temperature });
   try {
     signal.throwIfAborted();
+    await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
     return await updater.update({
       batch: run.batchFile,
       into: run.checkpoints.draft(step),
@@ -168,8 +164,19 @@ async function updateOn(
       onProgress: (progress) => view.progress(progress),
     });
   } catch (error) {
-    if (signal.aborted) throw new Interrupted(step);
+    if (signal.aborted) throw new Interrupted("train", step);
     throw error;
+  }
+}
+
+/** Waits for `work`, but not after the signal has come. */
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = new AbortController();
+  try {
+    await Promise.race([work, once(signal, "abort", { signal: aborted.signal })]);
+    signal.throwIfAborted();
+  } finally {
+    aborted.abort();
   }
 }
 

@@ -18,8 +18,9 @@ export interface Playing {
 
 /** Stopped by the user: nothing is wrong, nothing is lost. */
 export class Interrupted extends HoneError {
-  constructor(step: number) {
-    const where = step === 0 ? "before the first step" : `in step ${step}`;
+  constructor(phase: RolloutPhase, step: number) {
+    const validated = step === 0 ? "the start" : `step ${step}`;
+    const where = phase === "train" ? `in step ${step}` : `in the validation of ${validated}`;
     super(`interrupted ${where}; what was finished is kept, the same command goes on`);
   }
 }
@@ -58,7 +59,7 @@ export async function playSaved(
     },
     ...(onGroup === undefined ? {} : { onGroup }),
   });
-  if (played.interrupted) throw new Interrupted(step);
+  if (played.interrupted) throw new Interrupted(phase, step);
   return { ...played, reused: have.length };
 }
 
@@ -82,7 +83,7 @@ export async function validate(
   const { groups, failures } = await grading.during(signal, (signal) =>
     playSaved({ ...playing, signal }, { ...asked, onGroup: (group) => grading.begin(group) }),
   );
-  const grades = await interruptible(signal, step, () => grading.all(groups, []));
+  const grades = await interruptible(signal, "validation", step, () => grading.all(groups, []));
   const row = {
     step,
     checkpoint,
@@ -111,11 +112,16 @@ export function evaluateGraded(
 }
 
 /** Work that the signal may end: then nothing is wrong. */
-export async function interruptible<T>(signal: AbortSignal, step: number, work: () => Promise<T>): Promise<T> {
+export async function interruptible<T>(
+  signal: AbortSignal,
+  phase: RolloutPhase,
+  step: number,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (signal.aborted) throw new Interrupted(step);
+    if (signal.aborted) throw new Interrupted(phase, step);
     throw error;
   }
 }

@@ -226,11 +226,20 @@ export class RunStore {
     return this.#database.prepare<[], RawStep>("SELECT * FROM steps ORDER BY step").all().map(readStep);
   }
 
+  /** What the run began from. */
+  firstStep(): StepRow {
+    return this.#stepBy("SELECT * FROM steps ORDER BY step LIMIT 1");
+  }
+
   /** Where the run stands. */
   lastStep(): StepRow {
-    const last = this.#database.prepare<[], RawStep>("SELECT * FROM steps ORDER BY step DESC LIMIT 1").get();
-    if (!last) throw new HoneError("the run was not started");
-    return readStep(last);
+    return this.#stepBy("SELECT * FROM steps ORDER BY step DESC LIMIT 1");
+  }
+
+  #stepBy(query: string): StepRow {
+    const row = this.#database.prepare<[], RawStep>(query).get();
+    if (!row) throw new HoneError("the run was not started");
+    return readStep(row);
   }
 
   commitValidation({ step, checkpoint, result, seconds }: ValidationRow): void {

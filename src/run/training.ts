@@ -135,9 +135,11 @@ async function trainWith(
   let engine: Engine | undefined;
   try {
     const at = run.store.lastStep();
-    // Loads beside the engine. The loop asks again and hears what comes of it.
-    if (at.step < settings.steps) updater.prepare(run.checkpointOf(at)).catch(() => undefined);
+    // Loads beside the engine and the first rollouts. The loop asks again and hears what comes of it.
+    const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
+    loading?.catch(() => undefined);
     engine = await loadEngine(engineOptions, say);
+    if (loading && threads === usableCores()) leaveCore(engine, loading);
     templateOf(engine);
     const policy = new EnginePolicy(engine, {
       ...play,
@@ -162,7 +164,6 @@ async function trainWith(
           spreadFloor: settings.reward === "ruler" && settings.control === "none" ? SPREAD_FLOOR : 0,
         },
         maxGap,
-        loadWhilePlaying: fitted.gpu || threads < usableCores(),
       },
       scenarios,
       policy,
@@ -176,6 +177,14 @@ async function trainWith(
     await engine?.close();
     await rewards.close();
   }
+}
+
+/** Two programs that want all cores take far longer than either: the engine does with one less until `work` is done. */
+function leaveCore(engine: Engine, work: Promise<void>): void {
+  if (engine.info.threads < 2) return;
+  engine.holdThreads(engine.info.threads - 1);
+  const release = () => engine.holdThreads(undefined);
+  work.then(release, release);
 }
 
 function shareOf(row: ValidationRow | undefined): Share | null {

@@ -38,7 +38,7 @@ export class LearnerUpdater implements Updater {
   }
 
   prepare(from: string | undefined): Promise<void> {
-    this.#preparing ??= this.#start(from).then(() => this.#afterUse());
+    this.#preparing ??= this.#start(from, this.#closed.signal).then(() => this.#afterUse());
     return this.#preparing;
   }
 
@@ -62,8 +62,8 @@ export class LearnerUpdater implements Updater {
     await this.#end();
   }
 
-  async #start(from: string | undefined): Promise<LearnerLike> {
-    this.#learner = await this.#settings.start(from, this.#closed.signal);
+  async #start(from: string | undefined, signal: AbortSignal): Promise<LearnerLike> {
+    this.#learner = await this.#settings.start(from, signal);
     return this.#learner;
   }
 
@@ -89,9 +89,9 @@ export class LearnerUpdater implements Updater {
   }
 
   async #fitting(request: UpdateRequest): Promise<StepMetrics> {
-    const { batch, into, from, learningRate, onProgress } = request;
+    const { batch, into, from, learningRate, onProgress, signal } = request;
     for (;;) {
-      const learner = this.#learner ?? (await this.#start(from));
+      const learner = this.#learner ?? (await this.#start(from, signal));
       const microBatchTokens = this.#microBatchTokens;
       try {
         const settings = { ...this.#settings.step, batch, into, learningRate, microBatchTokens, onProgress };

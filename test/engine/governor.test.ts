@@ -148,6 +148,22 @@ describe("the governor", () => {
     expect(set).toEqual([1]);
   });
 
+  it("holds a number of threads whatever others do, and begins anew with all", () => {
+    const { world, set, governor, seconds } = governed();
+    governor.hold(1);
+    seconds(10);
+    world.others = 1;
+    seconds(10);
+    expect(set).toEqual([1]);
+    governor.hold(undefined);
+    expect(set).toEqual([1, 2]);
+    // What others did while it was held is not counted.
+    seconds(1);
+    expect(set).toEqual([1, 2]);
+    seconds(1);
+    expect(set).toEqual([1, 2, 1]);
+  });
+
   it("ends with the engine", () => {
     const { world, set, governor, seconds } = governed();
     seconds(2);

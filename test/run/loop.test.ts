@@ -110,12 +110,16 @@ describe("the training loop", () => {
     const stop = new AbortController();
     const updater: Updater = {
       prepare: () => new Promise(() => undefined),
-      update: () => Promise.reject(new Error("nothing was played")),
+      update: () => Promise.reject(new Error("it was not loaded")),
       close: () => Promise.resolve(),
     };
-    const training = train(partsOf(run, { change: { updater, signal: stop.signal } }));
-    setImmediate(() => stop.abort());
-    await expect(training).rejects.toThrow("interrupted before the first step");
+    const view = {
+      ...silent,
+      phase: (_: number, phase: string) => phase === "update" && setImmediate(() => stop.abort()),
+    };
+    await expect(
+      train(partsOf(run, { change: { updater, view: view as typeof silent, signal: stop.signal } })),
+    ).rejects.toThrow("interrupted in step 1");
   });
 
   it("does not train on rollouts of another adapter", async () => {
@@ -132,28 +136,44 @@ describe("the training loop", () => {
     expect(stray.rollouts("train", 2)).toHaveLength(6);
   });
 
-  it("plays while the learner loads where it may, and stops with its reason when it refuses", async () => {
+  it("validates the start when one step is done, also when it was stopped in between", async () => {
+    const run = await opened();
+    const stop = new AbortController();
+    let phases: string[] = [];
+    const note = (step: number, phase: string) => void phases.push(`${phase} ${step}`);
+    const view = { ...silent, phase: note, step: () => stop.abort() };
+    await expect(train(partsOf(run, { change: { view, signal: stop.signal } }))).rejects.toThrow(
+      "interrupted in the validation of the start",
+    );
+    expect(phases).toEqual(["rollouts 1", "update 1", "validation 0"]);
+    expect(run.store.validations()).toEqual([]);
+
+    phases = [];
+    await train(partsOf(run, { change: { view: { ...silent, phase: note } }, settings: { steps: 2 } }));
+    expect(phases).toEqual(["validation 0", "rollouts 2", "update 2", "validation 2"]);
+    expect(run.store.rollouts("validation", 0).map(({ player }) => player.adapter)).toEqual([null, null]);
+  });
+
+  it("plays while the learner loads, and stops with its reason when it refuses", async () => {
     const run = await opened();
     let refuse: (error: Error) => void = () => undefined;
     const loading = new Promise<FakeLearner>((_, reject) => {
       refuse = reject;
     });
-    const parts = partsOf(run, { settings: { loadWhilePlaying: true } });
+    const parts = partsOf(run);
     const updater = new LearnerUpdater({
       lifetime: "run",
       step: stepSettings,
       start: () => loading,
       say: () => undefined,
     });
-    // The whole validation and two rollouts of the first step are played before the learner refuses.
     const view = {
       ...silent,
       rollout: () => parts.policy.played.length === 4 && refuse(new LearnerRefused("not this model")),
     } as typeof silent;
     await expect(train({ ...parts, updater, view })).rejects.toThrow("not this model");
     expect(run.store.lastStep().step).toBe(0);
-    expect(parts.policy.played.length).toBeLessThan(8);
-    expect(run.store.validations()).toHaveLength(1);
+    expect(parts.policy.played.length).toBeLessThan(6);
     expect(run.store.rollouts("train", 1).length).toBeGreaterThan(0);
   });
 

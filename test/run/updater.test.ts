@@ -61,6 +61,18 @@ describe("the learner between steps", () => {
     expect(await loading).toBeInstanceOf(LearnerDied);
   });
 
+  it("is ended while it loads for an update that is interrupted", async () => {
+    const stop = new AbortController();
+    const start = (_: string | undefined, signal: AbortSignal) =>
+      new Promise<LearnerLike>((_, reject) => {
+        signal.addEventListener("abort", () => reject(new LearnerDied("was closed", [], "log")));
+        setImmediate(() => stop.abort());
+      });
+    const updater = new LearnerUpdater({ lifetime: "step", step: stepSettings, start, say: () => undefined });
+    const request = { batch: "b", into: "i", from: "c", learningRate: 1, onProgress: () => undefined };
+    await expect(updater.update({ ...request, signal: stop.signal })).rejects.toThrow("was closed");
+  });
+
   it("or for one update, when its memory is wanted back", async () => {
     const { updater, update, log } = updaterOf("step", [good, good]);
     await updater.prepare(undefined);

@@ -222,7 +222,6 @@ export const settings: LoopSettings = {
   validateN: 2,
   keep: 1,
   maxGap: 0.02,
-  loadWhilePlaying: false,
 };
 
 export const openFake = (folder: string, fork?: string): Promise<Run> =>

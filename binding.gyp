@@ -6,6 +6,7 @@
         "native/engine/addon.cc",
         "native/engine/admission.cc",
         "native/engine/engine_object.cc",
+        "native/engine/lanes.cc",
         "native/engine/libllama.cc",
         "native/engine/llama_decoder.cc",
         "native/engine/model.cc",
@@ -16,7 +17,8 @@
         "native/engine/scheduler.cc",
         "native/engine/slots.cc",
         "native/engine/step.cc",
-        "native/engine/vector_math.cc"
+        "native/engine/vector_math.cc",
+        "native/engine/weights.cc"
       ],
       "include_dirs": [
         "<!(node -p \"require('node-addon-api').include_dir\")",

@@ -25,7 +25,8 @@ void keepMapped() {
 EngineSettings settingsOf(const Napi::Object& object) {
   EngineSettings settings;
   LlamaSettings& llama = settings.llama;
-  llama.model = object.Get("model").As<Napi::String>();
+  settings.model = object.Get("model").As<Napi::String>();
+  settings.lanes = wholeOf(object, "lanes");
   llama.useGpu = object.Get("useGpu").ToBoolean();
   llama.threads = wholeOf(object, "threads");
   llama.sequences = wholeOf(object, "sequences");

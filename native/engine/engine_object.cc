@@ -63,9 +63,9 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
 
 Napi::Object memoryObject(Napi::Env env, const Engine& engine) {
   auto memory = Napi::Object::New(env);
-  memory.Set("weights", static_cast<double>(engine.decoder.weightBytes()));
-  memory.Set("kv", static_cast<double>(engine.decoder.kvBytes()));
-  memory.Set("kvPerSequence", static_cast<double>(engine.decoder.kvBytesPerSequence()));
+  memory.Set("weights", static_cast<double>(engine.weightBytes()));
+  memory.Set("kv", static_cast<double>(engine.kvBytes()));
+  memory.Set("kvPerSequence", static_cast<double>(engine.kvBytesPerSequence()));
   return memory;
 }
 
@@ -121,7 +121,7 @@ Napi::Value generate(const Napi::CallbackInfo& info, Engine& engine) {
     });
   };
   const auto sequence = static_cast<SequenceId>(info[0].As<Napi::Number>().DoubleValue());
-  return underWay(env, engine.scheduler.generate(sequence, std::move(request), done), promise);
+  return underWay(env, engine.lanes.generate(sequence, std::move(request), done), promise);
 }
 
 Napi::Value score(const Napi::CallbackInfo& info, Engine& engine, OwnerId owner) {
@@ -136,7 +136,7 @@ Napi::Value score(const Napi::CallbackInfo& info, Engine& engine, OwnerId owner)
       deferred.Resolve(object);
     });
   };
-  const TurnId turn = engine.scheduler.score(owner, tokensOf(info[0]), info[1].ToNumber().Int32Value(), done);
+  const TurnId turn = engine.lanes.score(owner, tokensOf(info[0]), info[1].ToNumber().Int32Value(), done);
   return underWay(env, turn, promise);
 }
 
@@ -177,7 +177,7 @@ Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
   define(object, "info", [use](Info info) -> Napi::Value { return infoObject(info.Env(), engineOf(use)); });
   define(object, "memory", [use](Info info) -> Napi::Value { return memoryObject(info.Env(), engineOf(use)); });
   define(object, "stats", [use](Info info) -> Napi::Value {
-    return statsObject(info.Env(), engineOf(use).scheduler.stats());
+    return statsObject(info.Env(), engineOf(use).lanes.stats());
   });
   define(object, "tokenize", [use](Info info) -> Napi::Value {
     const std::string text = info[0].As<Napi::String>();
@@ -192,35 +192,35 @@ Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
   define(object, "open", [use](Info info) -> Napi::Value {
     Engine& engine = engineOf(use);
     const std::vector<Token> prompt = tokensOf(info[0]);
-    const GroupId group = engine.scheduler.newGroup();
+    const GroupId group = engine.lanes.newGroup();
     std::vector<double> ids(info[1].ToNumber().Uint32Value());
-    for (double& id : ids) id = static_cast<double>(engine.scheduler.open(use->owner, group, prompt));
+    for (double& id : ids) id = static_cast<double>(engine.lanes.open(use->owner, group, prompt));
     return arrayOf<Napi::Float64Array>(info.Env(), ids);
   });
   define(object, "generate", [use](Info info) -> Napi::Value { return generate(info, engineOf(use)); });
   define(object, "score", [use](Info info) -> Napi::Value { return score(info, engineOf(use), use->owner); });
   define(object, "cancel", [use](Info info) {
-    if (use->engine) use->engine->scheduler.cancel(static_cast<TurnId>(info[0].ToNumber().DoubleValue()));
+    if (use->engine) use->engine->lanes.cancel(static_cast<TurnId>(info[0].ToNumber().DoubleValue()));
   });
   define(object, "closeSequence", [use](Info info) {
-    if (use->engine) use->engine->scheduler.close(static_cast<SequenceId>(info[0].ToNumber().DoubleValue()));
+    if (use->engine) use->engine->lanes.close(static_cast<SequenceId>(info[0].ToNumber().DoubleValue()));
   });
   define(object, "setThreads", [use](Info info) {
-    if (use->engine) use->engine->scheduler.setThreads(info[0].ToNumber().Int32Value());
+    if (use->engine) use->engine->lanes.setThreads(info[0].ToNumber().Int32Value());
   });
   define(object, "adapter", [use](Info info) -> Napi::Value {
-    return Napi::String::New(info.Env(), engineOf(use).scheduler.adapter());
+    return Napi::String::New(info.Env(), engineOf(use).lanes.adapter());
   });
   define(object, "useAdapter", [use](Info info) -> Napi::Value {
     const std::string path = info[0].As<Napi::String>();
-    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).scheduler.useAdapter(path, std::move(done)); });
+    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).lanes.useAdapter(path, std::move(done)); });
   });
   define(object, "sleep", [use](Info info) -> Napi::Value {
     const bool weights = info[0].ToBoolean();
-    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).scheduler.sleep(weights, std::move(done)); });
+    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).lanes.sleep(weights, std::move(done)); });
   });
   define(object, "wake", [use](Info info) -> Napi::Value {
-    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).scheduler.wake(std::move(done)); });
+    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).lanes.wake(std::move(done)); });
   });
   define(object, "close", [use](Info info) -> Napi::Value {
     Port::of(info.Env())->drop(use);

@@ -88,6 +88,11 @@ std::string takeLlamaComplaints() {
   return taken;
 }
 
+std::string llamaReason() {
+  const std::string said = takeLlamaComplaints();
+  return said.empty() ? "llama.cpp gave no reason" : said;
+}
+
 void setLlamaLogSink(void (*sink)(LogLevel, const std::string&)) { logSink = sink; }
 
 void bindLibLlama() {

@@ -93,6 +93,9 @@ std::string compiledLlamaVersion();
 /** llama.cpp's last warnings and errors on this thread since the last call, joined: the reason of a failure. */
 std::string takeLlamaComplaints();
 
+/** The same for whoever has just failed, in words also where llama.cpp said nothing. */
+std::string llamaReason();
+
 enum class LogLevel { warning, error };
 /** Hears llama.cpp's warnings and errors, on any thread; anything less is dropped. Null drops all. */
 void setLlamaLogSink(void (*sink)(LogLevel level, const std::string& line));

@@ -12,11 +12,6 @@ namespace {
 /** llama.cpp allocates KV in steps of this many tokens. */
 constexpr int kCellStep = 256;
 
-std::string reasonOr(const char* otherwise) {
-  const std::string complaints = takeLlamaComplaints();
-  return complaints.empty() ? otherwise : complaints;
-}
-
 /** A function of the CPU backend, which is a library of its own; null when this build has it not. */
 template <typename F>
 F cpuFunction(const char* name) {
@@ -28,8 +23,9 @@ F cpuFunction(const char* name) {
 
 }  // namespace
 
-LlamaDecoder::LlamaDecoder(const LlamaSettings& settings)
+LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings& settings)
     : lib_(*libLlama()),
+      weights_(std::move(weights)),
       settings_(settings),
       cellsPerSlot_((settings.contextPerSequence + kCellStep - 1) / kCellStep * kCellStep),
       batch_(lib_.llama_batch_init(std::max(settings.batch, 2 * settings.sequences), 0, 1)),
@@ -42,7 +38,7 @@ LlamaDecoder::LlamaDecoder(const LlamaSettings& settings)
     pool_ = create(&params);
   }
   try {
-    loadWeights();
+    model_ = weights_->acquire();
     info_ = describe(model_);
     vocabularySize_ = lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_));
     createContext();
@@ -56,11 +52,6 @@ LlamaDecoder::~LlamaDecoder() {
   sleep(true);
   lib_.llama_batch_free(batch_);
   if (pool_) cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool_);
-}
-
-void LlamaDecoder::loadWeights() {
-  model_ = loadModel(settings_.model, false, settings_.useGpu);
-  weightBytes_ = lib_.llama_model_size(model_);
 }
 
 uint64_t LlamaDecoder::kvBytesPerSequence() const { return info_.kvBytesPerToken * static_cast<uint64_t>(cellsPerSlot_); }
@@ -86,7 +77,7 @@ void LlamaDecoder::createContext() {
     throw std::runtime_error("no room for the KV of " + std::to_string(settings_.sequences) + " sequences of " +
                              std::to_string(settings_.contextPerSequence) + " tokens (about " +
                              std::to_string(kvBytesPerSequence() * settings_.sequences >> 20) +
-                             " MiB): " + reasonOr("llama.cpp gave no reason"));
+                             " MiB): " + llamaReason());
   }
   memory_ = lib_.llama_get_memory(context_);
   kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(settings_.sequences);
@@ -102,11 +93,10 @@ void LlamaDecoder::freeContext() {
 }
 
 void LlamaDecoder::freeWeights() {
-  if (adapter_) lib_.llama_adapter_lora_free(adapter_);
+  if (adapter_) weights_->releaseAdapter(adapterPath_);
   adapter_ = nullptr;
-  if (model_) lib_.llama_model_free(model_);
+  if (model_) weights_->release();
   model_ = nullptr;
-  weightBytes_ = 0;
 }
 
 void LlamaDecoder::sleep(bool weights) {
@@ -115,19 +105,9 @@ void LlamaDecoder::sleep(bool weights) {
 }
 
 void LlamaDecoder::wake() {
-  if (!model_) loadWeights();
-  if (!adapter_ && !adapterPath_.empty()) adapter_ = loadAdapter(adapterPath_);
+  if (!model_) model_ = weights_->acquire();
+  if (!adapter_ && !adapterPath_.empty()) adapter_ = weights_->acquireAdapter(adapterPath_);
   if (!context_) createContext();
-}
-
-llama_adapter_lora* LlamaDecoder::loadAdapter(const std::string& path) const {
-  takeLlamaComplaints();
-  llama_adapter_lora* adapter = lib_.llama_adapter_lora_init(model_, path.c_str());
-  if (!adapter) {
-    throw std::runtime_error("the adapter " + path + " cannot be put on " + settings_.model + ": " +
-                             reasonOr("llama.cpp gave no reason"));
-  }
-  return adapter;
 }
 
 void LlamaDecoder::applyAdapter() {
@@ -136,12 +116,12 @@ void LlamaDecoder::applyAdapter() {
 }
 
 void LlamaDecoder::setAdapter(const std::string& path) {
-  llama_adapter_lora* const next = path.empty() ? nullptr : loadAdapter(path);
-  llama_adapter_lora* const old = adapter_;
+  llama_adapter_lora* const next = path.empty() ? nullptr : weights_->acquireAdapter(path);
+  const std::string old = adapter_ ? adapterPath_ : "";
   adapter_ = next;
   adapterPath_ = path;
   applyAdapter();
-  if (old) lib_.llama_adapter_lora_free(old);
+  if (!old.empty()) weights_->releaseAdapter(old);
 }
 
 void LlamaDecoder::setThreads(int threads) {
@@ -163,7 +143,7 @@ void LlamaDecoder::decode(const Batch& batch) {
   const int status = lib_.llama_decode(context_, batch_);
   if (status != 0) {
     throw std::runtime_error("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) +
-                             " tokens (code " + std::to_string(status) + "): " + reasonOr("it gave no reason"));
+                             " tokens (code " + std::to_string(status) + "): " + llamaReason());
   }
   lib_.llama_synchronize(context_);
   // The first look at logits puts their rows in order; after that, several threads may read them.

@@ -1,17 +1,18 @@
-// The decoder that is llama.cpp: one model, one context, at most one adapter.
+// The decoder that is llama.cpp: one context on weights that it may share, at most one adapter.
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include "decoder.h"
 #include "libllama.h"
 #include "model.h"
+#include "weights.h"
 
 namespace hone {
 
 struct LlamaSettings {
-  std::string model;
   bool useGpu = false;
   int threads = 1;
   int sequences = 1;
@@ -24,13 +25,12 @@ struct LlamaSettings {
 
 class LlamaDecoder final : public Decoder {
  public:
-  /** Loads the weights and allocates the KV. */
-  explicit LlamaDecoder(const LlamaSettings& settings);
+  /** Loads the weights, if nobody has, and allocates the KV. */
+  LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings& settings);
   ~LlamaDecoder() override;
 
   const ModelInfo& info() const { return info_; }
   /** Bytes; may be asked for on any thread. */
-  uint64_t weightBytes() const { return weightBytes_; }
   uint64_t kvBytes() const { return kvBytes_; }
   uint64_t kvBytesPerSequence() const;
 
@@ -48,14 +48,13 @@ class LlamaDecoder final : public Decoder {
   void abort() override { aborted_ = true; }
 
  private:
-  void loadWeights();
   void createContext();
   void freeContext();
   void freeWeights();
-  llama_adapter_lora* loadAdapter(const std::string& path) const;
   void applyAdapter();
 
   const LibLlama& lib_;
+  const std::shared_ptr<Weights> weights_;
   const LlamaSettings settings_;
   /** Tokens of a slot's buffer: the context rounded up as llama.cpp wants it. */
   const int cellsPerSlot_;
@@ -71,7 +70,6 @@ class LlamaDecoder final : public Decoder {
   int threads_;
   ggml_threadpool* pool_ = nullptr;
   std::atomic<bool> aborted_{false};
-  std::atomic<uint64_t> weightBytes_{0};
   std::atomic<uint64_t> kvBytes_{0};
 };
 

@@ -26,10 +26,7 @@ llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu
   params.n_gpu_layers = useGpu ? -1 : 0;
   takeLlamaComplaints();
   llama_model* model = lib.llama_model_load_from_file(path.c_str(), params);
-  if (!model) {
-    const std::string why = takeLlamaComplaints();
-    throw std::runtime_error(path + " cannot be loaded: " + (why.empty() ? "llama.cpp gave no reason" : why));
-  }
+  if (!model) throw std::runtime_error(path + " cannot be loaded: " + llamaReason());
   return model;
 }
 

@@ -12,7 +12,7 @@ std::atomic<OwnerId> lastOwner{0};
 Use::Use(std::shared_ptr<Engine> used) : engine(std::move(used)), owner(++lastOwner) {}
 
 std::shared_ptr<Engine> Use::end() {
-  if (engine) engine->scheduler.closeAll(owner);
+  if (engine) engine->lanes.closeAll(owner);
   return std::move(engine);
 }
 

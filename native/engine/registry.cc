@@ -1,5 +1,6 @@
 #include "registry.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -21,11 +22,14 @@ Registry& registry() {
   return *instance;
 }
 
-std::string differing(const LlamaSettings& have, const LlamaSettings& asked) {
+std::string differing(const EngineSettings& before, const EngineSettings& now) {
+  const LlamaSettings& have = before.llama;
+  const LlamaSettings& asked = now.llama;
   std::string found;
   const auto compare = [&](const char* name, int a, int b) {
     if (a != b) found += (found.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(a) + ", not " + std::to_string(b);
   };
+  compare("lanes", before.lanes, now.lanes);
   compare("threads", have.threads, asked.threads);
   compare("sequences", have.sequences, asked.sequences);
   compare("contextPerSequence", have.contextPerSequence, asked.contextPerSequence);
@@ -38,19 +42,38 @@ std::string differing(const LlamaSettings& have, const LlamaSettings& asked) {
 
 Engine::Engine(const EngineSettings& asked)
     : settings(asked),
-      vocabulary(asked.llama.model),
-      loading_(std::make_unique<LlamaDecoder>(asked.llama)),
-      decoder(*loading_),
-      info(decoder.info()),
-      scheduler(std::move(loading_), asked.scheduler) {}
+      vocabulary(asked.model),
+      weights_(std::make_shared<Weights>(asked.model, asked.llama.useGpu)),
+      lanes(loadDecoders(), asked.scheduler),
+      info(decoders_.front()->info()) {}
+
+std::vector<std::unique_ptr<Decoder>> Engine::loadDecoders() {
+  std::vector<std::unique_ptr<Decoder>> loaded;
+  for (int lane = 0; lane < settings.lanes; lane++) {
+    LlamaSettings own = settings.llama;
+    own.sequences = shareOf(settings.llama.sequences, settings.lanes, lane);
+    own.outputs = settings.llama.outputs - settings.llama.sequences + own.sequences;
+    own.threads = std::max(1, shareOf(settings.llama.threads, settings.lanes, lane));
+    auto decoder = std::make_unique<LlamaDecoder>(weights_, own);
+    decoders_.push_back(decoder.get());
+    loaded.push_back(std::move(decoder));
+  }
+  return loaded;
+}
+
+uint64_t Engine::kvBytes() const {
+  uint64_t bytes = 0;
+  for (const LlamaDecoder* decoder : decoders_) bytes += decoder->kvBytes();
+  return bytes;
+}
 
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
   std::lock_guard<std::mutex> lock(registry().mutex);
-  std::weak_ptr<Engine>& entry = registry().engines[settings.llama.model];
+  std::weak_ptr<Engine>& entry = registry().engines[settings.model];
   if (std::shared_ptr<Engine> engine = entry.lock()) {
-    const std::string difference = differing(engine->settings.llama, settings.llama);
+    const std::string difference = differing(engine->settings, settings);
     if (difference.empty()) return engine;
-    throw std::runtime_error(settings.llama.model + " is loaded already, with " + difference +
+    throw std::runtime_error(settings.model + " is loaded already, with " + difference +
                              "; give the same settings, or close the engine first");
   }
   const auto engine = std::make_shared<Engine>(settings);
@@ -66,7 +89,7 @@ void releaseEngine(std::shared_ptr<Engine> engine) {
 void stopEngines() {
   std::lock_guard<std::mutex> lock(registry().mutex);
   for (auto& [path, entry] : registry().engines) {
-    if (const std::shared_ptr<Engine> engine = entry.lock()) engine->scheduler.stop();
+    if (const std::shared_ptr<Engine> engine = entry.lock()) engine->lanes.stop();
   }
 }
 

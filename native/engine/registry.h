@@ -4,32 +4,44 @@
 #include <memory>
 #include <string>
 
+#include "lanes.h"
 #include "llama_decoder.h"
 #include "model.h"
-#include "scheduler.h"
 
 namespace hone {
 
 struct EngineSettings {
+  std::string model;
+  /** Contexts beside each other; at most as many as sequences. */
+  int lanes = 1;
+  /** Of all lanes together. */
   LlamaSettings llama;
   SchedulerSettings scheduler;
 };
 
-/** Thread-safe. Owns the model, its context and the decode thread. */
+/** Thread-safe. Owns the weights, their contexts and the decode threads. */
 class Engine {
  public:
   explicit Engine(const EngineSettings& settings);
+
+  uint64_t weightBytes() const { return weights_->bytes(); }
+  uint64_t kvBytes() const;
+  uint64_t kvBytesPerSequence() const { return decoders_.front()->kvBytesPerSequence(); }
 
   const EngineSettings settings;
   const Vocabulary vocabulary;
 
  private:
-  std::unique_ptr<LlamaDecoder> loading_;
+  const std::shared_ptr<Weights> weights_;
+  /** The lanes own them. */
+  std::vector<const LlamaDecoder*> decoders_;
 
  public:
-  const LlamaDecoder& decoder;
+  Lanes lanes;
   const ModelInfo info;
-  Scheduler scheduler;
+
+ private:
+  std::vector<std::unique_ptr<Decoder>> loadDecoders();
 };
 
 /**

@@ -30,6 +30,11 @@ Stats statsBefore(const SchedulerSettings& settings) {
 
 }  // namespace
 
+uint64_t newId() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings)
     : decoder_(std::move(decoder)),
       settings_(checked(settings)),
@@ -71,15 +76,7 @@ bool Scheduler::post(std::function<void()> message) {
 
 // ---- what is asked for, on any thread
 
-uint64_t Scheduler::newId() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return ++lastId_;
-}
-
-GroupId Scheduler::newGroup() { return newId(); }
-
-SequenceId Scheduler::open(OwnerId owner, GroupId group, std::vector<Token> prompt) {
-  const SequenceId id = newId();
+void Scheduler::open(SequenceId id, OwnerId owner, GroupId group, std::vector<Token> prompt) {
   post([this, id, owner, group, prompt = std::move(prompt)]() mutable {
     Sequence& sequence = sequences_[id];
     sequence.id = id;
@@ -87,7 +84,6 @@ SequenceId Scheduler::open(OwnerId owner, GroupId group, std::vector<Token> prom
     sequence.group = group;
     sequence.tokens = std::move(prompt);
   });
-  return id;
 }
 
 TurnId Scheduler::generate(SequenceId sequence, TurnRequest request, TurnDone done) {
@@ -109,7 +105,8 @@ TurnId Scheduler::score(OwnerId owner, std::vector<Token> tokens, int from, Scor
   turn->scored = std::move(done);
   turn->from = from;
   const TurnId id = turn->id;
-  const SequenceId sequence = open(owner, newGroup(), std::move(tokens));
+  const SequenceId sequence = newId();
+  open(sequence, owner, newId(), std::move(tokens));
   if (!post([this, sequence, turn] { begin(sequence, turn); })) {
     turn->result.error = kClosed;
     answer(*turn);

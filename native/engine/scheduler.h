@@ -51,6 +51,9 @@ struct SchedulerSettings {
   int restMs = 1000;
 };
 
+/** For a sequence, a turn or a group: no other has it in this process. */
+uint64_t newId();
+
 class Scheduler {
  public:
   Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings);
@@ -59,9 +62,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  GroupId newGroup();
-  /** The prompt is not empty, shorter than the context, and holds known ids. */
-  SequenceId open(OwnerId owner, GroupId group, std::vector<Token> prompt);
+  /** `id` is of newId(). The prompt is not empty, shorter than the context, and holds known ids. */
+  void open(SequenceId id, OwnerId owner, GroupId group, std::vector<Token> prompt);
   /** One turn at a time. Unknown sequences and a second turn end with an error. */
   TurnId generate(SequenceId sequence, TurnRequest request, TurnDone done);
   /** Log-probabilities of tokens[from ...], 1 ≤ from < tokens.size() ≤ context. */
@@ -136,7 +138,6 @@ class Scheduler {
   };
 
   // scheduler.cc: the thread, its inbox, and what is asked for.
-  uint64_t newId();
   bool stopping() const;
   bool post(std::function<void()> message);
   void run();
@@ -175,7 +176,6 @@ class Scheduler {
   std::condition_variable wakeUp_;
   std::deque<std::function<void()>> inbox_;
   bool stopping_ = false;
-  uint64_t lastId_ = 0;
   Stats published_;
   std::string adapter_;
   /** CPU threads that are wanted; those in use are in `stats_`. */

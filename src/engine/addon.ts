@@ -12,6 +12,8 @@ export interface NativeSettings {
   /** Absolute, symbolic links resolved: engines are shared by this path. */
   model: string;
   useGpu: boolean;
+  /** llama.cpp contexts beside each other, see `native/engine/lanes.h`; what follows is of all of them together. */
+  lanes: number;
   threads: number;
   sequences: number;
   contextPerSequence: number;

@@ -18,6 +18,12 @@ export interface EngineOptions {
    * larger machines one less), and fewer while other programs keep some of them busy. A number that is given stays.
    */
   readonly threads?: number;
+  /**
+   * llama.cpp contexts that decode beside each other on the same weights, each with its share of threads and sequences;
+   * at most as many as there are of either. Default: on a CPU one for each thread where the model is small (its threads
+   * would mostly wait for each other), else 1.
+   */
+  readonly lanes?: number;
   /** Sequences that are evaluated at once; each has its own KV buffer. More may be open: they wait. */
   readonly sequences: number;
   /** Tokens a sequence can have, prompt included. */
@@ -64,6 +70,7 @@ export interface EngineInfo {
   readonly ubatch: number;
   /** CPU threads at most; `EngineStats.threads` are in use. */
   readonly threads: number;
+  readonly lanes: number;
   /** Devices that hold weights or compute, in llama.cpp's words. */
   readonly devices: readonly string[];
   /** What `gpu` came to. */
@@ -162,6 +169,7 @@ export interface EngineStats {
   readonly evicted: number;
   /** CPU threads in use right now: fewer than `EngineInfo.threads` while other programs keep cores busy. */
   readonly threads: number;
+  /** Of a lane, in the mean over all. */
   readonly seconds: {
     /** Inside llama.cpp. */
     readonly decode: number;
@@ -212,7 +220,7 @@ export interface Engine {
   wake(): Promise<void>;
   /**
    * Decodes with so many CPU threads from the next batch on, at most those of its load, so that work of one's own finds
-   * a core free; undefined: with those of its load again, giving way to other programs as before.
+   * a core free; undefined: with those of its load again, giving way to other programs as before. Every lane keeps one.
    */
   holdThreads(threads: number | undefined): void;
   memory(): EngineMemory;

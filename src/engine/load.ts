@@ -1,5 +1,5 @@
 /** Loads an engine, or joins the one that another thread of this process has loaded. */
-import { realpathSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf } from "../util/errors.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
@@ -18,6 +18,17 @@ const SCORE_ROWS = 64;
  */
 const FILL_GAP = { cpu: 2, gpu: 16 };
 
+/**
+ * Bytes of a model file up to which every thread gets a lane of its own. Measured on two cores: 15 MB gain 1.4 times
+ * the rollouts, 1 GB nothing. What lies between is a guess: weights that fit into the cache of a core or two.
+ */
+const SMALL_MODEL = 64 * 2 ** 20;
+
+function lanesOf({ model, threads, sequences }: Omit<NativeSettings, "lanes">, asked: number | undefined): number {
+  const wanted = asked ?? (statSync(model).size <= SMALL_MODEL ? threads : 1);
+  return Math.min(wanted, threads, sequences);
+}
+
 function whole(name: string, value: number): number {
   if (!Number.isInteger(value) || value < 1)
     throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
@@ -33,7 +44,7 @@ function settingsOf(options: EngineOptions, useGpu: boolean): NativeSettings {
   }
   const sequences = whole("sequences", options.sequences);
   const batch = whole("batch", options.batch ?? BATCH);
-  return {
+  const settings = {
     model,
     useGpu,
     threads: decodeThreads(options.threads === undefined ? undefined : whole("threads", options.threads)),
@@ -45,6 +56,9 @@ function settingsOf(options: EngineOptions, useGpu: boolean): NativeSettings {
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
     samplingThreads: useGpu ? Math.min(16, usableCores()) : 1,
   };
+  // A GPU's weights are read once for all sequences of a batch.
+  const lanes = useGpu ? 1 : lanesOf(settings, options.lanes === undefined ? undefined : whole("lanes", options.lanes));
+  return { ...settings, lanes };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {
@@ -61,6 +75,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
     batch: settings.batch,
     ubatch: settings.ubatch,
     threads: settings.threads,
+    lanes: settings.lanes,
     devices: devices.map((device) => device.description),
     gpu: gpuOf(devices),
     llamaVersion: addon.llamaVersion() ?? "",
@@ -79,8 +94,10 @@ export async function loadEngine(options: EngineOptions, say?: (line: string) =>
   const settings = settingsOf(options, gpuOf(addon.devices()) !== false);
   try {
     const native = await addon.load(settings);
-    // Workers join an engine that the main thread governs. A GPU does the work that threads would.
-    const governed = isMainThread && options.threads === undefined && !settings.useGpu;
+    // Workers join an engine that the main thread governs. A GPU does the work that threads would. Threads that do not
+    // wait for each other share the cores with other programs as the system sees fit.
+    const meet = settings.threads > settings.lanes;
+    const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
     const governor = governed ? governorOf(native, settings.threads, say) : undefined;
     return new LocalEngine(addon, native, infoOf(addon, native, settings), governor);
   } catch (error) {

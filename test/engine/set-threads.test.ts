@@ -8,6 +8,7 @@ const addon = await openAddon(false);
 const native: NativeEngine = await addon.load({
   model: newModel(),
   useGpu: false,
+  lanes: 1,
   threads: 2,
   sequences: 2,
   contextPerSequence: 512,

@@ -1,4 +1,4 @@
-// The scheduler alone, over a fake model: first its promises one by one, then all of them at once from many threads.
+// The scheduler and its lanes, over a fake model: first their promises one by one, then all at once from many threads.
 // Built and run under AddressSanitizer and ThreadSanitizer by the Makefile beside this file.
 #include <cmath>
 #include <cstdio>
@@ -6,7 +6,7 @@
 #include <future>
 #include <random>
 
-#include "../scheduler.h"
+#include "../lanes.h"
 #include "fake_decoder.h"
 
 using namespace hone;
@@ -25,10 +25,18 @@ constexpr int kContext = 200;
 
 struct Fixture {
   FakeCounters counters;
-  Scheduler scheduler;
+  Lanes scheduler;
 
-  explicit Fixture(int slots, bool canTrim = true, int restMs = 1000)
-      : scheduler(std::make_unique<FakeDecoder>(slots, kContext, canTrim, counters), settings(slots, restMs)) {}
+  explicit Fixture(int slots, bool canTrim = true, int restMs = 1000, int lanes = 1)
+      : scheduler(decoders(slots, canTrim, lanes, counters), settings(slots, restMs)) {}
+
+  static std::vector<std::unique_ptr<Decoder>> decoders(int slots, bool canTrim, int lanes, FakeCounters& counters) {
+    std::vector<std::unique_ptr<Decoder>> made;
+    for (int lane = 0; lane < lanes; lane++) {
+      made.push_back(std::make_unique<FakeDecoder>(shareOf(slots, lanes, lane), kContext, canTrim, counters));
+    }
+    return made;
+  }
 
   static SchedulerSettings settings(int slots, int restMs) {
     SchedulerSettings settings;
@@ -227,7 +235,7 @@ void scoresAreTheLogprobsOfTokens() {
 void threadsChangeBetweenBatches() {
   Fixture fixture(2);
   fixture.counters.microseconds = 500;
-  Scheduler& scheduler = fixture.scheduler;
+  Lanes& scheduler = fixture.scheduler;
   CHECK(scheduler.stats().threads == 4);
   auto turn = fixture.generate(scheduler.open(1, 1, {1, 2, 3}), request(60, 1));
   scheduler.setThreads(2);
@@ -244,7 +252,7 @@ void threadsChangeBetweenBatches() {
 void commandsWaitTheirTurn() {
   Fixture fixture(2);
   fixture.counters.microseconds = 300;
-  Scheduler& scheduler = fixture.scheduler;
+  Lanes& scheduler = fixture.scheduler;
   const SequenceId sequence = scheduler.open(1, 1, {1, 2, 3});
   auto before = fixture.generate(sequence, request(20, 1));
   auto adapter = Fixture::command([&](CommandDone done) { scheduler.useAdapter("5", std::move(done)); });
@@ -293,11 +301,82 @@ void stoppingAnswersEverybody() {
   CHECK(fixture->generate(1, request(1, 1)).get().error == "the engine was closed");
 }
 
+void lanesShareTheWork() {
+  Fixture fixture(8, true, 1000, 2);
+  fixture.counters.microseconds = 1000;
+  CHECK(fixture.scheduler.stats().threads == 4);
+  std::vector<std::future<TurnResult>> turns;
+  for (int i = 0; i < 8; i++) {
+    turns.push_back(fixture.generate(fixture.scheduler.open(1, 10 + i, {1 + i, 2, 3}), request(100, i)));
+  }
+  const SequenceId unasked = fixture.scheduler.open(1, 20, {1});
+  for (int i = 0; i < 8; i++) CHECK(turns[i].get().tokens == expected({1 + i, 2, 3}, 100, i));
+  // Each lane evaluates its four sequences in little more than 100 batches.
+  const Stats stats = fixture.scheduler.stats();
+  CHECK(stats.batches >= 200 && stats.batches < 240);
+  CHECK(stats.decoded == 800 && stats.open == 9);
+  fixture.scheduler.close(unasked);
+  fixture.scheduler.closeAll(1);
+  CHECK(fixture.generate(unasked, request(1, 1)).get().error == "the sequence is closed");
+  CHECK(fixture.scheduler.stats().open == 0);
+}
+
+void aGroupStaysInALane() {
+  std::mt19937_64 random(3);
+  Fixture fixture(12, true, 1000, 2);
+  const auto turnsOf = [&](int members) {
+    const std::vector<Token> common = prompt(random, 100);
+    const GroupId group = fixture.scheduler.newGroup();
+    std::vector<SequenceId> opened;
+    for (int i = 0; i < members; i++) opened.push_back(fixture.scheduler.open(1, group, common));
+    const uint64_t before = fixture.scheduler.stats().prefilled;
+    std::vector<std::future<TurnResult>> turns;
+    for (int i = 0; i < members; i++) turns.push_back(fixture.generate(opened[i], request(5, i)));
+    for (int i = 0; i < members; i++) CHECK(turns[i].get().tokens == expected(common, 5, i));
+    for (SequenceId sequence : opened) fixture.scheduler.close(sequence);
+    return (fixture.scheduler.stats().prefilled - before) / 100;
+  };
+  CHECK(turnsOf(3) == 1);
+  // All of it in one lane would leave the other with nothing to do.
+  CHECK(turnsOf(12) == 2);
+}
+
+void commandsReachAllLanes() {
+  Fixture fixture(4, true, 1000, 2);
+  Lanes& scheduler = fixture.scheduler;
+  std::vector<SequenceId> sequences;
+  for (int i = 0; i < 4; i++) sequences.push_back(scheduler.open(1, 10 + i, {1, 2, 3}));
+  std::vector<std::future<TurnResult>> turns;
+  const auto generate = [&] {
+    turns.clear();
+    for (SequenceId sequence : sequences) turns.push_back(fixture.generate(sequence, request(5, 1)));
+  };
+  generate();
+  auto adapter = Fixture::command([&](CommandDone done) { scheduler.useAdapter("5", std::move(done)); });
+  for (auto& turn : turns) CHECK(turn.get().tokens == expected({1, 2, 3}, 5, 1, 0));
+  CHECK(adapter.get().empty());
+  std::vector<Token> tokens{1, 2, 3};
+  for (Token token : expected(tokens, 5, 1, 0)) tokens.push_back(token);
+  generate();
+  for (auto& turn : turns) CHECK(turn.get().tokens == expected(tokens, 5, 1, 5));
+  CHECK(Fixture::command([&](CommandDone done) { scheduler.useAdapter("broken", std::move(done)); }).get() ==
+        "the adapter is broken");
+  CHECK(scheduler.adapter() == "5");
+  CHECK(Fixture::command([&](CommandDone done) { scheduler.sleep(true, std::move(done)); }).get().empty());
+  generate();
+  for (auto& turn : turns) CHECK(turn.get().error == "the engine sleeps; wake() it first");
+  CHECK(Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get().empty());
+  scheduler.stop();
+  generate();
+  for (auto& turn : turns) CHECK(turn.get().error == "the engine was closed");
+  CHECK(Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get() == "the engine was closed");
+}
+
 /** Many owners open, generate, cancel, score and vanish at once, while adapters change and the engine sleeps. */
-void everythingAtOnce(int slots, bool canTrim, double forSeconds) {
-  Fixture fixture(slots, canTrim, 2);
+void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds) {
+  Fixture fixture(slots, canTrim, 2, lanes);
   fixture.counters.microseconds = 50;
-  Scheduler& scheduler = fixture.scheduler;
+  Lanes& scheduler = fixture.scheduler;
   std::atomic<bool> over{false};
   std::atomic<int> asked{0}, answered{0}, finished{0};
 
@@ -380,8 +459,8 @@ void everythingAtOnce(int slots, bool canTrim, double forSeconds) {
   CHECK(asked == answered);
   CHECK(finished > 0);
   const Stats stats = scheduler.stats();
-  std::printf("  %d slots%s: %d turns, %llu batches, %llu forks, %llu moves, %llu evicted\n", slots,
-              canTrim ? "" : " (recurrent)", finished.load(), static_cast<unsigned long long>(stats.batches),
+  std::printf("  %d slots%s in %d lanes: %d turns, %llu batches, %llu forks, %llu moves, %llu evicted\n", slots,
+              canTrim ? "" : " (recurrent)", lanes, finished.load(), static_cast<unsigned long long>(stats.batches),
               static_cast<unsigned long long>(stats.forks), static_cast<unsigned long long>(stats.moves),
               static_cast<unsigned long long>(stats.evicted));
 }
@@ -405,10 +484,14 @@ int main(int argc, char** argv) {
   run("commands wait their turn", commandsWaitTheirTurn);
   run("a failed batch is told and forgotten", aFailedBatchIsToldAndForgotten);
   run("stopping answers everybody", stoppingAnswersEverybody);
+  run("lanes share the work", lanesShareTheWork);
+  run("a group stays in a lane while that has room", aGroupStaysInALane);
+  run("commands reach all lanes", commandsReachAllLanes);
   run("everything at once", [&] {
-    everythingAtOnce(3, true, forSeconds);
-    everythingAtOnce(16, true, forSeconds);
-    everythingAtOnce(4, false, forSeconds);
+    everythingAtOnce(3, true, 1, forSeconds);
+    everythingAtOnce(16, true, 1, forSeconds);
+    everythingAtOnce(4, false, 1, forSeconds);
+    everythingAtOnce(7, true, 3, forSeconds);
   });
   return 0;
 }

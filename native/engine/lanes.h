@@ -1,0 +1,79 @@
+// Several schedulers side by side, each with a decode thread and a context of its own over the same weights; to its
+// callers they are one.
+//
+// The threads of one llama.cpp context meet at a barrier after every operation. A small model's operations take
+// microseconds, so its threads mostly wait for each other, and all of them whenever one has lost its core to another
+// program. Lanes of one thread each never meet. A large model has one lane: its threads are busy between the barriers,
+// and each lane would read all of its weights.
+//
+// A sequence gets its lane at its first turn and keeps it, as its KV lies there. Adapter changes, sleep and wake go to
+// all lanes; in each of them they keep their order among what is asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "scheduler.h"
+
+namespace hone {
+
+/** The share of lane `lane` in something that is dealt out to all. */
+inline int shareOf(int all, int lanes, int lane) { return all / lanes + (lane < all % lanes ? 1 : 0); }
+
+/** Any thread may call any member. What they promise is said in scheduler.h. */
+class Lanes {
+ public:
+  /** One lane for each decoder; `settings` are those of all lanes together. */
+  Lanes(std::vector<std::unique_ptr<Decoder>> decoders, const SchedulerSettings& settings);
+
+  GroupId newGroup() { return newId(); }
+  SequenceId open(OwnerId owner, GroupId group, std::vector<Token> prompt);
+  TurnId generate(SequenceId sequence, TurnRequest request, TurnDone done);
+  TurnId score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDone done);
+  void cancel(TurnId turn);
+  void close(SequenceId sequence);
+  void closeAll(OwnerId owner);
+
+  /** Done when it is done in all lanes; fails with the first failure. */
+  void useAdapter(const std::string& path, CommandDone done);
+  void sleep(bool weights, CommandDone done);
+  void wake(CommandDone done);
+
+  /** Of all lanes together; each keeps one at least. */
+  void setThreads(int threads);
+
+  std::string adapter() const { return lanes_.front()->adapter(); }
+  /** Counts are sums, seconds are those of a lane in the mean. */
+  Stats stats() const;
+  void stop();
+
+ private:
+  struct Opened {
+    OwnerId owner = 0;
+    GroupId group = 0;
+    /** Until it has a lane. */
+    std::vector<Token> prompt;
+    int lane = -1;
+  };
+
+  int size() const { return static_cast<int>(lanes_.size()); }
+  int leastLoaded() const;
+  int choose(GroupId group) const;
+  template <typename Start>
+  void command(CommandDone done, Start start);
+
+  const SchedulerSettings settings_;
+  /** Commands reach all lanes in one order. */
+  std::mutex commands_;
+  mutable std::mutex mutex_;
+  std::map<SequenceId, Opened> opened_;
+  /** Sequences and scores of each lane. */
+  std::vector<int> load_;
+  /** The last member: their threads end before the rest goes. */
+  std::vector<std::unique_ptr<Scheduler>> lanes_;
+};
+
+}  // namespace hone

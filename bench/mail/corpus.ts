@@ -1,13 +1,27 @@
 /**
- * A large mailbox made of the sample of real mail, repeated: one mbox file in which each copy of a message has an id and
- * a last line of its own, so that no copy is folded into another; the sample's own duplicates stay duplicates.
+ * Much mail made of the sample of real mail, repeated, in each form that `yarn build-db` reads. Each copy of a message has
+ * an id and a last line of its own, so that no copy is folded into another; the sample's own duplicates stay duplicates.
  */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
-import { join } from "node:path";
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { PassThrough, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
-import { HoneError } from "../../src/util/errors.js";
+import { createGzip } from "node:zlib";
+import { pack } from "tar-stream";
+import { readMessage } from "../../src/task/email/import/message.js";
+import { HoneError, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const sample = join(packageRoot, "../shared/data/enron-sample");
@@ -37,40 +51,87 @@ function filesIn(path: string): string[] {
     .flatMap((name) => filesIn(join(path, name)));
 }
 
-/** The raw messages of the sample, as they would stand in an mbox. */
-function messages(): Buffer[] {
-  const fromMaildir = filesIn(unpack("maildir-3-owners.tar.gz")).map((path) =>
-    readFileSync(path, "latin1").replace(/^(>*From )/gm, ">$1"),
-  );
+/** The raw messages of the sample. */
+function messages(): string[] {
+  const fromMaildir = filesIn(unpack("maildir-3-owners.tar.gz")).map((path) => readFileSync(path, "latin1"));
   const fromMbox = filesIn(unpack("mbox-kaminski-and-6-others.tar.gz")).flatMap((path) =>
     readFileSync(path, "latin1")
       .split(/^From MAILER-DAEMON .*\n/m)
-      .slice(1),
+      .slice(1)
+      .map((text) => text.replace(/^>(>*From )/gm, "$1")),
   );
-  return [...fromMaildir, ...fromMbox].map((text) => Buffer.from(text, "latin1"));
+  return [...fromMaildir, ...fromMbox];
 }
 
-/** Writes the mailbox, or finds it. */
-export async function repeatedMailbox(copies: number): Promise<string> {
-  const file = join(folder, `sample-x${copies}.mbox`);
-  if (existsSync(file)) return file;
-  mkdirSync(folder, { recursive: true });
-  const originals = messages();
-  const stream = createWriteStream(`${file}.unfinished`);
+function* copiesOf(originals: readonly string[], copies: number): Generator<Buffer> {
   for (let copy = 0; copy < copies; copy++) {
     for (const original of originals) {
-      const text = original
-        .toString("latin1")
-        .trimEnd()
-        .replace(/^Message-ID: </m, copy === 0 ? "$&" : `$&${copy}.`);
-      const isRoom = stream.write(
-        Buffer.from(`From MAILER-DAEMON Sat Jan  1 00:00:00 2022\n${text}\ncopy ${copy}\n\n`, "latin1"),
-      );
-      if (!isRoom) await once(stream, "drain");
+      const text = original.trimEnd().replace(/^Message-ID: </m, copy === 0 ? "$&" : `$&${copy}.`);
+      yield Buffer.from(`${text}\ncopy ${copy}\n`, "latin1");
     }
   }
-  stream.end();
-  await finished(stream);
-  renameSync(`${file}.unfinished`, file);
-  return file;
+}
+
+async function put(output: Writable, content: string | Buffer): Promise<void> {
+  if (!output.write(content)) await once(output, "drain");
+}
+
+/** Where the n-th message lies in a tree of folders. */
+const placeOf = (n: number) => `owner-${Math.floor(n / 5000)}/inbox/${n}.`;
+
+/** Writers of each form: all mail into the file (or folder) `path`. */
+const forms: Record<string, (mail: Iterable<Buffer>, path: string) => Promise<void>> = {
+  async mbox(mail, path) {
+    const output = createWriteStream(path);
+    for (const message of mail) {
+      const escaped = message.toString("latin1").replace(/^(>*From )/gm, ">$1");
+      await put(output, Buffer.from(`From MAILER-DAEMON Sat Jan  1 00:00:00 2022\n${escaped}\n`, "latin1"));
+    }
+    await finished(output.end());
+  },
+  async "tar.gz"(mail, path) {
+    const output = createWriteStream(path);
+    const gzip = createGzip({ level: 6 });
+    gzip.pipe(output);
+    const archive = pack();
+    const through = new PassThrough();
+    archive.on("data", (chunk) => void through.write(chunk)).on("end", () => void through.end());
+    through.pipe(gzip);
+    let n = 0;
+    for (const message of mail) {
+      archive.entry({ name: placeOf(n++) }, message);
+      if (through.writableNeedDrain) await once(through, "drain");
+    }
+    archive.finalize();
+    await finished(output);
+  },
+  async jsonl(mail, path) {
+    const output = createWriteStream(path);
+    for (const message of mail) {
+      const { messageId: message_id, fileName: file_name, ...rest } = await readMessage(message, "x");
+      await put(output, `${JSON.stringify({ message_id, file_name, ...rest })}\n`);
+    }
+    await finished(output.end());
+  },
+  async folder(mail, path) {
+    let n = 0;
+    for (const message of mail) {
+      const file = join(path, placeOf(n++));
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, message);
+    }
+  },
+};
+
+/** Writes the mail, or finds it. */
+export async function repeatedMail(form: string, copies: number): Promise<string> {
+  const path = join(folder, `sample-x${copies}.${form}`);
+  if (existsSync(path)) return path;
+  const write = forms[form];
+  if (!write) throw new UsageError(`${form} is no form of mail: give ${Object.keys(forms).join(", ")}`);
+  mkdirSync(folder, { recursive: true });
+  rmSync(`${path}.unfinished`, { recursive: true, force: true });
+  await write(copiesOf(messages(), copies), `${path}.unfinished`);
+  renameSync(`${path}.unfinished`, path);
+  return path;
 }

@@ -1,19 +1,22 @@
 /**
  * Whole email rollouts a second against the same agent on llama-server over HTTP: the same libraries, weights, threads,
  * limits, template, parser and tools, as many slots as rollouts at once, prompt cache on, connections kept open. Only
- * who samples the tokens differs (server-sequence.ts). Log-probabilities, which training needs, cost the server
- * something: other rows leave them out on its side.
+ * who samples the tokens differs (server-sequence.ts). Every round is like a step of training: the weights are taken to
+ * be new, so both sides begin without KV. Log-probabilities, which training needs, cost the server something: other rows
+ * leave them out on its side.
  *
  * The model that comes with hone plays freely. The 0.5B shape has random weights: it plays to a script of the task's
  * expert, four turns of a set number of tokens with the tools' real results.
  */
-import { type Engine, modelFile, trainedContext } from "../../src/engine/index.js";
+import { resolve } from "node:path";
+import { type Engine, modelFile, type Sequence, trainedContext } from "../../src/engine/index.js";
 import type { PlayerSpec } from "../../src/rollout/index.js";
 import { buildLlamaTool } from "../llama-tools.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import { comparedPlayer, meansOf, playEmail, played, type RolloutSettings, startServer } from "../rollouts.js";
 import type { Bench, BenchContext, Row } from "../row.js";
+import { CompletionClient, type CompletionServer, ServerSequence } from "../server-sequence.js";
 
 const name = "rollout/llama-server";
 
@@ -27,28 +30,17 @@ interface Workload {
   readonly scripted: number | undefined;
 }
 
-/** One of the two that are compared, with what it did so far. */
+/** One of the two that are compared: what it did so far. */
 class Side {
-  readonly #player: PlayerSpec;
-  readonly #settings: Omit<RolloutSettings, "step">;
   #rollouts = 0;
   #turns = 0;
   #tokens = 0;
   #failures = 0;
+  #rounds = 0;
 
-  constructor(player: PlayerSpec, settings: Omit<RolloutSettings, "step">) {
-    this.#player = player;
-    this.#settings = settings;
-  }
-
-  /** Once before a clock counts. */
-  async warmUp(): Promise<void> {
-    await playEmail(this.#player, { ...this.#settings, scenarios: 1, step: 1000 });
-  }
-
-  /** Rollouts a second. */
-  async play(step: number): Promise<number> {
-    const result = await playEmail(this.#player, { ...this.#settings, step });
+  /** Rollouts a second. Every round has other questions, both sides of a round the same. */
+  async play(player: PlayerSpec, settings: Omit<RolloutSettings, "step">): Promise<number> {
+    const result = await playEmail(player, { ...settings, step: this.#rounds++ });
     const { turns, tokens } = meansOf(result);
     const finished = result.groups.flat().length;
     this.#rollouts += finished;
@@ -65,40 +57,54 @@ class Side {
   }
 }
 
+/** A few tokens that no prompt begins with: what is done only once is done then. */
+async function warmUp(sequence: Sequence): Promise<void> {
+  await sequence.generate({ maxTokens: 4, sampling: { seed: 1 }, stop: [] });
+  sequence.close();
+}
+const WARMING = Int32Array.of(1, 2, 3);
+
 async function compareGroups(context: BenchContext, engine: Engine, work: Workload, group: number): Promise<Row[]> {
   const { sequences, rollouts, scripted } = work;
   const settings = { scenarios: rollouts / group, group, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
-  const side = (server: { port: number; logprobs: boolean } | undefined) =>
-    new Side(comparedPlayer(engine, { temperature: 1, server, scripted }), settings);
+  const player = (server?: CompletionServer) => comparedPlayer(engine, { temperature: 1, server, scripted });
   const program = await buildLlamaTool("llama-server", context.say);
   const rows: Row[] = [];
-  for (const logprobs of [true, false]) {
-    // Each comparison has a server of its own: no answer waits in its cache from the one before.
-    const server = await startServer(program, engine);
-    try {
-      const ours = side(undefined);
-      const theirs = side({ port: server.port, logprobs });
-      for (const one of [ours, theirs]) await one.warmUp();
-      // Both sides of a round play the same questions; every round has others.
-      const steps = { ours: 0, theirs: 0 };
-      const row = await compare(
-        context,
-        {
-          name: `${name}/group-${group}${logprobs ? "" : "/no-logprobs"}`,
-          model: modelName(work.model),
-          sequences,
-          unit: "rollouts/s",
-          target: logprobs ? "ratio >= 1.5" : "",
+  for (const logprobs of scripted === undefined ? [true, false] : [true]) {
+    const ours = new Side();
+    const theirs = new Side();
+    const row = await compare(
+      context,
+      {
+        name: `${name}/group-${group}${logprobs ? "" : "/no-logprobs"}`,
+        model: modelName(work.model),
+        sequences,
+        unit: "rollouts/s",
+        target: logprobs ? "ratio >= 1.5" : "",
+      },
+      "more",
+      {
+        ours: async () => {
+          await warmUp(engine.open(WARMING));
+          // Drops all KV.
+          await engine.useAdapter(null);
+          return ours.play(player(), settings);
         },
-        "more",
-        { ours: () => ours.play(steps.ours++), theirs: () => theirs.play(steps.theirs++) },
-      );
-      const note = `ours: ${ours.about()}; theirs: ${theirs.about()}${logprobs ? "" : ", without log-probabilities"}`;
-      context.say(note);
-      rows.push({ ...row, note });
-    } finally {
-      await server.stop();
-    }
+        theirs: async () => {
+          const server = await startServer(program, engine);
+          try {
+            const spec = { port: server.port, logprobs };
+            await warmUp(new ServerSequence(new CompletionClient(spec), engine, WARMING));
+            return await theirs.play(player(spec), settings);
+          } finally {
+            await server.stop();
+          }
+        },
+      },
+    );
+    const note = `ours: ${ours.about()}; theirs: ${theirs.about()}${logprobs ? "" : ", without log-probabilities"}`;
+    context.say(note);
+    rows.push({ ...row, note });
   }
   return rows;
 }
@@ -117,10 +123,14 @@ export const bench: Bench = {
       model: modelPath("qwen2-0.5b-shape-f16.gguf"),
       context: 4096,
       sequences: sequences ?? 8,
-      rollouts: 8,
+      rollouts: 16,
       scripted: 40,
     };
-    const works = context.model === undefined ? [await free(modelFile("tiny")), shape] : [await free(context.model)];
+    const { model } = context;
+    const works =
+      model === undefined
+        ? [await free(modelFile("tiny")), shape]
+        : [resolve(model) === shape.model ? shape : await free(model)];
     const rows: Row[] = [];
     for (const work of works) {
       const { model, context: contextPerSequence } = work;

@@ -1,8 +1,8 @@
 /**
  * The engine's contract: token ids in, token ids and logprobs out. No text, no chat, no JSON.
  *
- * One engine serves every thread of the process: all sequences of all threads share one copy of the weights, one
- * llama.cpp context and one decode thread that batches them. A remote engine can implement the same interface.
+ * One engine serves every thread of the process: all sequences of all threads share one copy of the weights, and the
+ * decode thread of each of its lanes batches those that play there. A remote engine can implement the same interface.
  */
 
 export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;

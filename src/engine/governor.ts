@@ -1,7 +1,8 @@
 /**
  * Gives way to other programs: llama.cpp's threads wait for each other by spinning, so a decoder with as many threads
  * as cores nearly stops when another program holds one of them (see threads.ts). While the engine decodes, the governor
- * measures once a second how many cores others use, and sets the threads to what is left.
+ * measures once a second how many cores others use, and sets the threads to what is left. Lanes of one thread each need
+ * none of this.
  */
 import { cpus } from "node:os";
 import { performance } from "node:perf_hooks";

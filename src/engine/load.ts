@@ -84,7 +84,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
 
 /**
  * The first call of a process must come from its main thread. Later calls for the same model file, from any thread,
- * share that engine's weights, context and decode thread; each has to be closed.
+ * share that engine's weights, contexts and decode threads; each has to be closed.
  *
  * @param say hears when the engine gives way to other programs, and when it takes back
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings

@@ -1,7 +1,7 @@
 /**
  * How many threads llama.cpp may use. Decoding with more threads than free cores collapses (its threads wait for each
  * other by spinning; in our measurements 62 tokens/s became 4), so this is never more than what the process may use;
- * governor.ts lowers it while other programs use some of that.
+ * governor.ts lowers it while other programs use some of that. Lanes of one thread each (load.ts) wait for nobody.
  */
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";

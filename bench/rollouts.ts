@@ -54,8 +54,8 @@ export async function playEmail(player: PlayerSpec, settings: RolloutSettings): 
 }
 
 function optionsOf(engine: Engine): EngineOptions {
-  const { model, gpu, threads, sequences, contextPerSequence } = engine.info;
-  return { model, gpu, threads, sequences, contextPerSequence };
+  const { model, gpu, threads, lanes, sequences, contextPerSequence } = engine.info;
+  return { model, gpu, threads, lanes, sequences, contextPerSequence };
 }
 
 /** The engine as a player, at temperature 1 without truncation. */

@@ -82,7 +82,7 @@ async function trainSteps(parts: LoopParts, start: StepRow): Promise<void> {
   const validateAt = (row: StepRow) =>
     clock.measure("validation", () => validate(playing(parts), row, heldOut, parts.grade));
   for (;;) {
-    if (at.step === 1) {
+    if (at.step === 1 && run.store.validations().length === 0) {
       // The start is validated when a step has been done: learning begins at once, and what is wrong shows early.
       const first = run.store.firstStep();
       await use(first);

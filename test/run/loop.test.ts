@@ -285,6 +285,17 @@ describe("a fork", () => {
     expect(parts.policy.played[0]).toContain(run.store.lastStep().adapter);
   });
 
+  it("goes on after its first step when the checkpoint that it began from is gone", async () => {
+    const source = await opened();
+    await train(partsOf(source));
+    const fork = await opened("fork", source.checkpoints.pathOf(3));
+    await train(partsOf(fork, { settings: { steps: 1 } }));
+    fork.checkpoints.prune(new Set([1]));
+    await train(partsOf(fork, { settings: { steps: 2 } }));
+    expect(fork.store.lastStep().step).toBe(2);
+    expect(fork.store.validations().map(({ step }) => step)).toEqual([0, 1, 2]);
+  });
+
   it("is refused where a run has begun, and from what does not fit", async () => {
     const run = await opened();
     await train(partsOf(run));

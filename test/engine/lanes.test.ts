@@ -37,9 +37,8 @@ describe.skipIf(usableCores() < 2)("an engine with lanes", async () => {
       expect(largestDifference(logprobs, alone[i]?.logprobs ?? [])).toBeLessThan(ROUNDING);
     });
     // A turn of 40 tokens is 40 batches: each lane has played its own.
-    expect(one.stats().batches).toBeLessThan(60);
     expect(two.stats().batches).toBeGreaterThanOrEqual(80);
-    expect(two.stats()).toMatchObject({ decoded: MEMBERS * 40, threads: 2, sequences: { open: 0, running: 0 } });
+    expect(two.stats()).toMatchObject({ decoded: MEMBERS * 40, threads: 2, sequences: { running: 0, queued: 0 } });
   });
 
   it("holds the weights once and the sequences' KV in all", () => {

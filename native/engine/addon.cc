@@ -35,12 +35,9 @@ EngineSettings settingsOf(const Napi::Object& object) {
   llama.ubatch = wholeOf(object, "ubatch");
   llama.outputs = wholeOf(object, "outputs");
   SchedulerSettings& scheduler = settings.scheduler;
-  scheduler.slots = llama.sequences;
-  scheduler.threads = llama.threads;
   scheduler.contextPerSlot = llama.contextPerSequence;
   scheduler.batch = llama.batch;
   scheduler.promptBatch = llama.ubatch;
-  scheduler.outputs = llama.outputs;
   scheduler.fillGap = wholeOf(object, "fillGap");
   scheduler.samplingThreads = wholeOf(object, "samplingThreads");
   return settings;

@@ -6,14 +6,6 @@
 namespace hone {
 namespace {
 
-SchedulerSettings settingsOf(const SchedulerSettings& all, int lanes, int lane) {
-  SchedulerSettings own = all;
-  own.slots = shareOf(all.slots, lanes, lane);
-  own.outputs = all.outputs - all.slots + own.slots;
-  own.threads = std::max(1, shareOf(all.threads, lanes, lane));
-  return own;
-}
-
 /** Tells when the last of so many has told, with the first failure. */
 class Joined {
  public:
@@ -37,11 +29,10 @@ class Joined {
 
 }  // namespace
 
-Lanes::Lanes(std::vector<std::unique_ptr<Decoder>> decoders, const SchedulerSettings& settings)
-    : settings_(settings), load_(decoders.size()) {
-  const int count = static_cast<int>(decoders.size());
-  for (int lane = 0; lane < count; lane++) {
-    lanes_.push_back(std::make_unique<Scheduler>(std::move(decoders[lane]), settingsOf(settings, count, lane)));
+Lanes::Lanes(std::vector<Lane> lanes) : load_(lanes.size()) {
+  for (Lane& lane : lanes) {
+    slots_.push_back(lane.settings.slots);
+    lanes_.push_back(std::make_unique<Scheduler>(std::move(lane.decoder), lane.settings));
   }
 }
 
@@ -59,7 +50,7 @@ int Lanes::choose(GroupId group) const {
   for (const auto& [id, sequence] : opened_) {
     const int lane = sequence.lane;
     if (sequence.group != group || lane < 0) continue;
-    const int slots = shareOf(settings_.slots, size(), lane);
+    const int slots = slots_[lane];
     const bool fits = load_[lane] < slots && load_[lane] < load_[least] + std::max(1, slots / 2);
     if (fits && (chosen < 0 || load_[lane] < load_[chosen])) chosen = lane;
   }

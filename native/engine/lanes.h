@@ -23,11 +23,16 @@ namespace hone {
 /** The share of lane `lane` in something that is dealt out to all. */
 inline int shareOf(int all, int lanes, int lane) { return all / lanes + (lane < all % lanes ? 1 : 0); }
 
+/** What one lane is made of. */
+struct Lane {
+  std::unique_ptr<Decoder> decoder;
+  SchedulerSettings settings;
+};
+
 /** Any thread may call any member. What they promise is said in scheduler.h. */
 class Lanes {
  public:
-  /** One lane for each decoder; `settings` are those of all lanes together. */
-  Lanes(std::vector<std::unique_ptr<Decoder>> decoders, const SchedulerSettings& settings);
+  explicit Lanes(std::vector<Lane> lanes);
 
   GroupId newGroup() { return newId(); }
   SequenceId open(OwnerId owner, GroupId group, std::vector<Token> prompt);
@@ -65,11 +70,12 @@ class Lanes {
   template <typename Start>
   void command(CommandDone done, Start start);
 
-  const SchedulerSettings settings_;
   /** Commands reach all lanes in one order. */
   std::mutex commands_;
   mutable std::mutex mutex_;
   std::map<SequenceId, Opened> opened_;
+  /** Of each lane. */
+  std::vector<int> slots_;
   /** Sequences and scores of each lane. */
   std::vector<int> load_;
   /** The last member: their threads end before the rest goes. */

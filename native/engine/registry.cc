@@ -44,19 +44,23 @@ Engine::Engine(const EngineSettings& asked)
     : settings(asked),
       vocabulary(asked.model),
       weights_(std::make_shared<Weights>(asked.model, asked.llama.useGpu)),
-      lanes(loadDecoders(), asked.scheduler),
+      lanes(loadLanes()),
       info(decoders_.front()->info()) {}
 
-std::vector<std::unique_ptr<Decoder>> Engine::loadDecoders() {
-  std::vector<std::unique_ptr<Decoder>> loaded;
-  for (int lane = 0; lane < settings.lanes; lane++) {
-    LlamaSettings own = settings.llama;
-    own.sequences = shareOf(settings.llama.sequences, settings.lanes, lane);
-    own.outputs = settings.llama.outputs - settings.llama.sequences + own.sequences;
-    own.threads = std::max(1, shareOf(settings.llama.threads, settings.lanes, lane));
-    auto decoder = std::make_unique<LlamaDecoder>(weights_, own);
+std::vector<Lane> Engine::loadLanes() {
+  std::vector<Lane> loaded;
+  for (int index = 0; index < settings.lanes; index++) {
+    LlamaSettings llama = settings.llama;
+    llama.sequences = shareOf(settings.llama.sequences, settings.lanes, index);
+    llama.outputs = settings.llama.outputs - settings.llama.sequences + llama.sequences;
+    llama.threads = std::max(1, shareOf(settings.llama.threads, settings.lanes, index));
+    SchedulerSettings scheduler = settings.scheduler;
+    scheduler.slots = llama.sequences;
+    scheduler.outputs = llama.outputs;
+    scheduler.threads = llama.threads;
+    auto decoder = std::make_unique<LlamaDecoder>(weights_, llama);
     decoders_.push_back(decoder.get());
-    loaded.push_back(std::move(decoder));
+    loaded.push_back({std::move(decoder), scheduler});
   }
   return loaded;
 }

@@ -16,6 +16,7 @@ struct EngineSettings {
   int lanes = 1;
   /** Of all lanes together. */
   LlamaSettings llama;
+  /** Of each lane; its slots, outputs and threads follow from its share of `llama`. */
   SchedulerSettings scheduler;
 };
 
@@ -41,7 +42,7 @@ class Engine {
   const ModelInfo info;
 
  private:
-  std::vector<std::unique_ptr<Decoder>> loadDecoders();
+  std::vector<Lane> loadLanes();
 };
 
 /**

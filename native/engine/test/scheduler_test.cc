@@ -28,12 +28,13 @@ struct Fixture {
   Lanes scheduler;
 
   explicit Fixture(int slots, bool canTrim = true, int restMs = 1000, int lanes = 1)
-      : scheduler(decoders(slots, canTrim, lanes, counters), settings(slots, restMs)) {}
+      : scheduler(lanesOf(slots, canTrim, restMs, lanes, counters)) {}
 
-  static std::vector<std::unique_ptr<Decoder>> decoders(int slots, bool canTrim, int lanes, FakeCounters& counters) {
-    std::vector<std::unique_ptr<Decoder>> made;
+  static std::vector<Lane> lanesOf(int slots, bool canTrim, int restMs, int lanes, FakeCounters& counters) {
+    std::vector<Lane> made;
     for (int lane = 0; lane < lanes; lane++) {
-      made.push_back(std::make_unique<FakeDecoder>(shareOf(slots, lanes, lane), kContext, canTrim, counters));
+      const int own = shareOf(slots, lanes, lane);
+      made.push_back({std::make_unique<FakeDecoder>(own, kContext, canTrim, counters), settings(own, restMs)});
     }
     return made;
   }
@@ -304,7 +305,7 @@ void stoppingAnswersEverybody() {
 void lanesShareTheWork() {
   Fixture fixture(8, true, 1000, 2);
   fixture.counters.microseconds = 1000;
-  CHECK(fixture.scheduler.stats().threads == 4);
+  CHECK(fixture.scheduler.stats().threads == 8);  // four a lane
   std::vector<std::future<TurnResult>> turns;
   for (int i = 0; i < 8; i++) {
     turns.push_back(fixture.generate(fixture.scheduler.open(1, 10 + i, {1 + i, 2, 3}), request(100, i)));

@@ -48,6 +48,7 @@ class LlamaDecoder final : public Decoder {
   void abort() override { aborted_ = true; }
 
  private:
+  bool fullKv() const;
   void createContext();
   void freeContext();
   void freeWeights();

@@ -38,6 +38,7 @@ ModelInfo describe(const llama_model* model) {
     throw std::runtime_error(info.architecture + " models have an encoder; the engine runs decoders only");
   }
   info.weightType = lib.llama_ftype_name(lib.llama_model_ftype(model));
+  info.full = lib.llama_model_ftype(model) == LLAMA_FTYPE_ALL_F32;
   info.parameters = lib.llama_model_n_params(model);
   info.bytes = lib.llama_model_size(model);
   info.trainedContext = lib.llama_model_n_ctx_train(model);
@@ -48,7 +49,7 @@ ModelInfo describe(const llama_model* model) {
   const std::string attention = info.architecture + ".attention.";
   const uint64_t perHead = headSize(model, attention + "key_length") + headSize(model, attention + "value_length");
   const uint64_t heads = static_cast<uint64_t>(lib.llama_model_n_head_kv(model));
-  info.kvBytesPerToken = 2 * perHead * heads * static_cast<uint64_t>(lib.llama_model_n_layer(model));
+  info.kvNumbersPerToken = perHead * heads * static_cast<uint64_t>(lib.llama_model_n_layer(model));
   return info;
 }
 

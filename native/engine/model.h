@@ -20,8 +20,10 @@ struct ModelInfo {
   int trainedContext = 0;
   bool hasChatTemplate = false;
   std::string chatTemplate;
-  /** Bytes of K and V of one token in all layers, at 16 bits a number. */
-  uint64_t kvBytesPerToken = 0;
+  /** All weights are f32. */
+  bool full = false;
+  /** How many numbers K and V of one token have in all layers. */
+  uint64_t kvNumbersPerToken = 0;
   /** Its state cannot be taken back to an earlier token. */
   bool recurrent = false;
 };

@@ -74,7 +74,8 @@ export function planMemory(input: PlanInput): Plan {
   const { shape, context, gpu } = input;
   const { layers, kvHeads, headSize, vocabulary, embedding, feedForward } = shape;
   const width = gpu ? 2 : 4;
-  const kv = input.concurrency * context * layers * 2 * kvHeads * headSize * 2;
+  const kvWidth = !gpu && shape.weightType === "F32" ? 4 : 2;
+  const kv = input.concurrency * context * layers * 2 * kvHeads * headSize * kvWidth;
   const compute = 4 * UBATCH * (2 * feedForward + 6 * embedding) + 4 * (input.concurrency + 64) * vocabulary;
   const learnerIdle = (gpu ? PYTHON.gpu : PYTHON.cpu) + width * shape.parameters;
   const adapter = 16 * adapterParameters(shape, input.loraRank, input.loraTargets);

@@ -53,6 +53,12 @@ describe("the memory plan", () => {
     expect(bytesOf("KV", { concurrency: 1, context: 100 })).toBe(100 * 12_288);
   });
 
+  it("counts four bytes a number where the engine holds KV in f32: f32 weights on a CPU", () => {
+    const shape = { ...qwen, weightType: "F32" };
+    expect(bytesOf("KV", { shape })).toBe(2 * 16 * 8192 * 12_288);
+    expect(bytesOf("KV", { shape, gpu: true })).toBe(16 * 8192 * 12_288);
+  });
+
   it("grows with what is asked for, and shrinks with what saves memory", () => {
     const now = peak({});
     expect(peak({ microBatchTokens: 8192 })).toBeGreaterThan(now);

@@ -2,7 +2,8 @@
 
   tiny   three families of 1 MB each (qwen2-tiny, qwen3-tiny, llama-tiny), a few seconds. For each:
          NAME/                   Hugging Face folder with a small real tokenizer and the family's chat template
-         NAME-f16.gguf           the same weights, by llama.cpp's converter; also NAME-q8_0.gguf
+         NAME-f32.gguf           the same weights, by llama.cpp's converter; NAME-f16.gguf holds them as exactly,
+                                 NAME-q8_0.gguf rounded
          NAME-adapter-1/, -2/    PEFT adapters of rank 8 and 16 on all linear layers
          NAME-adapter-1.gguf     the same adapters, by llama.cpp's converter
   0.5b   qwen2-0.5b-shape-f16.gguf: random weights in the shape of Qwen2-0.5B with the real Qwen2 vocabulary (1 GB),
@@ -31,7 +32,7 @@ def make_tiny(source: Path, out: Path) -> None:
         folder = out / name
         tiny.make(family, source, folder)
         with reference.converters(source, pre):
-            for kind in ("f16", "q8_0"):
+            for kind in ("f32", "f16", "q8_0"):
                 reference.convert_model(source, folder, out / f"{name}-{kind}.gguf", kind)
             for number in (1, 2):
                 adapter = out / f"{name}-adapter-{number}"

@@ -39,7 +39,7 @@ def _run(script: Path, *arguments: str | Path) -> None:
 
 
 def convert_model(source: Path, folder: Path, target: Path, kind: str) -> None:
-    """`kind` is llama.cpp's name of the weight type: "f16", "q8_0"."""
+    """`kind` is llama.cpp's name of the weight type: "f32", "f16", "q8_0"."""
     _run(source / "convert_hf_to_gguf.py", folder, "--outfile", target, "--outtype", kind)
 
 

@@ -1,0 +1,62 @@
+// Conversations of the engine with the test models, for huggingface.test.ts, in a process of its own: a process loads
+// one CPU library of llama.cpp. stdin: the door of the compiled engine, cases, and on request the folder of binaries to
+// take instead of node-llama-cpp's own. Prints what was played, and which library did it, as JSON.
+import { existsSync, readFileSync } from "node:fs";
+import { register } from "node:module";
+import { text } from "node:stream/consumers";
+
+const { door, binaries, cases, sequences } = JSON.parse(await text(process.stdin));
+
+/** The package of binaries is found by its name: here the name stands for `binaries`. */
+if (binaries) {
+  const asModule = (code) => `data:text/javascript,${encodeURIComponent(code)}`;
+  const { folder, version, module } = binaries;
+  const instead = asModule(
+    `export const getBinsDir = () => (${JSON.stringify({ binsDir: folder, packageVersion: version })});`,
+  );
+  register(
+    asModule(`export const resolve = (name, context, next) => name === ${JSON.stringify(module)}
+      ? { url: ${JSON.stringify(instead)}, shortCircuit: true } : next(name, context);`),
+  );
+}
+
+const { loadEngine } = await import(door);
+
+/** Turns with foreign tokens before each, as a rollout has them. */
+async function converse(engine, { prompt, turns, seed }) {
+  const sequence = engine.open(Int32Array.from(prompt));
+  const tokens = [...prompt];
+  const sampled = [];
+  for (const { append, maxTokens } of turns) {
+    const given = Int32Array.from(append);
+    const turn = await sequence.generate({ append: given, maxTokens, sampling: { seed }, stop: [] });
+    tokens.push(...append);
+    turn.tokens.forEach((token, i) => {
+      sampled.push({ at: tokens.length, logprob: turn.rawLogprobs[i] });
+      tokens.push(token);
+    });
+  }
+  sequence.close();
+  return { tokens, sampled };
+}
+
+const played = [];
+let engine;
+for (const { model, adapter, alone, batched } of cases) {
+  if (engine?.info.model !== model) {
+    await engine?.close();
+    engine = await loadEngine({ model, gpu: false, threads: 1, sequences, contextPerSequence: 256 });
+  }
+  await engine.useAdapter(adapter);
+  const one = await converse(engine, alone);
+  const several = await Promise.all(batched.map((conversation) => converse(engine, conversation)));
+  const score = async () => [...(await engine.score(Int32Array.from(one.tokens)))];
+  const scored = await score();
+  if (adapter) await engine.useAdapter(null);
+  played.push({ alone: one, batched: several, scored, scoredWithout: adapter ? await score() : scored });
+}
+await engine?.close();
+
+const maps = "/proc/self/maps";
+const mapped = existsSync(maps) ? readFileSync(maps, "utf8").match(/libggml-cpu[^/\s]*(?=\s)/g) : [];
+process.stdout.write(JSON.stringify({ libraries: [...new Set(mapped)], played }));

@@ -42,6 +42,8 @@ describe("an engine", async () => {
       "<|im_end|>": tiny.end,
     });
     expect(engine.memory().weights).toBe(4 * info.parameters);
+    // K and V of 2 layers and 2 heads of 16 numbers; f32 as the weights are.
+    expect(engine.memory().kvPerSequence).toBe(512 * 2 * 2 * 2 * 16 * 4);
     expect(engine.memory().kv).toBe(4 * engine.memory().kvPerSequence);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Sequence } from "../../src/engine/index.js";
-import { close, concat, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
+import { adapterPath, close, concat, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 import { tiny } from "./tiny-model.js";
 
 const sampling = (seed: number) => ({ seed });
@@ -8,6 +8,8 @@ const never: number[] = [];
 
 describe("a turn", async () => {
   const engine = await testEngine();
+  /** Has room for a turn that no machine ends within milliseconds. */
+  const long = await testEngine({ sequences: 1, contextPerSequence: tiny.context });
 
   it("repeats exactly with the same seed, and differs with another", async () => {
     const play = async (seed: number) => {
@@ -95,16 +97,16 @@ describe("a turn", async () => {
 
   it("can be cancelled, and keeps what it has sampled", async () => {
     const start = prompt("cancel me");
-    const sequence = engine.open(start);
+    const sequence = long.open(start);
     const controller = new AbortController();
-    setTimeout(() => controller.abort(), 20);
+    setTimeout(() => controller.abort(), 5);
     const { signal } = controller;
-    const result = await sequence.generate({ maxTokens: 490, sampling: sampling(7), stop: never, signal });
+    const result = await sequence.generate({ maxTokens: 4000, sampling: sampling(7), stop: never, signal });
     expect(result.stop).toBe("cancelled");
     expect(sequence.length).toBe(start.length + result.tokens.length);
     const more = await sequence.generate({ maxTokens: 3, sampling: sampling(7), stop: never });
     const all = concat(start, result.tokens, more.tokens);
-    const scored = await engine.score(all, { from: start.length });
+    const scored = await long.score(all, { from: start.length });
     expect(largestDifference(concatFloats(result.rawLogprobs, more.rawLogprobs), scored)).toBeLessThan(ROUNDING);
     sequence.close();
 
@@ -120,9 +122,9 @@ describe("a turn", async () => {
   });
 
   it("ends at its deadline", async () => {
-    const sequence = engine.open(prompt("late"));
-    const turn = { maxTokens: 500, sampling: sampling(8), stop: never };
-    expect((await sequence.generate({ ...turn, deadline: Date.now() + 15 })).stop).toBe("deadline");
+    const sequence = long.open(prompt("late"));
+    const turn = { maxTokens: 4000, sampling: sampling(8), stop: never };
+    expect((await sequence.generate({ ...turn, deadline: Date.now() + 5 })).stop).toBe("deadline");
     expect((await sequence.generate({ ...turn, deadline: Date.now() - 1000 })).stop).toBe("deadline");
     sequence.close();
   });
@@ -197,6 +199,23 @@ describe("a group", async () => {
     expect(() => engine.open(new Int32Array())).toThrow("the prompt is empty");
     expect(() => engine.open(Int32Array.of(-1))).toThrow("token -1 does not exist");
     await expect(engine.score(prompt("x".repeat(101)))).rejects.toThrow("101 tokens cannot be scored");
+    await close(engine);
+  });
+});
+
+describe("a batch", () => {
+  it("holds a token of every sequence that runs: four take a quarter of the batches", async () => {
+    const engine = await testEngine({ sequences: 5 });
+    const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: sampling(seed), stop: never });
+    // The four are asked for behind a turn and the change of adapter that waits for it: they begin together.
+    const before = engine.open(prompt("before ")).generate(turn(400, 0));
+    const changed = engine.useAdapter(adapterPath("between"));
+    const four = engine.openGroup(prompt("together "), 4).map((member, seed) => member.generate(turn(100, seed)));
+    await Promise.all([before, changed, ...four]);
+    const { decoded, batches } = engine.stats();
+    expect(decoded).toBe(400 + 4 * 100);
+    // Prompts, and each member's last token of it, may take a batch of their own.
+    expect(batches).toBeLessThanOrEqual(400 + 100 + 10);
     await close(engine);
   });
 });

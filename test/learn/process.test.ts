@@ -14,9 +14,10 @@ import {
   startLearner,
 } from "../../src/learn/index.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { python } from "../support/python.js";
+import { anyPython } from "../support/python.js";
 import { settings, step } from "./support.js";
 
+const python = anyPython();
 const fake = join(packageRoot, "test/learn/fake_learner.py");
 let log: string;
 
@@ -51,7 +52,7 @@ async function stepError(behaviour: string, deadlines: Partial<Deadlines> = {}):
   return error;
 }
 
-describe.skipIf(!python)("the learner's process", () => {
+describe("the learner's process", () => {
   it("is heard through whatever it prints, which goes to the log", async () => {
     const learner = await start("noise");
     expect(learner.info.architecture).toBe("qwen2");

@@ -9,7 +9,7 @@ import { toolSchema } from "../../src/task/task.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { llamaCppFiles } from "../support/bundle.js";
 import { countingTask } from "../support/counting-task.js";
-import { learnerPython, withoutLearner } from "../support/python.js";
+import { ensureLearnerPython } from "../support/python.js";
 
 const files = llamaCppFiles();
 const vocabulary = (name: string) => join(files, `models/ggml-vocab-${name}.gguf`);
@@ -70,8 +70,8 @@ interface Rendered {
   ids: number[];
 }
 
-function huggingFace(cases: Case[]): Rendered[] {
-  const output = execFileSync(learnerPython, [join(packageRoot, "test/rollout/apply_chat_template.py")], {
+function huggingFace(python: string, cases: Case[]): Rendered[] {
+  const output = execFileSync(python, [join(packageRoot, "test/rollout/apply_chat_template.py")], {
     input: JSON.stringify(cases),
     maxBuffer: 2 ** 28,
     stdio: ["pipe", "pipe", "ignore"],
@@ -83,10 +83,11 @@ function huggingFace(cases: Case[]): Rendered[] {
 const expected = new Map<string, { withTools: Rendered; without: Rendered; turn: Rendered }>();
 
 beforeAll(async () => {
-  if (!learnerPython) return;
+  const python = await ensureLearnerPython();
   for (const { vocabulary: file } of models) if (!loaded.has(file)) loaded.set(file, await load(file));
   const turn: ChatMessage[] = [...opening, { role: "assistant", content: assistant }, ...results];
   const rendered = huggingFace(
+    python,
     models.flatMap((model) => [
       { ...model, messages: opening, tools, generation: true },
       { ...model, messages: opening, tools: [], generation: true },
@@ -99,7 +100,7 @@ beforeAll(async () => {
   });
 }, 300_000);
 
-describe.skipIf(!learnerPython).each(models)(`the template of $name${withoutLearner}`, (model) => {
+describe.each(models)("the template of $name", (model) => {
   const template = () => chatTemplate(model);
 
   it("renders and tokenises the first prompt as Hugging Face does, with and without tools", () => {

@@ -1,27 +1,16 @@
-/** Pythons that tests may use. Tests that need one which is not there say so when they are skipped. */
+/** Pythons that tests use. A test that needs one is never skipped: without it, it fails. */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { ensurePython } from "../../src/learn/python.js";
-import { packageRoot } from "../../src/util/paths.js";
 
-function works(python: string, imports: string): boolean {
-  return spawnSync(python, ["-c", `import ${imports}`], { stdio: "ignore" }).status === 0;
+/** Any Python 3: enough for scripts of the standard library alone. */
+export function anyPython(): string {
+  const names = ["python3.12", "python3.11", "python3"];
+  const found = names.find((name) => spawnSync(name, ["--version"], { stdio: "ignore" }).status === 0);
+  if (found === undefined) throw new Error(`there is no Python 3 on PATH (${names.join(", ")})`);
+  return found;
 }
 
-/** Any Python 3: enough for what only speaks the protocol. */
-export const python = ["python3.12", "python3.11", "python3"].find((name) => works(name, "json")) ?? "";
-
-const venv = process.env.HONE_TEST_PYTHON ?? join(packageRoot, ".venv/bin/python");
-
-/** A Python with the learner's packages: the project's own environment, or the one HONE_TEST_PYTHON names. */
-export const learnerPython =
-  (existsSync(venv) || process.env.HONE_TEST_PYTHON) && works(venv, "torch, peft, transformers, gguf") ? venv : "";
-
-/** For the title of a test that needs `learnerPython`. */
-export const withoutLearner = learnerPython ? "" : ` (skipped: ${venv} has no learner packages)`;
-
-/** The same, made first when it is not there: for tests that must not be skipped. */
+/** A Python with the learner's packages: the one that HONE_TEST_PYTHON names, or .venv, made first where it is not. */
 export async function ensureLearnerPython(): Promise<string> {
-  return learnerPython || (await ensurePython({ development: true }));
+  return process.env.HONE_TEST_PYTHON ?? (await ensurePython({ development: true }));
 }

@@ -131,13 +131,10 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
 
   const known = optionNames.map((name) => options[name].env);
   for (const [key, value] of Object.entries(env)) {
-    // One variable may be of several options: a key of those for the same server.
-    const names = optionNames.filter((name) => options[name].env === key);
-    if (names.length === 0 && key.startsWith("HONE_")) throw unknownKey("environment", key, known);
-    for (const name of names) {
-      if (value !== undefined && (value !== "" || options[name].kind === "flag")) {
-        values[name] = check(name, value, key);
-      }
+    const name = optionNames.find((candidate) => options[candidate].env === key);
+    if (name === undefined && key.startsWith("HONE_")) throw unknownKey("environment", key, known);
+    if (name !== undefined && value !== undefined && (value !== "" || options[name].kind === "flag")) {
+      values[name] = check(name, value, key);
     }
   }
 

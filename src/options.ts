@@ -3,6 +3,8 @@ import { bySizeText, presetNames } from "./defaults.js";
 import { choice, date, flag, list, type Option, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
+/** Of a server's key, see `keyFor`. */
+const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
 
 export const definitions = {
   // Where things are.
@@ -89,7 +91,7 @@ export const definitions = {
     accepts: "a URL",
   }),
   agentModel: text("The model's name at --agent-url."),
-  agentKey: text("Key for --agent-url.", { env: "OPENAI_API_KEY", defaultText: "none" }),
+  agentKey: text("Key for --agent-url.", { defaultText: OPENAI_KEY }),
   expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
   group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
   concurrency: whole(1, 4096, "Rollouts at once.", { defaultText: "16" }),
@@ -228,7 +230,7 @@ export const definitions = {
     accepts: "a URL",
   }),
   judgeModel: text("The judge's name at --judge-url."),
-  judgeKey: text("Key for --judge-url.", { env: "OPENAI_API_KEY", defaultText: "none" }),
+  judgeKey: text("Key for --judge-url.", { defaultText: OPENAI_KEY }),
   rulerRubric: text("File with a rubric to judge by.", { accepts: "a path", defaultText: "hone's own" }),
   judgeVotes: whole(1, 64, "Times each group is judged, in another order each time; the score is the mean.", {
     default: 1,

@@ -5,7 +5,8 @@
  */
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
-import { type ChatServer, chatClient, chatErrorText } from "../util/chat-api.js";
+import { chatClient, chatErrorText } from "../util/chat-api.js";
+import type { ChatServer } from "../util/chat-server.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
 import {
@@ -183,7 +184,7 @@ export class JudgeClient {
       return { answer: answerIn(parsed.data) };
     } catch (error) {
       if (error instanceof Lost) throw error;
-      const failure = classify(error, timeout.signal.aborted, droppableIn(request));
+      const failure = classify(error, timeout.signal.aborted, droppableIn(request), this.#settings);
       if (failure.kind !== "retry" || failure.sent) this.#purse.sent();
       signal.throwIfAborted();
       settled = surelyFree(failure);

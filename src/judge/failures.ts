@@ -1,5 +1,6 @@
 /** What a failed request means: try again, ask differently, give this question up, or give the judge up. Pure. */
 import { APIConnectionError, APIConnectionTimeoutError, APIError } from "openai";
+import { type ChatServer, refusalHint } from "../util/chat-server.js";
 
 /** Why a group has no verdict; counted under these names. */
 export type LossReason =
@@ -93,7 +94,7 @@ function refusedParameter({ param, message }: APIError, sent: ReadonlySet<Droppa
 }
 
 /** @param sent the droppable parameters that the request had */
-export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Droppable>): Failure {
+export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Droppable>, server: ChatServer): Failure {
   const retry = (reason: (Failure & { kind: "retry" })["reason"], after?: number, reached = true): Failure => ({
     kind: "retry",
     reason,
@@ -124,7 +125,8 @@ export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Dr
   }
   if (status === 413) return { kind: "lost", reason: "too_long" };
   if (status === 408 || status === 409) return retry("server_error", retryAfter(error.headers));
-  if (status === 401 || status === 403) return { kind: "fatal", hint: "give its key with --judge-key" };
+  const hint = refusalHint("judge", server, status);
+  if (hint !== undefined) return { kind: "fatal", hint };
   if (status === 402) return { kind: "fatal", hint: "its account has no credit left" };
   if (status === 404) {
     return { kind: "fatal", hint: "check --judge-model, and whether --judge-url has to end in /v1" };

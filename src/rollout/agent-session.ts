@@ -3,8 +3,10 @@
  * trajectories can warm-start a smaller model. It has text and calls, but no tokens.
  */
 import type OpenAI from "openai";
+import { APIError } from "openai";
 import type { CallRecord, ChatMessage } from "../task/task.js";
-import { type ChatServer, chatClient, chatErrorText } from "../util/chat-api.js";
+import { chatClient, chatErrorText } from "../util/chat-api.js";
+import { type ChatServer, refusalHint } from "../util/chat-server.js";
 import { HoneError } from "../util/errors.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 import type { WrittenCall } from "./tool-calls.js";
@@ -78,7 +80,8 @@ export class AgentSession implements Session {
       limits.signal.throwIfAborted();
       if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
       // Without the error as its cause: that one may hold what was sent.
-      throw new HoneError(`the agent at ${url} did not answer: ${chatErrorText(error, key)}`);
+      const hint = error instanceof APIError && refusalHint("agent", this.#settings, error.status ?? 0);
+      throw new HoneError(`the agent at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
     }
     const choice = completion.choices?.[0];
     if (!choice) throw new HoneError(`the agent at ${url} sent an answer without choices`);

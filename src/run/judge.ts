@@ -13,6 +13,7 @@ import {
   type VerdictCache,
 } from "../judge/index.js";
 import { type AnyTask, toolSchema } from "../task/task.js";
+import { checkChatUrl, keyFor } from "../util/chat-server.js";
 import { UsageError } from "../util/errors.js";
 
 /** How a judge is reached and held to limits: may change from call to call. */
@@ -58,13 +59,7 @@ export function requireJudge(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"
       `${why} needs a judge: give ${missing.join(" and ")} (any OpenAI-compatible server, also one on this machine)`,
     );
   }
-  if (!/^https?:/i.test(config.judgeUrl ?? "") || !URL.canParse(config.judgeUrl ?? "")) {
-    throw new UsageError(`--judge-url: ${config.judgeUrl} is no URL; give one like http://127.0.0.1:8080/v1`);
-  }
-  // A run keeps its judge's URL, and errors name it.
-  const { username, password } = new URL(config.judgeUrl as string);
-  if (username || password)
-    throw new UsageError("--judge-url: no password in it, please; give the key with --judge-key");
+  checkChatUrl("judge", config.judgeUrl as string);
 }
 
 /**
@@ -80,6 +75,7 @@ export function openJudge(
 ): Judge {
   requireJudge(config, why);
   const model = config.judgeModel as string;
+  const url = config.judgeUrl as string;
   const own = config.judgePrices === undefined ? {} : readPrices(config.judgePrices);
   const price = priceOf(model, own);
   if (config.judgeMaxCost !== undefined && !price) {
@@ -87,9 +83,9 @@ export function openJudge(
   }
   const client = new JudgeClient(
     {
-      url: config.judgeUrl as string,
+      url,
       model,
-      key: config.judgeKey,
+      key: keyFor(url, config.judgeKey),
       temperature: config.judgeTemperature,
       maxTokens: config.judgeMaxTokens,
       timeout: config.judgeTimeout,

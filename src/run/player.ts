@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import type { Config } from "../config.js";
 import { type Engine, type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
+import { checkChatUrl, keyFor } from "../util/chat-server.js";
 import { UsageError } from "../util/errors.js";
 import { sha256OfFile } from "./files.js";
 
@@ -79,7 +80,8 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
   if (expert) return { spec: { kind: "expert", mistakes }, engine: undefined, concurrency };
   if (agentUrl !== undefined) {
     if (agentModel === undefined) throw new UsageError("--agent-url needs --agent-model: the model's name there");
-    const settings = { url: agentUrl, model: agentModel, key: agentKey, temperature, maxTokens };
+    checkChatUrl("agent", agentUrl);
+    const settings = { url: agentUrl, model: agentModel, key: keyFor(agentUrl, agentKey), temperature, maxTokens };
     return { spec: { kind: "agent", settings }, engine: undefined, concurrency };
   }
   if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");

@@ -1,11 +1,39 @@
 /** The one way hone talks to OpenAI-compatible chat servers: a client, and what its errors say, never with the key. */
 import OpenAI from "openai";
+import { type ChatServer, isOpenAi } from "./chat-server.js";
 import { printable } from "./text.js";
 
-export interface ChatServer {
-  /** Base URL, used as it is: with /v1 where the server has it. */
-  readonly url: string;
-  readonly key: string | undefined;
+/** Redirects within one server that are followed for one request. */
+const REDIRECTS = 3;
+
+/**
+ * The library takes more than the key from the environment (OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY,
+ * OPENAI_CUSTOM_HEADERS): to other servers than OpenAI's go these headers of its own and no more.
+ */
+const PLAIN_HEADERS = ["accept", "content-type", "user-agent", "authorization"];
+
+function headersFor(url: string, init: RequestInit): Headers {
+  const headers = new Headers(init.headers);
+  if (isOpenAi(url)) return headers;
+  return new Headers([...headers].filter(([name]) => PLAIN_HEADERS.includes(name)));
+}
+
+/** Follows redirects that keep method and body, and only within the server: no other one gets the key or the text. */
+async function fetchWithin(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+  let url = input instanceof Request ? input.url : String(input);
+  for (let followed = 0; ; followed++) {
+    const response = await fetch(url, { ...init, headers: headersFor(url, init), redirect: "manual" });
+    const location = response.headers.get("location");
+    if (response.status < 300 || response.status >= 400 || location === null) return response;
+    await response.body?.cancel();
+    const next = URL.canParse(location, url) ? new URL(location, url) : undefined;
+    const within = next?.origin === new URL(url).origin && (response.status === 307 || response.status === 308);
+    if (!next || !within || followed === REDIRECTS) {
+      const where = next ? `${next.origin}${next.pathname}` : "no URL";
+      return new Response(`it redirects to ${where}, and nothing was sent there`, { status: response.status });
+    }
+    url = next.href;
+  }
 }
 
 /**
@@ -13,8 +41,8 @@ export interface ChatServer {
  * (vLLM's `{"object": "error", "message": ...}`, FastAPI's `{"detail": ...}`, LM Studio's `{"error": "..."}`).
  */
 async function fetchReadable(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-  const response = await fetch(input, init);
-  if (response.status < 400) return response;
+  const response = await fetchWithin(input, init);
+  if (response.ok) return response;
   const text = await response.text();
   return new Response(JSON.stringify({ error: errorOf(text) }), { status: response.status, headers: response.headers });
 }
@@ -37,8 +65,9 @@ function errorOf(text: string): object {
 export function chatClient({ url, key }: ChatServer, retries: number): OpenAI {
   return new OpenAI({
     baseURL: url,
-    // Servers on the own machine want no key, the library does.
+    // The library wants a key, and would look for one in the environment; this header is stronger than all it finds.
     apiKey: key ?? "none",
+    defaultHeaders: { authorization: key === undefined ? null : `Bearer ${key}` },
     maxRetries: retries,
     logLevel: "off",
     fetch: fetchReadable,

@@ -17,6 +17,7 @@ import {
 } from "../judge/support/server.js";
 
 const key = "sk-very-secret-0123456789";
+const openAiKey = "sk-for-openai-alone";
 let folder: string;
 let server: ChatServer;
 
@@ -36,7 +37,7 @@ async function serve(answer: (request: Request, index: number) => Reply = (r) =>
 function judge(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
   const all = [join(packageRoot, "dist/src/cli.js"), "judge", ...args];
   return new Promise((resolve) => {
-    const env = { ...process.env, OPENAI_API_KEY: key };
+    const env = { ...process.env, OPENAI_API_KEY: openAiKey, HONE_JUDGE_KEY: key };
     const child = execFile(process.execPath, all, { cwd: folder, env }, (_, stdout, stderr) =>
       resolve({ status: child.exitCode ?? -1, stdout, stderr }),
     );
@@ -71,6 +72,7 @@ describe("yarn hone judge", () => {
       completion_tokens: 40,
       cost: expect.closeTo((200 * 0.15 + 40 * 0.6) / 1e6, 12) as number,
     });
+    expect(server.requests[0]?.headers.authorization).toBe(`Bearer ${key}`);
     expect(readJudged("out/j.jsonl")).toMatchObject([
       { id: "s1/0", ruler_score: 0.25, explanation: "quality 0.25", independent_reward: 0, reward: { reward: 0.25 } },
       { id: "s1/1", ruler_score: 0.5 },
@@ -136,7 +138,7 @@ describe("yarn hone judge", () => {
     const { status, stderr, stdout } = await judge("r.jsonl", ...access(), "--judge-concurrency", "1");
     expect(status).toBe(1);
     expect(stderr).toMatch(
-      /^hone: the judge gpt-4o-mini at .* cannot be asked: 401 bad \[key\]; give its key with --judge-key\. 1 of 2 groups were judged until then and are in .*r\.judged\.jsonl; the same command goes on with the rest\n$/,
+      /^hone: the judge gpt-4o-mini at .* cannot be asked: 401 bad \[key\]; check the key that was given with --judge-key or HONE_JUDGE_KEY\. 1 of 2 groups were judged until then and are in .*r\.judged\.jsonl; the same command goes on with the rest\n$/,
     );
     expect(readJudged("r.judged.jsonl")).toHaveLength(2);
     const told = [stdout, stderr, ...filesBelow().map((file) => readFileSync(file, "latin1"))].join();

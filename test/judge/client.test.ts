@@ -316,4 +316,21 @@ describe("the key", () => {
     expect(told).toContain("Incorrect API key provided: [key]");
     expect(told).not.toContain(key);
   });
+
+  it("that is missing is asked for by option and variable, at once", async () => {
+    const { url, requests } = await serve(() => ({ status: 401, json: { error: { message: "who are you?" } } }));
+    await expect(clientOf({ url }).client.ask(question, never)).rejects.toThrow(
+      /cannot be asked: 401 who are you\?; give its key with --judge-key or HONE_JUDGE_KEY/,
+    );
+    expect(requests.map(({ headers }) => headers.authorization)).toEqual([undefined]);
+  });
+
+  it("goes to no other server: a redirect there stops the judge at once", async () => {
+    const other = await serve(() => completion(right));
+    const { url, requests } = await serve(() => ({ status: 307, json: {}, headers: { location: other.url } }));
+    await expect(clientOf({ url, key }).client.ask(question, never)).rejects.toThrow(
+      /307 it redirects to .*, and nothing was sent there; give the URL that it redirects to as --judge-url/,
+    );
+    expect([requests.length, other.requests.length]).toEqual([1, 0]);
+  });
 });

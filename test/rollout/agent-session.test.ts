@@ -121,4 +121,11 @@ describe("a model behind an OpenAI-compatible API", () => {
     expect((refused as Error).message).toMatch(new RegExp(`the agent at ${url} did not answer: 401`));
     expect((refused as Error).message).not.toMatch(/secret|\n/);
   });
+
+  it("that wants a key is told with the option and the variable to give it with", async () => {
+    const { url } = await serve(401);
+    await expect(play(url, { key: undefined })).rejects.toThrow(
+      /did not answer: 401 status 401; give its key with --agent-key or HONE_AGENT_KEY/,
+    );
+  });
 });

@@ -1,0 +1,182 @@
+import { APIError } from "openai";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { openPlayerFor } from "../../src/run/player.js";
+import { chatClient } from "../../src/util/chat-api.js";
+import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/util/chat-server.js";
+import { type ChatServer, completion, type Reply, type Request, startServer } from "../judge/support/server.js";
+
+const servers: ChatServer[] = [];
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
+  for (const server of servers.splice(0)) await server.close();
+});
+
+async function serve(answer: (request: Request, index: number) => Reply): Promise<ChatServer> {
+  const server = await startServer(answer);
+  servers.push(server);
+  return server;
+}
+
+const question = { model: "m", messages: [{ role: "user" as const, content: "a private mail" }] };
+const ask = (url: string, key?: string) =>
+  chatClient({ url, key }, 0).chat.completions.create(question) as Promise<unknown>;
+
+/** All that the library reads from the environment. */
+function openAiEnvironment(): void {
+  vi.stubEnv("OPENAI_API_KEY", "sk-openai");
+  vi.stubEnv("OPENAI_ADMIN_KEY", "sk-admin");
+  vi.stubEnv("OPENAI_ORG_ID", "org-mine");
+  vi.stubEnv("OPENAI_PROJECT_ID", "proj-mine");
+  vi.stubEnv("OPENAI_WEBHOOK_SECRET", "whsec-mine");
+  vi.stubEnv("OPENAI_BASE_URL", "https://gateway.example/v1");
+  vi.stubEnv("OPENAI_CUSTOM_HEADERS", "x-gateway-key: sk-gateway\nauthorization: Bearer sk-custom");
+}
+const secrets = /sk-openai|sk-admin|org-mine|proj-mine|whsec-mine|sk-gateway|sk-custom/;
+
+describe("OPENAI_API_KEY", () => {
+  const env = { OPENAI_API_KEY: " sk-openai\n" };
+
+  it.each([
+    "https://api.openai.com/v1",
+    "https://api.openai.com",
+    "HTTPS://API.OpenAI.com/v1",
+    "https://api.openai.com:443/v1",
+    "https://eu.api.openai.com/v1",
+    "https://us.api.openai.com/v1",
+  ])("goes to OpenAI: %s", (url) => {
+    expect(keyFor(url, undefined, env)).toBe("sk-openai");
+  });
+
+  it.each([
+    "http://api.openai.com/v1",
+    "https://api.openai.com.evil.example/v1",
+    "https://api.openai.com@evil.example/v1",
+    "http://api.openai.com@evil",
+    "https://evil.example@api.openai.com/v1",
+    "https://user:password@api.openai.com/v1",
+    "https://api.openai.com%2eevil.example/v1",
+    "https://evil.example/https://api.openai.com/v1",
+    "https://evil.example/?api.openai.com",
+    "https://evil.example#api.openai.com",
+    "https://evil.example\\@api.openai.com/v1",
+    "https://evilapi.openai.com/v1",
+    "https://evil-api.openai.com/v1",
+    "https://a.b.api.openai.com/v1",
+    "https://.api.openai.com/v1",
+    "https://openai.com/v1",
+    "https://api-openai-com.example/v1",
+    "https://api.openai.co/v1",
+    "ftp://api.openai.com/v1",
+    "http://127.0.0.1:8080/v1",
+    "http://localhost:8080/v1",
+    "api.openai.com",
+    "",
+  ])("goes nowhere else: %s", (url) => {
+    expect(isOpenAi(url)).toBe(false);
+    expect(keyFor(url, undefined, env)).toBeUndefined();
+    expect(keyFor(url, "sk-given", env)).toBe("sk-given");
+  });
+
+  it("gives way to a key that was given, and is none when it is empty", () => {
+    expect(keyFor("https://api.openai.com/v1", "sk-given", env)).toBe("sk-given");
+    expect(keyFor("https://api.openai.com/v1", undefined, { OPENAI_API_KEY: " " })).toBeUndefined();
+  });
+
+  it("is an agent's too, at OpenAI alone", async () => {
+    vi.stubEnv("OPENAI_API_KEY", "sk-openai");
+    const keyAt = async (agentUrl: string, agentKey?: string) => {
+      const config = { agentUrl, agentModel: "m", agentKey, expert: false } as Parameters<typeof openPlayerFor>[0];
+      const { spec } = await openPlayerFor(config, () => undefined);
+      return spec.kind === "agent" ? spec.settings.key : "no agent";
+    };
+    expect(await keyAt("https://api.openai.com/v1")).toBe("sk-openai");
+    expect(await keyAt("https://api.openai.com.evil.example/v1")).toBeUndefined();
+    expect(await keyAt("https://elsewhere.example/v1", "sk-given")).toBe("sk-given");
+    await expect(keyAt("elsewhere")).rejects.toThrow("--agent-url: elsewhere is no URL");
+  });
+});
+
+describe("what a server is sent", () => {
+  it("is nothing from the environment where it is not OpenAI's", async () => {
+    openAiEnvironment();
+    const { url, requests } = await serve(() => completion("yes"));
+    await ask(url);
+    await ask(url, "sk-given");
+    expect(requests.map(({ headers }) => headers.authorization)).toEqual([undefined, "Bearer sk-given"]);
+    expect(JSON.stringify(requests)).not.toMatch(secrets);
+  });
+
+  it("is the key, the organisation and the project where it is", async () => {
+    openAiEnvironment();
+    vi.stubEnv("OPENAI_CUSTOM_HEADERS", undefined);
+    const sent: { url: string; headers: Headers }[] = [];
+    vi.stubGlobal("fetch", async (url: string, init: RequestInit) => {
+      sent.push({ url, headers: new Headers(init.headers) });
+      return Response.json((completion("yes") as { json: unknown }).json);
+    });
+    const url = "https://api.openai.com/v1";
+    await ask(url, keyFor(url, undefined));
+    expect(sent.map((one) => one.url)).toEqual(["https://api.openai.com/v1/chat/completions"]);
+    expect(Object.fromEntries(sent[0]?.headers ?? [])).toMatchObject({
+      authorization: "Bearer sk-openai",
+      "openai-organization": "org-mine",
+      "openai-project": "proj-mine",
+    });
+  });
+});
+
+describe("a redirect", () => {
+  it.each([301, 302, 303, 307, 308])(
+    "to another server is refused: it gets neither key nor text (%i)",
+    async (status) => {
+      openAiEnvironment();
+      const other = await serve(() => completion("mine now"));
+      const location = `${other.url}/chat/completions?key=secret`;
+      const { url } = await serve(() => ({ status, json: {}, headers: { location } }));
+      const error = await ask(url, "sk-given").catch((caught: unknown) => caught);
+      expect(other.requests).toEqual([]);
+      expect(error).toBeInstanceOf(APIError);
+      expect((error as Error).message).toBe(
+        `${status} it redirects to ${other.url}/chat/completions, and nothing was sent there`,
+      );
+    },
+  );
+
+  it("within a server is followed with the question and the key, but not for ever", async () => {
+    const { url, requests } = await serve(({ path }) =>
+      path.endsWith("/") ? completion("yes") : { status: 307, json: {}, headers: { location: `${path}/` } },
+    );
+    await ask(url, "sk-given");
+    expect(requests.map(({ path }) => path)).toEqual(["/v1/chat/completions", "/v1/chat/completions/"]);
+    expect(requests[1]).toMatchObject({ body: question, headers: { authorization: "Bearer sk-given" } });
+
+    const round = await serve(({ path }) => ({ status: 308, json: {}, headers: { location: path } }));
+    await expect(ask(round.url)).rejects.toThrow(/308 it redirects to/);
+    expect(round.requests.length).toBeLessThan(10);
+  });
+});
+
+describe("a refusal's line", () => {
+  it.each([
+    [
+      "https://judge.example/v1",
+      undefined,
+      401,
+      /^give its key with --judge-key or HONE_JUDGE_KEY \(OPENAI_API_KEY is /,
+    ],
+    ["https://judge.example/v1", "sk", 403, /^check the key that was given with --judge-key or HONE_JUDGE_KEY$/],
+    ["https://api.openai.com/v1", undefined, 401, /^set OPENAI_API_KEY, or give its key with --judge-key or HONE_J/],
+    ["https://api.openai.com/v1", "sk", 401, /^check OPENAI_API_KEY, --judge-key or HONE_JUDGE_KEY$/],
+    ["https://judge.example/v1", "sk", 308, /^give the URL that it redirects to as --judge-url/],
+  ] as const)("at %s with key %s and status %i names what to give", (url, key, status, line) => {
+    expect(refusalHint("judge", { url, key }, status)).toMatch(line);
+  });
+
+  it("names an agent's options for an agent", () => {
+    const server = { url: "https://agent.example/v1", key: undefined };
+    expect(refusalHint("agent", server, 401)).toMatch(/--agent-key or HONE_AGENT_KEY/);
+    expect(refusalHint("agent", server, 500)).toBeUndefined();
+    expect(() => checkChatUrl("agent", "http://me:pw@host/v1")).toThrow(/^--agent-url: no password .* --agent-key$/);
+  });
+});

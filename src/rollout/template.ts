@@ -3,8 +3,9 @@
  * after the assistant's text. What came before is never rendered again, so templates that rewrite history (Qwen3 drops
  * old `<think>` blocks) are not followed: history stays as it was sampled.
  *
- * Special tokens come from the template alone. A mail that contains "<|im_end|>" stays text: the text is cut at the
- * special tokens that the template placed, and every piece between is tokenised without special tokens.
+ * Special tokens come from the template alone. A mail that contains "<|im_end|>" stays text: it goes through the template
+ * as a stand-in, the rendered text is cut at the special tokens that the template placed, and every piece between is
+ * tokenised without special tokens.
  * This needs a tokenizer that treats pieces alone as it treats them together, as byte-level BPE does.
  */
 import { Template } from "@huggingface/jinja";
@@ -21,13 +22,24 @@ export interface TemplateTokenizer {
   readonly eosText: string;
 }
 
-/** A Unicode noncharacter: it opens a stand-in for text that must not become a special token. */
+/**
+ * Unicode noncharacters around the number of a text that must not be read as it stands. All of their block are
+ * themselves among those texts: what is given to a template never holds one that hone did not put there.
+ */
 const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
+const NONCHARACTERS = Array.from({ length: 32 }, (_, index) => String.fromCharCode(0xfdd0 + index));
+const STAND_IN = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
 /** The date that Llama 3's template falls back to. */
 const DATE = "26 Jul 2024";
-/** Stands for the assistant's turn while the text after it is found. */
-const TURN = "\uFDD2turn\uFDD3";
+/** Stands for the assistant's turn while the text after it is found. The one message whose text is not protected. */
+const TURN: ChatMessage = { role: "assistant", content: "\uFDD2turn\uFDD3" };
+
+/** Matches any of the texts, an earlier one first. */
+function anyOf(texts: readonly string[]): string {
+  // The last alternative matches nothing: without texts there is nothing to match.
+  return [...texts.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")), "(?!)"].join("|");
+}
 
 /** Content as templates take it: Hugging Face's form of tool calls. */
 function templateMessage(message: ChatMessage): Record<string, unknown> {
@@ -45,6 +57,10 @@ export class ChatTemplate {
   /** Longest first, so that a token that starts with another is found whole. */
   readonly #control: readonly string[];
   readonly #splitter: RegExp;
+  /** Texts that pass through the template as stand-ins, by number, and the other way round. */
+  readonly #apart: readonly string[];
+  readonly #standIns: ReadonlyMap<string, string>;
+  readonly #toProtect: RegExp;
   /** Ids of tokens that end an assistant's turn in this template. */
   readonly closing: { readonly text: string; readonly id: number };
 
@@ -60,36 +76,37 @@ export class ChatTemplate {
     }
     this.#tokenizer = tokenizer;
     this.#control = [...tokenizer.controlTokens.keys()].sort((a, b) => b.length - a.length);
-    const escaped = this.#control.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-    this.#splitter = new RegExp(`(${[...escaped, "(?!)"].join("|")})`);
+    this.#splitter = new RegExp(`(${anyOf(this.#control)})`);
+    this.#apart = [...this.#control, ...NONCHARACTERS];
+    this.#standIns = new Map(this.#apart.map((text, index) => [text, `${OPEN}${index}${CLOSE}`]));
+    this.#toProtect = new RegExp(anyOf(this.#apart), "g");
     this.closing = this.#findClosing();
   }
 
+  #protectText(text: string): string {
+    return text.replace(this.#toProtect, (found) => this.#standIns.get(found) ?? "");
+  }
+
+  /** Texts and keys, as deep as they lie. */
   #protect(value: unknown): unknown {
-    if (typeof value === "string") {
-      let text = value.replaceAll(OPEN, `${OPEN}x${CLOSE}`);
-      this.#control.forEach((control, index) => {
-        text = text.replaceAll(control, `${OPEN}${index}${CLOSE}`);
-      });
-      return text;
-    }
+    if (typeof value === "string") return this.#protectText(value);
     if (Array.isArray(value)) return value.map((item) => this.#protect(item));
     if (typeof value === "object" && value !== null) {
-      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#protect(item)]));
+      return Object.fromEntries(
+        Object.entries(value).map(([key, item]) => [this.#protectText(key), this.#protect(item)]),
+      );
     }
     return value;
   }
 
   #unprotect(text: string): string {
-    return text.replace(new RegExp(`${OPEN}(x|\\d+)${CLOSE}`, "g"), (_, index: string) =>
-      index === "x" ? OPEN : (this.#control[Number(index)] ?? ""),
-    );
+    return text.replace(STAND_IN, (_, index: string) => this.#apart[Number(index)] ?? "");
   }
 
   #render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>): string {
     try {
       return this.#template.render({
-        messages: this.#protect(messages.map(templateMessage)),
+        messages: messages.map((message) => (message === TURN ? message : this.#protect(templateMessage(message)))),
         ...(tools.length > 0 ? { tools: this.#protect(tools) } : {}),
         bos_token: this.#tokenizer.bosText,
         eos_token: this.#tokenizer.eosText,
@@ -123,11 +140,10 @@ export class ChatTemplate {
     next: readonly ChatMessage[],
     open: boolean,
   ): string {
-    const turn: ChatMessage = { role: "assistant", content: TURN };
-    const text = this.#render([...before, turn, ...next], tools, { add_generation_prompt: open });
-    const at = text.lastIndexOf(TURN);
+    const text = this.#render([...before, TURN, ...next], tools, { add_generation_prompt: open });
+    const at = text.lastIndexOf(TURN.content);
     if (at < 0) throw new HoneError("the model's chat template drops assistant messages, so turns cannot be appended");
-    return text.slice(at + TURN.length);
+    return text.slice(at + TURN.content.length);
   }
 
   #findClosing(): { text: string; id: number } {

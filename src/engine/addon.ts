@@ -6,6 +6,7 @@ import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
 import type { Gpu } from "./engine.js";
+import { noDevice, noSuchGpu, whyNoCpu, whyNoGpu } from "./missing.js";
 
 /** Settings of an engine, complete. */
 export interface NativeSettings {
@@ -166,10 +167,28 @@ export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.no
 /** Held for the life of the process: what node-llama-cpp has loaded shuts llama.cpp down when it is collected. */
 let llama: Promise<unknown> | undefined;
 
-/** Loads a build of llama.cpp that is installed; nothing is compiled or downloaded while a run starts. */
+/**
+ * Loads a build of llama.cpp that is installed; nothing is compiled or downloaded while a run starts.
+ *
+ * @throws HoneError that says what is missing
+ */
 async function loadLlama(gpu: Gpu): Promise<unknown> {
-  const { getLlama, LlamaLogLevel } = await import("node-llama-cpp");
-  return getLlama({ gpu, build: "never", skipDownload: true, progressLogs: false, logLevel: LlamaLogLevel.error });
+  const { getLlama, getLlamaGpuTypes, LlamaLogLevel, NoBinaryFoundError } = await import("node-llama-cpp");
+  const named = gpu !== "auto" && gpu !== false;
+  // node-llama-cpp takes another backend in silence where there can be none of this name.
+  if (named && !(await getLlamaGpuTypes("allValid")).includes(gpu)) throw new HoneError(noSuchGpu(gpu));
+  try {
+    return await getLlama({
+      gpu,
+      build: "never",
+      skipDownload: true,
+      progressLogs: false,
+      logLevel: LlamaLogLevel.error,
+    });
+  } catch (error) {
+    if (!(error instanceof NoBinaryFoundError)) throw error;
+    throw new HoneError(named ? whyNoGpu(gpu) : whyNoCpu(), { cause: error });
+  }
 }
 
 /**
@@ -178,7 +197,8 @@ async function loadLlama(gpu: Gpu): Promise<unknown> {
  */
 export async function openAddon(gpu: Gpu): Promise<Addon> {
   const addon = loadAddon();
-  if (addon.llamaVersion() === null) {
+  const first = addon.llamaVersion() === null;
+  if (first) {
     if (!isMainThread) throw new HoneError("load the engine on the main thread before workers use it");
     try {
       llama ??= loadLlama(gpu);
@@ -188,11 +208,13 @@ export async function openAddon(gpu: Gpu): Promise<Addon> {
       process.once("exit", () => addon.stopAll());
     } catch (error) {
       llama = undefined;
+      if (error instanceof HoneError) throw error;
       throw new HoneError(`llama.cpp cannot be used: ${messageOf(error)}`, { cause: error });
     }
   }
   const have = gpuOf(addon.devices());
   if (gpu !== "auto" && gpu !== have) {
+    if (first && gpu !== false && have === false) throw new HoneError(noDevice(gpu));
     const words = have === false ? "without a GPU" : `with ${have}`;
     throw new HoneError(`gpu ${gpu} was asked for, but this process already runs llama.cpp ${words}`);
   }

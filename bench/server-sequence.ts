@@ -100,7 +100,12 @@ export class ServerSequence implements Sequence {
     this.#ids.push(...append);
     const late = AbortSignal.timeout(Math.max(0, Math.min((deadline ?? Infinity) - Date.now(), 2 ** 31 - 1)));
     const given = signal === undefined ? [] : [signal];
-    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), rawLogprobs: new Float32Array() };
+    const nothing = {
+      tokens: new Int32Array(),
+      logprobs: new Float32Array(),
+      rawLogprobs: new Float32Array(),
+      waitedSeconds: 0,
+    };
     try {
       const answer = await this.#client.complete(
         {
@@ -136,6 +141,6 @@ export class ServerSequence implements Sequence {
     const logprobs = logprobsOf(answer);
     const full = this.#ids.length + 1 >= this.#engine.info.contextPerSequence;
     const stop = answer.stop_type === "eos" ? "stop" : full ? "context" : "length";
-    return { tokens: Int32Array.from(answer.tokens), logprobs, rawLogprobs: logprobs, stop };
+    return { tokens: Int32Array.from(answer.tokens), logprobs, rawLogprobs: logprobs, stop, waitedSeconds: 0 };
   }
 }

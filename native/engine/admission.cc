@@ -105,6 +105,7 @@ void Scheduler::start(Sequence& sequence) {
   } else if (static_cast<int>(slots_.cells(sequence.slot).size()) > limit) {
     slots_.trim(sequence.slot, limit);
   }
+  sequence.noteWait();
   sequence.state = State::running;
   running_.push_back(&sequence);
 }

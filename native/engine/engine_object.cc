@@ -116,6 +116,7 @@ Napi::Value generate(const Napi::CallbackInfo& info, Engine& engine) {
       object.Set("rawLogprobs", arrayOf<Napi::Float32Array>(env, result.rawLogprobs));
       object.Set("stop", nameOf(result.stop));
       object.Set("length", result.length);
+      object.Set("waitedMs", result.waitedMs);
       object.Set("error", result.error);
       deferred.Resolve(object);
     });

@@ -280,6 +280,7 @@ void Scheduler::begin(SequenceId id, std::shared_ptr<Turn> turn) {
 }
 
 void Scheduler::endTurn(Sequence& sequence, Stop stop, std::string error) {
+  if (sequence.state == State::queued) sequence.noteWait();
   const std::shared_ptr<Turn> turn = std::move(sequence.turn);
   turns_.erase(turn->id);
   if (sequence.state == State::queued) {

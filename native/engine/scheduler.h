@@ -96,6 +96,7 @@ class Scheduler {
     TurnRequest request;
     TurnResult result;
     TurnDone done;
+    Clock::time_point asked = Clock::now();
     /** A score: nothing is sampled, the logprobs of given tokens from `from` on are gathered. */
     ScoreDone scored;
     int from = 0;
@@ -115,6 +116,9 @@ class Scheduler {
     std::shared_ptr<Turn> turn;
 
     bool scoring() const { return turn && turn->scored; }
+    void noteWait() {
+      turn->result.waitedMs = std::chrono::duration<double, std::milli>(Clock::now() - turn->asked).count();
+    }
     /** Cells the turn needs in the end. */
     int target() const { return static_cast<int>(tokens.size()) - (scoring() ? 1 : 0); }
     /** Cells that may come from elsewhere: the token before the first wanted logits has to be evaluated. */

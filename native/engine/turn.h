@@ -37,6 +37,8 @@ struct TurnResult {
   Stop stop = Stop::cancelled;
   /** Tokens of the sequence after the turn. */
   int length = 0;
+  /** Milliseconds from the request until the turn had a slot, or until its end when it never had one. */
+  double waitedMs = 0;
   /** Not empty: the turn failed, and why. Tokens sampled until then are part of the sequence. */
   std::string error;
 };

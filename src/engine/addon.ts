@@ -54,6 +54,8 @@ export interface NativeGenerated {
   rawLogprobs: Float32Array;
   stop: "stop" | "length" | "context" | "cancelled" | "deadline";
   length: number;
+  /** From the request until the turn had a slot, or until its end when it never had one. */
+  waitedMs: number;
   /** "" for none. */
   error: string;
 }

@@ -126,6 +126,8 @@ export interface Generated {
   /** The same under the softmax of the raw logits: temperature 1, no truncation. */
   readonly rawLogprobs: Float32Array;
   readonly stop: GenerateStop;
+  /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
+  readonly waitedSeconds: number;
 }
 
 /** One token sequence and its KV. It takes a slot at its first `generate` and keeps it until it is closed. */

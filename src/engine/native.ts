@@ -87,7 +87,7 @@ class NativeSequence implements Sequence {
     this.#length = result.length || this.#length;
     if (result.error !== "") throw new HoneError(result.error);
     const { tokens, logprobs, rawLogprobs } = result;
-    return { tokens, logprobs, rawLogprobs, stop: result.stop };
+    return { tokens, logprobs, rawLogprobs, stop: result.stop, waitedSeconds: result.waitedMs / 1000 };
   }
 
   close(): void {

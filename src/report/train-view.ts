@@ -29,6 +29,9 @@ export interface StepLine {
   readonly training_n: number;
   readonly groups_flat: number;
   readonly groups_lost: Readonly<Record<string, number>>;
+  readonly rollouts_broken_off: number;
+  readonly broken_off: Readonly<Record<string, number>>;
+  readonly groups_broken_off: number;
   readonly judge_agreement: number | null;
   readonly judge: (JudgeUsage & { readonly cached: number }) | null;
 }
@@ -72,9 +75,17 @@ export function timeText(seconds: Readonly<Record<string, number>>): string {
 const skips: Readonly<Record<string, string>> = {
   no_spread: "nothing to learn: in every group all rewards are equal",
   unrewarded: "nothing to learn: no group has a reward",
+  broken_off: "nothing to learn: no group has two rollouts to compare",
   loss: "skipped: the loss is not a finite number",
   gradient: "skipped: the gradient is not a finite number",
 };
+
+/** "3 rollouts not trained, their end was not the model's: tool_failure 2, deadline_queue 1" */
+function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_off: groups }: StepLine): string {
+  const reasons = Object.entries(by).map(([reason, count]) => `${reason} ${count}`);
+  const left = groups > 0 ? `; ${groups} groups left with fewer than two` : "";
+  return `${n} rollouts not trained, their end was not the model's: ${reasons.join(", ")}${left}`;
+}
 
 export class TrainView {
   readonly #line: ProgressLine;
@@ -143,6 +154,7 @@ export class TrainView {
       Object.keys(lost).length > 0 ? `groups left out: ${lossText(lost)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
+      line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
       reused > 0 ? `${reused} rollouts reused` : "",
       failures > 0 ? `${failures} rollouts failed` : "",
     ].filter(Boolean);

@@ -70,7 +70,8 @@ export class EngineSession implements Session {
     const none: Turn = { content: "", calls: [], completionTokens: 0, stop: "context" };
     const append = Int32Array.from(this.#pending);
     if (this.#transcript.length + append.length >= this.#engine.info.contextPerSequence) return none;
-    const { tokens, logprobs, stop } = await this.#sequence.generate({
+    const asked = performance.now();
+    const { tokens, logprobs, stop, waitedSeconds } = await this.#sequence.generate({
       append,
       maxTokens: limits.maxTokens,
       sampling: this.#sampling,
@@ -83,7 +84,8 @@ export class EngineSession implements Session {
       throw new HoneError("the sequence was closed while it was in use");
     }
     // Without a token nothing was learnt from what was appended, and the deadline may have come before it was evaluated.
-    if (tokens.length === 0) return { ...none, stop };
+    // What passed until then is the engine's: it was given to others, or went into reading what was appended.
+    if (tokens.length === 0) return { ...none, stop, waitedSeconds: (performance.now() - asked) / 1000 };
 
     this.#transcript.given(this.#pending);
     this.#transcript.sampled(tokens, logprobs);
@@ -91,7 +93,7 @@ export class EngineSession implements Session {
     const ended = stop === "stop";
     this.#closed = ended && tokens.at(-1) === this.#template.closing.id;
     const text = this.#engine.detokenize(ended ? tokens.subarray(0, -1) : tokens, { special: true });
-    return { ...readToolCalls(text), completionTokens: tokens.length, stop };
+    return { ...readToolCalls(text), completionTokens: tokens.length, stop, waitedSeconds };
   }
 
   respond(messages: readonly ChatMessage[]): void {

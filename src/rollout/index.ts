@@ -1,5 +1,6 @@
 /** The door of the rollout room. */
 export type { AgentSettings } from "./agent-session.js";
+export { brokenOff, type DeadlineCause } from "./deadline.js";
 export { type SamplingSettings, templateOf } from "./engine-session.js";
 export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";

@@ -16,6 +16,7 @@ import type {
 import { ToolError, toolSchema } from "../task/task.js";
 import { messageOf } from "../util/errors.js";
 import { nearest } from "../util/nearest.js";
+import { type DeadlineCause, deadlineCause } from "./deadline.js";
 import type { Session, Turn } from "./session.js";
 import type { WrittenCall } from "./tool-calls.js";
 import type { TokenRecord } from "./transcript.js";
@@ -49,13 +50,15 @@ export interface RolloutOutcome {
   calls: CallRecord[];
   answer: Record<string, unknown> | undefined;
   end: RolloutEnd;
+  /** At the end "deadline": what used up the time. */
+  deadlineCause: DeadlineCause | undefined;
   reason: string | undefined;
   turns: number;
   reward: Reward;
   tokens: TokenRecord | undefined;
   completionTokens: number;
   promptTokens: number;
-  seconds: { total: number; player: number; tools: number };
+  seconds: { total: number; player: number; queue: number; tools: number };
 }
 
 export interface RolloutInput {
@@ -77,13 +80,16 @@ export function opening(task: AnyTask, scenario: Scenario, maxTurns: number) {
 /** The tool itself failed or hung: not the model's doing. */
 class ToolFailure extends Error {}
 
+/** The rollout's time was over while a tool ran. */
+class OutOfTime extends Error {}
+
 /** What a call gave: the record, and the text the model reads of its result. */
 interface Answered {
   record: CallRecord;
   text: string;
 }
 
-/** Runs one written call. Throws {@link ToolFailure}. */
+/** Runs one written call. Throws {@link ToolFailure} and {@link OutOfTime}. */
 async function runCall(written: WrittenCall, turn: number, input: RolloutInput, deadline: number): Promise<Answered> {
   const refused = (name: string, args: Record<string, unknown>, outcome: CallOutcome, error: string): Answered => ({
     record: { turn, name, arguments: args, outcome, result: { error } },
@@ -117,7 +123,7 @@ async function runCall(written: WrittenCall, turn: number, input: RolloutInput, 
     return { record: { turn, name, arguments: parsed.data, outcome: "ok", result }, text: resultText(name, result) };
   } catch (error) {
     if (error instanceof ToolError) return refused(name, parsed.data, "tool_error", error.message);
-    if (error instanceof ToolFailure) throw error;
+    if (error instanceof ToolFailure || error instanceof OutOfTime) throw error;
     throw new ToolFailure(`the tool ${name} failed: ${messageOf(error)}`, { cause: error });
   }
 }
@@ -137,7 +143,8 @@ function resultText(name: string, result: unknown): string {
 /** Runs the tool's function under its deadline and the rollout's signal. */
 async function execute(tool: Tool, args: unknown, input: RolloutInput, deadline: number): Promise<unknown> {
   const { scenario, world, signal, limits } = input;
-  const milliseconds = Math.max(0, Math.min(limits.toolSeconds * 1000, deadline - Date.now()));
+  const left = deadline - Date.now();
+  const milliseconds = Math.max(0, Math.min(limits.toolSeconds * 1000, left));
   const stop = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const abort = () => stop.abort(signal.reason);
@@ -148,7 +155,11 @@ async function execute(tool: Tool, args: unknown, input: RolloutInput, deadline:
       stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
       timer = setTimeout(() => {
         const seconds = (milliseconds / 1000).toFixed(1);
-        stop.abort(new ToolFailure(`the tool ${tool.name} did not return within ${seconds} seconds`));
+        stop.abort(
+          left <= limits.toolSeconds * 1000
+            ? new OutOfTime(`the rollout's time was over after ${seconds} seconds of the tool ${tool.name}`)
+            : new ToolFailure(`the tool ${tool.name} did not return within ${seconds} seconds`),
+        );
       }, milliseconds);
     });
     const result = tool.execute(args as Record<string, unknown>, { scenario, world, signal: stop.signal });
@@ -162,7 +173,7 @@ async function execute(tool: Tool, args: unknown, input: RolloutInput, deadline:
 /** Outcomes that end a rollout under `--on-tool-error stop`, as they do in ART. */
 const badCalls: ReadonlySet<CallOutcome> = new Set(["malformed", "unknown_tool", "bad_arguments"]);
 
-const endOfStop = { length: "token_limit", context: "context_limit", deadline: "deadline" } as const;
+const endOfStop = { length: "token_limit", context: "context_limit" } as const;
 
 function assistantMessage(turn: Turn): ChatMessage {
   const toolCalls = turn.calls.flatMap((written) => (written.kind === "call" ? [written.call] : []));
@@ -178,28 +189,43 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   const deadline = Date.now() + limits.rolloutSeconds * 1000;
   const messages = task.prompt(scenario, { maxTurns: limits.maxTurns });
   const calls: CallRecord[] = [];
-  const seconds = { total: 0, player: 0, tools: 0 };
+  const seconds = { total: 0, player: 0, queue: 0, tools: 0 };
   let completionTokens = 0;
   let turns = 0;
   let answer: Record<string, unknown> | undefined;
   let reason: string | undefined;
+  let cause: DeadlineCause | undefined;
 
+  const since = (from: number) => (performance.now() - from) / 1000;
+  const overdue = (): RolloutEnd => {
+    cause = deadlineCause(seconds, since(started));
+    return "deadline";
+  };
   const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, since: Date.now() });
 
   const play = async (): Promise<RolloutEnd> => {
     while (turns < limits.maxTurns) {
       waitingFor("the player", turns + 1);
       const turnStarted = performance.now();
+      const turnDeadline = Date.now() + limits.turnSeconds * 1000;
       const turn = await session.turn({
         maxTokens: limits.maxTokens,
-        deadline: Math.min(deadline, Date.now() + limits.turnSeconds * 1000),
+        deadline: Math.min(deadline, turnDeadline),
         signal,
       });
-      seconds.player += (performance.now() - turnStarted) / 1000;
+      const { waitedSeconds: queue = 0 } = turn;
+      const player = since(turnStarted);
+      seconds.player += player;
+      seconds.queue += queue;
       completionTokens += turn.completionTokens;
       if (turn.completionTokens > 0 || turn.stop === "stop") {
         turns++;
         messages.push(assistantMessage(turn));
+      }
+      if (turn.stop === "deadline") {
+        if (deadline <= turnDeadline) return overdue();
+        cause = deadlineCause({ player, queue, tools: 0 }, player);
+        return "deadline";
       }
       if (turn.stop !== "stop") return endOfStop[turn.stop];
       if (turn.calls.length === 0) return "no_tool_call";
@@ -210,8 +236,9 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
         const name = written.kind === "call" ? written.call.name : "a malformed call";
         waitingFor(`the tool ${name.slice(0, 64)}`, turns);
         const toolStarted = performance.now();
-        const { record, text } = await runCall(written, turns, input, deadline);
-        seconds.tools += (performance.now() - toolStarted) / 1000;
+        const { record, text } = await runCall(written, turns, input, deadline).finally(() => {
+          seconds.tools += since(toolStarted);
+        });
         records.push(record);
         calls.push(record);
         if (record.outcome === "ok" && task.tools.find((tool) => tool.name === record.name)?.final) {
@@ -222,7 +249,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
         responses.push({ role: "tool", name: record.name, content: text });
       }
       messages.push(...responses);
-      if (Date.now() >= deadline) return "deadline";
+      if (Date.now() >= deadline) return overdue();
       session.respond(responses, records);
     }
     return "turn_limit";
@@ -232,8 +259,8 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   try {
     end = await play();
   } catch (error) {
-    if (signal.aborted || !(error instanceof ToolFailure)) throw error;
-    end = "tool_failure";
+    if (signal.aborted || !(error instanceof ToolFailure || error instanceof OutOfTime)) throw error;
+    end = error instanceof ToolFailure ? "tool_failure" : overdue();
     reason = error.message;
   }
   waitingFor("the reward", turns);
@@ -244,12 +271,13 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
       `the reward of task ${task.name} for scenario ${scenario.id} is ${reward.reward}, not a finite number`,
     );
   }
-  seconds.total = (performance.now() - started) / 1000;
+  seconds.total = since(started);
   return {
     messages,
     calls,
     answer,
     end,
+    deadlineCause: cause,
     reason,
     turns,
     reward,

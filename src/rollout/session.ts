@@ -24,6 +24,8 @@ export interface Turn extends WrittenTurn {
   /** Tokens the player wrote, a stop token included. */
   completionTokens: number;
   stop: TurnStop;
+  /** Seconds of the turn in which the player could not play: it waited for its turn at the engine. Default 0. */
+  waitedSeconds?: number;
 }
 
 export interface TurnLimits {

@@ -6,6 +6,7 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
+import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
 
 /** Who played. */
@@ -34,6 +35,8 @@ export interface Trajectory {
   /** Arguments of the final tool's call. */
   answer?: Record<string, unknown>;
   end: RolloutEnd;
+  /** At the end "deadline": what used up the time. Missing in files of before it was noted; see deadline.ts. */
+  deadlineCause?: DeadlineCause;
   /** Why, when the end alone does not say it: a tool's failure, say. */
   reason?: string;
   turns: number;
@@ -43,8 +46,11 @@ export interface Trajectory {
   tokens?: TokenRecord;
   completionTokens: number;
   promptTokens: number;
-  /** Seconds: in all, waiting for the player, running tools. */
-  seconds: { total: number; player: number; tools: number };
+  /**
+   * Seconds: in all, waiting for the player, those of them before the engine began with its turn (missing in files of
+   * before they were noted), running tools.
+   */
+  seconds: { total: number; player: number; queue?: number; tools: number };
 }
 
 /** A rollout that could not be finished: a defect of a tool, the task or the machine, never the model's doing. */

@@ -62,7 +62,7 @@ async function playMember(
   session: Session,
 ): Promise<Trajectory> {
   const { limits } = settings;
-  const { answer, reason, tokens, ...outcome } = await playRollout({
+  const { answer, reason, deadlineCause, tokens, ...outcome } = await playRollout({
     task,
     scenario,
     world,
@@ -80,6 +80,7 @@ async function playMember(
     maxTurns: limits.maxTurns,
     ...outcome,
     ...(answer === undefined ? {} : { answer }),
+    ...(deadlineCause === undefined ? {} : { deadlineCause }),
     ...(reason === undefined ? {} : { reason }),
     ...(tokens === undefined ? {} : { tokens }),
   };

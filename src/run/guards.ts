@@ -7,6 +7,8 @@ import type { StepMetricsRow } from "./records.js";
 export const STEPS_WITHOUT_SPREAD = 10;
 /** Steps in a row in which no group had a reward. */
 export const STEPS_UNREWARDED = 3;
+/** Steps in a row in which no group had two rollouts that could be compared. */
+export const STEPS_BROKEN_OFF = 3;
 /** Steps in a row whose loss or gradient was not finite. */
 export const STEPS_NOT_FINITE = 3;
 
@@ -32,6 +34,18 @@ function countAtEnd<T>(items: readonly T[], matches: (item: T) => boolean): numb
   return items.length - 1 - lastOther;
 }
 
+/** "20 of 32 rollouts: tool_failure 18, deadline_queue 2" */
+function brokenOffText(steps: readonly StepMetricsRow[]): string {
+  const all = steps.reduce((sum, { rollouts }) => sum + rollouts, 0);
+  const n = steps.reduce((sum, step) => sum + step.rollouts_broken_off, 0);
+  const by = new Map<string, number>();
+  for (const [reason, count] of steps.flatMap((step) => Object.entries(step.broken_off))) {
+    by.set(reason, (by.get(reason) ?? 0) + count);
+  }
+  const reasons = [...by].map(([reason, count]) => `${reason} ${count}`);
+  return `${n} of ${all} rollouts: ${reasons.join(", ")}`;
+}
+
 /**
  * Looks at the steps so far, after one that changed nothing.
  * @throws HoneError when too many in a row taught nothing or were not finite
@@ -52,9 +66,17 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
       `the judge gave no verdict that can be used in ${unrewarded} steps in a row (the last: ${reasons.join(", ")}); look at what it answers with --debug-judge, or take another --judge-model`,
     );
   }
+  const broken = countAtEnd(steps, ({ skipped }) => skipped === "broken_off");
+  if (broken >= STEPS_BROKEN_OFF) {
+    throw new HoneError(
+      `no group had two rollouts to compare in ${broken} steps in a row, because others ended by no fault of the model (${brokenOffText(steps.slice(-broken))}). Look at the \`reason\` of a rollout of \`yarn rollout\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`,
+    );
+  }
   const flat = countAtEnd(steps, ({ skipped }) => skipped === "no_spread");
   if (flat < STEPS_WITHOUT_SPREAD) return;
   const recent = steps.slice(-flat);
+  const left = recent.some((step) => step.rollouts_broken_off > 0);
+  const leftOut = left ? `, those left out that ended by no fault of the model (${brokenOffText(recent)})` : "";
   const n = recent.reduce((sum, { rollouts }) => sum + rollouts, 0);
   const success = recent.reduce((sum, { rollouts, success }) => sum + rollouts * success, 0) / Math.max(1, n);
   const before = steps.slice(0, -flat).reduce((best, step) => Math.max(best, step.success), 0);
@@ -67,6 +89,6 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
           ? "the model solves them all: take harder scenarios"
           : "every scenario is either always solved or never: raise --group or --temperature, or mix scenarios of other difficulty";
   throw new HoneError(
-    `nothing was learnt in ${flat} steps in a row: in each group all rollouts got the same reward, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,
+    `nothing was learnt in ${flat} steps in a row: in each group all rollouts got the same reward${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,
   );
 }

@@ -3,6 +3,7 @@ import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../lear
 import type { Trajectory } from "../rollout/index.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
+import { comparable } from "./comparable.js";
 import type { GroupReward, RewardGroup } from "./parts.js";
 import type { Lesson } from "./store.js";
 
@@ -16,10 +17,15 @@ export interface TaughtMember {
 
 /** A group with what training makes of it. */
 export interface Taught {
+  /** Those that are compared with each other. */
   readonly members: readonly TaughtMember[];
+  /** Ended by no fault of the model: they have no part in the group's mean nor in the batch. */
+  readonly brokenOff: readonly Trajectory[];
+  /** So many are that fewer than two members are left. */
+  readonly tooFew: boolean;
   /** False when there is no reward: nothing of it trains. */
   readonly rewarded: boolean;
-  /** Why no reward could be had; null where one could, or none was needed because all rollouts are alike. */
+  /** Why no reward could be had; null where one could, or none was needed: all rollouts are alike, or too few. */
   readonly lost: string | null;
   /** How far a judge's votes agree; null where there are none to compare. */
   readonly agreement: number | null;
@@ -52,11 +58,14 @@ export function teach(
   return groups.map((group, i) => teachGroup(group, rewards[i] as GroupReward, options));
 }
 
-function teachGroup(group: readonly Trajectory[], reward: GroupReward, options: AdvantageOptions): Taught {
+function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: AdvantageOptions): Taught {
+  const group = comparable(all);
+  const brokenOff = all.filter((trajectory) => !group.includes(trajectory));
+  const tooFew = reward.kind === "broken_off";
   if (reward.kind !== "rewarded") {
     const members = group.map((trajectory) => ({ trajectory, reward: trajectory.reward.reward, advantage: 0 }));
     const lost = reward.kind === "lost" ? reward.reason : null;
-    return { members, rewarded: false, lost, agreement: null, trainable: false };
+    return { members, brokenOff, tooFew, rewarded: false, lost, agreement: null, trainable: false };
   }
   const { rewards, explanations, agreement = null } = reward;
   const { advantages, trainable } = groupAdvantages(rewards, options);
@@ -65,7 +74,7 @@ function teachGroup(group: readonly Trajectory[], reward: GroupReward, options: 
     const taught = { trajectory, reward: rewards[i] as number, advantage: advantages[i] as number };
     return explanation === undefined ? taught : { ...taught, explanation };
   });
-  return { members, rewarded: true, lost: null, agreement, trainable };
+  return { members, brokenOff, tooFew, rewarded: true, lost: null, agreement, trainable };
 }
 
 /** What is noted beside the rollouts when the step is committed. */

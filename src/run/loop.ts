@@ -5,6 +5,7 @@
  */
 import { once } from "node:events";
 import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
+import { comparable, rewardComparable } from "./comparable.js";
 import { GroupWork } from "./group-work.js";
 import { checkGap, checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
@@ -97,14 +98,15 @@ async function trainSteps(parts: LoopParts, start: StepRow): Promise<void> {
 }
 
 async function trainStep(parts: LoopParts, at: StepRow, clock: StepClock): Promise<StepRow> {
-  const { run, settings, scenarios, policy, view, signal, rewardGroup } = parts;
+  const { run, settings, scenarios, policy, view, signal } = parts;
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
 
   const asked = { phase: "train", step, scenarios: scenarios.ofStep(step), group: settings.group } as const;
+  const rewardGroup = rewardComparable(parts.rewardGroup);
   const rewarding = new GroupWork<GroupReward>(
     (group) => rewardGroup(group, step),
-    (group, reward) => view.rewarded(group, reward),
+    (group, reward) => view.rewarded(comparable(group), reward),
   );
   const { groups, failures, reused } = await clock.measure("rollouts", () =>
     rewarding.during(signal, (signal) =>

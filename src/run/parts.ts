@@ -72,7 +72,7 @@ export interface Updater {
 export type GroupReward =
   | {
       readonly kind: "rewarded";
-      /** For each rollout of the group, in order. */
+      /** For each comparable rollout of the group (comparable.ts), in order. */
       readonly rewards: readonly number[];
       /** Why, in a judge's words. */
       readonly explanations?: readonly string[];
@@ -81,6 +81,8 @@ export type GroupReward =
     }
   /** All rollouts are the same: a judge has nothing to compare. */
   | { readonly kind: "alike" }
+  /** Fewer than two rollouts are left to compare: the others ended by no fault of the model. */
+  | { readonly kind: "broken_off" }
   /** The group could not be rewarded: it is left out and counted under its reason. */
   | { readonly kind: "lost"; readonly reason: string };
 

@@ -1,15 +1,18 @@
 /** What the store and metrics.jsonl say of a step: figures with their n, named as other tools name them. */
 import type { StepMetrics } from "../learn/index.js";
 import { count, type Evaluation, mean } from "../report/evaluation.js";
-import type { RolloutFailure, Trajectory } from "../rollout/index.js";
+import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { Taught } from "./lessons.js";
 import type { JudgeCount } from "./parts.js";
 import type { StepRow } from "./store.js";
 
 export type ValidationResult = Evaluation;
 
-/** Why a step changed nothing. "no_spread": no group's rollouts differed in reward. "unrewarded": no group had one. */
-export type SkipReason = "loss" | "gradient" | "no_spread" | "unrewarded";
+/**
+ * Why a step changed nothing. "no_spread": no group's rollouts differed in reward. "unrewarded": no group had one.
+ * "broken_off": no group had two rollouts to compare, or a reward for those it had; most of them had not two.
+ */
+export type SkipReason = "loss" | "gradient" | "no_spread" | "unrewarded" | "broken_off";
 
 /** What follows from seeds and data alone. */
 export interface StepMetricsRow {
@@ -24,6 +27,10 @@ export interface StepMetricsRow {
   tool_errors: Record<string, number>;
   /** Rollouts that broke down by no fault of the model. */
   failures: number;
+  /** Rollouts whose end was not the model's doing (a tool's failure, a deadline that others used up): not trained. */
+  rollouts_broken_off: number;
+  /** The same by why. */
+  broken_off: Record<string, number>;
   groups: number;
   /** Groups whose rollouts differ in what training pushes up. */
   groups_trainable: number;
@@ -32,6 +39,8 @@ export interface StepMetricsRow {
   /** Groups that could not be rewarded, and why. */
   groups_unrewarded: number;
   groups_lost: Record<string, number>;
+  /** Groups left with fewer than two rollouts because the others were broken off. */
+  groups_broken_off: number;
   /** What trained: mean over the rollouts of rewarded groups, and how many those are. null when there are none. */
   training_reward: number | null;
   training_n: number;
@@ -86,7 +95,12 @@ export function stepMetricsRow(
   learningRate: number,
   update: StepMetrics | null,
 ): StepMetricsRow {
-  const trajectories: Trajectory[] = groups.flatMap(({ members }) => members.map(({ trajectory }) => trajectory));
+  const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
+    ...members.map(({ trajectory }) => trajectory),
+    ...brokenOff,
+  ]);
+  const broken = trajectories.flatMap((trajectory) => brokenOff(trajectory) ?? []);
+  const tooFew = groups.filter((group) => group.tooFew).length;
   const calls = trajectories.flatMap((trajectory) => trajectory.calls);
   const lost = groups.flatMap((group) => group.lost ?? []);
   const agreements = groups.flatMap((group) => group.agreement ?? []);
@@ -102,16 +116,19 @@ export function stepMetricsRow(
     ends: count(trajectories.map(({ end }) => end)),
     tool_errors: count(calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
     failures: failures.length,
+    rollouts_broken_off: broken.length,
+    broken_off: count(broken),
     groups: groups.length,
     groups_trainable: groups.filter(({ trainable }) => trainable).length,
-    groups_flat: groups.filter(({ trainable, lost }) => !trainable && lost === null).length,
+    groups_flat: groups.filter(({ trainable, tooFew, lost }) => !trainable && !tooFew && lost === null).length,
     groups_unrewarded: lost.length,
     groups_lost: count(lost),
+    groups_broken_off: tooFew,
     training_reward: trained.length === 0 ? null : mean(trained),
     training_n: trained.length,
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
-    skipped: update ? update.skipped : lost.length > 0 && lost.length === groups.length ? "unrewarded" : "no_spread",
+    skipped: update ? update.skipped : skipReason(groups.length, lost.length, tooFew),
     tokens: update?.tokens.total ?? 0,
     sampled_tokens: update?.tokens.sampled ?? 0,
     loss: update?.loss ?? null,
@@ -122,4 +139,9 @@ export function stepMetricsRow(
     entropy: update?.entropy ?? null,
     clip_fraction: update?.clipFraction ?? null,
   };
+}
+
+function skipReason(groups: number, lost: number, tooFew: number): SkipReason {
+  if (lost + tooFew === 0 || lost + tooFew < groups) return "no_spread";
+  return tooFew >= lost ? "broken_off" : "unrewarded";
 }

@@ -72,8 +72,16 @@ interface RawValidation {
   seconds: number;
 }
 
+/** In rows of before these were counted: then every rollout was trained. */
+const UNCOUNTED = {
+  rollouts_broken_off: 0,
+  broken_off: {},
+  groups_broken_off: 0,
+} satisfies Partial<StepMetricsRow>;
+
 function readStep(row: RawStep): StepRow {
-  return { ...row, metrics: JSON.parse(row.metrics), timing: JSON.parse(row.timing) };
+  const metrics = JSON.parse(row.metrics);
+  return { ...row, metrics: metrics && { ...UNCOUNTED, ...metrics }, timing: JSON.parse(row.timing) };
 }
 
 export class RunStore {

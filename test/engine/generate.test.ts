@@ -129,6 +129,22 @@ describe("a turn", async () => {
     sequence.close();
   });
 
+  it("says how long it waited for a slot", async () => {
+    const narrow = await testEngine({ sequences: 1 });
+    const one = narrow.open(prompt("the first"));
+    const first = one.generate({ maxTokens: 500, sampling: sampling(9), stop: never });
+    const two = narrow.open(prompt("the second"));
+    const kept = await two.generate({ maxTokens: 5, sampling: sampling(9), stop: never, deadline: Date.now() + 15 });
+    expect(kept).toMatchObject({ stop: "deadline", tokens: new Int32Array() });
+    expect(kept.waitedSeconds).toBeGreaterThan(0.01);
+    await first;
+    one.close();
+    const asked = performance.now();
+    const free = await two.generate({ maxTokens: 100, sampling: sampling(9), stop: never });
+    expect(free.waitedSeconds).toBeLessThan((performance.now() - asked) / 2000);
+    two.close();
+  });
+
   it("ends when its sequence is closed", async () => {
     const sequence = engine.open(prompt("closed"));
     const turn = sequence.generate({ maxTokens: 500, sampling: sampling(9), stop: never });

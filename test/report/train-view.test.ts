@@ -37,6 +37,9 @@ const line: StepLine = {
   training_n: 64,
   groups_flat: 3,
   groups_lost: {},
+  rollouts_broken_off: 0,
+  broken_off: {},
+  groups_broken_off: 0,
   judge_agreement: null,
   judge: null,
 };
@@ -64,6 +67,19 @@ describe("the view of training in a log", () => {
     expect(written[0]).toContain("7 rollouts reused  2 rollouts failed");
     expect(written[0]).not.toContain("loss");
     expect(written[1]).toContain("skipped: the gradient is not a finite number");
+  });
+
+  it("says how many rollouts were not the model's doing", () => {
+    const { stream: log, written } = stream(false);
+    const view = new TrainView(log, 20);
+    const broken = { rollouts_broken_off: 3, broken_off: { deadline_queue: 1, tool_failure: 2 } };
+    view.step({ ...line, ...broken });
+    view.step({ ...line, ...broken, groups_broken_off: 2, skipped: "broken_off" });
+    expect(written[0]).toContain(
+      "  3 rollouts not trained, their end was not the model's: deadline_queue 1, tool_failure 2\n",
+    );
+    expect(written[1]).toContain("nothing to learn: no group has two rollouts to compare");
+    expect(written[1]).toContain("; 2 groups left with fewer than two\n");
   });
 
   it("says what a judge made of a step", () => {

@@ -125,7 +125,7 @@ function scripted(...turns: Partial<Generated>[]) {
       asked.push(options);
       const tokens = turns[0]?.tokens ?? new Int32Array();
       const logprobs = new Float32Array(tokens.length).fill(-0.5);
-      return { tokens, logprobs, rawLogprobs: logprobs, stop: "stop", ...turns.shift() };
+      return { tokens, logprobs, rawLogprobs: logprobs, stop: "stop", waitedSeconds: 0, ...turns.shift() };
     },
     close: () => undefined,
   };
@@ -165,8 +165,17 @@ describe("the end of a turn", () => {
 
   it("by the deadline before any token leaves the trajectory as it was", async () => {
     const { player } = scripted({ stop: "deadline" });
-    expect(await player.turn(limits())).toMatchObject({ completionTokens: 0, stop: "deadline" });
+    const turn = await player.turn(limits());
+    expect(turn).toMatchObject({ completionTokens: 0, stop: "deadline" });
+    // None of that time was the player's own.
+    expect(turn.waitedSeconds).toBeGreaterThan(0);
     expect(player.tokens().ids).toEqual([...prompt]);
+  });
+
+  it("by the deadline says how much of the time the engine was busy with others", async () => {
+    const written = engine.tokenize("and so on", { special: false });
+    const { player } = scripted({ tokens: written, stop: "deadline", waitedSeconds: 7 });
+    expect(await player.turn(limits())).toMatchObject({ stop: "deadline", waitedSeconds: 7 });
   });
 
   it("by cancelling rejects with the reason of whoever cancelled", async () => {

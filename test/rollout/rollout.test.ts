@@ -159,6 +159,56 @@ describe("a rollout", () => {
     expect(outcome.reward.success).toBe(false);
   });
 
+  /** Ends by its deadline after a while, of which it waited a share for the engine. */
+  const slow = (waited: number): Session => {
+    const session = new Script();
+    session.turn = async () => {
+      const asked = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const waitedSeconds = (waited * (performance.now() - asked)) / 1000;
+      return { content: "uh", calls: [], completionTokens: 3, stop: "deadline", waitedSeconds };
+    };
+    return session;
+  };
+
+  it.each([
+    ["the engine was busy with others", 0.9, "queue"],
+    ["it wrote too long itself", 0.1, "generation"],
+  ])("says whose a deadline was: %s", async (_, waited, deadlineCause) => {
+    for (const limit of [{ turnSeconds: 0.05 }, { rolloutSeconds: 0.05 }]) {
+      const outcome = await play(slow(waited), limit);
+      expect(outcome).toMatchObject({ end: "deadline", deadlineCause });
+      expect(outcome.seconds.queue / outcome.seconds.player).toBeCloseTo(waited, 1);
+    }
+  });
+
+  it("counts only the last turn where the turn's own limit ended it", async () => {
+    const session = new Script(call("misbehave", { how: "nap" }));
+    const first = session.turn.bind(session);
+    const last = slow(0.1);
+    let turns = 0;
+    session.turn = (limits) => (turns++ === 0 ? first(limits) : last.turn(limits));
+    const outcome = await play(session, { toolSeconds: 5, turnSeconds: 0.05 });
+    expect(outcome).toMatchObject({ end: "deadline", turns: 2, deadlineCause: "generation" });
+    expect(outcome.seconds.tools).toBeGreaterThan(0.15);
+  });
+
+  it("says that tools used up the time, also when one still runs", async () => {
+    const after = await play(new Script(call("misbehave", { how: "nap" })), { toolSeconds: 5, rolloutSeconds: 0.1 });
+    expect(after).toMatchObject({ end: "deadline", deadlineCause: "tools" });
+    expect(after.reason).toMatch(/time was over after 0\.\d seconds of the tool misbehave/);
+  });
+
+  it("does not blame the tool that runs when the player's writing has left it no time", async () => {
+    const session = new Script();
+    session.turn = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return { ...readToolCalls(call("misbehave", { how: "hang" })), completionTokens: 9, stop: "stop" };
+    };
+    const outcome = await play(session, { toolSeconds: 5, rolloutSeconds: 0.2 });
+    expect(outcome).toMatchObject({ end: "deadline", deadlineCause: "generation" });
+  });
+
   it("gives null for a tool that returns nothing", async () => {
     const script = new Script(call("misbehave", { how: "nothing" }), call("answer", { value: 2 }));
     await play(script);

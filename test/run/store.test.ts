@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
+import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
 import { type RunRecord, RunStore, type StepRow } from "../../src/run/store.js";
 import type { Scenario } from "../../src/task/task.js";
 import { scenarios, trajectoryOf } from "./support/fakes.js";
@@ -113,6 +114,24 @@ describe("the run store", () => {
     expect(again.verdicts().get("key")).toEqual([{ score: 0.5 }]);
     expect(again.verdicts().get("other")).toBeUndefined();
     again.close();
+  });
+
+  it("of before rollouts were left out reads as one that left out none", () => {
+    const {
+      rollouts_broken_off: _,
+      broken_off: __,
+      groups_broken_off: ___,
+      ...old
+    } = stepMetricsRow([], [], 0.1, null);
+    const store = begun();
+    store.commitStep({ ...stepRow(1), metrics: old as StepMetricsRow }, []);
+    expect(store.lastStep().metrics).toEqual({
+      ...old,
+      rollouts_broken_off: 0,
+      broken_off: {},
+      groups_broken_off: 0,
+    });
+    store.close();
   });
 
   it("can be read while it is written", () => {

@@ -19,10 +19,11 @@ const add = defineTool({
 const misbehave = defineTool({
   name: "misbehave",
   description: "Do something a tool should not do.",
-  parameters: z.object({ how: z.enum(["throw", "hang", "huge", "circular", "nothing"]) }),
+  parameters: z.object({ how: z.enum(["throw", "hang", "nap", "huge", "circular", "nothing"]) }),
   execute: ({ how }) => {
     if (how === "throw") throw new Error("disk on fire");
     if (how === "hang") return new Promise(() => undefined);
+    if (how === "nap") return new Promise((resolve) => setTimeout(() => resolve("awake"), 200));
     if (how === "huge") return "x".repeat(10_000_000);
     if (how === "nothing") return undefined;
     const ring: Record<string, unknown> = {};

@@ -41,6 +41,10 @@ class Backend(Protocol):
         """Within it the model is the one before any training."""
         ...
 
+    def without_dropout(self) -> AbstractContextManager[None]:
+        """Within it the model is the one that plays."""
+        ...
+
     def checkpointing(self, on: bool) -> None:
         """Whether activations are computed twice to keep fewer."""
         ...
@@ -102,6 +106,14 @@ class PeftBackend:
             raise Refused("KL to the base model needs LoRA: with all weights trained the base is not kept; use --kl 0")
         with self.model.disable_adapter():
             yield
+
+    @contextmanager
+    def without_dropout(self) -> Iterator[None]:
+        self.model.eval()
+        try:
+            yield
+        finally:
+            self.model.train()
 
     def checkpointing(self, on: bool) -> None:
         if on:

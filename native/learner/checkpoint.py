@@ -14,6 +14,7 @@ from peft import PeftModel, get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from . import probe as probe_file
 from .backend import Backend
 from .errors import Refused
 from .full_weights import write_model
@@ -21,19 +22,19 @@ from .gguf_adapter import Base, write_gguf_adapter
 from .optimizer import Optimizer
 
 
-def write(folder: str, backend: Backend, optimizer: Optimizer) -> None:
+def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
     """The new checkpoint's files. `folder` may exist; files of the same names are replaced.
 
     Raises Refused when the disk does not take them: each library has an error of its own for that.
     """
     try:
-        _write(Path(folder), backend, optimizer)
+        _write(Path(folder), backend, optimizer, probe)
     except (OSError, RuntimeError, SafetensorError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"the checkpoint cannot be written to {folder} ({reason}); is the disk full?") from error
 
 
-def _write(path: Path, backend: Backend, optimizer: Optimizer) -> None:
+def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None) -> None:
     path.mkdir(parents=True, exist_ok=True)
     if isinstance(backend.model, PeftModel):
         backend.model.save_pretrained(path / "adapter", safe_serialization=True)
@@ -45,6 +46,7 @@ def _write(path: Path, backend: Backend, optimizer: Optimizer) -> None:
     else:
         write_model(path, backend.model, backend.base)
     torch.save(optimizer.state(), path / "optimizer.pt")
+    probe_file.write(path, probe)
     sync(path)
 
 

@@ -72,10 +72,11 @@ class Session:
         batch = read_batch(request["batch"], len(self._backend.output_weight()))
         memory = PeakMemory(self._backend.device)
         metrics = work(self._backend, self._optimizer, batch, request, progress)
+        probe = metrics.pop("probe", None)
         saving = time.monotonic()
         if metrics.get("applied", True):
             progress("saving", 0, 1)
-            checkpoint.write(request["into"], self._backend, self._optimizer)
+            checkpoint.write(request["into"], self._backend, self._optimizer, probe)
         now = time.monotonic()
         metrics["seconds"] |= {"save": now - saving, "total": now - started}
         metrics["memory"] = memory.report()

@@ -13,6 +13,7 @@ from .batch import Batch
 from .errors import Refused
 from .optimizer import Optimizer
 from .packing import Pack, plan
+from .probe import Probe
 from .protocol import Progress
 
 
@@ -39,7 +40,8 @@ def settings_of(request: dict[str, Any]) -> loss.LossSettings:
 def policy_update(
     backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
-    """Applies the update, or leaves everything as it was when loss or gradient is not finite. Returns the metrics.
+    """Applies the update, or leaves everything as it was when loss or gradient is not finite. Returns the metrics; when
+    it was applied, its `probe` is among them.
 
     Raises Refused when the batch has no advantage to learn from.
     """
@@ -68,6 +70,7 @@ def policy_update(
 
     optimizer.clear()
     try:
+        probe = Probe(backend, batch)
         if settings.kl_coefficient:
             tokens.base = _base_logprobs(backend, batch, packs, tick)
         metrics: dict[str, Any] = {}
@@ -93,6 +96,8 @@ def policy_update(
                 break
             optimizer.update(request["learningRate"])
             optimizer.clear()
+        if metrics["applied"]:
+            metrics["probe"] = probe.written()
     except BaseException:
         # Out of memory, say: the next try must start from where this one did.
         optimizer.restore(before)

@@ -41,7 +41,8 @@ def test_an_update_changes_the_adapter_and_writes_a_whole_checkpoint(session, tm
     assert metrics["applied"] and metrics["skipped"] is None
     assert not same(weights(session), before)
     files = {str(path.relative_to(tmp_path / "0001")) for path in (tmp_path / "0001").rglob("*") if path.is_file()}
-    assert files == {"adapter/adapter_config.json", "adapter/adapter_model.safetensors", "adapter.gguf", "optimizer.pt"}
+    adapter = {"adapter/adapter_config.json", "adapter/adapter_model.safetensors", "adapter.gguf"}
+    assert files == adapter | {"optimizer.pt", "probe.json"}
     assert metrics["groups"] == 3 and metrics["trajectories"] == 12
     assert metrics["tokens"]["computed"] < metrics["tokens"]["total"]
     assert metrics["clipFraction"] == 0

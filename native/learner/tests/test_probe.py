@@ -1,0 +1,91 @@
+"""The sequence that tells the new policy from the one before."""
+
+import json
+
+import pytest
+import torch
+from batches import open_settings, random_batch, step_settings, write_random_batch
+from learner import head
+from learner.batch import read_batch
+from learner.packing import plan_trajectories
+from learner.probe import choose
+from learner.session import Session
+
+from models import make_model, write_gguf
+
+
+@pytest.fixture
+def base(tmp_path):
+    return write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+
+
+@torch.no_grad()
+def scored(session, trajectory):
+    """What the session's policy says of a trajectory now."""
+    (pack,) = plan_trajectories([trajectory], 10_000)
+    backend = session._backend
+    return head.score(backend.hidden(pack), backend.output_weight(), pack.targets, 1.0).logprobs
+
+
+def probe_of(folder):
+    return json.loads((folder / "probe.json").read_text())
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_it_has_the_log_probabilities_before_and_after_the_update_at_temperature_1(base, tmp_path, silent, temperature):
+    file = write_random_batch(tmp_path / "batch.safetensors", temperature=temperature)
+    session = Session(open_settings(base), silent)
+    session.step(step_settings(file, tmp_path / "0001"), silent)
+    chosen = choose(read_batch(file, 96))
+    before = scored(session, chosen)
+    metrics = session.step(step_settings(file, tmp_path / "0002"), silent)
+    assert "probe" not in metrics
+    probe = probe_of(tmp_path / "0002")
+    assert probe["ids"] == chosen.ids.tolist()
+    assert [bool(chosen.sampled[place]) for place in probe["scored"]] == [True] * int(chosen.sampled.sum())
+    assert torch.allclose(torch.tensor(probe["before"]), before, atol=1e-5)
+    assert torch.allclose(torch.tensor(probe["logprobs"]), scored(session, chosen), atol=1e-5)
+    assert not torch.allclose(torch.tensor(probe["before"]), torch.tensor(probe["logprobs"]), atol=1e-3)
+    # The one before is the one that the checkpoint before ended with.
+    assert torch.allclose(
+        torch.tensor(probe["before"]), torch.tensor(probe_of(tmp_path / "0001")["logprobs"]), atol=1e-5
+    )
+
+
+def test_at_learning_rate_0_both_are_the_same(base, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    Session(open_settings(base), silent).step(step_settings(batch, tmp_path / "0001", learningRate=0.0), silent)
+    probe = probe_of(tmp_path / "0001")
+    assert probe["before"] == probe["logprobs"]
+
+
+def test_dropout_has_no_part_in_it(base, tmp_path, silent):
+    lora = open_settings(base)["lora"] | {"dropout": 0.5}
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    session = Session(open_settings(base, lora=lora), silent)
+    session.step(step_settings(batch, tmp_path / "0001"), silent)
+    session.step(step_settings(batch, tmp_path / "0002", learningRate=0.0), silent)
+    probe = probe_of(tmp_path / "0002")
+    assert probe["before"] == probe["logprobs"]
+
+
+def test_an_update_that_is_not_applied_leaves_none(base, tmp_path, silent):
+    session = Session(open_settings(base), silent)
+    batch = write_random_batch(tmp_path / "batch.safetensors", advantage=float("inf"))
+    assert not session.step(step_settings(batch, tmp_path / "0001"), silent)["applied"]
+    assert not (tmp_path / "0001").exists()
+
+
+def test_the_shortest_trajectory_with_enough_tokens_is_taken(tmp_path):
+    batch = random_batch(tmp_path, own=(10, 90), groups=6)
+    chosen = choose(batch)
+    enough = [len(one.ids) for one in batch.trajectories if int(one.sampled.sum()) >= 32]
+    assert len(chosen.ids) == min(enough)
+    short = random_batch(tmp_path, own=(2, 20))
+    assert int(choose(short).sampled.sum()) == max(int(one.sampled.sum()) for one in short.trajectories)
+
+
+def test_a_long_one_is_cut_after_its_first_tokens(tmp_path):
+    assert len(choose(random_batch(tmp_path, own=(900, 950))).ids) == 512
+    long = choose(random_batch(tmp_path, prompt=(700, 700), own=(300, 310)))
+    assert len(long.ids) == 828 and long.sampled.any()

@@ -19,7 +19,7 @@ from .backend import Backend
 from .errors import Refused
 from .full_weights import write_model
 from .gguf_adapter import Base, write_gguf_adapter
-from .optimizer import Optimizer
+from .optimizer import POLICY, SUPERVISED, Optimizer
 
 
 def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
@@ -67,15 +67,29 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, 
     try:
         config = json.loads((path / "adapter" / "adapter_config.json").read_text())
         weights = load_file(path / "adapter" / "adapter_model.safetensors")
-        state = torch.load(path / "optimizer.pt", map_location=backend.device, weights_only=True)
+        # Loading moves the moments to their parameters; the count of steps and random states belong on the CPU.
+        state = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
+        if "objective" not in state:
+            state["objective"] = _unmarked_objective(path)
     except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"the checkpoint {folder} cannot be read ({reason}); start from the one before it") from error
     _check_fits(config, weights, backend.model, lora, folder)
     set_peft_model_state_dict(backend.model, weights)
-    state["random"] = state["random"].cpu()
-    state["random_cuda"] = [random.cpu() for random in state["random_cuda"]]
     optimizer.load(state)
+
+
+def _unmarked_objective(path: Path) -> str:
+    """Of a checkpoint from the time before they said it.
+
+    Its manifest has the step of the run that made it, where `sft` put 0. A copy under which a fork started had 0 as
+    well: since copies name their origin, one without is taken for what `sft` wrote. No manifest: a bare update.
+    """
+    manifest = path / "manifest.json"
+    if not manifest.exists():
+        return POLICY
+    about = json.loads(manifest.read_text())
+    return SUPERVISED if about.get("origin", about).get("step") == 0 else POLICY
 
 
 def _check_fits(

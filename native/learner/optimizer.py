@@ -8,6 +8,9 @@ import torch
 DEFAULT_BETAS = (0.9, 0.99)
 DEFAULT_WEIGHT_DECAY = 0.1
 
+POLICY = "policy"
+SUPERVISED = "supervised"
+
 
 class Optimizer:
     """AdamW over some parameters, and the random state, which belongs to the same transaction."""
@@ -17,7 +20,23 @@ class Optimizer:
         betas = settings.get("betas", DEFAULT_BETAS)
         decay = settings.get("weightDecay", DEFAULT_WEIGHT_DECAY)
         self._adam = torch.optim.AdamW(parameters, lr=0.0, betas=tuple(betas), weight_decay=decay)
+        self._device = parameters[0].device
         self.updates = 0
+        self.objective: str | None = None
+        """What the updates so far were for; None before the first."""
+        self._first_random = self._random()
+
+    def begin(self, objective: str) -> None:
+        """To be called before an update for an objective (POLICY, SUPERVISED).
+
+        Moments are estimates of one loss's gradients; another loss's differ in direction and by orders of magnitude. So
+        Adam then starts again as with a new adapter: no moments, no update counted, the seed's random state.
+        """
+        if self.objective not in (None, objective):
+            self._adam.state.clear()
+            self.updates = 0
+            self._set_random(self._first_random)
+        self.objective = objective
 
     def clip(self, max_norm: float) -> float:
         """Scales the gradients down to a norm; returns the norm before, which may be infinite or NaN."""
@@ -37,18 +56,16 @@ class Optimizer:
         return {
             "adam": self._adam.state_dict(),
             "updates": self.updates,
-            "random": torch.get_rng_state(),
-            "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        }
+            "objective": self.objective,
+        } | self._random()
 
     def load(self, state: dict[str, Any]) -> None:
         """Settings stay those of now; moments, counts and random state are the file's."""
         now = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": state["adam"]["state"], "param_groups": now})
         self.updates = state["updates"]
-        torch.set_rng_state(state["random"])
-        if torch.cuda.is_available() and len(state["random_cuda"]) == torch.cuda.device_count():
-            torch.cuda.set_rng_state_all(state["random_cuda"])
+        self.objective = state["objective"]
+        self._set_random(state)
 
     def snapshot(self) -> dict[str, Any]:
         """A copy of state and weights in memory, for `restore`."""
@@ -60,3 +77,13 @@ class Optimizer:
         for parameter, weight in zip(self.parameters, snapshot["weights"], strict=True):
             parameter.copy_(weight)
         self.load(snapshot["state"])
+
+    def _random(self) -> dict[str, Any]:
+        """Of the CPU and of the device in use: asking another GPU for its state would take memory there."""
+        cuda = [torch.cuda.get_rng_state(self._device)] if self._device.type == "cuda" else []
+        return {"random": torch.get_rng_state(), "random_cuda": cuda}
+
+    def _set_random(self, state: dict[str, Any]) -> None:
+        torch.set_rng_state(state["random"])
+        if self._device.type == "cuda" and state["random_cuda"]:
+            torch.cuda.set_rng_state(state["random_cuda"][0], self._device)

@@ -12,7 +12,7 @@ from .backend import Backend, PeftBackend
 from .batch import read_batch
 from .errors import Refused
 from .memory import PeakMemory, give_back
-from .optimizer import Optimizer
+from .optimizer import POLICY, SUPERVISED, Optimizer
 from .protocol import Progress
 from .sft import supervised
 from .update import policy_update
@@ -61,16 +61,17 @@ class Session:
 
     def step(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """A policy-gradient update and its checkpoint."""
-        return self._run(policy_update, request, progress)
+        return self._run(policy_update, POLICY, request, progress)
 
     def sft(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Supervised epochs and their checkpoint."""
-        return self._run(supervised, request, progress)
+        return self._run(supervised, SUPERVISED, request, progress)
 
-    def _run(self, work: Any, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    def _run(self, work: Any, objective: str, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         started = time.monotonic()
         batch = read_batch(request["batch"], len(self._backend.output_weight()))
         memory = PeakMemory(self._backend.device)
+        self._optimizer.begin(objective)
         metrics = work(self._backend, self._optimizer, batch, request, progress)
         probe = metrics.pop("probe", None)
         saving = time.monotonic()

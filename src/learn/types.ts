@@ -43,7 +43,11 @@ export interface LearnerSettings {
   readonly lora: LoraSettings | null;
   /** Seed of the adapter's first weights, of dropout, and of the order of supervised learning. */
   readonly seed: number;
-  /** Checkpoint folder to go on from: adapter, optimizer and random state. Without it a new adapter starts. */
+  /**
+   * Checkpoint folder to go on from: adapter, optimizer and random state. Without it a new adapter starts. The first
+   * `step` after supervised learning (and the first `sft` after steps) keeps the adapter alone: optimizer and random
+   * state are then those of a new adapter.
+   */
   readonly resume?: string;
   readonly optimizer?: { readonly betas?: readonly [number, number]; readonly weightDecay?: number };
   /** CPU threads. */
@@ -181,7 +185,7 @@ export const learnerInfo = z.object({
   weights: z.string(),
   parameters: z.object({ total: z.number(), trainable: z.number() }),
   versions: z.record(z.string(), z.string()),
-  /** Updates its optimizer has done: 0 for a new adapter. */
+  /** Updates its optimizer has done for the objective it was last used for: 0 for a new adapter. */
   updates: z.number(),
   seconds: z.number(),
 });

@@ -14,6 +14,8 @@ const manifestSchema = z.object({
   /** The run that made it, and the step whose update it holds. */
   run: z.string(),
   step: z.number().int(),
+  /** Where a fork took it from: the run and the step that made it. */
+  origin: z.object({ run: z.string(), step: z.number().int() }).optional(),
   /** What the adapter fits: fingerprint of the base model's file, and the adapter's shape. */
   model: z.string(),
   lora: z.object({ rank: z.number(), alpha: z.number(), targets: z.array(z.string()) }),
@@ -151,7 +153,8 @@ export class Checkpoints {
       copyFileSync(join(folder, path), file);
       flush(file);
     }
-    return this.publish(0, { run, model: source.model, lora: source.lora });
+    const origin = source.origin ?? { run: source.run, step: source.step };
+    return this.publish(0, { run, origin, model: source.model, lora: source.lora });
   }
 
   /** Moves every numbered folder that is not in `referenced` out of the way, and drops drafts. Returns the numbers. */

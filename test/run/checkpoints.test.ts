@@ -74,7 +74,12 @@ describe("checkpoints", () => {
     const other = new Checkpoints(join(folder, "..", "other"));
     const { adapter } = await other.adopt(join(folder, "0007"), "fork");
     const manifest = await verifyCheckpoint(other.pathOf(0));
-    expect(manifest).toMatchObject({ step: 0, run: "fork", model: "f00d" });
+    const origin = { run: "r", step: 7 };
+    expect(manifest).toMatchObject({ step: 0, run: "fork", origin, model: "f00d" });
     expect(manifest.files["adapter.gguf"]?.sha256).toBe(adapter);
+
+    const third = new Checkpoints(join(folder, "..", "third"));
+    await third.adopt(other.pathOf(0), "fork of the fork");
+    expect(readManifest(third.pathOf(0))).toMatchObject({ step: 0, run: "fork of the fork", origin });
   });
 });

@@ -1,0 +1,83 @@
+/** `yarn hone sft`, then runs forked from what it wrote and from each other: whose optimizer goes on. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { startLearner } from "../../src/learn/index.js";
+import { readManifest } from "../../src/run/checkpoints.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { settings } from "../learn/support.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-fork-sft-"));
+const gguf = modelPath("qwen2-tiny-f16.gguf");
+const rollouts = join(folder, "rollouts.jsonl");
+const imitated = join(folder, "imitated");
+let python: string;
+
+/** Returns what it said. */
+function hone(...args: string[]): string {
+  const task = ["--task", join(packageRoot, "test/run/support/vowels-task.ts"), "--model", gguf, "--threads", "1"];
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(packageRoot, "dist/src/cli.js"), ...args, ...task],
+    {
+      cwd: folder,
+      encoding: "utf8",
+    },
+  );
+  expect(status, stderr).toBe(0);
+  return stdout;
+}
+
+/** One step from a checkpoint, in a run of its own. Returns the folder of the new checkpoint. */
+function trainOneStep(run: string, fork: string): string {
+  const small = ["--groups", "2", "--group", "4", "--max-tokens", "12", "--max-turns", "1", "--validate-n", "2"];
+  hone("train", "--run", run, "--fork", fork, "--steps", "1", "--gpu", "off", "--python", python, ...small);
+  return join(folder, ".hone/vowels/models", run, "checkpoints/0001");
+}
+
+/** Updates that the optimizer of a checkpoint has done. */
+async function updatesOf(checkpoint: string): Promise<number> {
+  const { lora } = readManifest(checkpoint);
+  const learner = await startLearner({
+    ...settings(python, join(folder, "check.log")),
+    base: { gguf },
+    lora,
+    resume: checkpoint,
+  });
+  await learner.close();
+  return learner.info.updates;
+}
+
+beforeAll(async () => {
+  python = await ensureLearnerPython();
+  await ensureTestModels(["tiny"], () => undefined);
+}, 900_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+it("a run forked from imitation starts with a fresh optimizer, a run forked from a run goes on with its own", async () => {
+  hone(
+    "rollout",
+    "--n",
+    "4",
+    "--group",
+    "2",
+    "--max-tokens",
+    "12",
+    "--max-turns",
+    "1",
+    "--gpu",
+    "off",
+    "--out",
+    rollouts,
+  );
+  const said = hone("sft", rollouts, "--into", imitated, "--update-trajectories", "2", "--python", python);
+  expect(said).toContain("in 4 updates");
+
+  const first = trainOneStep("first", imitated);
+  expect(await updatesOf(first)).toBe(1);
+  expect(await updatesOf(trainOneStep("second", first))).toBe(2);
+}, 300_000);

@@ -4,6 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { skippedTests } from "./skipped.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const reports = { vitest: "build/reports/vitest.json", pytest: "build/reports/pytest.xml" };
@@ -60,6 +61,10 @@ if (only.length === 0) {
   const broken = count("failures") + count("errors");
   passed += count("tests") - broken - count("skipped");
   failed += Math.max(broken, status === 0 ? 0 : 1);
+  for (const skipped of skippedTests(report, Boolean(process.env.CI))) {
+    console.log(skipped.line);
+    if (skipped.failed) failed += 1;
+  }
 }
 
 console.log(`${passed} passed, ${failed} failed`);

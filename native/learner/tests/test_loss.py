@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from learner import loss
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 GRPO = loss.LossSettings("grpo", 0.2, 0.28, 0.0, 2.0)
 
@@ -32,7 +33,6 @@ def ours(t, settings, constant=None):
 
 def trl_loss(t, loss_type, beta, constant):
     """TRL's GRPOTrainer._compute_loss, with a stand-in for the trainer that knows the log-probabilities already."""
-    GRPOTrainer = pytest.importorskip("trl.trainer.grpo_trainer", reason="TRL is not installed").GRPOTrainer
     accelerator = SimpleNamespace(num_processes=1, gather=lambda value: value, reduce=lambda value, reduction: value)
     trainer = SimpleNamespace(
         _get_per_token_logps_and_entropies=lambda *_, **__: (t.new, torch.zeros_like(t.new), None),

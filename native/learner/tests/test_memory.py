@@ -11,7 +11,7 @@ def resident():
     return PeakMemory(torch.device("cpu")).loaded
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
+@pytest.mark.skipif(sys.platform != "linux", reason="of glibc alone")
 def test_freed_memory_between_blocks_in_use_is_given_back():
     # Too small to be mapped each for itself.
     tensors = [torch.ones(25_000) for _ in range(1000)]

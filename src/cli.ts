@@ -5,34 +5,14 @@
  * 0 (done), 1 (failed) or 2 (wrong usage).
  */
 import { writeSync } from "node:fs";
-import yargs, { type Argv, type Options } from "yargs";
+import yargs from "yargs";
 import { hideBin } from "yargs/helpers";
 import type { Command, CommandIo } from "./commands/command.js";
 import { commands } from "./commands/index.js";
-import { flagOf, type OptionName, options, readGiven, withDefaults } from "./config.js";
+import { flagOf, options, readGiven, withDefaults } from "./config.js";
+import { declare, optionsOf, readHelp } from "./help.js";
 import { HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./util/errors.js";
 import { nearest } from "./util/nearest.js";
-
-function yargsOption(name: OptionName): Options {
-  const { kind, description, accepts, default: value, defaultText } = options[name];
-  const shown = value !== undefined && kind !== "flag" ? String(value) : defaultText;
-  const about = kind === "text" && accepts === "text" ? "" : ` (${accepts})`;
-  const common: Options = { description: description + (kind === "flag" ? "" : about) };
-  if (shown !== undefined) common.defaultDescription = shown;
-  if (kind === "flag") return { ...common, boolean: true };
-  return { ...common, string: true, requiresArg: true, ...(kind === "list" ? { array: true } : {}) };
-}
-
-/** The options a command takes on the command line; every command takes these two. */
-function optionsOf(command: Command): OptionName[] {
-  return [...new Set<OptionName>([...command.options, "home", "json"])];
-}
-
-function declare(parser: Argv, command: Command): Argv {
-  for (const name of optionsOf(command)) parser.option(flagOf(name).slice(2), yargsOption(name));
-  const usage = `yarn hone ${command.name}${command.positional ? ` <${command.positional}>` : ""} [options]`;
-  return parser.usage(`${usage}\n\n${command.summary}`).example(command.example, "");
-}
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {
@@ -105,7 +85,12 @@ function report(error: unknown, json: boolean): number {
   return error instanceof HoneError ? error.exitCode : 1;
 }
 
-async function main(args: string[]): Promise<number> {
+/** @throws UsageError when `--help` is asked for something else than help */
+async function runCommandLine(given: string[]): Promise<number> {
+  const { args, everything } = readHelp(
+    given,
+    commands.map((command) => command.name),
+  );
   const parser = yargs(args)
     .scriptName("yarn hone")
     .usage("yarn hone <command> [options]\n\nTrain a small language model to use tools, on one machine.")
@@ -125,7 +110,7 @@ async function main(args: string[]): Promise<number> {
     parser.command(
       command.name,
       `${command.summary}\n  ${command.example}`,
-      (sub) => declare(sub, command),
+      (sub) => declare(sub, command, everything),
       async (argv) => {
         const json = argv.json === true;
         try {
@@ -151,12 +136,16 @@ async function main(args: string[]): Promise<number> {
     );
   });
 
-  try {
-    await parser.parseAsync();
-  } catch (error) {
-    exitCode = report(error, args.includes("--json"));
-  }
+  await parser.parseAsync();
   return exitCode;
+}
+
+async function main(args: string[]): Promise<number> {
+  try {
+    return await runCommandLine(args);
+  } catch (error) {
+    return report(error, args.includes("--json"));
+  }
 }
 
 // `hone ... | head` closes the pipe early: that is the reader's choice, not an error.

@@ -158,25 +158,30 @@ export async function loadConfig<K extends OptionName>(
   return withDefaults(names, await readGiven(sources));
 }
 
-/** docs/options.md: a table of every option, made from the schema. */
+/** docs/options.md: a table of every option, under its heading, made from the schema. */
 export function optionsTable(): string {
   const cell = (value: string) => value.replaceAll("|", "\\|");
-  const rows = optionNames.map((name) => {
+  const row = (name: OptionName) => {
     const { env, accepts, default: value, defaultText, description } = options[name];
     const shown =
       value !== undefined ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\`` : (defaultText ?? "–");
     return `| \`${flagOf(name)}\` | \`${env}\` | ${cell(accepts)} | ${cell(shown)} | ${cell(description)} |`;
-  });
+  };
+  const groups = [...new Set(optionNames.map((name) => options[name].group))];
   return [
     "# Options",
     "",
     "Made from `src/options.ts` by `yarn docs`; a test keeps it true. Strongest first: flag, environment variable,",
     "`hone.config.ts` or `hone.config.json` in the current folder (keys in camelCase: `--sent-before` is `sentBefore`),",
-    "default. `yarn hone COMMAND --help` says which options a command takes.",
-    "",
-    "| flag | variable | accepts | default | meaning |",
-    "| --- | --- | --- | --- | --- |",
-    ...rows,
+    "default. `yarn hone COMMAND --help` shows the options of a command that are set first, `--help all` every one.",
+    ...groups.flatMap((group) => [
+      "",
+      `## ${group}`,
+      "",
+      "| flag | variable | accepts | default | meaning |",
+      "| --- | --- | --- | --- | --- |",
+      ...optionNames.filter((name) => options[name].group === group).map(row),
+    ]),
     "",
   ].join("\n");
 }

@@ -1,9 +1,12 @@
 /**
- * Defaults of training that depend on the model's size, and presets. config.ts shows them in `--help` and in
+ * Defaults of training that depend on the model's size, and presets. options.ts shows them in `--help` and in
  * docs/options.md; src/run/settings.ts takes them.
  */
 
 export type Size = "tiny" | "small" | "large";
+
+/** Rollouts at once when nobody says: outside training as on a CPU. */
+export const ROLLOUTS_AT_ONCE = { cpu: 16, gpu: 64 } as const;
 
 /** Parameters below which a model is of that size. */
 const BELOW = { tiny: 1e8, small: 2e9, large: Number.POSITIVE_INFINITY } as const;

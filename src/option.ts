@@ -1,4 +1,4 @@
-/** What an option is, and how one is declared in config.ts: one line each. */
+/** What an option is, and how one is declared in options.ts: one line each. */
 import { z } from "zod";
 
 /** How text from a flag or a variable becomes a value: its type in the schema decides. */
@@ -7,6 +7,8 @@ export type OptionKind = "text" | "number" | "flag" | "list";
 export interface Option<T = unknown> {
   readonly kind: OptionKind;
   readonly schema: z.ZodType<T>;
+  /** Heading under which people find it. */
+  readonly group: string;
   /** For error lines and the table: "a whole number from 1 to 10". */
   readonly accepts: string;
   readonly description: string;
@@ -38,6 +40,7 @@ function option<T, A extends About<T>>(
   return {
     kind,
     schema,
+    group: "",
     accepts: about.accepts ?? accepts,
     description,
     env: about.env ?? "",
@@ -84,3 +87,8 @@ export const real = <const A extends About<number>>(
 
 export const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
   option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);
+
+/** The same options under a heading. */
+export function inGroup<const T extends Readonly<Record<string, Option>>>(group: string, options: T): T {
+  return Object.fromEntries(Object.entries(options).map(([name, one]) => [name, { ...one, group }])) as unknown as T;
+}

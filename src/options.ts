@@ -1,282 +1,297 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
-import { bySizeText, presetNames } from "./defaults.js";
-import { choice, date, flag, list, type Option, real, text, whole } from "./option.js";
+import { bySizeText, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { choice, date, flag, inGroup, list, type Option, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Of a server's key, see `keyFor`. */
 const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
 
 export const definitions = {
-  // Where things are.
-  home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
-  db: text("Mail database.", { defaultText: "mail.db in the home folder" }),
-  task: text('What is trained: "email", or the path of a task file (TypeScript or JavaScript).', { default: "email" }),
-
-  // build-db
-  from: list(
-    "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. What a path holds is recognised by its content.",
-    { defaultText: "a synthetic mailbox" },
-  ),
-  hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", { default: false }),
-  hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
-    env: "HF_ENDPOINT",
-    default: "https://huggingface.co",
-    accepts: "a URL",
+  ...inGroup("Files and folders", {
+    home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
+    db: text("Mail database.", { defaultText: "mail.db in the home folder" }),
+    out: text("Trajectory file to write, one JSON line a rollout.", {
+      accepts: "a path",
+      defaultText: "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl",
+    }),
+    into: text("Folder to write what was learnt to; made when it is not there.", {
+      accepts: "a path",
+      defaultText: "sft/<date and time> in the home folder",
+    }),
+    file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
+    tokens: text("File with the token ids to score: a JSON array. The first entry of the result is of the second id.", {
+      accepts: "a path",
+    }),
   }),
-  hfToken: text("Access token for the Hub.", { env: "HF_TOKEN", defaultText: "none" }),
-  hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
-  questions: list(
-    "Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
-    {
-      defaultText: "none, or those of the Hub with --hf",
-    },
-  ),
-  maxBody: whole(0, MANY, "Skip mails whose body has more characters than this; 0 keeps all.", {
-    defaultText: "5000 with --hf (ART-E's rule), 0 with --from",
+  ...inGroup("Task and scenarios", {
+    task: text('What is trained: "email", or the path of a task file (TypeScript or JavaScript).', {
+      default: "email",
+    }),
+    split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
+    scenario: text("One scenario, by its id."),
+    n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),
+    group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
+    seed: whole(0, MANY, "Seed of everything random.", { default: 1 }),
+    rank: choice(
+      ["date", "bm25"],
+      "date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
+      {
+        default: "date",
+      },
+    ),
   }),
-  maxRecipients: whole(0, MANY, "Skip mails with more recipients than this; 0 keeps all.", {
-    defaultText: "30 with --hf (ART-E's rule), 0 with --from",
+  ...inGroup("Mail to import", {
+    from: list(
+      "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. What a path holds is recognised by its content.",
+      { defaultText: "a synthetic mailbox" },
+    ),
+    hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", { default: false }),
+    hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
+      env: "HF_ENDPOINT",
+      default: "https://huggingface.co",
+      accepts: "a URL",
+    }),
+    hfToken: text("Access token for the Hub.", { env: "HF_TOKEN", defaultText: "none" }),
+    hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
+    questions: list(
+      "Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
+      {
+        defaultText: "none, or those of the Hub with --hf",
+      },
+    ),
+    maxBody: whole(0, MANY, "Skip mails whose body has more characters than this; 0 keeps all.", {
+      defaultText: "5000 with --hf (ART-E's rule), 0 with --from",
+    }),
+    maxRecipients: whole(0, MANY, "Skip mails with more recipients than this; 0 keeps all.", {
+      defaultText: "30 with --hf (ART-E's rule), 0 with --from",
+    }),
+    oneEvidence: flag("Keep only questions whose answer stands in exactly one mail.", {
+      defaultText: "on with --hf (ART-E's rule), off with --from",
+    }),
+    mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
+      default: 300,
+    }),
+    names: choice(
+      ["default", "reserved"],
+      "Names in the synthetic mailboxes. reserved: people, places, companies and projects that no default mailbox has; every question is then a test question.",
+      { default: "default" },
+    ),
   }),
-  oneEvidence: flag("Keep only questions whose answer stands in exactly one mail.", {
-    defaultText: "on with --hf (ART-E's rule), off with --from",
+  ...inGroup("Tools by hand", {
+    inbox: text("Address whose mail may be seen: sent or received by it.", { accepts: "an address" }),
+    keywords: list("Words to search for, separated by commas."),
+    fromAddr: text("Only mail from this address.", { accepts: "an address" }),
+    toAddr: text("Only mail to this address.", { accepts: "an address" }),
+    sentAfter: date("Only mail of this day or later."),
+    sentBefore: date("Only mail of this day or earlier."),
+    maxResults: whole(1, 10, "Hits at most.", { default: 10 }),
+    id: text("Message id."),
   }),
-  mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
-    default: 300,
-  }),
-  names: choice(
-    ["default", "reserved"],
-    "Names in the synthetic mailboxes. reserved: people, places, companies and projects that no default mailbox has; every question is then a test question.",
-    { default: "default" },
-  ),
-  seed: whole(0, MANY, "Seed of everything random.", { default: 1 }),
-
-  // Tools by hand
-  inbox: text("Address whose mail may be seen: sent or received by it.", { accepts: "an address" }),
-  keywords: list("Words to search for, separated by commas."),
-  fromAddr: text("Only mail from this address.", { accepts: "an address" }),
-  toAddr: text("Only mail to this address.", { accepts: "an address" }),
-  sentAfter: date("Only mail of this day or later."),
-  sentBefore: date("Only mail of this day or earlier."),
-  maxResults: whole(1, 10, "Hits at most.", { default: 10 }),
-  rank: choice(
-    ["date", "bm25"],
-    "date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
-    {
-      default: "date",
-    },
-  ),
-  id: text("Message id."),
-
-  // Scenarios and rollouts
-  split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
-  scenario: text("One scenario, by its id."),
-  n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),
-  model: text("Model: a GGUF file.", { accepts: "a path" }),
-  adapter: text("LoRA adapter on the model: a GGUF file.", { accepts: "a path", defaultText: "none" }),
-  gpu: choice(["auto", "cuda", "vulkan", "metal", "off"], "What computes; auto takes the best there is.", {
-    default: "auto",
-  }),
-  threads: whole(
-    1,
-    1024,
-    "CPU threads of the engine. A number that is given stays; the default gives way to other programs.",
-    {
-      defaultText: "the free cores",
-    },
-  ),
-  context: whole(16, MANY, "Tokens a conversation may have, prompt included.", {
-    defaultText: "8192, or what the model was trained with if that is less",
-  }),
-  agentUrl: text("Play with a model behind this OpenAI-compatible API instead, through its own tool calls.", {
-    accepts: "a URL",
-  }),
-  agentModel: text("The model's name at --agent-url."),
-  agentKey: text("Key for --agent-url.", { defaultText: OPENAI_KEY }),
-  expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
-  group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
-  concurrency: whole(1, 4096, "Rollouts at once.", { defaultText: "16" }),
-  workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
-    defaultText: "one less than the cores, at most 4",
-  }),
-  temperature: real(0, 10, "Sampling temperature; 0 takes the likeliest token.", {
-    defaultText: "1; at --agent-url the server's own",
-  }),
-  topK: whole(0, MANY, "Sample from the k likeliest tokens only; 0 is off.", { default: 0 }),
-  topP: real(0, 1, "Sample from the likeliest tokens that hold this share of the probability; 1 is off.", {
-    default: 1,
-  }),
-  minP: real(0, 1, "Drop tokens less likely than this share of the likeliest; 0 is off.", { default: 0 }),
-  maxTokens: whole(1, MANY, "Tokens a turn may have.", {
-    defaultText: `2048; at --agent-url the server's own; in training ${bySizeText("maxTokens")}`,
-  }),
-  onToolError: choice(
-    ["observe", "stop"],
-    "What a malformed call, an unknown tool or wrong arguments do. observe: the model reads a short error and goes on. stop: the rollout ends (as in ART).",
-    { default: "observe" },
-  ),
-  turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", { default: 120 }),
-  toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", { default: 30 }),
-  rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600 }),
-  maxExceptions: real(0, MANY, "Failed rollouts that are borne: a count, or below 1 a share of all.", { default: 0 }),
-  out: text("Trajectory file to write, one JSON line a rollout.", {
-    accepts: "a path",
-    defaultText: "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl",
-  }),
-  maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
-  mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
-  show: flag("Print the conversations.", { default: false }),
-
-  // logprobs
-  tokens: text("File with the token ids to score: a JSON array. The first entry of the result is of the second id.", {
-    accepts: "a path",
-  }),
-
-  // Training
-  project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
-  run: text("Name of the run.", { defaultText: "the model's name; eval: the newest run" }),
-  steps: whole(1, MANY, "Updates in all. More than before lets a finished run go on.", {
-    defaultText: bySizeText("steps"),
-  }),
-  groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
-  learningRate: real(0, 1, "Learning rate after the warm-up.", { defaultText: bySizeText("learningRate") }),
-  finalLearningRate: real(0, 1, "Learning rate of the last step; between, it falls in a straight line.", {
-    defaultText: `${bySizeText("finalLearningRate")}; --learning-rate where that is given`,
-  }),
-  warmup: whole(0, MANY, "Steps over which the learning rate rises.", { defaultText: bySizeText("warmup") }),
-  loss: choice(
-    ["grpo", "dr-grpo"],
-    "grpo: advantages divided by the group's deviation, loss by the step's sampled tokens. dr-grpo: neither (Liu et al. 2025).",
-    { default: "grpo" },
-  ),
-  clipLow: real(0, 1, "The policy ratio is clipped below 1 less this.", { default: 0.2 }),
-  clipHigh: real(0, 10, "The policy ratio is clipped above 1 plus this.", { default: 0.28 }),
-  kl: real(0, 100, "Weight of the KL divergence to the base model in the loss.", { default: 0 }),
-  maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
-    defaultText: bySizeText("maxGradNorm"),
-  }),
-  loraRank: whole(1, 1024, "Rank of the adapter.", { defaultText: bySizeText("loraRank") }),
-  loraAlpha: real(0, 4096, "The adapter's output is scaled by this, divided by the rank.", {
-    defaultText: bySizeText("loraAlpha"),
-  }),
-  loraTargets: list("Linear layers that get an adapter.", {
-    default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
-  }),
-  reward: choice(
-    ["task", "ruler", "shaped"],
-    "What training pushes up. task: the task's own reward. ruler: a judge's scores of the group's rollouts. shaped: the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email).",
-    { default: "task" },
-  ),
-  control: choice(
-    ["none", "random-reward"],
-    "Experiments that must not learn. random-reward: fair coins in place of rewards. (Another: --learning-rate 0.)",
-    { default: "none" },
-  ),
-  validateEvery: whole(0, MANY, "Steps between two validations on test scenarios; 0: at the start and the end alone.", {
-    defaultText: bySizeText("validateEvery"),
-  }),
-  validateN: whole(1, MANY, "Test scenarios in a validation, always the same ones.", {
-    defaultText: bySizeText("validateN"),
-  }),
-  keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
-  fork: text("Start the run from this checkpoint of another run.", { accepts: "a checkpoint folder" }),
-  preset: choice(presetNames, "Settings of a known experiment; what is given besides is stronger.", {
-    defaultText: "none",
-  }),
-  learner: choice(
-    ["auto", "peft", "unsloth"],
-    "What updates the adapter; auto: unsloth on CUDA where it is installed.",
-    {
+  ...inGroup("Model and player", {
+    model: text("Model: a GGUF file.", { accepts: "a path" }),
+    adapter: text("LoRA adapter on the model: a GGUF file.", { accepts: "a path", defaultText: "none" }),
+    checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
+      defaultText: "eval: latest; rollout: none",
+    }),
+    fresh: flag(
+      "Leave out the test scenarios of the run's own validations: those chose its best checkpoint, the others did not.",
+      { default: false },
+    ),
+    gpu: choice(["auto", "cuda", "vulkan", "metal", "off"], "What computes; auto takes the best there is.", {
       default: "auto",
-    },
-  ),
-  learnerLifetime: choice(
-    ["run", "step"],
-    "run: the learner stays loaded. step: it is ended after each update, which surely gives its memory back.",
-    { default: "run" },
-  ),
-  python: text("Python that has the learner's packages.", {
-    accepts: "a path",
-    defaultText: "an environment of hone's own, made when it is first needed",
+    }),
+    threads: whole(
+      1,
+      1024,
+      "CPU threads of the engine. A number that is given stays; the default gives way to other programs.",
+      {
+        defaultText: "the free cores",
+      },
+    ),
+    context: whole(16, MANY, "Tokens a conversation may have, prompt included.", {
+      defaultText: "8192, or what the model was trained with if that is less",
+    }),
+    agentUrl: text("Play with a model behind this OpenAI-compatible API instead, through its own tool calls.", {
+      accepts: "a URL",
+    }),
+    agentModel: text("The model's name at --agent-url."),
+    agentKey: text("Key for --agent-url.", { defaultText: OPENAI_KEY }),
+    expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
+    mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   }),
-  precision: choice(["auto", "f32", "bf16"], "What the learner computes in; auto: f32 on a CPU, bf16 on a GPU.", {
-    default: "auto",
+  ...inGroup("Rollouts and sampling", {
+    concurrency: whole(1, 4096, "Rollouts at once.", {
+      defaultText: `${ROLLOUTS_AT_ONCE.cpu}; in training at most ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
+    }),
+    workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
+      defaultText: "one less than the cores, at most 4",
+    }),
+    maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
+    maxTokens: whole(1, MANY, "Tokens a turn may have.", {
+      defaultText: `2048; at --agent-url the server's own; in training ${bySizeText("maxTokens")}`,
+    }),
+    temperature: real(0, 10, "Sampling temperature; 0 takes the likeliest token.", {
+      defaultText: "1; at --agent-url the server's own",
+    }),
+    topK: whole(0, MANY, "Sample from the k likeliest tokens only; 0 is off.", { default: 0 }),
+    topP: real(0, 1, "Sample from the likeliest tokens that hold this share of the probability; 1 is off.", {
+      default: 1,
+    }),
+    minP: real(0, 1, "Drop tokens less likely than this share of the likeliest; 0 is off.", { default: 0 }),
+    onToolError: choice(
+      ["observe", "stop"],
+      "What a malformed call, an unknown tool or wrong arguments do. observe: the model reads a short error and goes on. stop: the rollout ends (as in ART).",
+      { default: "observe" },
+    ),
+    turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", { default: 120 }),
+    toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", { default: 30 }),
+    rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600 }),
+    maxExceptions: real(0, MANY, "Failed rollouts that are borne: a count, or below 1 a share of all.", { default: 0 }),
   }),
-  hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
-    accepts: "a path",
-    defaultText: "the model file",
+  ...inGroup("Runs and training", {
+    project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
+    run: text("Name of the run.", { defaultText: "the model's name; eval: the newest run" }),
+    steps: whole(1, MANY, "Updates in all. More than before lets a finished run go on.", {
+      defaultText: bySizeText("steps"),
+    }),
+    groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
+    preset: choice(presetNames, "Settings of a known experiment; what is given besides is stronger.", {
+      defaultText: "none",
+    }),
+    fork: text("Start the run from this checkpoint of another run.", { accepts: "a checkpoint folder" }),
+    learningRate: real(0, 1, "Learning rate after the warm-up.", { defaultText: bySizeText("learningRate") }),
+    finalLearningRate: real(0, 1, "Learning rate of the last step; between, it falls in a straight line.", {
+      defaultText: `${bySizeText("finalLearningRate")}; --learning-rate where that is given`,
+    }),
+    warmup: whole(0, MANY, "Steps over which the learning rate rises.", { defaultText: bySizeText("warmup") }),
+    loss: choice(
+      ["grpo", "dr-grpo"],
+      "grpo: advantages divided by the group's deviation, loss by the step's sampled tokens. dr-grpo: neither (Liu et al. 2025).",
+      { default: "grpo" },
+    ),
+    clipLow: real(0, 1, "The policy ratio is clipped below 1 less this.", { default: 0.2 }),
+    clipHigh: real(0, 10, "The policy ratio is clipped above 1 plus this.", { default: 0.28 }),
+    kl: real(0, 100, "Weight of the KL divergence to the base model in the loss.", { default: 0 }),
+    maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
+      defaultText: bySizeText("maxGradNorm"),
+    }),
+    control: choice(
+      ["none", "random-reward"],
+      "Experiments that must not learn. random-reward: fair coins in place of rewards. (Another: --learning-rate 0.)",
+      { default: "none" },
+    ),
+    validateEvery: whole(
+      0,
+      MANY,
+      "Steps between two validations on test scenarios; 0: at the start and the end alone.",
+      {
+        defaultText: bySizeText("validateEvery"),
+      },
+    ),
+    validateN: whole(1, MANY, "Test scenarios in a validation, always the same ones.", {
+      defaultText: bySizeText("validateN"),
+    }),
+    keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
   }),
-  microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; less needs less memory.", {
-    defaultText: bySizeText("microBatchTokens"),
+  ...inGroup("Imitation", {
+    successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
+    epochs: whole(1, 10_000, "Times every rollout is learnt from.", { default: 1 }),
+    updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
+    fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false }),
   }),
-  gradientCheckpointing: flag("Let the learner keep fewer activations and compute them twice.", {
-    defaultText: "on where it would not fit otherwise",
+  ...inGroup("Adapter and learner", {
+    loraRank: whole(1, 1024, "Rank of the adapter.", { defaultText: bySizeText("loraRank") }),
+    loraAlpha: real(0, 4096, "The adapter's output is scaled by this, divided by the rank.", {
+      defaultText: bySizeText("loraAlpha"),
+    }),
+    loraTargets: list("Linear layers that get an adapter.", {
+      default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    }),
+    learner: choice(
+      ["auto", "peft", "unsloth"],
+      "What updates the adapter; auto is peft. unsloth is refused: this version of hone has no such backend.",
+      {
+        default: "auto",
+      },
+    ),
+    learnerLifetime: choice(
+      ["run", "step"],
+      "run: the learner stays loaded. step: it is ended after each update, which surely gives its memory back.",
+      { default: "run" },
+    ),
+    python: text("Python that has the learner's packages.", {
+      accepts: "a path",
+      defaultText: "an environment of hone's own, made when it is first needed",
+    }),
+    precision: choice(["auto", "f32", "bf16"], "What the learner computes in; auto: f32 on a CPU, bf16 on a GPU.", {
+      default: "auto",
+    }),
+    hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
+      accepts: "a path",
+      defaultText: "the model file",
+    }),
+    microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; less needs less memory.", {
+      defaultText: bySizeText("microBatchTokens"),
+    }),
+    gradientCheckpointing: flag("Let the learner keep fewer activations and compute them twice.", {
+      defaultText: "on where it would not fit otherwise",
+    }),
+    releaseWeights: flag("Give the engine's weights back too while the learner works, not its KV cache alone.", {
+      default: false,
+    }),
+    maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
+      defaultText: "0.02 for weights of 16 bits and more, 0.05 for others",
+    }),
   }),
-  releaseWeights: flag("Give the engine's weights back too while the learner works, not its KV cache alone.", {
-    default: false,
+  ...inGroup("Rewards and judging", {
+    reward: choice(
+      ["task", "ruler", "shaped"],
+      "What training pushes up. task: the task's own reward. ruler: a judge's scores of the group's rollouts. shaped: the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email).",
+      { default: "task" },
+    ),
+    accuracy: choice(
+      ["task", "judge"],
+      "Who says whether a held-out answer is right. judge: what the task's own comparison does not settle is put to the judge.",
+      { defaultText: "judge with --reward shaped, task otherwise" },
+    ),
+    judgeUrl: text("The judge's OpenAI-compatible API; used as given, so with /v1 where the server has it.", {
+      accepts: "a URL",
+    }),
+    judgeModel: text("The judge's name at --judge-url."),
+    judgeKey: text("Key for --judge-url.", { defaultText: OPENAI_KEY }),
+    rulerRubric: text("File with a rubric to judge by.", { accepts: "a path", defaultText: "hone's own" }),
+    judgeVotes: whole(1, 64, "Times each group is judged, in another order each time; the score is the mean.", {
+      default: 1,
+    }),
+    judgeInputTokens: whole(
+      1000,
+      MANY,
+      "Tokens of a question to the judge at most, by estimate; tool results are shortened to fit.",
+      { default: 32_000 },
+    ),
+    judgeTemperature: real(0, 10, "The judge's sampling temperature.", { defaultText: "the server's own" }),
+    judgeMaxTokens: whole(1, MANY, "Tokens an answer of the judge may have.", { defaultText: "the server's own" }),
+    judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", { default: 120 }),
+    judgePatience: real(0, 86_400, "Seconds to wait for a judge that answers nothing; then the work stops.", {
+      default: 300,
+    }),
+    judgeConcurrency: whole(1, 1024, "Requests to the judge at once.", { default: 8 }),
+    judgeRpm: whole(1, MANY, "Requests to the judge in a minute at most.", { defaultText: "no limit" }),
+    judgeTpm: whole(1, MANY, "Tokens to and from the judge in a minute at most.", { defaultText: "no limit" }),
+    judgePrices: text(
+      'Price table: JSON, dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}. It goes before the list prices that hone knows.',
+      { accepts: "a path" },
+    ),
+    judgeMaxCost: real(0, 1e6, "Dollars that the judge may cost in a run; then it stops.", { defaultText: "no cap" }),
+    judgeCache: flag("Take verdicts that were given before to the very same question (--no-judge-cache asks anew).", {
+      default: true,
+    }),
   }),
-  maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
-    defaultText: "0.02 for weights of 16 bits and more, 0.05 for others",
+  ...inGroup("Output", {
+    show: flag("Print the conversations.", { default: false }),
+    debugJudge: flag("Print what the judge is sent, what it answers, and the scores with their explanations.", {
+      default: false,
+    }),
+    json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", { default: false }),
   }),
-  fresh: flag(
-    "Leave out the test scenarios of the run's own validations: those chose its best checkpoint, the others did not.",
-    { default: false },
-  ),
-  checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
-    defaultText: "eval: latest; rollout: none",
-  }),
-
-  // Judging
-  judgeUrl: text("The judge's OpenAI-compatible API; used as given, so with /v1 where the server has it.", {
-    accepts: "a URL",
-  }),
-  judgeModel: text("The judge's name at --judge-url."),
-  judgeKey: text("Key for --judge-url.", { defaultText: OPENAI_KEY }),
-  rulerRubric: text("File with a rubric to judge by.", { accepts: "a path", defaultText: "hone's own" }),
-  judgeVotes: whole(1, 64, "Times each group is judged, in another order each time; the score is the mean.", {
-    default: 1,
-  }),
-  judgeInputTokens: whole(
-    1000,
-    MANY,
-    "Tokens of a question to the judge at most, by estimate; tool results are shortened to fit.",
-    { default: 32_000 },
-  ),
-  judgeTemperature: real(0, 10, "The judge's sampling temperature.", { defaultText: "the server's own" }),
-  judgeMaxTokens: whole(1, MANY, "Tokens an answer of the judge may have.", { defaultText: "the server's own" }),
-  judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", { default: 120 }),
-  judgePatience: real(0, 86_400, "Seconds to wait for a judge that answers nothing; then the work stops.", {
-    default: 300,
-  }),
-  judgeConcurrency: whole(1, 1024, "Requests to the judge at once.", { default: 8 }),
-  judgeRpm: whole(1, MANY, "Requests to the judge in a minute at most.", { defaultText: "no limit" }),
-  judgeTpm: whole(1, MANY, "Tokens to and from the judge in a minute at most.", { defaultText: "no limit" }),
-  judgePrices: text(
-    'Price table: JSON, dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}. It goes before the list prices that hone knows.',
-    { accepts: "a path" },
-  ),
-  judgeMaxCost: real(0, 1e6, "Dollars that the judge may cost in a run; then it stops.", { defaultText: "no cap" }),
-  judgeCache: flag("Take verdicts that were given before to the very same question (--no-judge-cache asks anew).", {
-    default: true,
-  }),
-  debugJudge: flag("Print what the judge is sent, what it answers, and the scores with their explanations.", {
-    default: false,
-  }),
-  accuracy: choice(
-    ["task", "judge"],
-    "Who says whether a held-out answer is right. judge: what the task's own comparison does not settle is put to the judge.",
-    { defaultText: "judge with --reward shaped, task otherwise" },
-  ),
-
-  // Imitation
-  file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
-  into: text("Folder to write what was learnt to; made when it is not there.", {
-    accepts: "a path",
-    defaultText: "sft/<date and time> in the home folder",
-  }),
-  successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
-  epochs: whole(1, 10_000, "Times every rollout is learnt from.", { default: 1 }),
-  updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
-  fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false }),
-
-  json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", { default: false }),
 } satisfies Record<string, Option>;

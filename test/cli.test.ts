@@ -3,7 +3,10 @@ import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { Command } from "../src/commands/command.js";
 import { commands } from "../src/commands/index.js";
+import { flagOf, type OptionName, optionNames, options } from "../src/config.js";
+import { readHelp } from "../src/help.js";
 import { packageRoot } from "../src/util/paths.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-cli-"));
@@ -16,6 +19,9 @@ function hone(...args: string[]) {
   });
   return { status, stdout, stderr };
 }
+
+const flagsIn = (group: string) =>
+  optionNames.filter((name) => options[name].group === group).map((name) => (name === "n" ? "-n" : flagOf(name)));
 
 describe("the command line", () => {
   it("lists every command with an example", () => {
@@ -38,7 +44,74 @@ describe("the command line", () => {
     },
   );
 
+  const shown = (text: string) => [...text.matchAll(/^ {2,6}(--?[a-z][a-z-]*) /gm)].map(([, flag]) => flag as string);
+  const everyFlag = (command: Command) =>
+    [...new Set([...command.options, "home", "json"] as OptionName[])].map((name) =>
+      name === "n" ? "-n" : flagOf(name),
+    );
+
+  it.each(commands.map((command) => [command.name, command]))(
+    "%s --help all shows every option once, under the headings of docs/options.md and in their order",
+    (name, command) => {
+      const { status, stdout } = hone(name, "--help", "all");
+      expect(status).toBe(0);
+      expect(shown(stdout).sort()).toEqual([...everyFlag(command), "--help"].sort());
+      const headings = [...stdout.matchAll(/^([A-Z][a-z ]+):$/gm)].map(([, title]) => title);
+      const groups = [...new Set(optionNames.map((one) => options[one].group))];
+      const own = groups.filter((group) => everyFlag(command).some((flag) => flagsIn(group).includes(flag)));
+      expect(headings).toEqual([...own, "Examples"]);
+    },
+  );
+
+  it.each(commands.filter(({ options }) => options.length > 15).map((command) => [command.name, command]))(
+    "%s --help shows what is set first, on a page, and says how to see the rest",
+    (name, command) => {
+      const { status, stdout } = hone(name, "--help");
+      expect(status).toBe(0);
+      const first = command.first?.map((one) => (one === "n" ? "-n" : flagOf(one))) ?? [];
+      expect(shown(stdout).sort()).toEqual([...first, "--json", "--help"].sort());
+      const lines = stdout.trimEnd().split("\n");
+      expect(lines.length).toBeLessThanOrEqual(45);
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(100);
+      expect(lines.at(-1)).toBe(
+        `These are the options that are set first; \`yarn hone ${name} --help all\` shows all ${everyFlag(command).length}.`,
+      );
+    },
+  );
+
+  it("hides no option from the command line that --help leaves out", () => {
+    const { status, stderr } = hone("train", "--warmup", "-1");
+    expect([status, stderr]).toEqual([2, 'hone: --warmup: "-1" is not accepted; give a whole number of at least 0\n']);
+  });
+
   it.each([
+    [["train", "--help", "all"], "train", true],
+    [["train", "--help=all"], "train", true],
+    [["train", "--steps", "3", "--help", "all"], "train", true],
+    [["train", "--help", "all", "--steps", "3"], "train", true],
+    [["--help", "all", "train"], "train", true],
+    [["train", "--help", "--steps", "3"], "train", false],
+    [["train", "--steps", "3", "--help"], "train", false],
+    [["--help", "train"], "train", false],
+  ])("helps wherever --help stands: %j", (args, name, everything) => {
+    const names = commands.map((command) => command.name);
+    const read = readHelp(args, names);
+    expect(read.everything).toBe(everything);
+    expect(read.args).toEqual(args.filter((arg) => arg !== "all").map((arg) => arg.replace("=all", "")));
+    expect(read.args).toContain(name);
+  });
+
+  it("helps before the command's name and after other flags", () => {
+    const before = hone("--help", "all", "runs");
+    expect([before.status, before.stdout]).toEqual([0, hone("runs", "--help").stdout]);
+    const after = hone("train", "--steps", "3", "--help", "all");
+    expect([after.status, after.stdout]).toEqual([0, hone("train", "--help", "all").stdout]);
+  });
+
+  it.each([
+    [["train", "--help", "nonsense"], /^hone: --help nonsense: give --help, or --help all for every option$/m],
+    [["train", "--help=nonsense"], /--help nonsense: give --help, or --help all/],
+    [["--help", "trian"], /--help trian: did you mean train\?/],
     [["rolout"], /there is no command rolout; did you mean rollout\?/],
     [["rollout", "--grupp", "3"], /--grupp: rollout has no such option; did you mean --group\?/],
     [["rollout", "--group"], /[Nn]ot enough arguments.*group/],

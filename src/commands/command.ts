@@ -23,6 +23,8 @@ export interface Command {
   /** A line that works as it stands after `yarn hone build-db`. */
   readonly example: string;
   readonly options: readonly OptionName[];
+  /** Those that people set first, which `--help` shows; undefined where it shows all. */
+  readonly first: readonly OptionName[] | undefined;
   /** Options without which the command makes no sense. */
   readonly required: readonly OptionName[];
   /** An option that is written without its flag, for example a file name. */
@@ -35,6 +37,7 @@ interface CommandDefinition<K extends OptionName, R extends K> {
   summary: string;
   example: string;
   options: readonly K[];
+  first?: readonly NoInfer<K>[];
   required?: readonly R[];
   positional?: K;
   run(config: Config<K> & { readonly [N in R]-?: NonNullable<Config[N]> }, io: CommandIo): Promise<CommandResult>;
@@ -45,6 +48,7 @@ export function defineCommand<const K extends OptionName, const R extends K = ne
   definition: CommandDefinition<K, R>,
 ): Command {
   return {
+    first: undefined,
     required: [],
     positional: undefined,
     ...definition,

@@ -120,6 +120,7 @@ export const demoCommand = defineCommand({
   summary: "See reinforcement learning work: train hone's tiny model and compare it with what it was before.",
   example: "yarn start",
   options: trainOptions,
+  first: ["home", "run", "steps", "seed", "gpu", "threads"],
   async run(asked, io) {
     const config = { ...asked, run: asked.run ?? RUN };
     await ensureMail(config, io);

@@ -10,6 +10,7 @@ export const evalCommand = defineCommand({
   summary: "Evaluate checkpoints of a run: success with its interval, rewards, turns, ends.",
   example: "yarn eval --checkpoint base,latest",
   options: evalOptions,
+  first: ["project", "run", "checkpoint", "split", "n", "fresh", "temperature", "gpu", "home"],
   async run(config, io) {
     const progress = new ProgressLine(io.stream);
     let title = "";

@@ -79,6 +79,24 @@ export const rolloutCommand = defineCommand({
     "out",
     "show",
   ],
+  first: [
+    "task",
+    "db",
+    "model",
+    "checkpoint",
+    "agentUrl",
+    "agentModel",
+    "expert",
+    "scenario",
+    "split",
+    "n",
+    "group",
+    "temperature",
+    "gpu",
+    "seed",
+    "out",
+    "show",
+  ],
   async run(asked, io) {
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : asked;
     const { home, db, rank } = config;

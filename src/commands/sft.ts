@@ -50,6 +50,7 @@ export const sftCommand = defineCommand({
     "threads",
     "seed",
   ],
+  first: ["file", "into", "model", "task", "successes", "epochs", "learningRate", "fullWeights", "seed"],
   required: ["file", "model"],
   positional: "file",
   async run(config, io) {

@@ -24,6 +24,20 @@ export const trainCommand = defineCommand({
   summary: "Train a model on a task by reinforcement learning; run it again to go on.",
   example: "yarn train --steps 15",
   options: trainOptions,
+  first: [
+    "run",
+    "task",
+    "seed",
+    "model",
+    "gpu",
+    "group",
+    "steps",
+    "groups",
+    "learningRate",
+    "reward",
+    "judgeUrl",
+    "judgeModel",
+  ],
   async run(config, io) {
     let view: TrainView | undefined;
     const say = (text: string) => (view ? view.say(text) : io.say(text));

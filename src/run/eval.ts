@@ -3,6 +3,7 @@ import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config, GivenOptions, OptionName } from "../config.js";
+import { ROLLOUTS_AT_ONCE } from "../defaults.js";
 import { type EngineOptions, loadEngine, modelFile } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import type { Evaluation } from "../report/evaluation.js";
@@ -70,8 +71,6 @@ export interface EvalView {
   say(text: string): void;
 }
 
-const CONCURRENCY = 16;
-
 /** @returns one evaluation for each checkpoint that was asked for, in that order */
 export async function evaluateRun(
   config: EvalConfig,
@@ -104,7 +103,7 @@ export async function evaluateRun(
     choice,
   );
 
-  const concurrency = Math.min(config.concurrency ?? CONCURRENCY, scenarios.length);
+  const concurrency = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const engineOptions: EngineOptions = {
     model,
     gpu: config.gpu === "off" ? false : config.gpu,

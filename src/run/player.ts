@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config.js";
+import { ROLLOUTS_AT_ONCE } from "../defaults.js";
 import { type Engine, type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
 import { checkChatUrl, keyFor } from "../util/chat-server.js";
@@ -38,8 +39,6 @@ export interface OpenPlayer {
   readonly concurrency: number;
 }
 
-/** Rollouts at once when nobody says. */
-const CONCURRENCY = 16;
 /** Tokens of a conversation when nobody says and the model can take as many. */
 const CONTEXT = 8192;
 
@@ -71,7 +70,7 @@ async function engineOptions(config: PlayerConfig, model: string, concurrency: n
  */
 export async function openPlayerFor(config: PlayerConfig, say: (line: string) => void): Promise<OpenPlayer> {
   const { agentUrl, agentModel, agentKey, expert, mistakes, temperature, maxTokens } = config;
-  const concurrency = config.concurrency ?? CONCURRENCY;
+  const concurrency = config.concurrency ?? ROLLOUTS_AT_ONCE.cpu;
   const named = [expert ? "--expert" : "", agentUrl ? "--agent-url" : "", config.model ? "--model" : ""].filter(
     Boolean,
   );

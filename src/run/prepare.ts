@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Config, GivenOptions, OptionName } from "../config.js";
+import { ROLLOUTS_AT_ONCE } from "../defaults.js";
 import { gpuMemory, modelFile, modelShape } from "../engine/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
@@ -86,8 +87,6 @@ export const trainOptions = [
 
 export type TrainConfig = Pick<Config, (typeof trainOptions)[number]>;
 
-/** Rollouts at once when nobody says. */
-const CONCURRENCY = { cpu: 16, gpu: 64 };
 export function limitsOf(settings: RunSettings, config: Pick<Config, (typeof playingOptions)[number]>): RolloutLimits {
   return {
     maxTurns: settings.maxTurns,
@@ -127,7 +126,7 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   const scenarios = new ScenarioCursor(all, settings);
 
   const gpu = await gpuMemory(config.gpu === "off" ? false : config.gpu);
-  const most = Math.min(settings.groups * settings.group, gpu ? CONCURRENCY.gpu : CONCURRENCY.cpu);
+  const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const fitted = fitToMachine(
     {
       shape,

@@ -68,8 +68,10 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         if config.model_type not in CONFIGS:
             raise Refused(f"{folder} holds a {config.model_type} model; the learner trains {', '.join(CONFIGS)}")
+        # The engine has none: with dropout the learner's log-probabilities would be those of another policy.
+        config.attention_dropout = 0.0
         model = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, dtype=torch.float32, attn_implementation=attention.NAME
+            folder, config=config, local_files_only=True, dtype=torch.float32, attn_implementation=attention.NAME
         )
     except (OSError, ValueError, json.JSONDecodeError) as error:
         raise Refused(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error

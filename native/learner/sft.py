@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from . import head
 from .backend import Backend
 from .batch import Batch, Trajectory
+from .errors import Refused
 from .optimizer import Optimizer
 from .packing import plan_trajectories
 from .protocol import Progress
@@ -28,7 +30,7 @@ def supervised(
     """Runs `epochs` over the batch in random order, `updateTrajectories` to an update. Returns the metrics.
 
     The loss is -log p of each sampled token, weighed by its trajectory's advantage (1 as a rule), over the update's
-    tokens.
+    tokens. Raises Refused when no update of the last epoch had a finite loss and gradient.
     """
     started = time.monotonic()
     backend.checkpointing(request["gradientCheckpointing"])
@@ -36,13 +38,18 @@ def supervised(
     updates = epochs * math.ceil(len(batch.trajectories) / size)
     losses: list[float] = []
     computed = done = skipped = 0
+
+    def tick() -> None:
+        """After each row: one update may take longer than hone waits for a sign of progress."""
+        progress("update", done, updates)
+
     for _ in range(epochs):
         order = torch.randperm(len(batch.trajectories)).tolist()
         summed, tokens = 0.0, 0
         for start in range(0, len(order), size):
             chosen = [batch.trajectories[index] for index in order[start : start + size]]
             optimizer.clear()
-            value, count, positions = _accumulate(backend, batch, chosen, request["microBatchTokens"])
+            value, count, positions = _accumulate(backend, batch, chosen, request["microBatchTokens"], tick)
             norm = optimizer.clip(request["maxGradNorm"])
             computed += positions
             if math.isfinite(value) and math.isfinite(norm):
@@ -51,9 +58,14 @@ def supervised(
             else:
                 skipped += 1
             done += 1
-            progress("update", done, updates)
+            tick()
         losses.append(summed / tokens if tokens else math.nan)
     optimizer.clear()
+    if math.isnan(losses[-1]):
+        raise Refused(
+            f"loss or gradient was not finite in {skipped} of {updates} updates, in the last epoch in all; "
+            "give a lower --learning-rate"
+        )
     first, last = (loss if math.isfinite(loss) else None for loss in (losses[0], losses[-1]))
     return {
         "updates": updates - skipped,
@@ -65,7 +77,9 @@ def supervised(
     }
 
 
-def _accumulate(backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int) -> tuple[float, int, int]:
+def _accumulate(
+    backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int, tick: Callable[[], None]
+) -> tuple[float, int, int]:
     """Adds the gradients of one update. Returns summed -log p, sampled tokens, positions computed."""
     packs = plan_trajectories(chosen, budget)
     count = sum(len(pack.slots) for pack in packs)
@@ -82,4 +96,5 @@ def _accumulate(backend: Backend, batch: Batch, chosen: list[Trajectory], budget
         )
         hidden.backward(scores.gradient)
         total -= float((scores.logprobs * weights).sum())
+        tick()
     return total, count, sum(len(pack.ids) for pack in packs)

@@ -179,6 +179,7 @@ def _before(batch: Batch, tokens: _Tokens, settings: loss.LossSettings) -> dict[
     old, rollout = tokens.old[known], batch.rollout[known]
     if not len(old):
         old = rollout = torch.zeros(1)
-    base_kl = None if tokens.base is None else loss.k3(tokens.old, tokens.base).double().nanmean().item()
+    base_kl = math.nan if tokens.base is None else loss.k3(tokens.old, tokens.base).double().nanmean().item()
     entropy = tokens.entropy.double().nanmean().nan_to_num().item()
-    return loss.mismatch_metrics(old, rollout, settings.mismatch_clip) | {"klBase": base_kl, "entropy": entropy}
+    kl_known = {"klBase": base_kl if math.isfinite(base_kl) else None, "entropy": entropy}
+    return loss.mismatch_metrics(old, rollout, settings.mismatch_clip) | kl_known

@@ -116,7 +116,7 @@ export const stepMetrics = z.object({
   gap: z.object({ mean: z.number(), p99: z.number(), max: z.number() }),
   /** Estimates of KL(rollout policy ‖ learner) before the update (Schulman's k1 and k3), nats a token. */
   klRollout: z.object({ k1: z.number(), k3: z.number() }),
-  /** KL to the base model (k3); null when its coefficient is 0. */
+  /** KL to the base model (k3); null when its coefficient is 0, or where it was not finite. */
   klBase: z.number().nullable(),
   /** Share of sampled tokens whose ratio was clipped so that they had no gradient. 0 with one update. */
   clipFraction: z.number(),

@@ -37,6 +37,8 @@ export interface GatherOptions {
   readonly workers?: number;
   /** Failed rollouts that are borne: a count, or below 1 a share of all. Default 0. */
   readonly maxExceptions?: number;
+  /** Beyond a wait's own deadline, after which a thread counts as stuck. Default 10. */
+  readonly graceSeconds?: number;
   /** Rollouts of an earlier attempt: they are part of the result and not played again. */
   readonly have?: readonly Trajectory[];
   /** Aborted to stop early: what is finished is returned. */
@@ -56,8 +58,6 @@ export interface Gathered {
   seconds: number;
 }
 
-/** Seconds beyond a wait's own deadline after which a thread counts as stuck. */
-const GRACE_SECONDS = 10;
 /** Times a group is played again because its worker died of another's fault. */
 const RETRIES = 1;
 
@@ -282,11 +282,12 @@ class Gathering {
 
   /** Finds threads that are stuck: their own deadlines should have fired long ago. */
   #watch(): void {
-    const { limits } = this.#options.settings;
+    const { graceSeconds = 10, settings } = this.#options;
+    const { limits } = settings;
     for (const [id, { thread, waiting }] of this.#waiting) {
       const seconds = (Date.now() - waiting.since) / 1000;
       const allowed = waiting.for === "the player" ? limits.turnSeconds : limits.toolSeconds;
-      if (seconds < allowed + GRACE_SECONDS) continue;
+      if (seconds < allowed + graceSeconds) continue;
       // All rollouts of a blocked thread look stuck; the one that spoke last is the one that blocks it.
       const culprit = this.#lastOfThread.get(thread) ?? id;
       const what = this.#waiting.get(culprit)?.waiting ?? waiting;

@@ -26,7 +26,7 @@ INFO = {
 print(f"noise on stdout {behaviour}", flush=True)
 os.write(2, b'{"type": "error"} on stderr\n')
 if behaviour == "silent":
-    time.sleep(60)
+    time.sleep(100)
 if behaviour == "wrong version":
     protocol.VERSION = 99
 if behaviour == "import error":

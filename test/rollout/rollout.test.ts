@@ -217,11 +217,10 @@ describe("a rollout", () => {
 
   it("stops at once when it is cancelled, even inside a tool", async () => {
     const controller = new AbortController();
-    const started = Date.now();
     setTimeout(() => controller.abort(new Error("enough")), 30);
-    const outcome = play(new Script(call("misbehave", { how: "hang" })), { toolSeconds: 60 }, controller.signal);
+    const outcome = play(new Script(call("misbehave", { how: "hang" })), { toolSeconds: 600 }, controller.signal);
+    // The tool hangs for longer than this test may take.
     await expect(outcome).rejects.toThrow("enough");
-    expect(Date.now() - started).toBeLessThan(2000);
   });
 
   it("rejects when the reward is not a number: that is the task's defect", async () => {

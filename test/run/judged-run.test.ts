@@ -201,11 +201,18 @@ const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).
 describe("judging in the loop", () => {
   it("begins with each group that is complete, while others are played", async () => {
     const { url } = await serve(truth);
-    const pace = () => new Promise((resolve) => setTimeout(resolve, 8));
-    const { rewards, played } = await trainJudged({ url, groups: 10, steps: 1, pace });
+    let asked = 0;
+    let judged = 0;
+    // Four rollouts a group. Each waits for the verdicts of all complete groups but two: if judging began only after the
+    // rollouts, this would wait for ever.
+    const pace = async () => {
+      const complete = Math.floor(asked++ / 4);
+      while (judged < complete - 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    };
+    const onReward = () => void judged++;
+    const { rewards, played } = await trainJudged({ url, groups: 10, steps: 1, pace, onReward });
     expect(rewards).toHaveLength(10);
     const before = played.findIndex((line) => line.includes("/train"));
-    // Four rollouts a group: by the time the last one is played, all but the last few groups have their verdicts.
     const early = rewards.filter(({ playedBefore }) => playedBefore - before < 40);
     expect(early.length).toBeGreaterThanOrEqual(7);
   });

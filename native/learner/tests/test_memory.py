@@ -30,5 +30,6 @@ def test_the_peak_is_counted_from_now_on():
     del big
     memory = PeakMemory(torch.device("cpu"))
     other = torch.ones(10_000_000)
-    assert 35e6 < memory.peak - memory.loaded < 60e6
+    # The 40 MB of now, without the 80 MB of before.
+    assert 35e6 < memory.peak - memory.loaded < 80e6
     del other

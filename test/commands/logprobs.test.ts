@@ -9,7 +9,7 @@ import { Random } from "../../src/util/random.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-logprobs-"));
-const model = modelPath("qwen2-tiny-f16.gguf");
+const model = modelPath("qwen2-tiny-f32.gguf");
 
 function logprobs(tokens: unknown, ...flags: string[]) {
   const file = join(folder, "tokens.json");
@@ -50,7 +50,8 @@ describe("yarn hone logprobs", () => {
       const ours = (JSON.parse(stdout) as { logprobs: number[] }).logprobs;
       expect(ours).toHaveLength(tokens.length - 1);
       const gaps = ours.map((value, i) => Math.abs(value - (expected[i] as number)));
-      expect(Math.max(...gaps)).toBeLessThanOrEqual(0.02);
+      // Both in f32, see huggingface.test.ts.
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(4e-4);
     },
     120_000,
   );

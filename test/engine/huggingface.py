@@ -1,8 +1,8 @@
 """Log-probabilities of given tokens by transformers, in float32, and what rounding in 16 or 8 bits does to them.
 
-Reads one JSON object from stdin: {"cases": [{"model": HF folder, "adapter": PEFT folder or null, "weights": "f32", "f16"
-or "q8_0", "tokens": [ids]}]}. Prints {"logprobs": [[...]], "rounded": [[...]]}: for each case, the log-probability of
-every token but the first, given those before it.
+Reads one JSON object from stdin: {"cases": [{"model": HF folder, "adapter": PEFT folder or null, "weights": "f32" (also
+when it is left out), "f16" or "q8_0", "tokens": [ids]}]}. Prints {"logprobs": [[...]], "rounded": [[...]]}: for each
+case, the log-probability of every token but the first, given those before it.
 
 `logprobs` is exact: float32 everywhere, on weights that were rounded to q8_0 where these are asked for.
 `rounded` is the same with the operands of its products rounded as a CPU kernel of llama.cpp may: the input of a linear

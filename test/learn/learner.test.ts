@@ -19,6 +19,7 @@ import {
   writeBatch,
 } from "../../src/learn/index.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
+import { gapLimit } from "../../src/run/guards.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { settings, step } from "./support.js";
 
@@ -97,7 +98,7 @@ describe("the learner", () => {
     await ensureTestModels(["tiny"], () => undefined);
   }, 900_000);
 
-  describe.each(["qwen2-tiny-f16", "qwen3-tiny-f16", "llama-tiny-f16", "qwen2-tiny-q8_0"])("on %s", (name) => {
+  describe.each(["qwen2-tiny-f32", "qwen3-tiny-f32", "llama-tiny-f32", "qwen2-tiny-q8_0"])("on %s", (name) => {
     let engine: Engine;
     let learner: Learner;
     let groups: BatchGroup[];
@@ -115,7 +116,8 @@ describe("the learner", () => {
     });
 
     it("agrees with the engine before the update, and after it", async () => {
-      const limit = name.endsWith("f16") ? 0.005 : 0.05;
+      // In f32 both compute the same in another order, see huggingface.test.ts; in q8_0 what a run allows.
+      const limit = name.endsWith("f32") ? 2e-5 : gapLimit("Q8_0");
       const batch = join(folder, `${name}.safetensors`);
       await writeBatch(batch, groups, { temperature: 1 });
       const phases = new Set<string>();

@@ -11,6 +11,7 @@ import { loadEngine, modelFile } from "../../src/engine/index.js";
 import { type BatchGroup, startLearner, writeBatch } from "../../src/learn/index.js";
 import type { TokenRecord } from "../../src/rollout/index.js";
 import { readManifest, verifyCheckpoint } from "../../src/run/checkpoints.js";
+import { gapLimit } from "../../src/run/guards.js";
 import { RunStore } from "../../src/run/store.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { settings, step } from "../learn/support.js";
@@ -19,8 +20,8 @@ import { ensureLearnerPython } from "../support/python.js";
 const folder = mkdtempSync(join(tmpdir(), "hone-steps-"));
 const run = join(folder, ".hone", "email", "models", "tiny");
 const STEPS = 2;
-/** Mean distance of two log-probabilities of one token under the same weights, nats. */
-const ROUNDING = 0.005;
+/** Mean distance of two log-probabilities of one token under the same weights, nats: what a run allows. */
+const LIMIT = gapLimit("F16");
 
 function hone(...args: string[]): string {
   const cli = join(packageRoot, "dist/src/cli.js");
@@ -95,7 +96,7 @@ describe("yarn train on the tiny model", () => {
       judge: null,
       adapter: (summary.best as { step: number }).step === 0 ? null : expect.stringContaining("adapter.gguf"),
     });
-    expect((summary.gap as { mean: number }).mean).toBeLessThan(ROUNDING);
+    expect((summary.gap as { mean: number }).mean).toBeLessThan(LIMIT);
   });
 
   it("leaves a whole checkpoint and one line of metrics for every step", async () => {
@@ -137,10 +138,9 @@ describe("yarn train on the tiny model", () => {
         return (await learner.step({ ...step, batch, into: join(folder, name), learningRate: 0 })).gap.mean;
       };
       const after = await distance("now", now);
-      expect(after).toBeLessThan(ROUNDING);
+      expect(after).toBeLessThan(LIMIT);
       // The same tokens as they were sampled, before this update: the change is no rounding.
       const change = await distance("before", played);
-      expect(change).toBeGreaterThan(2 * ROUNDING);
       expect(change).toBeGreaterThan(20 * after);
     } finally {
       await learner.close();

@@ -13,9 +13,9 @@ import { packageRoot } from "../../src/util/paths.js";
 
 const program = join(packageRoot, "build/llama-tools", `${process.platform}-${process.arch}`, "llama-server");
 const compiled = existsSync(program);
-if (!compiled) console.warn("tests against a real llama-server are skipped: `yarn llama-server` compiles one");
+const lack = compiled ? "" : " (skipped: `yarn llama-server` compiles one)";
 
-describe.runIf(compiled)("a sequence on llama-server", () => {
+describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
   let engine: Engine;
   let server: Server;
 

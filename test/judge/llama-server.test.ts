@@ -15,7 +15,7 @@ import { groupOf, judgeOf, never, ruler } from "./support/judging.js";
 
 const program = join(packageRoot, "build/llama-tools", `${process.platform}-${process.arch}`, "llama-server");
 const compiled = existsSync(program);
-if (!compiled) console.warn("tests against a real llama-server are skipped: `yarn llama-server` compiles one");
+const lack = compiled ? "" : " (skipped: `yarn llama-server` compiles one)";
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -25,7 +25,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-describe.runIf(compiled)("a real llama-server", () => {
+describe.runIf(compiled)(`a real llama-server${lack}`, () => {
   let child: ChildProcess;
   let url: string;
 

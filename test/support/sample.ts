@@ -1,14 +1,9 @@
 /** The sample of real mail, where it lies beside the repository. */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildMailDatabase } from "../../src/task/email/build.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const folder = join(packageRoot, "../shared/data/enron-sample");
-
-export const hasSample = existsSync(folder);
-
-if (!hasSample) console.warn("tests on real mail are skipped: ../shared/data/enron-sample is not there");
 
 /** Builds a database of all of its mail and the questions that this mail can answer. */
 export async function buildSample(db: string): Promise<void> {

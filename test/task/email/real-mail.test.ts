@@ -1,11 +1,12 @@
 /** The tools on real mail: what can be found, and what must not be. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { measureSearchQuality } from "../../../bench/mail/search-quality.js";
+import { describeSample } from "../../support/enron-sample.js";
 import { expectTeeth, playHostileCalls } from "../../support/hostile-calls.js";
 import { temporaryFolder } from "../../support/mails.js";
-import { buildSample, hasSample } from "../../support/sample.js";
+import { buildSample } from "../../support/sample.js";
 
-describe.runIf(hasSample)("real mail", () => {
+describeSample("real mail", () => {
   const folder = temporaryFolder();
   const db = `${folder.path}/sample.db`;
   beforeAll(() => buildSample(db), 300_000);

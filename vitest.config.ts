@@ -5,6 +5,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/support/environment.ts"],
     exclude: ["test/**/*.long.test.ts"],
+    // Tests wait for processes and clocks half of their time; Vitest would leave one core out.
+    maxWorkers: "100%",
     testTimeout: 60_000,
     hookTimeout: 120_000,
   },

@@ -1,9 +1,8 @@
-// 50 workers are terminated in mid-decode while the main thread goes on playing. A process of its own, started by
+// Workers are terminated in mid-decode while the main thread goes on playing. A process of its own, started by
 // workers.test.ts: if anything dies, it is this one. Prints what became of the main thread's sequences, as JSON.
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
-const WORKERS = 50;
 const AT_ONCE = 10;
 const start = Int32Array.from(Buffer.from("the same prompt for all "));
 
@@ -23,7 +22,7 @@ async function main() {
     }
   };
   const player = play();
-  for (let done = 0; done < WORKERS; done += AT_ONCE) {
+  for (let done = 0; done < options.workers; done += AT_ONCE) {
     const workers = Array.from(
       { length: AT_ONCE },
       (_, index) => new Worker(new URL(import.meta.url), { workerData: { ...options, seed: done + index } }),

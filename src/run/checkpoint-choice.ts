@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../config.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
+import { gapsOf } from "./gap.js";
 import type { Adapter } from "./parts.js";
 import { findRun } from "./place.js";
 import { bestOf, STORE_FILE } from "./run.js";
@@ -52,6 +53,8 @@ export interface OpenCheckpoints {
   readonly name: string;
   readonly record: RunRecord;
   readonly chosen: readonly ChosenCheckpoint[];
+  /** Mean distance of engine and learner in the step where it was highest; 0 before the first update. */
+  readonly highestGap: number;
 }
 
 /** Finds a run and some of its checkpoints. Throws as {@link chooseCheckpoint}, and when there is no such run. */
@@ -66,7 +69,8 @@ export async function openCheckpoints(
     if (!record) throw new HoneError(`the run ${folder} was ended before it began; \`yarn train\` begins it again`);
     const chosen: ChosenCheckpoint[] = [];
     for (const asked of names) chosen.push(await chooseCheckpoint(folder, store, asked));
-    return { folder, name, record, chosen };
+    const highestGap = Math.max(0, ...gapsOf(store.steps()).map(({ mean }) => mean));
+    return { folder, name, record, chosen, highestGap };
   } finally {
     store.close();
   }

@@ -3,6 +3,7 @@ import type { Engine, EngineOptions } from "../engine/index.js";
 import { gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
 import type { TaskOptions } from "../task/task.js";
 import type { Adapter, Played, PlayRequest, Policy } from "./parts.js";
+import { measureProbe, type ProbeReading, readProbe } from "./probe.js";
 
 export interface EnginePolicySettings {
   readonly engine: EngineOptions;
@@ -29,10 +30,13 @@ export class EnginePolicy implements Policy {
     this.#settings = settings;
   }
 
-  async use(adapter: Adapter | null): Promise<void> {
+  async use(adapter: Adapter | null): Promise<ProbeReading | null> {
     const path = adapter?.path ?? null;
-    if (path !== this.#engine.adapter) await this.#engine.useAdapter(path);
+    const before = this.#engine.adapter;
+    if (path !== before) await this.#engine.useAdapter(path);
     this.#adapter = adapter;
+    const probe = path === null || path === before ? undefined : readProbe(path);
+    return probe ? measureProbe(this.#engine, probe) : null;
   }
 
   async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {

@@ -13,6 +13,7 @@ import type { AnyTask, TaskOptions } from "../task/task.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { openCheckpoints } from "./checkpoint-choice.js";
 import { EnginePolicy } from "./engine-policy.js";
+import { checkProbe, gapLimit } from "./gap.js";
 import { GroupWork } from "./group-work.js";
 import { judgeAccessOptions, judgeOptions, openJudge, VERDICTS_FILE } from "./judge.js";
 import { gradeShaped, gradeSuccess, requireClaim } from "./judging.js";
@@ -77,7 +78,7 @@ export async function evaluateRun(
   given: GivenOptions,
   { signal, view }: { signal: AbortSignal; view: EvalView },
 ): Promise<{ run: string; evaluations: CheckpointEvaluation[] }> {
-  const { name, folder, record, chosen } = await openCheckpoints(config, config.checkpoint ?? ["latest"]);
+  const { name, folder, record, chosen, highestGap } = await openCheckpoints(config, config.checkpoint ?? ["latest"]);
   const absolute = withAbsolutePaths(given);
   const changes = Object.fromEntries(
     changeable.flatMap((option) => (absolute[option] === undefined ? [] : [[option, absolute[option]]])),
@@ -139,7 +140,8 @@ export async function evaluateRun(
         continue;
       }
       const started = performance.now();
-      await policy.use(adapter);
+      const limit = Math.max(gapLimit(engine.info.weightType), highestGap);
+      checkProbe(await policy.use(adapter), limit, `checkpoint ${checkpoint}`);
       view.begin(checkpoint, scenarios.length);
       const grading = new GroupWork((group) => Promise.all(group.map(grade)));
       const { groups, failures } = await grading.during(signal, async (signal) => {

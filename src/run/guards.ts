@@ -1,5 +1,4 @@
 /** When a run must stop because going on would waste time or teach the wrong thing. Each says what it means and what to change. */
-import type { StepMetrics } from "../learn/index.js";
 import { HoneError } from "../util/errors.js";
 import type { StepMetricsRow } from "./records.js";
 
@@ -11,23 +10,6 @@ export const STEPS_UNREWARDED = 3;
 export const STEPS_BROKEN_OFF = 3;
 /** Steps in a row whose loss or gradient was not finite. */
 export const STEPS_NOT_FINITE = 3;
-
-/** What the mean distance may be: weights of 8 bits and less are rounded differently by engine and learner. */
-export function gapLimit(weightType: string): number {
-  return /^(F16|BF16|F32)$/i.test(weightType) ? 0.02 : 0.05;
-}
-
-/**
- * The learner must train the very model that played.
- * @throws HoneError when the log-probabilities of the two are too far apart; the step must not be committed then
- */
-export function checkGap({ gap }: Pick<StepMetrics, "gap">, limit: number): void {
-  if (gap.mean <= limit) return;
-  throw new HoneError(
-    `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)}, max ${gap.max.toFixed(3)}), the limit is ${limit}; ` +
-      "the step was not taken. Use a model file with f16 weights, check that --hf-weights holds the same model, or raise --max-gap if you accept it",
-  );
-}
 
 function countAtEnd<T>(items: readonly T[], matches: (item: T) => boolean): number {
   const lastOther = items.findLastIndex((item) => !matches(item));

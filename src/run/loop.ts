@@ -6,8 +6,9 @@
 import { once } from "node:events";
 import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
 import { comparable, rewardComparable } from "./comparable.js";
+import { checkGap, checkProbe, type GapSettings, gapLimits, gapsOf } from "./gap.js";
 import { GroupWork } from "./group-work.js";
-import { checkGap, checkProgress } from "./guards.js";
+import { checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
 import type { GradeRollout, GroupReward, JudgeCount, Policy, RewardGroup, Updater, View } from "./parts.js";
 import { Interrupted, interruptible, type Playing, playSaved, validate } from "./playing.js";
@@ -18,7 +19,7 @@ import { rateOfStep, type Schedule } from "./schedule.js";
 import { StepClock } from "./step-clock.js";
 import type { StepRow } from "./store.js";
 
-export interface LoopSettings {
+export interface LoopSettings extends GapSettings {
   readonly seed: number;
   readonly steps: number;
   /** Rollouts of each scenario. */
@@ -32,8 +33,6 @@ export interface LoopSettings {
   readonly validateN: number;
   /** Newest checkpoints to keep, besides the best. */
   readonly keep: number;
-  /** Nats; see guards.ts. */
-  readonly maxGap: number;
 }
 
 export interface LoopParts {
@@ -79,7 +78,12 @@ async function trainSteps(parts: LoopParts, start: StepRow): Promise<void> {
 
   let at = start;
   const clock = new StepClock();
-  const use = (row: StepRow) => clock.measure("swap", () => policy.use(run.adapterOf(row)));
+  const use = (row: StepRow) =>
+    clock.measure("swap", async () => {
+      const reading = await policy.use(run.adapterOf(row));
+      const limits = gapLimits(gapsOf(run.store.steps()), parts.settings);
+      checkProbe(reading, limits.mean, `checkpoint ${row.checkpoint}`);
+    });
   const validateAt = (row: StepRow) =>
     clock.measure("validation", () => validate(playing(parts), row, heldOut, parts.grade));
   for (;;) {
@@ -124,15 +128,31 @@ async function trainStep(parts: LoopParts, at: StepRow, clock: StepClock): Promi
 
   await clock.measure("swap", () => policy.rest());
   const update = await clock.measure("update", () => updateOn(parts, at, taught, learningRate));
-  if (update) checkGap(update, settings.maxGap);
+  const gaps = gapsOf(run.store.steps());
+  if (update) {
+    try {
+      checkGap(update.gap, gapLimits(gaps, settings));
+    } catch (error) {
+      // They are not of the policy that they are kept as: going on must not take them up again.
+      run.store.dropRollouts("train", step);
+      throw error;
+    }
+  }
   const now = update?.applied ? await clock.measure("checkpoint", () => run.publish(step)) : at;
   await clock.measure("swap", () => policy.wake());
+  const probe = await clock.measure("swap", () => policy.use(run.adapterOf(now)));
+  // Before the step is committed: taking it again also mends a checkpoint whose own files are wrong.
+  checkProbe(
+    probe,
+    gapLimits([...gaps, ...(update ? [update.gap] : [])], settings).mean,
+    `step ${step}, which was not taken`,
+  );
 
   const row: StepRow = {
     step,
     checkpoint: now.checkpoint,
     adapter: now.adapter,
-    metrics: stepMetricsRow(taught, failures, learningRate, update),
+    metrics: { ...stepMetricsRow(taught, failures, learningRate, update), probe },
     timing: { seconds: clock.lap(), reused, memory: update?.memory ?? null, judge: parts.judgeLap?.() ?? null },
   };
   run.store.commitStep(row, lessonsOf(taught));

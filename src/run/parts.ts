@@ -3,6 +3,7 @@ import type { JudgeUsage } from "../judge/index.js";
 import type { Progress, StepMetrics } from "../learn/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Reward, Scenario } from "../task/task.js";
+import type { ProbeReading } from "./probe.js";
 import type { MetricsLine } from "./records.js";
 import type { ValidationRow } from "./store.js";
 
@@ -37,8 +38,11 @@ export interface Played {
 
 /** The model as it plays: the engine and the workers around it. */
 export interface Policy {
-  /** Plays with this adapter from now on; null is the base model. */
-  use(adapter: Adapter | null): Promise<void>;
+  /**
+   * Plays with this adapter from now on; null is the base model. What it says of the checkpoint's probe shows whether it
+   * does; null when the adapter was in use already, or has no probe.
+   */
+  use(adapter: Adapter | null): Promise<ProbeReading | null>;
   play(request: PlayRequest): Promise<Played>;
   /** Gives memory back for the learner's turn; nothing is played until `wake`. */
   rest(): Promise<void>;

@@ -4,6 +4,7 @@ import { count, type Evaluation, mean } from "../report/evaluation.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { Taught } from "./lessons.js";
 import type { JudgeCount } from "./parts.js";
+import type { ProbeReading } from "./probe.js";
 import type { StepRow } from "./store.js";
 
 export type ValidationResult = Evaluation;
@@ -60,6 +61,8 @@ export interface StepMetricsRow {
   kl_base: number | null;
   /** Distance of log-probabilities, rollout to learner, nats. */
   gap: { mean: number; p99: number; max: number } | null;
+  /** What the engine, with the new adapter, made of the checkpoint's probe (probe.ts); null without an update. */
+  probe: ProbeReading | null;
   grad_norm: number | null;
   entropy: number | null;
   clip_fraction: number | null;
@@ -135,6 +138,7 @@ export function stepMetricsRow(
     kl: update?.klRollout.k3 ?? null,
     kl_base: update?.klBase ?? null,
     gap: update?.gap ?? null,
+    probe: null,
     grad_norm: update?.gradNorm ?? null,
     entropy: update?.entropy ?? null,
     clip_fraction: update?.clipFraction ?? null,

@@ -72,8 +72,9 @@ interface RawValidation {
   seconds: number;
 }
 
-/** In rows of before these were counted: then every rollout was trained. */
-const UNCOUNTED = {
+/** In rows of before these were noted: then every rollout was trained, and no checkpoint had a probe. */
+const UNNOTED = {
+  probe: null,
   rollouts_broken_off: 0,
   broken_off: {},
   groups_broken_off: 0,
@@ -81,7 +82,7 @@ const UNCOUNTED = {
 
 function readStep(row: RawStep): StepRow {
   const metrics = JSON.parse(row.metrics);
-  return { ...row, metrics: metrics && { ...UNCOUNTED, ...metrics }, timing: JSON.parse(row.timing) };
+  return { ...row, metrics: metrics && { ...UNNOTED, ...metrics }, timing: JSON.parse(row.timing) };
 }
 
 export class RunStore {
@@ -207,6 +208,11 @@ export class RunStore {
     return this.#database
       .prepare("DELETE FROM rollouts WHERE phase = ? AND step = ? AND adapter IS NOT ?")
       .run(phase, step, adapter).changes;
+  }
+
+  /** Drops all rollouts of a step. */
+  dropRollouts(phase: RolloutPhase, step: number): void {
+    this.#database.prepare("DELETE FROM rollouts WHERE phase = ? AND step = ?").run(phase, step);
   }
 
   /** The commit point of a step. */

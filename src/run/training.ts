@@ -7,7 +7,7 @@ import type { Share } from "../report/train-view.js";
 import { templateOf } from "../rollout/index.js";
 import { deriveSeed } from "../util/random.js";
 import { EnginePolicy } from "./engine-policy.js";
-import { gapLimit } from "./guards.js";
+import { gapLimit } from "./gap.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
@@ -164,6 +164,8 @@ async function trainWith(
           spreadFloor: settings.reward === "ruler" && settings.control === "none" ? SPREAD_FLOOR : 0,
         },
         maxGap,
+        // A limit of one's own is the only one.
+        calibrateGap: config.maxGap === undefined,
       },
       scenarios,
       policy,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkGap, checkProgress, gapLimit, STEPS_NOT_FINITE, STEPS_WITHOUT_SPREAD } from "../../src/run/guards.js";
+import { checkProgress, STEPS_NOT_FINITE, STEPS_WITHOUT_SPREAD } from "../../src/run/guards.js";
 import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
 
 const row = (change: Partial<StepMetricsRow>): StepMetricsRow => ({
@@ -10,19 +10,6 @@ const row = (change: Partial<StepMetricsRow>): StepMetricsRow => ({
   ...change,
 });
 const many = (count: number, change: Partial<StepMetricsRow>) => Array.from({ length: count }, () => row(change));
-
-describe("the distance between engine and learner", () => {
-  it("may be larger for weights that are rounded more", () => {
-    expect(["F16", "BF16", "F32"].map(gapLimit)).toEqual([0.02, 0.02, 0.02]);
-    expect(["Q8_0", "Q4_K_M"].map(gapLimit)).toEqual([0.05, 0.05]);
-  });
-
-  it("stops the run above its limit, with the figures", () => {
-    const gap = { mean: 0.02, p99: 0.1, max: 0.5 };
-    expect(() => checkGap({ gap }, 0.02)).not.toThrow();
-    expect(() => checkGap({ gap: { ...gap, mean: 0.0213 } }, 0.02)).toThrow("0.0213 on average (p99 0.100, max 0.500)");
-  });
-});
 
 describe("steps that change nothing", () => {
   it("are borne for a while, then explained", () => {

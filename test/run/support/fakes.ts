@@ -10,6 +10,7 @@ import type { Trajectory } from "../../../src/rollout/trajectory.js";
 import { taskReward } from "../../../src/run/lessons.js";
 import { type LoopParts, type LoopSettings, train } from "../../../src/run/loop.js";
 import type { Adapter, Played, PlayRequest, Policy, View } from "../../../src/run/parts.js";
+import type { ProbeReading } from "../../../src/run/probe.js";
 import { Run } from "../../../src/run/run.js";
 import { ScenarioCursor } from "../../../src/run/scenarios.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/run/updater.js";
@@ -74,6 +75,8 @@ export class FakePolicy implements Policy {
   readonly played: string[] = [];
   /** Waited for before every rollout. As with the real one, whatever else happens, rollouts come in one by one. */
   pace = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
+  /** What it says of the probe of an adapter that it is to play. */
+  reading = (_adapter: Adapter): ProbeReading | null => null;
   /** Gives every rollout this reward. */
   reward: number | undefined;
 
@@ -81,10 +84,12 @@ export class FakePolicy implements Policy {
     this.#tick = tick;
   }
 
-  async use(adapter: Adapter | null): Promise<void> {
+  async use(adapter: Adapter | null): Promise<ProbeReading | null> {
     if (adapter && !existsSync(adapter.path)) throw new Error(`there is no adapter ${adapter.path}`);
+    const reading = adapter && adapter.path !== this.#adapter?.path ? this.reading(adapter) : null;
     this.#adapter = adapter;
     this.#tick("use");
+    return reading;
   }
 
   async rest(): Promise<void> {
@@ -222,6 +227,7 @@ export const settings: LoopSettings = {
   validateN: 2,
   keep: 1,
   maxGap: 0.02,
+  calibrateGap: true,
 };
 
 export const openFake = (folder: string, fork?: string): Promise<Run> =>

@@ -1,0 +1,95 @@
+/**
+ * The distance between engine and learner: they must be one policy, or what is learnt is learnt of another's rollouts.
+ * Looked at twice: over all sampled tokens of a step before its update is taken, and on a checkpoint's probe (probe.ts)
+ * before anything is played with it.
+ */
+import type { StepMetrics } from "../learn/index.js";
+import { HoneError } from "../util/errors.js";
+import type { ProbeReading } from "./probe.js";
+import type { StepMetricsRow } from "./records.js";
+
+type Gap = StepMetrics["gap"];
+
+/**
+ * How much further apart than in the run's first step engine and learner may be. Then the engine played what the run
+ * began from; rounding is the same later, on other tokens. Measured on the tiny model (f16) over runs of 12 and 10 steps:
+ * right steps up to 5.1 times the mean of the first and 4.1 times its p99, mostly as small batches differ; an adapter
+ * one update old gave 10 to 22 times the mean and 12 to 26 times p99 (3 and 4 times once, when almost all rollouts were alike).
+ */
+export const GAP_MULTIPLE = 8;
+/**
+ * A limit is never lower: a first step of few or very certain tokens may have no distance at all. A mean of 0.0015 nats
+ * is three roundings (2⁻¹¹) of a cache in f16.
+ */
+export const GAP_FLOOR = { mean: 0.0015, p99: 0.03 };
+
+/** A probe has the tokens of one rollout: its mean varies more than that of a step. */
+const PROBE_TOLERANCE = 3;
+/** So much nearer to the policy before the update says that the engine plays that one. */
+const PROBE_RATIO = 3;
+
+/** What the mean distance may be: weights of 8 bits and less are rounded differently by engine and learner. */
+export function gapLimit(weightType: string): number {
+  return /^(F16|BF16|F32)$/i.test(weightType) ? 0.02 : 0.05;
+}
+
+export interface GapSettings {
+  /** Nats: no mean may be above it. */
+  readonly maxGap: number;
+  /** Hold later steps to a multiple of the first too. */
+  readonly calibrateGap: boolean;
+}
+
+export interface GapLimits {
+  readonly mean: number;
+  readonly p99: number;
+  /** The step that was the measure; undefined when there is none yet, or none is wanted. */
+  readonly first: Gap | undefined;
+}
+
+/** @param gaps of the run's updates so far, oldest first */
+export function gapLimits(gaps: readonly Gap[], { maxGap, calibrateGap }: GapSettings): GapLimits {
+  const first = calibrateGap ? gaps[0] : undefined;
+  if (!first) return { mean: maxGap, p99: Number.POSITIVE_INFINITY, first };
+  const p99 = Math.max(GAP_FLOOR.p99, GAP_MULTIPLE * first.p99);
+  return { mean: Math.min(maxGap, Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean)), p99, first };
+}
+
+/** The distances of a run's updates, oldest first. */
+export function gapsOf(steps: readonly { readonly metrics: StepMetricsRow | null }[]): Gap[] {
+  return steps.flatMap(({ metrics }) => metrics?.gap ?? []);
+}
+
+/**
+ * The learner must train the very model that played.
+ * @throws HoneError when the log-probabilities of the two are too far apart; the step must not be committed then
+ */
+export function checkGap(gap: Gap, { mean, p99, first }: GapLimits): void {
+  if (gap.mean <= mean && gap.p99 <= p99) return;
+  const far = `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)}, max ${gap.max.toFixed(3)}), the limit is ${Number(mean.toFixed(4))}`;
+  const grew = first && (gap.p99 > p99 || gap.mean > Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean));
+  throw new HoneError(
+    grew
+      ? `${far} (p99 ${p99.toFixed(3)}) after ${first.mean.toFixed(4)} (p99 ${first.p99.toFixed(3)}) in the run's first step: another adapter played than the learner has; the step was not taken. ` +
+          "The same command plays it again; if it comes to the same, --max-gap sets a limit of your own in place of this one"
+      : `${far}; the step was not taken. Use a model file with f16 weights, check that --hf-weights holds the same model, or raise --max-gap if you accept it`,
+  );
+}
+
+/**
+ * The engine must play the adapter that was put on it.
+ * @param limit what the mean distance of a step may be
+ * @param what the adapter, and what has not been done with it
+ * @throws HoneError when it plays the policy before the update, or another one
+ */
+export function checkProbe(reading: ProbeReading | null, limit: number, what: string): void {
+  if (!reading) return;
+  const { after, before, n } = reading;
+  const stale = before * PROBE_RATIO < after;
+  if (!stale && after <= PROBE_TOLERANCE * limit) return;
+  throw new HoneError(
+    `${stale ? "the engine still plays the adapter before" : "the engine does not play the adapter of"} ${what}: ` +
+      `on its probe the log-probabilities differ by ${after.toFixed(4)} on average from the learner's after that update, and by ${before.toFixed(4)} from those before it (n=${n}); ` +
+      "nothing was played with it. The same command tries again",
+  );
+}

@@ -1,0 +1,70 @@
+/**
+ * A checkpoint's probe: one sequence of its update's batch with the learner's log-probabilities before and after the
+ * update (native/learner/probe.py writes it). The engine scores the same ids with the adapter it has loaded, and so
+ * shows which of the two policies it plays.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import type { Engine } from "../engine/index.js";
+import { HoneError } from "../util/errors.js";
+
+const PROBE_FILE = "probe.json";
+
+const probeSchema = z
+  .object({
+    version: z.literal(1),
+    ids: z.array(z.number().int().nonnegative()),
+    /** Places in `ids` of the tokens that have log-probabilities, rising; none is the first. */
+    scored: z.array(z.number().int().positive()).min(1),
+    /** Under the softmax at temperature 1, after and before the update. */
+    logprobs: z.array(z.number()),
+    before: z.array(z.number()),
+  })
+  .refine(({ scored, logprobs, before }) => logprobs.length === scored.length && before.length === scored.length)
+  .refine(({ ids, scored }) => (scored.at(-1) as number) < ids.length);
+
+export type Probe = z.output<typeof probeSchema>;
+
+/** Mean distances of the engine's log-probabilities, nats a token. */
+export interface ProbeReading {
+  /** From the policy that the checkpoint holds. */
+  readonly after: number;
+  /** From the policy before its update. */
+  readonly before: number;
+  /** Tokens that the means are over. */
+  readonly n: number;
+}
+
+/**
+ * Of the checkpoint that an adapter lies in; undefined where there is none: made by an older hone, or by imitation.
+ * @throws HoneError when there is one that cannot be read
+ */
+export function readProbe(adapter: string): Probe | undefined {
+  const file = join(dirname(adapter), PROBE_FILE);
+  if (!existsSync(file)) return undefined;
+  try {
+    return probeSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+  } catch (error) {
+    throw new HoneError(`${file} is not a probe of this version of hone`, { cause: error });
+  }
+}
+
+/** What the engine, with the adapter it has now, says of a probe. null when its context is too short for it. */
+export async function measureProbe(
+  engine: Engine,
+  { ids, scored, logprobs, before }: Probe,
+): Promise<ProbeReading | null> {
+  if (ids.length > engine.info.contextPerSequence) return null;
+  const from = scored[0] as number;
+  const tokens = Int32Array.from(ids);
+  // Asked for at the same time, each lane gets one: an adapter is put on each of them.
+  const lanes = await Promise.all(Array.from({ length: engine.info.lanes }, () => engine.score(tokens, { from })));
+  const readings = lanes.map((scores) => {
+    const distance = (policy: readonly number[]) =>
+      scored.reduce((sum, place, i) => sum + Math.abs((scores[place - from] as number) - (policy[i] as number)), 0) /
+      scored.length;
+    return { after: distance(logprobs), before: distance(before), n: scored.length };
+  });
+  return readings.reduce((worst, reading) => (reading.after > worst.after ? reading : worst));
+}

@@ -1,0 +1,204 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Engine } from "../../src/engine/index.js";
+import type { StepMetrics } from "../../src/learn/index.js";
+import { checkGap, checkProbe, GAP_FLOOR, GAP_MULTIPLE, gapLimit, gapLimits } from "../../src/run/gap.js";
+import { train } from "../../src/run/loop.js";
+import type { ProbeReading } from "../../src/run/probe.js";
+import { measureProbe, readProbe } from "../../src/run/probe.js";
+import type { Run } from "../../src/run/run.js";
+import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
+
+const gap = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });
+const auto = { maxGap: 0.02, calibrateGap: true };
+
+/** Mean and p99 of whole runs of the tiny model, step by step, whose engine played what it should. */
+const right = [
+  [171e-6, 0.0031, 361e-6, 0.0071, 161e-6, 0.003, 426e-6, 0.0038, 86e-6, 0.0023, 107e-6, 0.0025, 254e-6, 0.0072],
+  [155e-6, 0.0024, 61e-6, 0.0011, 227e-6, 0.0052, 306e-6, 0.0048, 265e-6, 0.0056, 791e-6, 0.0099],
+  [483e-6, 0.0089, 32e-6, 0.0006, 236e-6, 0.0046, 502e-6, 0.0084, 159e-6, 0.0039, 645e-6, 0.0145],
+].map((run) => Array.from({ length: run.length / 2 }, (_, i) => gap(run[2 * i] as number, run[2 * i + 1] as number)));
+/** Of the first of these runs, when the engine had kept the adapter of one update before. */
+const stale = [gap(1.78e-3, 0.038), gap(2.4e-3, 0.065), gap(3.15e-3, 0.078), gap(3.78e-3, 0.077), gap(2.03e-3, 0.038)];
+
+describe("the distance between engine and learner", () => {
+  it("may be larger for weights that are rounded more", () => {
+    expect(["F16", "BF16", "F32"].map(gapLimit)).toEqual([0.02, 0.02, 0.02]);
+    expect(["Q8_0", "Q4_K_M"].map(gapLimit)).toEqual([0.05, 0.05]);
+  });
+
+  it("stops the run above its limit, with the figures", () => {
+    const limits = gapLimits([], auto);
+    expect(() => checkGap(gap(0.02, 9), limits)).not.toThrow();
+    expect(() => checkGap({ mean: 0.0213, p99: 0.1, max: 0.5 }, limits)).toThrow(
+      "0.0213 on average (p99 0.100, max 0.500), the limit is 0.02; the step was not taken. Use a model file with f16",
+    );
+  });
+
+  it("is held to a multiple of the first step's, above a floor and below the limit", () => {
+    expect(gapLimits([gap(0.001, 0.01), gap(0.01, 0.1)], auto)).toMatchObject({ mean: 0.008, p99: 0.08 });
+    expect(gapLimits([gap(0, 0)], auto)).toMatchObject(GAP_FLOOR);
+    expect(gapLimits([gap(0.01, 0.1)], auto)).toMatchObject({ mean: 0.02, p99: 0.1 * GAP_MULTIPLE });
+    const own = { maxGap: 0.1, calibrateGap: false };
+    expect(gapLimits([gap(0.001, 0.01)], own)).toMatchObject({ mean: 0.1, p99: Number.POSITIVE_INFINITY });
+  });
+
+  it("does not stop the steps that were measured with the right adapter", () => {
+    for (const run of right) {
+      const limits = gapLimits(run, auto);
+      for (const step of run) expect(() => checkGap(step, limits)).not.toThrow();
+    }
+  });
+
+  it("stops the steps that were measured with an adapter one update old", () => {
+    const limits = gapLimits(right[0] ?? [], auto);
+    for (const step of stale) {
+      expect(() => checkGap(step, limits)).toThrow(/in the run's first step: another adapter played than the learner/);
+    }
+    // Either figure is enough.
+    expect(() => checkGap(gap(0.0001, 0.038), limits)).toThrow("the limit is 0.0015 (p99 0.030)");
+  });
+});
+
+describe("a reading of a probe", () => {
+  const read = (after: number, before: number, limit = 0.0015) => checkProbe({ after, before, n: 56 }, limit, "step 3");
+
+  it("is right when the engine is nearer to the new policy, and not far from it", () => {
+    expect(() => read(0.0001, 0.0272)).not.toThrow();
+    expect(() => checkProbe(null, 0, "step 3")).not.toThrow();
+  });
+
+  it("is no alarm where the update was smaller than rounding", () => {
+    expect(() => read(0.0002, 0.0002)).not.toThrow();
+    expect(() => read(0.00021, 0.0002)).not.toThrow();
+    expect(() => read(0.04, 0.0399, 0.05)).not.toThrow();
+    expect(() => read(0.0002, 0.0001)).not.toThrow();
+  });
+
+  it("tells the adapter before from another one", () => {
+    expect(() => read(0.0006, 0.00002)).toThrow("the engine still plays the adapter before step 3: on its probe");
+    expect(() => read(0.03, 0.02)).toThrow("the engine does not play the adapter of step 3: on its probe");
+    expect(() => read(0.0272, 0.0001)).toThrow(
+      "differ by 0.0272 on average from the learner's after that update, and by 0.0001 from those before it (n=56)",
+    );
+  });
+});
+
+let base: string;
+const open: Run[] = [];
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "hone-gap-"));
+});
+afterEach(() => {
+  for (const run of open.splice(0)) run.close();
+  rmSync(base, { recursive: true });
+});
+
+describe("a probe", () => {
+  const probe = { version: 1, ids: [7, 8, 9, 10], scored: [1, 3], logprobs: [-1, -2], before: [-1, -4] };
+  const adapter = () => join(base, "adapter.gguf");
+  const write = (content: unknown) => writeFileSync(join(base, "probe.json"), JSON.stringify(content));
+  /** An engine whose lanes say these of the tokens from the second on. */
+  const engineOf = (...lanes: number[][]) =>
+    ({
+      info: { contextPerSequence: 4, lanes: lanes.length },
+      score: async (tokens: Int32Array, { from }: { from: number }) => {
+        expect([[...tokens], from]).toEqual([probe.ids, 1]);
+        return Float32Array.from(lanes.shift() ?? []);
+      },
+    }) as unknown as Engine;
+
+  it("is read where there is one, and refused where it is broken", () => {
+    expect(readProbe(adapter())).toBeUndefined();
+    write(probe);
+    expect(readProbe(adapter())).toEqual(probe);
+    for (const broken of [{ ...probe, version: 2 }, { ...probe, before: [-1] }, { ...probe, scored: [1, 4] }, {}]) {
+      write(broken);
+      expect(() => readProbe(adapter())).toThrow("is not a probe of this version of hone");
+    }
+  });
+
+  it("is measured on every lane of the engine, of which the worst counts", async () => {
+    write(probe);
+    const read = readProbe(adapter());
+    if (!read) throw new Error("there is a probe");
+    expect(await measureProbe(engineOf([-1, 0, -2]), read)).toEqual({ after: 0, before: 1, n: 2 });
+    expect(await measureProbe(engineOf([-1, 0, -2], [-1, 0, -4]), read)).toEqual({ after: 1, before: 0, n: 2 });
+    const short = { ...engineOf([-1, 0, -2]), info: { contextPerSequence: 3, lanes: 1 } } as unknown as Engine;
+    expect(await measureProbe(short, read)).toBeNull();
+  });
+});
+
+describe("a run", () => {
+  const steps = { settings: { steps: 3, validateEvery: 0, keep: 9 } };
+  const old: ProbeReading = { after: 0.01, before: 0.0001, n: 50 };
+  const fine: ProbeReading = { after: 0.0001, before: 0.01, n: 50 };
+
+  async function opened(): Promise<Run> {
+    const run = await openFake(join(base, "run"));
+    open.push(run);
+    return run;
+  }
+  const close = () => open.pop()?.close();
+
+  it("stops at the update whose adapter the engine does not play, and takes that step again", async () => {
+    const run = await opened();
+    const parts = partsOf(run, steps);
+    let swaps = 0;
+    // Loaded for the commit of step 1, and again after the validation of the start.
+    parts.policy.reading = () => (++swaps === 3 ? old : fine);
+    await expect(train(parts)).rejects.toThrow("the engine still plays the adapter before step 2, which was not taken");
+    expect(run.store.steps().map(({ step, metrics }) => [step, metrics?.probe])).toEqual([
+      [0, undefined],
+      [1, fine],
+    ]);
+    const played = parts.policy.played.length;
+    close();
+
+    const again = await opened();
+    expect(again.checkpoints.list()).toEqual([1]);
+    const resumed = partsOf(again, steps);
+    resumed.policy.reading = () => fine;
+    await train(resumed);
+    expect(again.store.lastStep().step).toBe(3);
+    // The rollouts of step 2 were right: none is played twice.
+    expect(new Set([...parts.policy.played, ...resumed.policy.played]).size).toBe(
+      played + resumed.policy.played.length,
+    );
+    expect(again.store.rollouts("train", 2)).toHaveLength(6);
+  });
+
+  it("that goes on looks before it plays", async () => {
+    const run = await opened();
+    await train(partsOf(run, { settings: { ...steps.settings, steps: 1 } }));
+    close();
+    const resumed = partsOf(await opened(), steps);
+    resumed.policy.reading = () => old;
+    await expect(train(resumed)).rejects.toThrow("the engine still plays the adapter before checkpoint 1");
+    expect(resumed.policy.played).toEqual([]);
+  });
+
+  it("holds its steps to the first, also after an interruption, and does not use their rollouts again", async () => {
+    const learner = (...gaps: StepMetrics["gap"][]) => ({
+      ...steps,
+      learner: (from: string | undefined) =>
+        new FakeLearner(from, undefined, () => ({ gap: gaps.shift() ?? gap(0.001, 0.002) })),
+    });
+    await train(partsOf(await opened(), { ...learner(), settings: { ...steps.settings, steps: 1 } }));
+    close();
+    const run = await opened();
+    const parts = partsOf(run, learner(gap(0.0081, 0.01)));
+    await expect(train(parts)).rejects.toThrow(
+      "differ by 0.0081 on average (p99 0.010, max 0.020), the limit is 0.008 (p99 0.030) after 0.0010 (p99 0.002)",
+    );
+    expect(run.store.lastStep().step).toBe(1);
+    expect(run.store.rollouts("train", 2)).toEqual([]);
+    close();
+    const accepted = learner(gap(0.0081, 0.01));
+    const own = { ...accepted, settings: { ...accepted.settings, calibrateGap: false } };
+    await train(partsOf(await opened(), own));
+    expect(open[0]?.store.lastStep().step).toBe(3);
+  });
+});

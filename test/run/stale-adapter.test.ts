@@ -1,0 +1,148 @@
+/**
+ * Real steps of the tiny model with an engine that, told to load the second adapter, goes on playing the first: it is
+ * found out at that one update, before anything is played, wherever an adapter is loaded.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { withDefaults } from "../../src/config.js";
+import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import { evalOptions, evaluateRun } from "../../src/run/eval.js";
+import { trainOptions } from "../../src/run/prepare.js";
+import { RunStore } from "../../src/run/store.js";
+import { runTraining } from "../../src/run/training.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { ensureLearnerPython } from "../support/python.js";
+import { silent } from "./support/fakes.js";
+
+const engines = vi.hoisted(() => ({ stale: false }));
+
+vi.mock("../../src/engine/index.js", async (load) => {
+  const real = await load<typeof import("../../src/engine/index.js")>();
+  const loadEngine = async (options: EngineOptions): Promise<Engine> => {
+    const engine = await real.loadEngine(options);
+    let claimed: string | null = null;
+    const useAdapter = async (path: string | null) => {
+      await engine.useAdapter(engines.stale && path ? path.replace(/0002(?=\W+adapter)/, "0001") : path);
+      claimed = path;
+    };
+    return new Proxy(engine, {
+      get(_, name) {
+        if (name === "useAdapter") return useAdapter;
+        if (name === "adapter") return claimed;
+        const value = Reflect.get(engine, name, engine);
+        return typeof value === "function" ? value.bind(engine) : value;
+      },
+    });
+  };
+  return { ...real, loadEngine };
+});
+
+const home = mkdtempSync(join(tmpdir(), "hone-stale-"));
+const folder = join(home, "email", "models", "tiny");
+const signal = new AbortController().signal;
+
+function stored() {
+  const store = RunStore.read(join(folder, "run.sqlite"));
+  try {
+    const steps = store.steps().map(({ step, metrics }) => ({ step, gap: metrics?.gap, probe: metrics?.probe }));
+    // The rollouts that are kept of the step after the last.
+    return { steps, next: store.rollouts("train", steps.length).length };
+  } finally {
+    store.close();
+  }
+}
+
+describe("an engine that keeps the adapter of one update before", () => {
+  let python: string;
+
+  async function trainTo(steps: number) {
+    const given = {
+      home,
+      model: "tiny",
+      steps,
+      groups: 3,
+      group: 4,
+      maxTurns: 6,
+      validateN: 1,
+      validateEvery: 100,
+      learningRate: 1e-2,
+      finalLearningRate: 1e-2,
+      warmup: 0,
+      threads: 1,
+      workers: 1,
+      keep: 9,
+      python,
+    };
+    const watch = () => silent;
+    return runTraining(withDefaults(trainOptions, given), given, {
+      signal,
+      say: () => undefined,
+      watch,
+      colours: false,
+    });
+  }
+
+  beforeAll(async () => {
+    python = await ensureLearnerPython();
+    const cli = join(packageRoot, "dist/src/cli.js");
+    const made = spawnSync(process.execPath, [cli, "build-db", "--mailboxes", "20", "--home", home]);
+    expect(made.status).toBe(0);
+  }, 120_000);
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  it("is stopped at that update; the step is taken again when the engine is in order", async () => {
+    engines.stale = true;
+    await expect(trainTo(3)).rejects.toThrow(
+      /^the engine still plays the adapter before step 2, which was not taken: on/,
+    );
+    const stopped = stored();
+    expect(stopped.steps.map(({ step }) => step)).toEqual([0, 1]);
+
+    engines.stale = false;
+    await trainTo(2);
+    const { steps } = stored();
+    expect(steps.map(({ step }) => step)).toEqual([0, 1, 2]);
+    for (const { probe } of steps.slice(1)) {
+      // The engine plays the new policy: what is left is rounding, not an update.
+      expect((probe?.before ?? 0) / (probe?.after ?? 1)).toBeGreaterThan(3);
+    }
+  }, 300_000);
+
+  it("is stopped when the run goes on, before anything is played", async () => {
+    engines.stale = true;
+    await expect(trainTo(3)).rejects.toThrow("the engine still plays the adapter before checkpoint 2: on its probe");
+    expect(stored().next).toBe(0);
+  }, 120_000);
+
+  it("is stopped in an evaluation", async () => {
+    engines.stale = true;
+    const evaluate = (checkpoint: string[]) => {
+      const given = { home, checkpoint, n: 1, threads: 1, workers: 1 };
+      const view = { begin: () => undefined, rollout: () => undefined, say: () => undefined };
+      return evaluateRun(withDefaults(evalOptions, given), given, { signal, view });
+    };
+    await expect(evaluate(["2"])).rejects.toThrow("the engine still plays the adapter before checkpoint 2");
+    expect((await evaluate(["base", "1"])).evaluations).toHaveLength(2);
+  }, 120_000);
+
+  it("is stopped by what the step's own tokens say where a checkpoint has no probe, as older ones have none", async () => {
+    const checkpoint = join(folder, "checkpoints", "0002");
+    const manifest = JSON.parse(readFileSync(join(checkpoint, "manifest.json"), "utf8"));
+    delete manifest.files["probe.json"];
+    writeFileSync(join(checkpoint, "manifest.json"), JSON.stringify(manifest));
+    rmSync(join(checkpoint, "probe.json"));
+
+    engines.stale = true;
+    await expect(trainTo(3)).rejects.toThrow(/in the run's first step: another adapter played than the learner has/);
+    const stopped = stored();
+    expect(stopped.steps).toHaveLength(3);
+    expect(stopped.next).toBe(0);
+
+    engines.stale = false;
+    await trainTo(3);
+    expect(stored().steps).toHaveLength(4);
+  }, 300_000);
+});

@@ -11,7 +11,7 @@ import { loadEngine, modelFile } from "../../src/engine/index.js";
 import { type BatchGroup, startLearner, writeBatch } from "../../src/learn/index.js";
 import type { TokenRecord } from "../../src/rollout/index.js";
 import { readManifest, verifyCheckpoint } from "../../src/run/checkpoints.js";
-import { gapLimit } from "../../src/run/guards.js";
+import { gapLimit } from "../../src/run/gap.js";
 import { RunStore } from "../../src/run/store.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { settings, step } from "../learn/support.js";

@@ -8,8 +8,15 @@ import functools
 import json
 import os
 import sys
+from unittest import mock
 
+import numpy
 from transformers import AutoTokenizer
+
+
+def in_memory(path: str, dtype: type = numpy.uint8, mode: str = "r") -> numpy.ndarray:
+    """In the place of numpy.memmap, of which the GGUF reader takes millions of slices, each costly."""
+    return numpy.fromfile(path, dtype=dtype)
 
 
 @functools.cache
@@ -17,7 +24,8 @@ def tokenizer(vocabulary: str):
     if os.path.isdir(vocabulary):
         return AutoTokenizer.from_pretrained(vocabulary)
     folder, name = os.path.split(vocabulary)
-    return AutoTokenizer.from_pretrained(folder, gguf_file=name)
+    with mock.patch("numpy.memmap", in_memory):
+        return AutoTokenizer.from_pretrained(folder, gguf_file=name)
 
 
 def render(case: dict) -> dict:

@@ -112,7 +112,8 @@ Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, do
   Drawn drawn;
   if (!std::isfinite(row.peak) || !std::isfinite(rawTotal)) return drawn;
 
-  if (params.temperature <= 0) {
+  // Of a temperature below 1e-38 the reciprocal is no number, and nothing but the peak can be drawn.
+  if (params.temperature <= 0 || !std::isfinite(row.scale)) {
     drawn.token = static_cast<Token>(std::find(logits, logits + n, row.peak) - logits);
     drawn.rawLogprob = static_cast<float>(-std::log(rawTotal));
     return drawn;
@@ -153,6 +154,7 @@ Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, do
       if (at < 0) break;
     }
   }
+  if (drawn.token < 0) return drawn;
   drawn.logprob = static_cast<float>((logits[drawn.token] - row.peak) * row.scale - std::log(total));
   drawn.rawLogprob = static_cast<float>(logits[drawn.token] - row.peak - std::log(rawTotal));
   return drawn;

@@ -56,14 +56,17 @@ WIDE float maximum(const float* x, int n) {
 }
 
 WIDE double sumOfExponentials(const float* x, int n, float offset, float scale) {
-  float lanes[kLanes] = {};
-  int i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int j = 0; j < kLanes; j++) lanes[j] += expOf((x[i + j] - offset) * scale);
-  }
-  for (; i < n; i++) lanes[0] += expOf((x[i] - offset) * scale);
   double sum = 0;
-  for (int j = 0; j < kLanes; j++) sum += lanes[j];
+  for (int begin = 0; begin < n; begin += kChunk) {
+    const int end = n - begin < kChunk ? n : begin + kChunk;
+    float lanes[kLanes] = {};
+    int i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int j = 0; j < kLanes; j++) lanes[j] += expOf((x[i + j] - offset) * scale);
+    }
+    for (; i < end; i++) lanes[(i - begin) % kLanes] += expOf((x[i] - offset) * scale);
+    for (int j = 0; j < kLanes; j++) sum += lanes[j];
+  }
   return sum;
 }
 

@@ -5,7 +5,9 @@
       "sources": [
         "native/engine/addon.cc",
         "native/engine/admission.cc",
+        "native/engine/commands.cc",
         "native/engine/engine_object.cc",
+        "native/engine/joint.cc",
         "native/engine/lanes.cc",
         "native/engine/libllama.cc",
         "native/engine/llama_decoder.cc",

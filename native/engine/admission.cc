@@ -9,6 +9,9 @@ namespace {
 /** A fork copies a slot's whole buffer, which takes as long as evaluating a few tokens. Members of a group always fork. */
 constexpr int kLeastFork = 16;
 
+/** A deadline's distance, in milliseconds, is counted up to here: in nanoseconds it must fit a clock. */
+constexpr int64_t kFar = 24 * 60 * 60 * 1000;
+
 int64_t millisecondsNow() {
   using namespace std::chrono;
   return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
@@ -23,20 +26,17 @@ void Scheduler::admit() {
     Waiting& waiting = queue_[i];
     if (waiting.sequence == 0) {
       if (i > 0 || !running_.empty()) return;
-      const Waiting command = std::move(waiting);
+      if (!waiting.visit()) return;
       queue_.pop_front();
-      std::string error;
-      try {
-        command.command();
-      } catch (const std::exception& exception) {
-        error = exception.what();
-      }
-      answers_.push_back([done = command.done, error] { tell(done, error); });
       continue;
     }
     Sequence& sequence = sequences_.at(waiting.sequence);
     if (asleep_) {
       endTurn(sequence, Stop::cancelled, "the engine sleeps; wake() it first");
+      continue;
+    }
+    if (refusal_) {
+      endTurn(sequence, Stop::cancelled, *refusal_);
       continue;
     }
     if (sequence.slot < 0) {
@@ -46,8 +46,13 @@ void Scheduler::admit() {
         continue;
       }
     }
+    try {
+      start(sequence);
+    } catch (const std::exception& exception) {
+      endTurn(sequence, Stop::cancelled, exception.what());
+      continue;
+    }
     queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
-    start(sequence);
   }
 }
 
@@ -92,26 +97,39 @@ bool Scheduler::waitsForLeader(const Sequence& sequence) const {
   return false;
 }
 
+/** When it throws, the sequence has no slot and does not run. */
 void Scheduler::start(Sequence& sequence) {
-  const int limit = sequence.reusable();
-  if (sequence.slot < 0) {
-    const bool hasSiblings = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) {
-      return other.second.group == sequence.group && other.second.slot >= 0;
-    });
-    const Slots::Placed placed = slots_.place(sequence.id, sequence.tokens, limit, hasSiblings ? 1 : kLeastFork);
-    sequence.slot = placed.slot;
-    stats_.reused += placed.reused;
-    if (placed.copied) stats_.forks++;
-  } else if (static_cast<int>(slots_.cells(sequence.slot).size()) > limit) {
-    slots_.trim(sequence.slot, limit);
+  running_.reserve(running_.size() + 1);
+  try {
+    takeSlot(sequence);
+  } catch (...) {
+    if (sequence.slot >= 0) slots_.lose(sequence.slot);
+    sequence.slot = -1;
+    throw;
   }
   sequence.noteWait();
   sequence.state = State::running;
   running_.push_back(&sequence);
 }
 
+/** A slot with as much of the sequence's KV as need not be evaluated. */
+void Scheduler::takeSlot(Sequence& sequence) {
+  const int limit = sequence.reusable();
+  if (sequence.slot >= 0) {
+    if (static_cast<int>(slots_.cells(sequence.slot).size()) > limit) slots_.trim(sequence.slot, limit);
+    return;
+  }
+  const bool hasSiblings = std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) {
+    return other.second.group == sequence.group && other.second.slot >= 0;
+  });
+  const Slots::Placed placed = slots_.place(sequence.id, sequence.tokens, limit, hasSiblings ? 1 : kLeastFork);
+  sequence.slot = placed.slot;
+  stats_.reused += placed.reused;
+  if (placed.copied) stats_.forks++;
+}
+
 /** All KV is void. Sequences keep their tokens and are evaluated again at their next turn. */
-void Scheduler::dropSlots(bool clearDecoder) {
+void Scheduler::dropSlots(bool clearDecoder) noexcept {
   for (auto& [id, sequence] : sequences_) sequence.slot = -1;
   slots_.forget(clearDecoder);
 }
@@ -134,8 +152,11 @@ Scheduler::Clock::time_point Scheduler::nextEvent() const {
   const int64_t now = millisecondsNow();
   for (const auto& [turn, id] : turns_) {
     const int64_t deadline = sequences_.at(id).turn->request.deadline;
-    if (deadline > 0) event = std::min(event, Clock::now() + std::chrono::milliseconds(std::max<int64_t>(0, deadline - now)));
+    if (deadline <= 0) continue;
+    event = std::min(event, Clock::now() + std::chrono::milliseconds(std::clamp<int64_t>(deadline - now, 0, kFar)));
   }
+  // A command waits for other lanes, and all for the command: no slot changes hands.
+  if (!queue_.empty() && queue_.front().sequence == 0) return event;
   for (const auto& [id, sequence] : sequences_) {
     if (sequence.state != State::resting || sequence.slot < 0) continue;
     event = std::min(event, sequence.restingSince + std::chrono::milliseconds(settings_.restMs));

@@ -51,6 +51,8 @@ class Decoder {
   /** `vocabularySize` floats for a wanted row of the last batch; valid until the next call. May be read by several threads. */
   virtual const float* logits(int row) const = 0;
 
+  // When one of the following throws, the KV of the slot that it changes is unknown.
+
   /** Replaces the KV of slot `to` by a copy of slot `from`. */
   virtual void copy(int from, int to) = 0;
   /** Keeps the first `length` cells of a slot. */
@@ -58,11 +60,19 @@ class Decoder {
   /** Empties all slots. */
   virtual void clear() = 0;
 
-  /** A LoRA adapter by its path, "" for none. Leaves the KV as it is. When it throws, the old one stays. */
-  virtual void setAdapter(const std::string& path) = 0;
-  /** Frees the KV, with `weights` also the weights. Nothing but `wake` may follow. */
+  // A LoRA adapter is changed in three calls, so that several decoders can change it together or not at all. The KV
+  // stays as it is.
+
+  /** Reads an adapter by its path, "" for none, and keeps it beside the one in use. When it throws, nothing is beside. */
+  virtual void loadAdapter(const std::string& path) = 0;
+  /** Exchanges the adapter in use and the one beside; again takes that back. When it throws, nothing has changed. */
+  virtual void swapAdapter() = 0;
+  /** Frees the adapter beside, if there is one. */
+  virtual void dropAdapter() noexcept = 0;
+
+  /** Frees the KV, with `weights` also the weights. Nothing but `sleep` and `wake` may follow, also when it throws. */
   virtual void sleep(bool weights) = 0;
-  /** Undoes `sleep`; all slots are empty. When it throws, it can be called again. */
+  /** Undoes `sleep`; all slots are empty. When it throws, the decoder sleeps as before. */
   virtual void wake() = 0;
 
   /** CPU threads of the batches from now on: at least 1, at most as many as it was made with. Not while it sleeps. */

@@ -1,40 +1,17 @@
 #include "lanes.h"
 
 #include <algorithm>
-#include <atomic>
 
 namespace hone {
-namespace {
-
-/** Tells when the last of so many has told, with the first failure. */
-class Joined {
- public:
-  Joined(int count, CommandDone done) : left_(count), done_(std::move(done)) {}
-
-  void hear(const std::string& error) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (error_.empty()) error_ = error;
-      if (--left_ > 0) return;
-    }
-    tell(done_, error_);
-  }
-
- private:
-  std::mutex mutex_;
-  int left_;
-  std::string error_;
-  const CommandDone done_;
-};
-
-}  // namespace
-
 Lanes::Lanes(std::vector<Lane> lanes) : load_(lanes.size()) {
   for (Lane& lane : lanes) {
     slots_.push_back(lane.settings.slots);
     lanes_.push_back(std::make_unique<Scheduler>(std::move(lane.decoder), lane.settings));
   }
 }
+
+/** None may run when the first is freed: their commands know each other. */
+Lanes::~Lanes() { stop(); }
 
 int Lanes::leastLoaded() const {
   return static_cast<int>(std::min_element(load_.begin(), load_.end()) - load_.begin());
@@ -124,24 +101,40 @@ void Lanes::closeAll(OwnerId owner) {
   for (const auto& lane : lanes_) lane->closeAll(owner);
 }
 
-template <typename Start>
-void Lanes::command(CommandDone done, Start start) {
-  const auto joined = std::make_shared<Joined>(size(), std::move(done));
+std::vector<Scheduler*> Lanes::all() const {
+  std::vector<Scheduler*> lanes;
+  for (const auto& lane : lanes_) lanes.push_back(lane.get());
+  return lanes;
+}
+
+void Lanes::command(const std::shared_ptr<Joint>& joint) {
   std::lock_guard<std::mutex> lock(commands_);
-  for (const auto& lane : lanes_) start(*lane, [joined](const std::string& error) { joined->hear(error); });
+  try {
+    for (int lane = 0; lane < size(); lane++) {
+      lanes_[lane]->enqueue([joint, lane] { return joint->visit(lane); },
+                            [joint](const std::string& error) { joint->close(error); });
+    }
+  } catch (const std::exception& exception) {
+    joint->close(exception.what());
+  }
 }
 
 void Lanes::useAdapter(const std::string& path, CommandDone done) {
-  command(std::move(done), [&](Scheduler& lane, CommandDone told) { lane.useAdapter(path, std::move(told)); });
+  const auto changed = [this](std::string adapter) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    adapter_ = std::move(adapter);
+  };
+  command(newAdapterChange(all(), path, changed, std::move(done)));
 }
 
-void Lanes::sleep(bool weights, CommandDone done) {
-  command(std::move(done), [&](Scheduler& lane, CommandDone told) { lane.sleep(weights, std::move(told)); });
+std::string Lanes::adapter() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return adapter_;
 }
 
-void Lanes::wake(CommandDone done) {
-  command(std::move(done), [](Scheduler& lane, CommandDone told) { lane.wake(std::move(told)); });
-}
+void Lanes::sleep(bool weights, CommandDone done) { command(newSleep(all(), weights, std::move(done))); }
+
+void Lanes::wake(CommandDone done) { command(newWake(all(), std::move(done))); }
 
 void Lanes::setThreads(int threads) {
   for (int lane = 0; lane < size(); lane++) lanes_[lane]->setThreads(shareOf(threads, size(), lane));

@@ -6,8 +6,8 @@
 // program. Lanes of one thread each never meet. A large model has one lane: its threads are busy between the barriers,
 // and each lane would read all of its weights.
 //
-// A sequence gets its lane at its first turn and keeps it, as its KV lies there. Adapter changes, sleep and wake go to
-// all lanes; in each of them they keep their order among what is asked for.
+// A sequence gets its lane at its first turn and keeps it, as its KV lies there. Adapter changes, sleep and wake happen in
+// all lanes or in none (joint.h); in each they keep their order among what is asked for.
 #pragma once
 
 #include <map>
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "joint.h"
 #include "scheduler.h"
 
 namespace hone {
@@ -33,6 +34,9 @@ struct Lane {
 class Lanes {
  public:
   explicit Lanes(std::vector<Lane> lanes);
+  ~Lanes();
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
 
   GroupId newGroup() { return newId(); }
   SequenceId open(OwnerId owner, GroupId group, std::vector<Token> prompt);
@@ -42,15 +46,20 @@ class Lanes {
   void close(SequenceId sequence);
   void closeAll(OwnerId owner);
 
-  /** Done when it is done in all lanes; fails with the first failure. */
+  // Done when it is done in all lanes; fails with the first failure.
+
+  /** "" takes the adapter off. After a failure all lanes run the one before, or all refuse turns until it succeeds. */
   void useAdapter(const std::string& path, CommandDone done);
+  /** Turns are refused until `wake`, also after a failure. */
   void sleep(bool weights, CommandDone done);
+  /** After a failure all lanes sleep as before. */
   void wake(CommandDone done);
 
   /** Of all lanes together; each keeps one at least. */
   void setThreads(int threads);
 
-  std::string adapter() const { return lanes_.front()->adapter(); }
+  /** The adapter in use, "" for none. */
+  std::string adapter() const;
   /** Counts are sums, seconds are those of a lane in the mean. */
   Stats stats() const;
   void stop();
@@ -67,12 +76,14 @@ class Lanes {
   int size() const { return static_cast<int>(lanes_.size()); }
   int leastLoaded() const;
   int choose(GroupId group) const;
-  template <typename Start>
-  void command(CommandDone done, Start start);
+  std::vector<Scheduler*> all() const;
+  void command(const std::shared_ptr<Joint>& joint);
 
   /** Commands reach all lanes in one order. */
   std::mutex commands_;
+  /** Guards all but the lanes themselves. */
   mutable std::mutex mutex_;
+  std::string adapter_;
   std::map<SequenceId, Opened> opened_;
   /** Of each lane. */
   std::vector<int> slots_;

@@ -41,8 +41,6 @@ namespace hone {
   X(llama_decode)                \
   X(llama_synchronize)           \
   X(llama_get_logits_ith)        \
-  X(llama_batch_init)            \
-  X(llama_batch_free)            \
   X(llama_attach_threadpool)     \
   X(llama_set_n_threads)         \
   X(llama_adapter_lora_init)     \

@@ -12,6 +12,8 @@ namespace {
 /** llama.cpp allocates KV in steps of this many tokens. */
 constexpr int kCellStep = 256;
 
+int cellsOf(int tokens) { return (tokens + kCellStep - 1) / kCellStep * kCellStep; }
+
 /** A function of the CPU backend, which is a library of its own; null when this build has it not. */
 template <typename F>
 F cpuFunction(const char* name) {
@@ -21,37 +23,39 @@ F cpuFunction(const char* name) {
   return reinterpret_cast<F>(lib.ggml_backend_reg_get_proc_address(lib.ggml_backend_dev_backend_reg(cpu), name));
 }
 
+/** llama.cpp would start its threads anew for every batch. */
+ggml_threadpool* newPool(int threads) {
+  const auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new");
+  if (!create) return nullptr;
+  const FlushDenormals flushed;
+  ggml_threadpool_params params;
+  libLlama()->ggml_threadpool_params_init(&params, threads);
+  return create(&params);
+}
+
 }  // namespace
+
+int64_t totalCells(const LlamaSettings& settings) {
+  return static_cast<int64_t>(cellsOf(settings.contextPerSequence)) * settings.sequences;
+}
 
 LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings& settings)
     : lib_(*libLlama()),
       weights_(std::move(weights)),
       settings_(settings),
-      cellsPerSlot_((settings.contextPerSequence + kCellStep - 1) / kCellStep * kCellStep),
-      batch_(lib_.llama_batch_init(std::max(settings.batch, 2 * settings.sequences), 0, 1)),
-      threads_(settings.threads) {
-  // llama.cpp would start its threads anew for every batch.
-  if (auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new")) {
-    const FlushDenormals flushed;
-    ggml_threadpool_params params;
-    lib_.ggml_threadpool_params_init(&params, settings.threads);
-    pool_ = create(&params);
-  }
-  try {
-    model_ = weights_->acquire();
-    info_ = describe(model_);
-    vocabularySize_ = lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_));
-    createContext();
-  } catch (...) {
-    sleep(true);
-    throw;
-  }
+      cellsPerSlot_(cellsOf(settings.contextPerSequence)),
+      threads_(settings.threads),
+      pool_(newPool(settings.threads)),
+      model_(weights_->acquire()),
+      info_(describe(model_.get())),
+      vocabularySize_(lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_.get()))) {
+  createContext();
 }
 
-LlamaDecoder::~LlamaDecoder() {
-  sleep(true);
-  lib_.llama_batch_free(batch_);
-  if (pool_) cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool_);
+void LlamaDecoder::ContextFree::operator()(llama_context* context) const { libLlama()->llama_free(context); }
+
+void LlamaDecoder::PoolFree::operator()(ggml_threadpool* pool) const {
+  cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool);
 }
 
 // Who runs f32 weights on a CPU wants exactness: KV in 16 bits would put log-probabilities off by 1e-3.
@@ -78,95 +82,118 @@ void LlamaDecoder::createContext() {
   if (!settings_.useGpu) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.type_k = params.type_v = fullKv() ? GGML_TYPE_F32 : GGML_TYPE_F16;
   takeLlamaComplaints();
-  context_ = lib_.llama_init_from_model(model_, params);
-  if (!context_) {
+  decltype(context_) context(lib_.llama_init_from_model(model_.get(), params));
+  if (!context) {
     throw std::runtime_error("no room for the KV of " + std::to_string(settings_.sequences) + " sequences of " +
                              std::to_string(settings_.contextPerSequence) + " tokens (about " +
                              std::to_string(kvBytesPerSequence() * settings_.sequences >> 20) +
                              " MiB): " + llamaReason());
   }
-  memory_ = lib_.llama_get_memory(context_);
+  if (pool_) lib_.llama_attach_threadpool(context.get(), pool_.get(), pool_.get());
+  apply(context.get());
+  context_ = std::move(context);
   kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(settings_.sequences);
-  if (pool_) lib_.llama_attach_threadpool(context_, pool_, pool_);
-  applyAdapter();
 }
 
-void LlamaDecoder::freeContext() {
-  if (context_) lib_.llama_free(context_);
-  context_ = nullptr;
-  memory_ = nullptr;
-  kvBytes_ = 0;
+/** Puts the adapter in use on a context. */
+void LlamaDecoder::apply(llama_context* context) const {
+  float scale = 1;
+  llama_adapter_lora* adapter = adapter_.held.get();
+  if (lib_.llama_set_adapters_lora(context, &adapter, adapter ? 1 : 0, &scale) != 0) {
+    throw std::runtime_error("llama.cpp refused the adapter " + adapter_.path + ": " + llamaReason());
+  }
 }
 
-void LlamaDecoder::freeWeights() {
-  if (adapter_) weights_->releaseAdapter(adapterPath_);
-  adapter_ = nullptr;
-  if (model_) weights_->release();
-  model_ = nullptr;
+void LlamaDecoder::loadAdapter(const std::string& path) {
+  dropAdapter();
+  std::string kept = path;
+  if (!path.empty()) beside_.held = weights_->acquireAdapter(path);
+  beside_.path = std::move(kept);
+}
+
+void LlamaDecoder::swapAdapter() {
+  std::swap(adapter_, beside_);
+  try {
+    takeLlamaComplaints();
+    apply(context_.get());
+  } catch (...) {
+    std::swap(adapter_, beside_);
+    throw;
+  }
+}
+
+void LlamaDecoder::dropAdapter() noexcept {
+  beside_.held.reset();
+  beside_.path.clear();
 }
 
 void LlamaDecoder::sleep(bool weights) {
-  freeContext();
-  if (weights) freeWeights();
+  context_.reset();
+  kvBytes_ = 0;
+  if (!weights) return;
+  adapter_.held.reset();
+  model_.reset();
 }
 
 void LlamaDecoder::wake() {
-  if (!model_) model_ = weights_->acquire();
-  if (!adapter_ && !adapterPath_.empty()) adapter_ = weights_->acquireAdapter(adapterPath_);
-  if (!context_) createContext();
-}
-
-void LlamaDecoder::applyAdapter() {
-  float scale = 1;
-  lib_.llama_set_adapters_lora(context_, adapter_ ? &adapter_ : nullptr, adapter_ ? 1 : 0, adapter_ ? &scale : nullptr);
-}
-
-void LlamaDecoder::setAdapter(const std::string& path) {
-  llama_adapter_lora* const next = path.empty() ? nullptr : weights_->acquireAdapter(path);
-  const std::string old = adapter_ ? adapterPath_ : "";
-  adapter_ = next;
-  adapterPath_ = path;
-  applyAdapter();
-  if (!old.empty()) weights_->releaseAdapter(old);
+  const bool withoutWeights = !model_;
+  try {
+    if (withoutWeights) {
+      model_ = weights_->acquire();
+      if (!adapter_.path.empty()) adapter_.held = weights_->acquireAdapter(adapter_.path);
+    }
+    if (!context_) createContext();
+  } catch (...) {
+    sleep(withoutWeights);
+    throw;
+  }
 }
 
 void LlamaDecoder::setThreads(int threads) {
   threads_ = threads;
-  lib_.llama_set_n_threads(context_, threads_, threads_);
+  lib_.llama_set_n_threads(context_.get(), threads_, threads_);
 }
 
 void LlamaDecoder::decode(const Batch& batch) {
-  batch_.n_tokens = batch.size();
-  std::copy(batch.tokens.begin(), batch.tokens.end(), batch_.token);
-  std::copy(batch.positions.begin(), batch.positions.end(), batch_.pos);
-  std::copy(batch.wanted.begin(), batch.wanted.end(), batch_.logits);
-  for (int i = 0; i < batch.size(); i++) {
-    batch_.n_seq_id[i] = 1;
-    batch_.seq_id[i][0] = batch.slots[i];
-  }
+  const size_t size = batch.tokens.size();
+  sequenceCounts_.assign(size, 1);
+  sequenceIds_.resize(size);
+  // llama.cpp only reads a batch, but its struct does not say so.
+  for (size_t i = 0; i < size; i++) sequenceIds_[i] = const_cast<int32_t*>(&batch.slots[i]);
+  llama_batch view{};
+  view.n_tokens = batch.size();
+  view.token = const_cast<Token*>(batch.tokens.data());
+  view.pos = const_cast<int32_t*>(batch.positions.data());
+  view.n_seq_id = sequenceCounts_.data();
+  view.seq_id = sequenceIds_.data();
+  view.logits = const_cast<int8_t*>(batch.wanted.data());
   takeLlamaComplaints();
   const FlushDenormals flushed;
-  const int status = lib_.llama_decode(context_, batch_);
+  const int status = lib_.llama_decode(context_.get(), view);
   if (status != 0) {
     throw std::runtime_error("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) +
                              " tokens (code " + std::to_string(status) + "): " + llamaReason());
   }
-  lib_.llama_synchronize(context_);
+  lib_.llama_synchronize(context_.get());
   // The first look at logits puts their rows in order; after that, several threads may read them.
   const auto wanted = std::find(batch.wanted.begin(), batch.wanted.end(), 1);
   if (wanted != batch.wanted.end()) logits(static_cast<int>(wanted - batch.wanted.begin()));
 }
 
-const float* LlamaDecoder::logits(int row) const { return lib_.llama_get_logits_ith(context_, row); }
+const float* LlamaDecoder::logits(int row) const {
+  const float* logits = lib_.llama_get_logits_ith(context_.get(), row);
+  if (!logits) throw std::runtime_error("llama.cpp has no logits of row " + std::to_string(row) + ": " + llamaReason());
+  return logits;
+}
 
-void LlamaDecoder::copy(int from, int to) { lib_.llama_memory_seq_cp(memory_, from, to, -1, -1); }
+void LlamaDecoder::copy(int from, int to) { lib_.llama_memory_seq_cp(memory(), from, to, -1, -1); }
 
 void LlamaDecoder::trim(int slot, int length) {
-  if (!lib_.llama_memory_seq_rm(memory_, slot, length, -1)) {
+  if (!lib_.llama_memory_seq_rm(memory(), slot, length, -1)) {
     throw std::runtime_error("llama.cpp cannot take back tokens of this model's memory");
   }
 }
 
-void LlamaDecoder::clear() { lib_.llama_memory_clear(memory_, false); }
+void LlamaDecoder::clear() { lib_.llama_memory_clear(memory(), false); }
 
 }  // namespace hone

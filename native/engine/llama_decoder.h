@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "decoder.h"
 #include "libllama.h"
@@ -23,11 +24,13 @@ struct LlamaSettings {
   int outputs = 64;
 };
 
+/** Tokens of the KV of all sequences: llama.cpp allocates that of each in steps. */
+int64_t totalCells(const LlamaSettings& settings);
+
 class LlamaDecoder final : public Decoder {
  public:
   /** Loads the weights, if nobody has, and allocates the KV. */
   LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings& settings);
-  ~LlamaDecoder() override;
 
   const ModelInfo& info() const { return info_; }
   /** Bytes; may be asked for on any thread. */
@@ -41,37 +44,55 @@ class LlamaDecoder final : public Decoder {
   void copy(int from, int to) override;
   void trim(int slot, int length) override;
   void clear() override;
-  void setAdapter(const std::string& path) override;
+  void loadAdapter(const std::string& path) override;
+  void swapAdapter() override;
+  void dropAdapter() noexcept override;
   void sleep(bool weights) override;
   void wake() override;
   void setThreads(int threads) override;
   void abort() override { aborted_ = true; }
 
  private:
+  struct Adapter {
+    HeldAdapter held;
+    /** "" for none. Kept while the weights are given back. */
+    std::string path;
+  };
+  struct ContextFree {
+    void operator()(llama_context* context) const;
+  };
+  struct PoolFree {
+    void operator()(ggml_threadpool* pool) const;
+  };
+
   bool fullKv() const;
   void createContext();
-  void freeContext();
-  void freeWeights();
-  void applyAdapter();
+  void apply(llama_context* context) const;
+  llama_memory_t memory() const { return lib_.llama_get_memory(context_.get()); }
 
   const LibLlama& lib_;
   const std::shared_ptr<Weights> weights_;
   const LlamaSettings settings_;
   /** Tokens of a slot's buffer: the context rounded up as llama.cpp wants it. */
   const int cellsPerSlot_;
-  ModelInfo info_;
-  int vocabularySize_ = 0;
-  llama_model* model_ = nullptr;
-  llama_context* context_ = nullptr;
-  llama_memory_t memory_ = nullptr;
-  llama_adapter_lora* adapter_ = nullptr;
-  std::string adapterPath_;
-  llama_batch batch_;
   /** In use, at most `settings_.threads`. */
   int threads_;
-  ggml_threadpool* pool_ = nullptr;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> kvBytes_{0};
+  // Of a batch, as llama.cpp wants to be told.
+  std::vector<int32_t> sequenceCounts_;
+  std::vector<int32_t*> sequenceIds_;
+
+  // What llama.cpp has made. Freed from the last to the first, also when the constructor does not come to its end.
+  std::unique_ptr<ggml_threadpool, PoolFree> pool_;
+  HeldModel model_;
+  const ModelInfo info_;
+  const int vocabularySize_;
+  Adapter adapter_;
+  /** Between `loadAdapter` and `dropAdapter`. */
+  Adapter beside_;
+  /** Null while it sleeps. */
+  std::unique_ptr<llama_context, ContextFree> context_;
 };
 
 }  // namespace hone

@@ -1,12 +1,23 @@
 #include "pool.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace hone {
 
 Pool::Pool(int threads) {
-  for (int thread = 1; thread < threads; thread++) helpers_.emplace_back([this, thread] { help(thread); });
+  try {
+    helpers_.reserve(static_cast<size_t>(std::max(0, threads - 1)));
+    for (int thread = 1; thread < threads; thread++) helpers_.emplace_back([this, thread] { help(thread); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -16,7 +27,13 @@ Pool::~Pool() {
 }
 
 void Pool::drain(int thread) {
-  for (int item; (item = next_.fetch_add(1)) < items_;) (*work_)(item, thread);
+  try {
+    for (int item; (item = next_.fetch_add(1)) < items_;) (*work_)(item, thread);
+  } catch (...) {
+    next_ = items_;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
 }
 
 void Pool::help(int thread) {
@@ -51,6 +68,7 @@ void Pool::run(int items, const std::function<void(int, int)>& work) {
   // Every helper has to have seen the round before the next can begin.
   std::unique_lock<std::mutex> lock(mutex_);
   finished_.wait(lock, [&] { return busy_ == 0; });
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 }  // namespace hone

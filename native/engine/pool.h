@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -20,12 +21,16 @@ class Pool {
 
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
-  /** Calls `work(item, thread)` for every item in [0, items), each thread number in [0, threads()) by one thread. */
+  /**
+   * Calls `work(item, thread)` for every item in [0, items), each thread number in [0, threads()) by one thread. What
+   * it throws is thrown here, when all threads have come back; items may then be left out.
+   */
   void run(int items, const std::function<void(int item, int thread)>& work);
 
  private:
   void help(int thread);
   void drain(int thread);
+  void stop();
 
   std::vector<std::thread> helpers_;
   std::mutex mutex_;
@@ -37,6 +42,7 @@ class Pool {
   uint64_t round_ = 0;
   int busy_ = 0;
   bool stopping_ = false;
+  std::exception_ptr failure_;
 };
 
 }  // namespace hone

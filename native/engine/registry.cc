@@ -73,15 +73,20 @@ uint64_t Engine::kvBytes() const {
 
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
   std::lock_guard<std::mutex> lock(registry().mutex);
-  std::weak_ptr<Engine>& entry = registry().engines[settings.model];
-  if (std::shared_ptr<Engine> engine = entry.lock()) {
+  auto& engines = registry().engines;
+  const auto found = engines.find(settings.model);
+  if (std::shared_ptr<Engine> engine = found == engines.end() ? nullptr : found->second.lock()) {
     const std::string difference = differing(engine->settings, settings);
     if (difference.empty()) return engine;
     throw std::runtime_error(settings.model + " is loaded already, with " + difference +
                              "; give the same settings, or close the engine first");
   }
   const auto engine = std::make_shared<Engine>(settings);
-  entry = engine;
+  // What is left of an engine that was freed: an entry holds its bytes.
+  for (auto entry = engines.begin(); entry != engines.end();) {
+    entry = entry->second.expired() ? engines.erase(entry) : std::next(entry);
+  }
+  engines[settings.model] = engine;
   return engine;
 }
 

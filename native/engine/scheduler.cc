@@ -5,8 +5,6 @@
 namespace hone {
 namespace {
 
-constexpr const char* kClosed = "the engine was closed";
-
 /** How long the thread, woken by a request, waits for others that come with it. Far less than a batch takes. */
 constexpr std::chrono::microseconds kCompany{200};
 
@@ -135,49 +133,7 @@ void Scheduler::closeAll(OwnerId owner) {
   });
 }
 
-void Scheduler::useAdapter(std::string path, CommandDone done) {
-  enqueue(
-      [this, path = std::move(path)] {
-        if (asleep_) throw std::runtime_error("the engine sleeps; wake() it before its adapter is changed");
-        decoder_->setAdapter(path);
-        dropSlots(true);
-        std::lock_guard<std::mutex> lock(mutex_);
-        adapter_ = path;
-      },
-      std::move(done));
-}
-
-void Scheduler::sleep(bool weights, CommandDone done) {
-  enqueue(
-      [this, weights] {
-        asleep_ = true;
-        dropSlots(false);
-        decoder_->sleep(weights);
-      },
-      std::move(done));
-}
-
-void Scheduler::wake(CommandDone done) {
-  enqueue(
-      [this] {
-        if (!asleep_) return;
-        decoder_->wake();
-        asleep_ = false;
-      },
-      std::move(done));
-}
-
-void Scheduler::enqueue(std::function<void()> run, CommandDone done) {
-  const auto waiting = std::make_shared<Waiting>(Waiting{0, std::move(run), std::move(done)});
-  if (!post([this, waiting] { queue_.push_back(std::move(*waiting)); })) tell(waiting->done, kClosed);
-}
-
 void Scheduler::setThreads(int threads) { threads_ = std::clamp(threads, 1, settings_.threads); }
-
-std::string Scheduler::adapter() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return adapter_;
-}
 
 Stats Scheduler::stats() const {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -189,7 +145,7 @@ Stats Scheduler::stats() const {
 void Scheduler::run() {
   bool idle = false;
   for (;;) {
-    std::deque<std::function<void()>> inbox;
+    std::vector<std::function<void()>> inbox;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       if (idle) {
@@ -208,17 +164,22 @@ void Scheduler::run() {
       inbox.swap(inbox_);
       if (stopping_) {
         lock.unlock();
-        for (auto& message : inbox) message();
+        receive(inbox);
         break;
       }
     }
     const Clock::time_point from = Clock::now();
     const double inside = stats_.decodeSeconds + stats_.samplingSeconds;
-    for (auto& message : inbox) message();
-    endOverdue();
-    admit();
-    idle = running_.empty();
-    if (!idle) step();
+    receive(inbox);
+    try {
+      idle = false;
+      endOverdue();
+      admit();
+      idle = running_.empty();
+      if (!idle) step();
+    } catch (const std::exception&) {
+      // Memory ran out where turns are ended. Their records are as before: they are ended in the next round.
+    }
     publish();
     flush();
     if (!idle) {
@@ -226,11 +187,27 @@ void Scheduler::run() {
       stats_.schedulingSeconds += seconds(Clock::now() - from) - busy;
     }
   }
-  while (!sequences_.empty()) closeNow(sequences_.begin()->first);
-  for (Waiting& waiting : queue_) answers_.push_back([done = waiting.done] { tell(done, kClosed); });
-  queue_.clear();
+  try {
+    while (!sequences_.empty()) closeNow(sequences_.begin()->first);
+  } catch (const std::exception&) {
+    // No memory to say so to the rest.
+  }
   publish();
   flush();
+  for (Waiting& waiting : queue_) {
+    if (waiting.sequence == 0) tell(waiting.closed, kClosed);
+  }
+  queue_.clear();
+}
+
+void Scheduler::receive(std::vector<std::function<void()>>& messages) {
+  for (auto& message : messages) {
+    try {
+      message();
+    } catch (const std::exception&) {
+      // No memory. Who asks for an answer hears of it: that its sequence is not open, or in `begin`.
+    }
+  }
 }
 
 void Scheduler::publish() {
@@ -270,17 +247,30 @@ void Scheduler::begin(SequenceId id, std::shared_ptr<Turn> turn) {
     return refuse(Stop::cancelled, "the sequence has a turn already; wait for it", sequence.tokens.size());
   }
   const std::vector<Token>& append = turn->request.append;
+  const size_t length = sequence.tokens.size();
   const size_t room = settings_.contextPerSlot - (turn->scored ? 0 : 1);
-  if (sequence.tokens.size() + append.size() > room) return refuse(Stop::context, "", sequence.tokens.size());
-  sequence.tokens.insert(sequence.tokens.end(), append.begin(), append.end());
+  if (length + append.size() > room) return refuse(Stop::context, "", length);
+  try {
+    sequence.tokens.insert(sequence.tokens.end(), append.begin(), append.end());
+    turns_[turn->id] = id;
+    queue_.push_back({id, nullptr, nullptr});
+  } catch (const std::exception& exception) {
+    sequence.tokens.resize(length);
+    turns_.erase(turn->id);
+    turn->result.error = exception.what();
+    turn->result.length = static_cast<int>(length);
+    answer(*turn);
+    if (turn->scored) closeNow(id);
+    return;
+  }
   sequence.state = State::queued;
   sequence.turn = turn;
-  turns_[turn->id] = id;
-  queue_.push_back({id, nullptr, nullptr});
 }
 
+/** When it throws, for want of memory, nothing has changed. */
 void Scheduler::endTurn(Sequence& sequence, Stop stop, std::string error) {
   if (sequence.state == State::queued) sequence.noteWait();
+  answers_.push_back([turn = sequence.turn] { answer(*turn); });
   const std::shared_ptr<Turn> turn = std::move(sequence.turn);
   turns_.erase(turn->id);
   if (sequence.state == State::queued) {
@@ -294,7 +284,6 @@ void Scheduler::endTurn(Sequence& sequence, Stop stop, std::string error) {
   turn->result.stop = stop;
   turn->result.error = std::move(error);
   turn->result.length = static_cast<int>(sequence.tokens.size());
-  answers_.push_back([turn] { answer(*turn); });
   // A score has a sequence of its own.
   if (turn->scored) closeNow(sequence.id);
 }

@@ -5,8 +5,11 @@
 // wait in the order in which they were asked for. A sequence that rests between turns while others wait gives up its
 // slot after a while and is evaluated again when it goes on, so waiting always ends.
 //
-// Adapter changes, sleep and wake wait in the same queue: what was asked for before them ends first, what was asked for
-// after them begins later. KV of different adapters never mixes, because all KV is dropped between.
+// Commands (adapter changes, sleep and wake: joint.h) wait in the same queue: what was asked for before them ends first,
+// what was asked for after them begins later. KV of different adapters never mixes, because all KV is dropped between.
+//
+// Nothing that fails on the decode thread ends the process: a failure of the decoder, or of memory, ends the turns that
+// it concerns with an error, and KV that became unknown is evaluated again.
 #pragma once
 
 #include <atomic>
@@ -51,6 +54,9 @@ struct SchedulerSettings {
   int restMs = 1000;
 };
 
+/** The error of what is asked of a scheduler that has ended. */
+constexpr const char* kClosed = "the engine was closed";
+
 /** For a sequence, a turn or a group: no other has it in this process. */
 uint64_t newId();
 
@@ -74,16 +80,35 @@ class Scheduler {
   void close(SequenceId sequence);
   void closeAll(OwnerId owner);
 
-  /** "" takes the adapter off. */
-  void useAdapter(std::string path, CommandDone done);
-  void sleep(bool weights, CommandDone done);
-  void wake(CommandDone done);
+  /**
+   * A command waits in the queue like a turn. `visit` is called on the decode thread when all before it has ended, and
+   * again after each `poke`, until it returns true; what was asked for after it begins then. `closed` is called
+   * instead, with the reason, when it comes to no end here.
+   */
+  void enqueue(std::function<bool()> visit, CommandDone closed);
+  void poke();
+
+  // For commands, within `visit` (commands.cc).
+
+  /** @throws std::exception when the adapter cannot be read, or the decoder sleeps */
+  void loadAdapter(const std::string& path);
+  /** See Decoder. */
+  void swapAdapter() { decoder_->swapAdapter(); }
+  /** Ends an adapter's change. Not null, `refusal` is the error of all turns from now on. */
+  void endAdapter(bool changed, std::shared_ptr<const std::string> refusal) noexcept;
+  /** Turns are refused from now on, also when it throws. */
+  void sleepNow(bool weights);
+  /** Makes the decoder ready, and says whether it slept. Turns are refused until `endSleep`. */
+  bool wakeNow();
+  /** Undoes `wakeNow`. */
+  void sleepAgain() { decoder_->sleep(withoutWeights_); }
+  void endSleep() noexcept;
+  /** Called after the answers to turns that have ended before. */
+  void later(std::function<void()> callback) { answers_.push_back(std::move(callback)); }
 
   /** CPU threads from the next batch on, at most `SchedulerSettings::threads`. Does not wait for the one that runs. */
   void setThreads(int threads);
 
-  /** The adapter in use, "" for none. */
-  std::string adapter() const;
   Stats stats() const;
   /** As the destructor. Later calls end with an error at once. */
   void stop();
@@ -125,11 +150,11 @@ class Scheduler {
     int reusable() const { return scoring() ? turn->from - 1 : static_cast<int>(tokens.size()) - 1; }
   };
 
-  /** A sequence with a turn, or (sequence 0) a command, which is run when all before it has ended. */
+  /** A sequence with a turn, or (sequence 0) a command. */
   struct Waiting {
     SequenceId sequence = 0;
-    std::function<void()> command;
-    CommandDone done;
+    std::function<bool()> visit;
+    CommandDone closed;
   };
 
   /** A row of the batch whose logits are looked at. */
@@ -145,9 +170,9 @@ class Scheduler {
   bool stopping() const;
   bool post(std::function<void()> message);
   void run();
+  void receive(std::vector<std::function<void()>>& messages);
   void publish();
   void begin(SequenceId id, std::shared_ptr<Turn> turn);
-  void enqueue(std::function<void()> run, CommandDone done);
   void endTurn(Sequence& sequence, Stop stop, std::string error = {});
   void closeNow(SequenceId id);
   void endRunning(const std::string& error);
@@ -159,7 +184,8 @@ class Scheduler {
   bool makeRoom();
   bool waitsForLeader(const Sequence& sequence) const;
   void start(Sequence& sequence);
-  void dropSlots(bool clearDecoder);
+  void takeSlot(Sequence& sequence);
+  void dropSlots(bool clearDecoder) noexcept;
   void endOverdue();
   Clock::time_point nextEvent() const;
 
@@ -171,6 +197,7 @@ class Scheduler {
   void addRows(Sequence& sequence, int take);
   void fillGap(int from, int to);
   void sampleRows();
+  void take(Sequence& sequence, const Drawn& drawn);
   void handOut();
 
   std::unique_ptr<Decoder> decoder_;
@@ -178,10 +205,9 @@ class Scheduler {
 
   mutable std::mutex mutex_;
   std::condition_variable wakeUp_;
-  std::deque<std::function<void()>> inbox_;
+  std::vector<std::function<void()>> inbox_;
   bool stopping_ = false;
   Stats published_;
-  std::string adapter_;
   /** CPU threads that are wanted; those in use are in `stats_`. */
   std::atomic<int> threads_;
 
@@ -194,6 +220,10 @@ class Scheduler {
   std::deque<Waiting> queue_;
   std::vector<Sequence*> running_;
   bool asleep_ = false;
+  /** It sleeps without weights. */
+  bool withoutWeights_ = false;
+  /** Why turns are refused, if they are. */
+  std::shared_ptr<const std::string> refusal_;
   /** Callbacks to be called when the thread's own records are in order again. */
   std::vector<std::function<void()>> answers_;
   Batch batch_;

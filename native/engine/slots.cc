@@ -24,15 +24,22 @@ int Slots::longestPrefix(const std::vector<Token>& tokens, int limit) const {
   return best;
 }
 
-/** The free slot whose loss costs least: the lowest empty one, else the one that was used longest ago. */
+/**
+ * The free slot whose loss costs least: the lowest empty one, else the one that was used longest ago. One that failed
+ * may fail again, so it comes last.
+ */
 int Slots::emptiest() const {
-  int best = -1;
+  int best = -1, last = -1;
   for (int slot = 0; slot < count(); slot++) {
     if (slots_[slot].holder != 0) continue;
+    if (slots_[slot].unknown) {
+      if (last < 0) last = slot;
+      continue;
+    }
     if (slots_[slot].cells.empty()) return slot;
     if (best < 0 || slots_[slot].used < slots_[best].used) best = slot;
   }
-  return best;
+  return best < 0 ? last : best;
 }
 
 Slots::Placed Slots::place(SequenceId holder, const std::vector<Token>& tokens, int limit, int leastCopy) {
@@ -55,18 +62,37 @@ Slots::Placed Slots::place(SequenceId holder, const std::vector<Token>& tokens, 
   const int reused = copied ? donorCells : own < 0 ? 0 : ownCells;
   slots_[slot].holder = holder;
   free_--;
-  if (copied) {
+  try {
+    fill(slot, copied ? donor : -1, reused);
+  } catch (...) {
+    lose(slot);
+    throw;
+  }
+  return {slot, reused, copied};
+}
+
+/** Makes a slot hold the first `length` cells of the donor's, or of its own where there is none. */
+void Slots::fill(int slot, int donor, int length) {
+  if (donor >= 0) {
     decoder_.copy(donor, slot);
     slots_[slot].cells = slots_[donor].cells;
+  } else if (slots_[slot].unknown) {
+    decoder_.trim(slot, 0);
   }
-  trim(slot, reused);
-  return {slot, reused, copied};
+  slots_[slot].unknown = false;
+  trim(slot, length);
 }
 
 void Slots::release(int slot) {
   slots_[slot].holder = 0;
   slots_[slot].used = ++clock_;
   free_++;
+}
+
+void Slots::lose(int slot) {
+  slots_[slot].cells.clear();
+  slots_[slot].unknown = true;
+  release(slot);
 }
 
 void Slots::trim(int slot, int length) {
@@ -77,6 +103,7 @@ void Slots::trim(int slot, int length) {
 
 void Slots::move(int from, int to) {
   decoder_.copy(from, to);
+  slots_[to].unknown = false;
   slots_[to].cells = std::move(slots_[from].cells);
   slots_[to].holder = slots_[from].holder;
   slots_[from].cells.clear();
@@ -86,13 +113,20 @@ void Slots::move(int from, int to) {
 
 void Slots::restore(int slot) { decoder_.trim(slot, static_cast<int>(slots_[slot].cells.size())); }
 
-void Slots::forget(bool clearDecoder) {
+void Slots::forget(bool clearDecoder) noexcept {
+  bool unknown = false;
+  try {
+    if (clearDecoder) decoder_.clear();
+  } catch (...) {
+    // Told by whatever led here, or by the failure to empty a slot when it is used.
+    unknown = true;
+  }
   for (Slot& slot : slots_) {
     slot.holder = 0;
     slot.cells.clear();
+    slot.unknown = unknown;
   }
   free_ = count();
-  if (clearDecoder) decoder_.clear();
 }
 
 }  // namespace hone

@@ -2,6 +2,9 @@
 // this record and the decoder's memory agree.
 //
 // A slot that is given back keeps its cells: whoever comes next with a common prefix starts from them.
+//
+// When the decoder fails to change a slot, nobody knows what is left in it: the slot then holds no cells here, and is
+// emptied, or copied over, before it is used again.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +42,16 @@ class Slots {
   };
   /**
    * Gives a free slot to a sequence, with as long a prefix of its tokens (`limit` at most) as some slot holds. Copies
-   * of fewer than `leastCopy` cells are not worth their time. There must be a free slot.
+   * of fewer than `leastCopy` cells are not worth their time. There must be a free slot. When it throws, the slot is free.
    */
   Placed place(SequenceId holder, const std::vector<Token>& tokens, int limit, int leastCopy);
 
   /** The slot is free; its cells stay until somebody needs the room. */
   void release(int slot);
+  /** The slot is free, and what it holds is unknown. */
+  void lose(int slot);
+  /** Whether nobody knows what it holds. */
+  bool unknown(int slot) const { return slots_[slot].unknown; }
   /** Cells have been evaluated. */
   void append(int slot, Token token) { slots_[slot].cells.push_back(token); }
   void trim(int slot, int length);
@@ -53,15 +60,17 @@ class Slots {
   /** Takes back what the decoder wrote behind the cells. */
   void restore(int slot);
   /** Nobody holds anything and nothing is cached; the decoder's memory is emptied when `clearDecoder`. */
-  void forget(bool clearDecoder);
+  void forget(bool clearDecoder) noexcept;
 
  private:
   struct Slot {
     SequenceId holder = 0;
     std::vector<Token> cells;
     uint64_t used = 0;
+    bool unknown = false;
   };
   int emptiest() const;
+  void fill(int slot, int donor, int length);
   int usable(int slot, const std::vector<Token>& tokens, int limit) const;
 
   Decoder& decoder_;

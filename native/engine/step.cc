@@ -9,6 +9,8 @@ namespace hone {
 
 void Scheduler::step() {
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
+  // A failure that there was no memory to tell.
+  if (running_.front()->slot < 0) return endRunning(std::bad_alloc().what());
   try {
     compact();
     plan();
@@ -26,13 +28,9 @@ void Scheduler::step() {
     stats_.samplingSeconds += seconds(Clock::now() - decoded);
     handOut();
   } catch (const std::exception& exception) {
+    dropSlots(true);
     // A batch that was aborted for the scheduler's end has not failed.
     endRunning(stopping() ? "" : exception.what());
-    try {
-      dropSlots(true);
-    } catch (const std::exception&) {
-      // The failure that led here is what is told; if the memory is broken for good, the next batch fails as well.
-    }
   }
 }
 
@@ -97,7 +95,7 @@ void Scheduler::addRows(Sequence& sequence, int take) {
 void Scheduler::fillGap(int from, int to) {
   if (to - from > settings_.fillGap || !decoder_->canTrim()) return;
   for (int slot = from; slot < to; slot++) {
-    if (static_cast<int>(slots_.cells(slot).size()) >= settings_.contextPerSlot) return;
+    if (slots_.unknown(slot) || static_cast<int>(slots_.cells(slot).size()) >= settings_.contextPerSlot) return;
   }
   for (int slot = from; slot < to; slot++) {
     const std::vector<Token>& cells = slots_.cells(slot);
@@ -131,6 +129,25 @@ void Scheduler::sampleRows() {
   });
 }
 
+/** A token that was drawn. When memory runs out it was not. */
+void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
+  TurnResult& result = sequence.turn->result;
+  const size_t length = sequence.tokens.size();
+  const size_t count = result.tokens.size();
+  try {
+    sequence.tokens.push_back(drawn.token);
+    result.tokens.push_back(drawn.token);
+    result.logprobs.push_back(drawn.logprob);
+    result.rawLogprobs.push_back(drawn.rawLogprob);
+  } catch (...) {
+    sequence.tokens.resize(length);
+    result.tokens.resize(count);
+    result.logprobs.resize(count);
+    throw;
+  }
+  stats_.decoded++;
+}
+
 void Scheduler::handOut() {
   std::vector<Sequence*> broken;
   for (const Row& row : rows_) {
@@ -144,11 +161,7 @@ void Scheduler::handOut() {
       turn.scores.push_back(row.drawn.rawLogprob);
       continue;
     }
-    sequence.tokens.push_back(row.drawn.token);
-    turn.result.tokens.push_back(row.drawn.token);
-    turn.result.logprobs.push_back(row.drawn.logprob);
-    turn.result.rawLogprobs.push_back(row.drawn.rawLogprob);
-    stats_.decoded++;
+    take(sequence, row.drawn);
   }
   for (Sequence* sequence : broken) {
     endTurn(*sequence, Stop::cancelled, "the model's logits are not finite: its weights or its adapter are broken");

@@ -6,14 +6,18 @@
 
 namespace hone {
 
-llama_model* Weights::acquire() {
+void ModelRelease::operator()(llama_model*) const { weights->release(); }
+
+void AdapterRelease::operator()(llama_adapter_lora*) const { weights->releaseAdapter(path); }
+
+HeldModel Weights::acquire() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (model_.holders == 0) {
     model_.object = loadModel(file_, false, useGpu_);
     bytes_ = libLlama()->llama_model_size(model_.object);
   }
   model_.holders++;
-  return model_.object;
+  return HeldModel(model_.object, {shared_from_this()});
 }
 
 void Weights::release() {
@@ -23,20 +27,20 @@ void Weights::release() {
   bytes_ = 0;
 }
 
-llama_adapter_lora* Weights::acquireAdapter(const std::string& path) {
+HeldAdapter Weights::acquireAdapter(const std::string& path) {
+  AdapterRelease release{shared_from_this(), path};
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = adapters_.find(path);
-  if (found != adapters_.end()) {
-    found->second.holders++;
-    return found->second.object;
+  Shared<llama_adapter_lora>& adapter = adapters_[path];
+  if (adapter.holders == 0) {
+    takeLlamaComplaints();
+    adapter.object = libLlama()->llama_adapter_lora_init(model_.object, path.c_str());
+    if (!adapter.object) {
+      adapters_.erase(path);
+      throw std::runtime_error("the adapter " + path + " cannot be put on " + file_ + ": " + llamaReason());
+    }
   }
-  takeLlamaComplaints();
-  llama_adapter_lora* const adapter = libLlama()->llama_adapter_lora_init(model_.object, path.c_str());
-  if (!adapter) {
-    throw std::runtime_error("the adapter " + path + " cannot be put on " + file_ + ": " + llamaReason());
-  }
-  adapters_[path] = {adapter, 1};
-  return adapter;
+  adapter.holders++;
+  return HeldAdapter(adapter.object, std::move(release));
 }
 
 void Weights::releaseAdapter(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -12,27 +13,47 @@
 
 namespace hone {
 
-class Weights {
+class Weights;
+
+/** Gives the weights back. */
+struct ModelRelease {
+  std::shared_ptr<Weights> weights;
+  void operator()(llama_model*) const;
+};
+/** The weights, held as long as it lives. */
+using HeldModel = std::unique_ptr<llama_model, ModelRelease>;
+
+struct AdapterRelease {
+  std::shared_ptr<Weights> weights;
+  std::string path;
+  void operator()(llama_adapter_lora*) const;
+};
+/** An adapter, held as long as it lives; null for none. The weights must be held longer. */
+using HeldAdapter = std::unique_ptr<llama_adapter_lora, AdapterRelease>;
+
+class Weights : public std::enable_shared_from_this<Weights> {
  public:
   Weights(std::string file, bool useGpu) : file_(std::move(file)), useGpu_(useGpu) {}
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
-  /** Loaded by the first that wants it. @throws std::runtime_error when it cannot be loaded */
-  llama_model* acquire();
-  /** The last that gives it back frees it. No adapter on it may be held then. */
-  void release();
-
+  /** Loaded by the first that wants it, freed with the last. @throws std::runtime_error when it cannot be loaded */
+  HeldModel acquire();
   /** To be called while the model is held. @throws std::runtime_error when it does not fit the model */
-  llama_adapter_lora* acquireAdapter(const std::string& path);
-  void releaseAdapter(const std::string& path);
+  HeldAdapter acquireAdapter(const std::string& path);
 
   /** Of the model, while somebody holds it; else 0. */
   uint64_t bytes() const { return bytes_; }
 
  private:
+  friend ModelRelease;
+  friend AdapterRelease;
+
+  void release();
+  void releaseAdapter(const std::string& path);
+
   template <typename T>
-  struct Held {
+  struct Shared {
     T* object = nullptr;
     int holders = 0;
   };
@@ -41,8 +62,8 @@ class Weights {
   const bool useGpu_;
   std::atomic<uint64_t> bytes_{0};
   std::mutex mutex_;
-  Held<llama_model> model_;
-  std::map<std::string, Held<llama_adapter_lora>> adapters_;
+  Shared<llama_model> model_;
+  std::map<std::string, Shared<llama_adapter_lora>> adapters_;
 };
 
 }  // namespace hone

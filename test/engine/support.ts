@@ -11,9 +11,9 @@ const folder = join(tmpdir(), `hone-engine-test-${process.pid}`);
 let models = 0;
 
 /** A new copy of the model. One file is one engine, so tests with different settings need files of their own. */
-export function newModel(): string {
+export function newModel(inner?: number): string {
   const path = join(folder, `tiny-${models++}.gguf`);
-  writeTinyModel(path);
+  writeTinyModel(path, inner);
   return path;
 }
 

@@ -2,7 +2,7 @@
  * A Qwen2 of 100 kB with random weights and a byte vocabulary, and LoRA adapters for it, written as GGUF: so that the
  * engine's own tests need nothing but the engine. Logits have a standard deviation of about 2.
  */
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { Random } from "../../src/util/random.js";
 
@@ -107,14 +107,16 @@ function writeGguf(path: string, fields: Record<string, Value>, tensors: Tensor[
     out.u64(offset);
     offset += Math.ceil(data.byteLength / 32) * 32;
   }
-  for (const { data } of tensors) {
-    out.align();
-    out.bytes(new Uint8Array(data.buffer));
-  }
   out.align();
   mkdirSync(dirname(path), { recursive: true });
   // Several test files may write it at once.
-  writeFileSync(`${path}.${process.pid}`, out.concat());
+  const file = openSync(`${path}.${process.pid}`, "w");
+  writeSync(file, out.concat());
+  for (const { data } of tensors) {
+    writeSync(file, new Uint8Array(data.buffer));
+    writeSync(file, Buffer.alloc((32 - (data.byteLength % 32)) % 32));
+  }
+  closeSync(file);
   renameSync(`${path}.${process.pid}`, path);
 }
 
@@ -134,17 +136,24 @@ function byteTexts(): string[] {
   return Array.from({ length: BYTES }, (_, byte) => String.fromCharCode(printable(byte) ? byte : next++));
 }
 
-const linears: [name: string, outputs: number, inputs: number][] = [
+const attention: [name: string, outputs: number, inputs: number][] = [
   ["attn_q", HEADS * HEAD, HIDDEN],
   ["attn_k", KV_HEADS * HEAD, HIDDEN],
   ["attn_v", KV_HEADS * HEAD, HIDDEN],
   ["attn_output", HIDDEN, HEADS * HEAD],
-  ["ffn_gate", INNER, HIDDEN],
-  ["ffn_up", INNER, HIDDEN],
-  ["ffn_down", HIDDEN, INNER],
 ];
+const feedForward = (inner: number): [name: string, outputs: number, inputs: number][] => [
+  ["ffn_gate", inner, HIDDEN],
+  ["ffn_up", inner, HIDDEN],
+  ["ffn_down", HIDDEN, inner],
+];
+const linears = [...attention, ...feedForward(INNER)];
 
-export function writeTinyModel(path: string): void {
+/**
+ * @param inner width of the feed-forward layers: of another than the usual one their weights are all the same, so that a
+ *   large file is written fast
+ */
+export function writeTinyModel(path: string, inner = INNER): void {
   const random = new Random("tiny model");
   const matrix = (name: string, outputs: number, inputs: number, deviation: number): Tensor => ({
     name,
@@ -152,6 +161,7 @@ export function writeTinyModel(path: string): void {
     data: noise(random, outputs * inputs, deviation),
   });
   const vector = (name: string, data: Float32Array): Tensor => ({ name, shape: [data.length], data });
+  const wide = new Float32Array(inner === INNER ? 0 : inner * HIDDEN).fill(1e-4);
   const ones = () => new Float32Array(HIDDEN).fill(1);
 
   const tensors = [
@@ -161,8 +171,10 @@ export function writeTinyModel(path: string): void {
   for (let layer = 0; layer < LAYERS; layer++) {
     const prefix = `blk.${layer}`;
     tensors.push(vector(`${prefix}.attn_norm.weight`, ones()), vector(`${prefix}.ffn_norm.weight`, ones()));
-    for (const [name, outputs, inputs] of linears) {
-      tensors.push(matrix(`${prefix}.${name}.weight`, outputs, inputs, 1 / Math.sqrt(inputs)));
+    for (const [name, outputs, inputs] of [...attention, ...feedForward(inner)]) {
+      if (outputs * inputs === wide.length)
+        tensors.push({ name: `${prefix}.${name}.weight`, shape: [inputs, outputs], data: wide });
+      else tensors.push(matrix(`${prefix}.${name}.weight`, outputs, inputs, 1 / Math.sqrt(inputs)));
       if (/attn_[qkv]/.test(name)) tensors.push(vector(`${prefix}.${name}.bias`, noise(random, outputs, 0.1)));
     }
   }
@@ -175,7 +187,7 @@ export function writeTinyModel(path: string): void {
       "qwen2.context_length": { u32: CONTEXT },
       "qwen2.embedding_length": { u32: HIDDEN },
       "qwen2.block_count": { u32: LAYERS },
-      "qwen2.feed_forward_length": { u32: INNER },
+      "qwen2.feed_forward_length": { u32: inner },
       "qwen2.attention.head_count": { u32: HEADS },
       "qwen2.attention.head_count_kv": { u32: KV_HEADS },
       "qwen2.attention.layer_norm_rms_epsilon": { f32: 1e-6 },

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -34,7 +36,13 @@ inline uint64_t stateAfter(const std::vector<Token>& tokens, size_t count, uint6
   return state;
 }
 
-/** Counters that tests may read while the decoder is in use. */
+/** True on threads that have evaluated a batch. */
+inline thread_local bool onDecodeThread = false;
+
+/** What a decoder can be told to fail in. */
+enum class Call { none, decode, copy, trim, clear, load, swap, sleep, wake };
+
+/** Counters that tests may read while the decoders are in use. */
 struct FakeCounters {
   std::atomic<int> evaluated{0};
   /** Passes over the weights: runs of neighbouring slots. */
@@ -44,17 +52,35 @@ struct FakeCounters {
   std::atomic<int> microseconds{0};
   /** As told last; 0: not told. */
   std::atomic<int> threads{0};
+  /** Fail in this call, in this lane (-1: in all), so many times. */
+  std::atomic<Call> failing{Call::none};
+  std::atomic<int> failingLane{-1};
+  std::atomic<int> failures{0};
+  /** Fail in this call too, in this lane, whenever it is called, but not the first so many times. */
+  std::atomic<Call> failingToo{Call::none};
+  std::atomic<int> failingTooLane{0};
+  std::atomic<int> failingTooSkips{0};
+  /** Decoders that sleep. */
+  std::atomic<int> asleep{0};
+
+  void fail(Call call, int times = 1, int lane = -1) {
+    failingLane = lane;
+    failures = times;
+    failing = call;
+  }
 };
 
 class FakeDecoder final : public Decoder {
  public:
-  FakeDecoder(int slots, int context, bool canTrim, FakeCounters& counters)
-      : slots_(slots), context_(context), canTrim_(canTrim), counters_(counters), cells_(slots) {}
+  FakeDecoder(int slots, int context, bool canTrim, FakeCounters& counters, int lane = 0)
+      : slots_(slots), context_(context), canTrim_(canTrim), lane_(lane), counters_(counters), cells_(slots) {}
+  ~FakeDecoder() override { counters_.asleep -= asleep_ ? 1 : 0; }
 
   int vocabularySize() const override { return kVocabulary; }
   bool canTrim() const override { return canTrim_; }
 
   void decode(const Batch& batch) override {
+    onDecodeThread = true;
     check(!asleep_, "decode while asleep");
     check(batch.size() > 0, "an empty batch");
     rows_.assign(batch.size(), {});
@@ -77,6 +103,7 @@ class FakeDecoder final : public Decoder {
     }
     if (const int micros = counters_.microseconds) std::this_thread::sleep_for(std::chrono::microseconds(micros));
     if (aborted_) throw std::runtime_error("aborted");
+    maybeFail(Call::decode);
     if (counters_.failIn > 0 && --counters_.failIn == 0) throw std::runtime_error("the fake decoder was told to fail");
   }
 
@@ -87,6 +114,7 @@ class FakeDecoder final : public Decoder {
 
   void copy(int from, int to) override {
     check(from != to, "a copy of a slot onto itself");
+    spoilOnFailure(Call::copy, to);
     cells_[to] = cells_[from];
   }
 
@@ -94,24 +122,40 @@ class FakeDecoder final : public Decoder {
     const int have = static_cast<int>(cells_[slot].size());
     check(length <= have, "a trim that would grow");
     check(canTrim_ || length == 0 || length == have, "a recurrent state cannot be taken back");
+    spoilOnFailure(Call::trim, slot);
     cells_[slot].resize(length);
   }
 
   void clear() override {
+    maybeFail(Call::clear);
     for (auto& cells : cells_) cells.clear();
   }
 
-  void setAdapter(const std::string& path) override {
+  void loadAdapter(const std::string& path) override {
     check(!asleep_, "an adapter while asleep");
+    maybeFail(Call::load);
     if (path == "broken") throw std::runtime_error("the adapter is broken");
-    adapter_ = path.empty() ? 0 : std::stoull(path);
+    beside_ = path.empty() ? 0 : std::stoull(path);
   }
+  void swapAdapter() override {
+    check(!asleep_, "an adapter while asleep");
+    maybeFail(Call::swap);
+    std::swap(adapter_, beside_);
+  }
+  void dropAdapter() noexcept override { beside_ = 0; }
 
   void sleep(bool) override {
+    if (!asleep_) counters_.asleep++;
     asleep_ = true;
-    clear();
+    maybeFail(Call::sleep);
+    for (auto& cells : cells_) cells.clear();
   }
-  void wake() override { asleep_ = false; }
+  void wake() override {
+    maybeFail(Call::wake);
+    for (auto& cells : cells_) cells.clear();
+    if (asleep_) counters_.asleep--;
+    asleep_ = false;
+  }
   void setThreads(int threads) override {
     check(!asleep_, "threads while asleep");
     counters_.threads = threads;
@@ -131,13 +175,35 @@ class FakeDecoder final : public Decoder {
     }
   }
 
+  void maybeFail(Call call) {
+    const int lane = counters_.failingLane;
+    if (counters_.failing == call && (lane < 0 || lane == lane_) && counters_.failures > 0 && counters_.failures-- > 0) {
+      throw std::runtime_error("told to fail");
+    }
+    if (counters_.failingToo == call && counters_.failingTooLane == lane_ && counters_.failingTooSkips-- <= 0) {
+      throw std::runtime_error("told to fail too");
+    }
+  }
+
+  /** A slot that could not be changed holds anything. */
+  void spoilOnFailure(Call call, int slot) {
+    try {
+      maybeFail(call);
+    } catch (...) {
+      cells_[slot].assign(3, {kVocabulary - 1, 99});
+      throw;
+    }
+  }
+
   const int slots_;
   const int context_;
   const bool canTrim_;
+  const int lane_;
   FakeCounters& counters_;
   std::vector<std::vector<Cell>> cells_;
   std::vector<std::vector<float>> rows_;
   uint64_t adapter_ = 0;
+  uint64_t beside_ = 0;
   bool asleep_ = false;
   std::atomic<bool> aborted_{false};
 };

@@ -1,0 +1,183 @@
+#include "joint.h"
+
+namespace hone {
+
+Joint::Joint(std::vector<Scheduler*> lanes, CommandDone done)
+    : lanes_(std::move(lanes)), done_(std::move(done)), left_(lanes_.size()), did_(lanes_.size(), 0) {}
+
+bool Joint::visit(int lane) {
+  for (;;) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (phase_ == kOver) return true;
+    if (!did_[lane]) {
+      const int phase = phase_;
+      lock.unlock();
+      std::string failure;
+      try {
+        act(phase, *lanes_[lane], lane);
+      } catch (const std::exception& exception) {
+        failure = exception.what();
+        if (failure.empty()) failure = "unknown failure";
+      }
+      lock.lock();
+      if (phase_ == kOver) return true;
+      did_[lane] = 1;
+      left_--;
+      failed_ = failed_ || !failure.empty();
+      if (failure_.empty()) failure_ = std::move(failure);
+    }
+    if (left_ > 0) return false;
+    advance(lane);
+    lock.unlock();
+    for (size_t other = 0; other < lanes_.size(); other++) {
+      if (static_cast<int>(other) != lane) lanes_[other]->poke();
+    }
+  }
+}
+
+/** All lanes have done the phase. When it throws, for want of memory, nothing has changed, and it is called again. */
+void Joint::advance(int lane) {
+  const int following = next(phase_, failed_);
+  if (following == kOver) {
+    lanes_[lane]->later([done = done_, error = outcome(failure_)] { tell(done, error); });
+    conclude();
+  }
+  phase_ = following;
+  failed_ = false;
+  left_ = lanes_.size();
+  did_.assign(did_.size(), 0);
+}
+
+void Joint::close(const std::string& error) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (phase_ == kOver) return;
+    phase_ = kOver;
+  }
+  for (Scheduler* lane : lanes_) lane->poke();
+  tell(done_, error);
+}
+
+namespace {
+
+class AdapterChange final : public Joint {
+ public:
+  AdapterChange(std::vector<Scheduler*> lanes, std::string path, std::function<void(std::string)> changed,
+                CommandDone done)
+      : Joint(std::move(lanes), std::move(done)),
+        path_(std::move(path)),
+        changed_(std::move(changed)),
+        swapped_(count(), 0) {}
+
+ private:
+  enum Phase { load, swap, back, finish };
+
+  void act(int phase, Scheduler& scheduler, int lane) override {
+    switch (phase) {
+      case load:
+        return scheduler.loadAdapter(path_);
+      case swap:
+        scheduler.swapAdapter();
+        swapped_[lane] = 1;
+        return;
+      case back:
+        if (swapped_[lane]) scheduler.swapAdapter();
+        return;
+      default:
+        return scheduler.endAdapter(void_, refusal_);
+    }
+  }
+
+  int next(int phase, bool failed) override {
+    switch (phase) {
+      case load:
+        return failed ? finish : swap;
+      case swap:
+        void_ = !failed;
+        return failed ? back : finish;
+      case back:
+        if (failed) {
+          refusal_ = std::make_shared<const std::string>(
+              "the engine's lanes run different adapters, as a change failed in one and could not be taken back in "
+              "another; call useAdapter() again");
+          void_ = true;
+        }
+        return finish;
+      default:
+        return kOver;
+    }
+  }
+
+  std::string outcome(const std::string& failure) override { return refusal_ ? failure + "; " + *refusal_ : failure; }
+
+  void conclude() noexcept override {
+    if (refusal_) changed_("");
+    else if (void_) changed_(std::move(path_));
+  }
+
+  std::string path_;
+  const std::function<void(std::string)> changed_;
+  /** Of each lane: whether it runs the new one. */
+  std::vector<char> swapped_;
+  /** KV is void: its adapter is not in use any more. */
+  bool void_ = false;
+  std::shared_ptr<const std::string> refusal_;
+};
+
+class Sleep final : public Joint {
+ public:
+  Sleep(std::vector<Scheduler*> lanes, bool weights, CommandDone done)
+      : Joint(std::move(lanes), std::move(done)), weights_(weights) {}
+
+ private:
+  void act(int, Scheduler& scheduler, int) override { scheduler.sleepNow(weights_); }
+  int next(int, bool) override { return kOver; }
+
+  const bool weights_;
+};
+
+class Wake final : public Joint {
+ public:
+  Wake(std::vector<Scheduler*> lanes, CommandDone done)
+      : Joint(std::move(lanes), std::move(done)), woken_(count(), 0) {}
+
+ private:
+  enum Phase { wake, back, finish };
+
+  void act(int phase, Scheduler& scheduler, int lane) override {
+    switch (phase) {
+      case wake:
+        woken_[lane] = scheduler.wakeNow() ? 1 : 0;
+        return;
+      case back:
+        if (woken_[lane]) scheduler.sleepAgain();
+        return;
+      default:
+        return scheduler.endSleep();
+    }
+  }
+
+  int next(int phase, bool failed) override {
+    if (phase != wake) return kOver;
+    return failed ? back : finish;
+  }
+
+  std::vector<char> woken_;
+};
+
+}  // namespace
+
+std::shared_ptr<Joint> newAdapterChange(std::vector<Scheduler*> lanes, std::string path,
+                                        std::function<void(std::string path)> changed, CommandDone done) {
+  return std::make_shared<AdapterChange>(std::move(lanes), std::move(path), std::move(changed), std::move(done));
+}
+
+std::shared_ptr<Joint> newSleep(std::vector<Scheduler*> lanes, bool weights, CommandDone done) {
+  return std::make_shared<Sleep>(std::move(lanes), weights, std::move(done));
+}
+
+std::shared_ptr<Joint> newWake(std::vector<Scheduler*> lanes, CommandDone done) {
+  return std::make_shared<Wake>(std::move(lanes), std::move(done));
+}
+
+}  // namespace hone

@@ -1,0 +1,333 @@
+// What fails on a decode thread costs the turns that it concerns, and never the process or another lane's state.
+#include <new>
+#include <thread>
+
+#include "../pool.h"
+#include "fixture.h"
+
+namespace {
+
+/** Lets the n-th allocation of decode threads fail from now on; 0: none. */
+std::atomic<int> failingAllocation{0};
+
+}  // namespace
+
+// GCC takes a free() of what a replaced operator new has given for a mistake.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(size_t size) {
+  if (failingAllocation > 0 && hone::onDecodeThread && --failingAllocation == 0) throw std::bad_alloc();
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace hone {
+
+namespace {
+
+std::vector<Token> joined(std::vector<Token> tokens, const std::vector<Token>& more) {
+  tokens.insert(tokens.end(), more.begin(), more.end());
+  return tokens;
+}
+
+void aFailedCopyEndsItsTurn() {
+  for (const int failures : {1, 3}) {
+    Fixture fixture(3);
+    const std::vector<Token> common(40, 7);
+    const GroupId group = fixture.scheduler.newGroup();
+    const SequenceId first = fixture.scheduler.open(1, group, common);
+    const TurnResult before = fixture.generate(first, request(5, 1)).get();
+    const SequenceId second = fixture.scheduler.open(1, group, common);
+    fixture.counters.fail(Call::copy, failures);
+    for (int i = 0; i < failures; i++) {
+      const TurnResult failed = fixture.generate(second, request(5, 2)).get();
+      CHECK(failed.error == "told to fail" && failed.tokens.empty() && failed.length == 40);
+    }
+    CHECK(fixture.generate(second, request(5, 2)).get().tokens == expected(common, 5, 2));
+    CHECK(fixture.generate(first, request(5, 1)).get().tokens == expected(joined(common, before.tokens), 5, 1));
+  }
+}
+
+void aFailedTrimEndsItsTurn() {
+  for (const bool canTrim : {true, false}) {
+    for (const int failures : {1, 3}) {
+      Fixture fixture(1, canTrim);
+      const SequenceId first = fixture.scheduler.open(1, 1, std::vector<Token>(40, 7));
+      fixture.generate(first, request(5, 1)).get();
+      fixture.scheduler.close(first);
+      const std::vector<Token> other = joined(std::vector<Token>(20, 7), {1, 2, 3});
+      const SequenceId second = fixture.scheduler.open(1, 2, other);
+      fixture.counters.fail(Call::trim, failures);
+      // A slot whose contents are unknown is not used before it has been emptied.
+      for (int i = 0; i < failures; i++) CHECK(fixture.generate(second, request(5, 2)).get().error == "told to fail");
+      CHECK(fixture.generate(second, request(5, 2)).get().tokens == expected(other, 5, 2));
+    }
+  }
+}
+
+void aFailedMoveOrClearLosesNothing() {
+  for (const Call clearing : {Call::none, Call::clear}) {
+    Fixture fixture(8);
+    fixture.counters.failingToo = clearing;
+    std::vector<SequenceId> sequences;
+    std::vector<std::vector<Token>> tokens;
+    std::vector<std::future<TurnResult>> turns;
+    for (int i = 0; i < 8; i++) {
+      tokens.push_back({1 + i, 2, 3});
+      sequences.push_back(fixture.scheduler.open(1, 10 + i, tokens[i]));
+    }
+    for (int i = 0; i < 8; i++) turns.push_back(fixture.generate(sequences[i], request(i % 2 ? 100 : 3, i)));
+    for (int i = 0; i < 8; i += 2) {
+      turns[i].get();
+      if (i == 4) fixture.counters.fail(Call::copy);
+      fixture.scheduler.close(sequences[i]);
+    }
+    for (int round = 0; round < 2; round++) {
+      for (int i = 1; i < 8; i += 2) {
+        if (round == 1) turns[i] = fixture.generate(sequences[i], request(20, i));
+        const TurnResult result = turns[i].get();
+        CHECK(result.error.empty() || (round == 0 && result.error == "told to fail"));
+        CHECK(result.tokens == expected(tokens[i], result.tokens.size(), i));
+        tokens[i] = joined(tokens[i], result.tokens);
+      }
+      CHECK(fixture.counters.failures == 0);
+    }
+  }
+}
+
+void memoryThatCannotBeClearedIsNotUsed() {
+  Fixture fixture(2);
+  const SequenceId sequence = fixture.scheduler.open(1, 1, {1, 2, 3});
+  fixture.counters.failingToo = Call::clear;
+  fixture.counters.failIn = 5;
+  const TurnResult failed = fixture.generate(sequence, request(20, 1)).get();
+  CHECK(failed.error == "the fake decoder was told to fail" && failed.tokens.size() == 4);
+  CHECK(fixture.generate(sequence, request(5, 1)).get().tokens == expected(joined({1, 2, 3}, failed.tokens), 5, 1));
+  CHECK(Fixture::command([&](CommandDone done) { fixture.scheduler.useAdapter("5", std::move(done)); }).get().empty());
+  CHECK(fixture.generate(fixture.scheduler.open(1, 2, {4}), request(5, 1)).get().tokens == expected({4}, 5, 1, 5));
+}
+
+void aFarDeadlineIsNone() {
+  Fixture fixture(1, true, 50);
+  fixture.generate(fixture.scheduler.open(1, 1, {1, 2, 3}), request(5, 1)).get();
+  TurnRequest late = request(5, 2);
+  late.deadline = (int64_t{1} << 53) - 1;
+  CHECK(fixture.generate(fixture.scheduler.open(1, 2, {4, 5}), late).get().tokens == expected({4, 5}, 5, 2));
+}
+
+/** Three lanes with two sequences each. */
+struct ThreeLanes : Fixture {
+  std::vector<SequenceId> sequences;
+
+  ThreeLanes() : Fixture(6, true, 1000, 3) {
+    for (int i = 0; i < 6; i++) sequences.push_back(scheduler.open(1, 10 + i, {1, 2, 3}));
+    for (const TurnResult& result : play()) CHECK(result.error.empty());
+  }
+
+  std::string useAdapter(const std::string& path) {
+    return command([&](CommandDone done) { scheduler.useAdapter(path, std::move(done)); }).get();
+  }
+  std::string sleep() {
+    return command([&](CommandDone done) { scheduler.sleep(true, std::move(done)); }).get();
+  }
+  std::string wake() {
+    return command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get();
+  }
+
+  std::vector<TurnResult> play() {
+    std::vector<std::future<TurnResult>> turns;
+    for (SequenceId sequence : sequences) turns.push_back(generate(sequence, request(1, 1)));
+    std::vector<TurnResult> results;
+    for (auto& turn : turns) results.push_back(turn.get());
+    return results;
+  }
+
+  /** New sequences in all lanes draw what they draw under this adapter. */
+  void runs(uint64_t adapter) {
+    for (SequenceId sequence : sequences) scheduler.close(sequence);
+    for (SequenceId& sequence : sequences) sequence = scheduler.open(1, newId(), {9, 8, 7});
+    std::vector<std::future<TurnResult>> turns;
+    for (SequenceId sequence : sequences) turns.push_back(generate(sequence, request(8, 1)));
+    for (auto& turn : turns) CHECK(turn.get().tokens == expected({9, 8, 7}, 8, 1, adapter));
+  }
+
+  void refuses(const std::string& error) {
+    for (const TurnResult& result : play()) CHECK(result.error == error && result.tokens.empty());
+  }
+};
+
+void anAdapterChangesInAllLanesOrInNone() {
+  for (const Call call : {Call::load, Call::swap}) {
+    for (int lane = 0; lane < 3; lane++) {
+      ThreeLanes fixture;
+      CHECK(fixture.useAdapter("5").empty());
+      fixture.counters.fail(call, 1, lane);
+      CHECK(fixture.useAdapter("6") == "told to fail");
+      CHECK(fixture.scheduler.adapter() == "5");
+      fixture.runs(5);
+      CHECK(fixture.useAdapter("6").empty());
+      CHECK(fixture.scheduler.adapter() == "6");
+      fixture.runs(6);
+    }
+  }
+}
+
+void lanesThatDifferRefuseTurns() {
+  const std::string differ =
+      "the engine's lanes run different adapters, as a change failed in one and could not be taken back in another; "
+      "call useAdapter() again";
+  ThreeLanes fixture;
+  CHECK(fixture.useAdapter("5").empty());
+  fixture.counters.failingToo = Call::swap;
+  fixture.counters.failingTooLane = 0;
+  fixture.counters.failingTooSkips = 1;
+  fixture.counters.fail(Call::swap, 1, 2);
+  CHECK(fixture.useAdapter("6") == "told to fail; " + differ);
+  CHECK(fixture.scheduler.adapter() == "");
+  fixture.refuses(differ);
+  CHECK(fixture.sleep().empty());
+  CHECK(fixture.wake().empty());
+  fixture.refuses(differ);
+  // One that cannot be read changes nothing.
+  CHECK(fixture.useAdapter("broken") == "the adapter is broken");
+  fixture.refuses(differ);
+  fixture.counters.failingToo = Call::none;
+  CHECK(fixture.useAdapter("7").empty());
+  CHECK(fixture.scheduler.adapter() == "7");
+  fixture.runs(7);
+}
+
+void lanesSleepAndWakeTogether() {
+  const std::string sleeps = "the engine sleeps; wake() it first";
+  for (int lane = 0; lane < 3; lane++) {
+    ThreeLanes fixture;
+    CHECK(fixture.useAdapter("5").empty());
+    fixture.counters.fail(Call::sleep, 1, lane);
+    CHECK(fixture.sleep() == "told to fail");
+    fixture.refuses(sleeps);
+    CHECK(fixture.useAdapter("6") == "the engine sleeps; wake() it before its adapter is changed");
+    for (int round = 0; round < 2; round++) {
+      fixture.counters.fail(Call::wake, 1, lane);
+      CHECK(fixture.wake() == "told to fail");
+      CHECK(fixture.counters.asleep == 3);
+      fixture.refuses(sleeps);
+    }
+    // Those that woke cannot even be put to sleep again.
+    fixture.counters.failingToo = Call::sleep;
+    fixture.counters.failingTooLane = (lane + 1) % 3;
+    fixture.counters.fail(Call::wake, 1, lane);
+    CHECK(fixture.wake() == "told to fail");
+    fixture.refuses(sleeps);
+    fixture.counters.failingToo = Call::none;
+    CHECK(fixture.wake().empty());
+    CHECK(fixture.wake().empty());
+    CHECK(fixture.counters.asleep == 0);
+    fixture.runs(5);
+  }
+}
+
+void aCommandThatWaitsForALaneHoldsUpNoEnd() {
+  for (const bool stopped : {true, false}) {
+    Fixture fixture(2, true, 10, 2);
+    fixture.counters.microseconds = 20'000;
+    const SequenceId first = fixture.scheduler.open(1, 1, {1, 2, 3});
+    const SequenceId second = fixture.scheduler.open(1, 2, {4, 5, 6});
+    TurnId id = 0;
+    auto running = fixture.generate(first, request(190, 1), &id);
+    fixture.generate(second, request(1, 2)).get();
+    auto adapter = Fixture::command([&](CommandDone done) { fixture.scheduler.useAdapter("5", std::move(done)); });
+    // The second's lane has come to the command, and waits there for the first's.
+    TurnRequest late = request(5, 2);
+    late.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(
+                        std::chrono::system_clock::now().time_since_epoch()).count() + 30;
+    CHECK(fixture.generate(second, late).get().stop == Stop::deadline);
+    if (stopped) {
+      fixture.scheduler.stop();
+      CHECK(adapter.get() == "the engine was closed");
+      CHECK(running.get().stop == Stop::cancelled);
+    } else {
+      fixture.scheduler.cancel(id);
+      CHECK(running.get().stop == Stop::cancelled);
+      CHECK(adapter.get().empty());
+    }
+  }
+}
+
+void aHelpersFailureIsTheCallers() {
+  Pool pool(4);
+  for (int round = 0; round < 50; round++) {
+    std::atomic<int> done{0};
+    std::string error;
+    try {
+      pool.run(64, [&](int item, int) {
+        if (item == round) throw std::runtime_error("item " + std::to_string(item));
+        done++;
+      });
+    } catch (const std::exception& exception) {
+      error = exception.what();
+    }
+    CHECK(error == "item " + std::to_string(round));
+    done = 0;
+    pool.run(64, [&](int, int) { done++; });
+    CHECK(done == 64);
+  }
+}
+
+/** Every allocation of a decode thread fails once, in a scene that comes by most of its code. */
+void memoryThatRunsOutEndsTurns() {
+  int failed = 0;
+  int nth = 1;
+  for (bool reached = true; reached; nth++) {
+    Fixture fixture(2, true, 5);
+    Lanes& scheduler = fixture.scheduler;
+    fixture.generate(scheduler.open(1, 100, {1}), request(1, 1)).get();
+    failingAllocation = nth;
+    const std::vector<Token> common(20, 3);
+    std::vector<SequenceId> sequences;
+    std::vector<std::future<TurnResult>> turns;
+    for (int i = 0; i < 4; i++) {
+      sequences.push_back(scheduler.open(1, i / 2, common));
+      turns.push_back(fixture.generate(sequences[i], request(6, i)));
+    }
+    auto score = fixture.score(std::vector<Token>(30, 4), 1);
+    auto adapter = Fixture::command([&](CommandDone done) { scheduler.useAdapter("5", std::move(done)); });
+    for (int i = 0; i < 4; i++) {
+      CHECK(turns[i].wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+      const TurnResult result = turns[i].get();
+      failed += result.error.empty() ? 0 : 1;
+      CHECK(result.error.empty() || result.error == "std::bad_alloc" || result.error == "the sequence is closed");
+      CHECK(result.logprobs.size() == result.tokens.size() && result.rawLogprobs.size() == result.tokens.size());
+      CHECK(result.tokens == expected(common, result.tokens.size(), i));
+      scheduler.close(sequences[i]);
+    }
+    CHECK(score.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    CHECK(adapter.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    reached = failingAllocation == 0;
+    failingAllocation = 0;
+    const uint64_t now = adapter.get().empty() ? 5 : 0;
+    CHECK(scheduler.adapter() == (now == 5 ? "5" : ""));
+    const SequenceId last = scheduler.open(1, 9, {1, 2});
+    CHECK(fixture.generate(last, request(5, 3)).get().tokens == expected({1, 2}, 5, 3, now));
+  }
+  CHECK(failed > 0);
+  std::printf("  %d allocations failed one by one, and %d turns with them\n", nth - 2, failed);
+}
+
+}  // namespace
+
+void testFailures() {
+  runTest("a failed copy ends its turn", aFailedCopyEndsItsTurn);
+  runTest("a failed trim ends its turn", aFailedTrimEndsItsTurn);
+  runTest("a failed move or clear loses nothing", aFailedMoveOrClearLosesNothing);
+  runTest("memory that cannot be cleared is not used", memoryThatCannotBeClearedIsNotUsed);
+  runTest("a far deadline is none", aFarDeadlineIsNone);
+  runTest("an adapter changes in all lanes or in none", anAdapterChangesInAllLanesOrInNone);
+  runTest("lanes that differ refuse turns", lanesThatDifferRefuseTurns);
+  runTest("lanes sleep and wake together", lanesSleepAndWakeTogether);
+  runTest("a command that waits for a lane holds up no end", aCommandThatWaitsForALaneHoldsUpNoEnd);
+  runTest("a helper's failure is the caller's", aHelpersFailureIsTheCallers);
+  runTest("memory that runs out ends turns", memoryThatRunsOutEndsTurns);
+}
+
+}  // namespace hone

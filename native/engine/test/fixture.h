@@ -1,0 +1,123 @@
+// The scheduler and its lanes over fake models, and the questions that tests ask them.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../lanes.h"
+#include "fake_decoder.h"
+
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      std::fprintf(stderr, "FAILED: %s (%s:%d)\n", #condition, __FILE__, __LINE__);          \
+      std::abort();                                                                          \
+    }                                                                                        \
+  } while (0)
+
+namespace hone {
+
+constexpr int kContext = 200;
+
+struct Fixture {
+  FakeCounters counters;
+  Lanes scheduler;
+
+  explicit Fixture(int slots, bool canTrim = true, int restMs = 1000, int lanes = 1)
+      : scheduler(lanesOf(slots, canTrim, restMs, lanes, counters)) {}
+
+  static std::vector<Lane> lanesOf(int slots, bool canTrim, int restMs, int lanes, FakeCounters& counters) {
+    std::vector<Lane> made;
+    for (int lane = 0; lane < lanes; lane++) {
+      const int own = shareOf(slots, lanes, lane);
+      made.push_back({std::make_unique<FakeDecoder>(own, kContext, canTrim, counters, lane), settings(own, restMs)});
+    }
+    return made;
+  }
+
+  static SchedulerSettings settings(int slots, int restMs) {
+    SchedulerSettings settings;
+    settings.slots = slots;
+    settings.contextPerSlot = kContext;
+    settings.batch = 64;
+    settings.promptBatch = 32;
+    settings.outputs = slots + 8;
+    settings.fillGap = 2;
+    settings.samplingThreads = 3;
+    settings.threads = 4;
+    settings.restMs = restMs;
+    return settings;
+  }
+
+  std::future<TurnResult> generate(SequenceId sequence, TurnRequest request, TurnId* id = nullptr) {
+    auto result = std::make_shared<std::promise<TurnResult>>();
+    auto future = result->get_future();
+    const TurnId turn = scheduler.generate(sequence, std::move(request), [result](TurnResult answer) {
+      result->set_value(std::move(answer));
+      throw std::runtime_error("callbacks may fail");
+    });
+    if (id) *id = turn;
+    return future;
+  }
+
+  std::future<ScoreResult> score(std::vector<Token> tokens, int from) {
+    auto result = std::make_shared<std::promise<ScoreResult>>();
+    auto future = result->get_future();
+    scheduler.score(1, std::move(tokens), from, [result](ScoreResult answer) { result->set_value(std::move(answer)); });
+    return future;
+  }
+
+  template <typename Start>
+  static std::future<std::string> command(Start start) {
+    auto result = std::make_shared<std::promise<std::string>>();
+    auto future = result->get_future();
+    start([result](const std::string& error) { result->set_value(error); });
+    return future;
+  }
+};
+
+inline TurnRequest request(int maxTokens, uint64_t seed, std::vector<Token> append = {}) {
+  TurnRequest made;
+  made.maxTokens = maxTokens;
+  made.sampling.seed = seed;
+  made.append = std::move(append);
+  return made;
+}
+
+/** What a turn samples when nothing else runs. */
+inline std::vector<Token> expected(std::vector<Token> tokens, size_t count, uint64_t seed, uint64_t adapter = 0) {
+  Sampler sampler;
+  SamplingParams params;
+  params.seed = seed;
+  std::vector<Token> sampled;
+  while (sampled.size() < count) {
+    const std::vector<float> logits = logitsAfter(stateAfter(tokens, tokens.size(), adapter));
+    const Drawn drawn = sampler.draw(logits.data(), kVocabulary, params, uniform(seed, tokens.size()));
+    sampled.push_back(drawn.token);
+    tokens.push_back(drawn.token);
+  }
+  return sampled;
+}
+
+inline std::vector<Token> prompt(std::mt19937_64& random, int length) {
+  std::vector<Token> tokens(length);
+  for (Token& token : tokens) token = static_cast<Token>(random() % kVocabulary);
+  return tokens;
+}
+
+template <typename Test>
+void runTest(const char* name, Test test) {
+  test();
+  std::printf("ok %s\n", name);
+  std::fflush(stdout);
+}
+
+/** failures_test.cc. */
+void testFailures();
+
+}  // namespace hone

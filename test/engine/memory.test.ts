@@ -1,0 +1,157 @@
+/** Memory and threads of the process itself: what sleep and failed loads give back, seen from outside the engine. */
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { type NativeSettings, openAddon } from "../../src/engine/addon.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { close, newModel, prompt, testEngine } from "./support.js";
+
+const MB = 2 ** 20;
+const sampling = { seed: 1 };
+
+/** Resident bytes, those of mapped files included. */
+const resident = () => process.memoryUsage.rss();
+
+/** Waits until something is as it should be; other threads take their time to end. */
+async function until(fine: () => boolean): Promise<boolean> {
+  for (let tries = 0; tries < 100 && !fine(); tries++) await delay(20);
+  return fine();
+}
+
+describe("sleep", () => {
+  // The model's KV has 256 bytes a token: 64 sequences of 16,384 have 256 MB of it.
+  const SEQUENCES = 64;
+  const CONTEXT = 16_384;
+  const KV = SEQUENCES * CONTEXT * 256;
+  // Two layers of three matrices.
+  const INNER = 81_920;
+  const WEIGHTS = 2 * 3 * INNER * 64 * 4;
+
+  it("gives the KV back to the system, with weights also these, and wake takes them again", async () => {
+    const engine = await testEngine({
+      model: newModel(INNER),
+      sequences: SEQUENCES,
+      contextPerSequence: CONTEXT,
+      batch: 128,
+      ubatch: 64,
+    });
+    expect(engine.memory()).toMatchObject({ kv: KV });
+    expect(engine.memory().weights).toBeGreaterThan(WEIGHTS);
+    // Evaluating touches all weights. The KV was cleared when it was allocated.
+    const play = async () => {
+      const sequence = engine.open(prompt("touch the weights "));
+      await sequence.generate({ maxTokens: 4, sampling, stop: [] });
+      sequence.close();
+    };
+    await play();
+    const awake = resident();
+    expect(awake).toBeGreaterThan(KV + WEIGHTS);
+    for (const weights of [false, true]) {
+      const given = KV + (weights ? WEIGHTS : 0);
+      await engine.sleep({ weights });
+      const asleep = resident();
+      // JavaScript's own heap moves by some tens of MB.
+      expect(awake - asleep).toBeGreaterThan(0.8 * given);
+      if (!weights) expect(asleep).toBeGreaterThan(WEIGHTS);
+      await engine.wake();
+      await play();
+      expect(resident() - asleep).toBeGreaterThan(0.8 * given);
+    }
+    await close(engine);
+    expect(awake - resident()).toBeGreaterThan(0.8 * (KV + WEIGHTS));
+  });
+});
+
+describe.skipIf(process.platform !== "linux")("a load that fails", () => {
+  const LOADS = 30;
+  const THREADS = 4;
+  const settings = (model: string): NativeSettings => ({
+    model,
+    useGpu: false,
+    lanes: 1,
+    threads: THREADS,
+    sequences: 2,
+    contextPerSequence: 256,
+    // A batch is described in about 50 bytes a token: were it lost, each load would lose 3 MB.
+    batch: 65_536,
+    ubatch: 64,
+    outputs: 8,
+    fillGap: 0,
+    samplingThreads: 1,
+  });
+  const threads = () => readdirSync("/proc/self/task").length;
+  const truncated = () => {
+    const model = newModel();
+    // The header and its vocabulary are whole; the last weights are missing.
+    truncateSync(model, readFileSync(model).length - 64_000);
+    return model;
+  };
+
+  /** The tokenizer can be loaded from it, the weights cannot. */
+  const incomplete = () => {
+    const model = newModel();
+    const bytes = readFileSync(model);
+    bytes.write("blk.1.ffn_gone", bytes.indexOf("blk.1.ffn_down"));
+    writeFileSync(model, bytes);
+    return model;
+  };
+
+  const failing: [what: string, settings: () => NativeSettings, reason: RegExp][] = [
+    ["a truncated file", () => settings(truncated()), /cannot be loaded: .*(bounds|corrupted|incomplete)/],
+    ["a file that lacks weights", () => settings(incomplete()), /cannot be loaded: .*blk.1.ffn_down/],
+    [
+      "more sequences than llama.cpp allows",
+      () => ({ ...settings(newModel()), sequences: 300, outputs: 301 }),
+      /no room for the KV of 300 sequences/,
+    ],
+    [
+      "more sequences than it allows, in the second lane",
+      () => ({ ...settings(newModel()), lanes: 2, sequences: 514, outputs: 515 }),
+      /no room for the KV of 257 sequences/,
+    ],
+  ];
+  it.each(failing)("leaves no thread and no memory behind: %s", async (_, make, reason) => {
+    const addon = await openAddon(false);
+    const bad = make();
+    const load = async () => await expect(addon.load(bad)).rejects.toThrow(reason);
+    // Allocators and Node's own pool of threads take what they want at first.
+    for (let i = 0; i < 10; i++) await load();
+    const before = { threads: threads(), resident: resident() };
+    for (let i = 0; i < LOADS; i++) await load();
+    expect(await until(() => threads() <= before.threads)).toBe(true);
+    expect(resident() - before.resident).toBeLessThan(LOADS * MB);
+  });
+
+  it("leaves no thread and no memory behind: more KV than there is memory", async () => {
+    // 512 MB of KV, in a process that may take 400 MB more than it has. Its limit is set when llama.cpp is loaded.
+    const bad = { ...settings(newModel()), sequences: 8, contextPerSequence: 2 ** 18, outputs: 9 };
+    const script = `
+      const { readdirSync, readFileSync } = require("node:fs");
+      const { execFileSync } = require("node:child_process");
+      import(${JSON.stringify(join(packageRoot, "dist/src/engine/addon.js"))}).then(async ({ openAddon }) => {
+        const addon = await openAddon(false);
+        const size = Number(readFileSync("/proc/self/statm", "utf8").split(" ")[0]) * 4096;
+        execFileSync("prlimit", ["--pid", String(process.pid), "--as=" + (size + 400 * 2 ** 20)]);
+        const errors = new Set();
+        const load = () => addon.load(${JSON.stringify(bad)}).catch((error) => errors.add(error.message));
+        const seen = () => ({ threads: readdirSync("/proc/self/task").length, resident: process.memoryUsage.rss() });
+        for (let i = 0; i < 10; i++) await load();
+        const before = seen();
+        for (let i = 0; i < ${LOADS}; i++) await load();
+        for (let tries = 0; tries < 100 && seen().threads > before.threads; tries++) await new Promise((resolve) => setTimeout(resolve, 20));
+        console.log(JSON.stringify({ errors: [...errors], before, after: seen() }));
+      });`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["-e", script]);
+    const { errors, before, after } = JSON.parse(stdout);
+    // Addresses and sizes in llama.cpp's words may differ.
+    expect(errors).not.toEqual([]);
+    for (const error of errors) {
+      expect(error).toMatch(/^no room for the KV of 8 sequences of 262144 tokens \(about 512 MiB\): ./);
+    }
+    expect(after.threads).toBeLessThanOrEqual(before.threads);
+    expect(after.resident - before.resident).toBeLessThan(LOADS * MB);
+  });
+});

@@ -8,6 +8,7 @@
         "native/engine/commands.cc",
         "native/engine/engine_object.cc",
         "native/engine/joint.cc",
+        "native/engine/js.cc",
         "native/engine/lanes.cc",
         "native/engine/libllama.cc",
         "native/engine/llama_decoder.cc",

@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <napi.h>
 
+#include <algorithm>
+#include <limits>
 #include <mutex>
 
 #include "engine_object.h"
@@ -22,25 +24,42 @@ void keepMapped() {
   }
 }
 
-EngineSettings settingsOf(const Napi::Object& object) {
+constexpr int kMostThreads = GGML_MAX_N_THREADS;
+/** llama.cpp allows far fewer; this keeps sums of them within an int. */
+constexpr int kMost = 1 << 28;
+
+EngineSettings settingsOf(const Napi::Value& value) {
+  const Napi::Object object = objectOf(value, "the settings");
+  const auto whole = [&](const char* name, int least, int most) { return wholeOf(object.Get(name), name, least, most); };
   EngineSettings settings;
   LlamaSettings& llama = settings.llama;
-  settings.model = object.Get("model").As<Napi::String>();
-  settings.lanes = wholeOf(object, "lanes");
-  llama.useGpu = object.Get("useGpu").ToBoolean();
-  llama.threads = wholeOf(object, "threads");
-  llama.sequences = wholeOf(object, "sequences");
-  llama.contextPerSequence = wholeOf(object, "contextPerSequence");
-  llama.batch = wholeOf(object, "batch");
-  llama.ubatch = wholeOf(object, "ubatch");
-  llama.outputs = wholeOf(object, "outputs");
+  settings.model = pathOf(object.Get("model"), "model");
+  llama.useGpu = flagOf(object.Get("useGpu"), "useGpu");
+  llama.threads = whole("threads", 1, kMostThreads);
+  llama.sequences = whole("sequences", 1, kMost);
+  settings.lanes = whole("lanes", 1, std::min(llama.sequences, kMostThreads));
+  llama.contextPerSequence = whole("contextPerSequence", 1, kMost);
+  llama.batch = whole("batch", 1, kMost);
+  llama.ubatch = whole("ubatch", 1, llama.batch);
+  // Each running sequence wants a row of logits, and a score one more.
+  llama.outputs = whole("outputs", llama.sequences + 1, 2 * kMost);
   SchedulerSettings& scheduler = settings.scheduler;
   scheduler.contextPerSlot = llama.contextPerSequence;
   scheduler.batch = llama.batch;
   scheduler.promptBatch = llama.ubatch;
-  scheduler.fillGap = wholeOf(object, "fillGap");
-  scheduler.samplingThreads = wholeOf(object, "samplingThreads");
+  scheduler.fillGap = whole("fillGap", 0, kMost);
+  scheduler.samplingThreads = whole("samplingThreads", 1, kMostThreads);
+  if (totalCells(llama) > std::numeric_limits<int>::max()) {
+    refuseRange(value.Env(), std::to_string(llama.sequences) + " sequences of " +
+                                 std::to_string(llama.contextPerSequence) + " tokens are more than llama.cpp can count");
+  }
   return settings;
+}
+
+/** What needs llama.cpp comes after `bind`. */
+const LibLlama& bound() {
+  if (!libLlama()) throw std::runtime_error("llama.cpp is not bound yet; call bind() first");
+  return *libLlama();
 }
 
 class Loading : public Napi::AsyncWorker {
@@ -66,14 +85,15 @@ class Loading : public Napi::AsyncWorker {
 };
 
 Napi::Value load(const Napi::CallbackInfo& info) {
-  auto* const loading = new Loading(info.Env(), settingsOf(info[0].As<Napi::Object>()));
+  bound();
+  auto* const loading = new Loading(info.Env(), settingsOf(info[0]));
   const Napi::Promise promise = loading->promise();
   loading->Queue();
   return promise;
 }
 
 Napi::Value devices(const Napi::CallbackInfo& info) {
-  const LibLlama& lib = *libLlama();
+  const LibLlama& lib = bound();
   auto list = Napi::Array::New(info.Env());
   for (size_t i = 0; i < lib.ggml_backend_dev_count(); i++) {
     ggml_backend_dev_t device = lib.ggml_backend_dev_get(i);
@@ -94,15 +114,15 @@ Napi::Value devices(const Napi::CallbackInfo& info) {
 
 /** draw(logits, sampling, count): the sampler alone, for tests of its distribution. */
 Napi::Value draw(const Napi::CallbackInfo& info) {
-  const auto logits = info[0].As<Napi::Float32Array>();
-  const SamplingParams params = samplingOf(info[1].As<Napi::Object>());
-  const uint32_t count = info[2].ToNumber();
+  const std::vector<float> logits = floatsOf(info[0], "logits");
+  const SamplingParams params = samplingOf(objectOf(info[1], "the sampling"));
+  const int count = wholeOf(info[2], "count", 0, kMost);
+  if (logits.empty()) refuseRange(info.Env(), "logits is empty");
   std::vector<Token> tokens;
   std::vector<float> logprobs, rawLogprobs;
   Sampler sampler;
-  for (uint32_t i = 0; i < count; i++) {
-    const Drawn drawn =
-        sampler.draw(logits.Data(), static_cast<int>(logits.ElementLength()), params, uniform(params.seed, i));
+  for (int i = 0; i < count; i++) {
+    const Drawn drawn = sampler.draw(logits.data(), static_cast<int>(logits.size()), params, uniform(params.seed, i));
     tokens.push_back(drawn.token);
     logprobs.push_back(drawn.logprob);
     rawLogprobs.push_back(drawn.rawLogprob);
@@ -137,6 +157,7 @@ void tellLog(LogLevel level, const std::string& line) {
 }
 
 void onLog(const Napi::CallbackInfo& info) {
+  if (!info[0].IsFunction() && !info[0].IsNull()) refuseKind(info[0], "the listener", "a function or null");
   LogListener& listener = logListener();
   std::lock_guard<std::mutex> lock(listener.mutex);
   if (info[0].IsFunction()) {

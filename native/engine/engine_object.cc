@@ -21,9 +21,12 @@ const char* nameOf(Stop stop) {
   return "";
 }
 
-Engine& engineOf(const std::shared_ptr<Use>& use) {
-  if (!use->engine) throw std::runtime_error("the engine was closed");
-  return *use->engine;
+/** Sequences of one group. */
+constexpr int kMostMembers = 1 << 20;
+
+Engine& engineOf(const Use& use) {
+  if (!use.engine) throw std::runtime_error("the engine was closed");
+  return *use.engine;
 }
 
 Napi::Value idOrNull(Napi::Env env, Token token) {
@@ -98,17 +101,40 @@ Napi::Object underWay(Napi::Env env, TurnId turn, const Napi::Promise& promise) 
   return object;
 }
 
-Napi::Value generate(const Napi::CallbackInfo& info, Engine& engine) {
-  const Napi::Env env = info.Env();
-  const auto options = info[1].As<Napi::Object>();
+/** Starts what settles a promise. Where it cannot even begin, the promise is rejected: it keeps Node alive until then. */
+template <typename Start>
+void begin(const Port::Settle& settle, Start start) {
+  try {
+    start();
+  } catch (const std::exception& exception) {
+    settle([message = std::string(exception.what())](Napi::Env env, Napi::Promise::Deferred& deferred) {
+      deferred.Reject(errorOf(env, message));
+    });
+  }
+}
+
+TurnRequest requestOf(const Napi::Object& options) {
   TurnRequest request;
-  if (options.Get("append").IsTypedArray()) request.append = tokensOf(options.Get("append"));
-  request.maxTokens = wholeOf(options, "maxTokens");
+  const Napi::Value append = options.Get("append");
+  if (!append.IsUndefined()) request.append = tokensOf(append, "append");
+  request.maxTokens = wholeOf(options.Get("maxTokens"), "maxTokens", 1);
   request.sampling = samplingOf(options);
-  request.stop = tokensOf(options.Get("stop"));
-  request.deadline = static_cast<int64_t>(numberOf(options, "deadline"));
+  request.stop = tokensOf(options.Get("stop"), "stop");
+  request.deadline = static_cast<int64_t>(wholeNumberOf(options.Get("deadline"), "deadline", 0, kSafeInteger));
+  return request;
+}
+
+// Arguments are read before the engine is looked at: a getter among them may close it.
+
+Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
+  const Napi::Env env = info.Env();
+  const SequenceId sequence = idOf(info[0], "the sequence");
+  TurnRequest request = requestOf(objectOf(info[1], "the turn"));
+  Engine& engine = engineOf(use);
+  checkTokens(env, request.append, "append", engine.vocabulary.size());
+  checkTokens(env, request.stop, "stop", engine.vocabulary.size());
   auto [promise, settle] = Port::of(env)->promise(env);
-  const auto done = [settle = std::move(settle)](TurnResult result) {
+  const auto done = [settle = settle](TurnResult result) {
     settle([result = std::move(result)](Napi::Env env, Napi::Promise::Deferred& deferred) {
       auto object = Napi::Object::New(env);
       object.Set("tokens", arrayOf<Napi::Int32Array>(env, result.tokens));
@@ -121,14 +147,23 @@ Napi::Value generate(const Napi::CallbackInfo& info, Engine& engine) {
       deferred.Resolve(object);
     });
   };
-  const auto sequence = static_cast<SequenceId>(info[0].As<Napi::Number>().DoubleValue());
-  return underWay(env, engine.lanes.generate(sequence, std::move(request), done), promise);
+  TurnId turn = 0;
+  begin(settle, [&] { turn = engine.lanes.generate(sequence, std::move(request), done); });
+  return underWay(env, turn, promise);
 }
 
-Napi::Value score(const Napi::CallbackInfo& info, Engine& engine, OwnerId owner) {
+Napi::Value score(const Napi::CallbackInfo& info, const Use& use) {
   const Napi::Env env = info.Env();
+  std::vector<Token> tokens = tokensOf(info[0], "the tokens");
+  Engine& engine = engineOf(use);
+  checkTokens(env, tokens, "the score", engine.vocabulary.size());
+  const int room = engine.settings.llama.contextPerSequence;
+  if (tokens.size() < 2 || tokens.size() > static_cast<size_t>(room)) {
+    refuseRange(env, std::to_string(tokens.size()) + " tokens cannot be scored; it takes from 2 to " + std::to_string(room));
+  }
+  const int from = wholeOf(info[1], "from", 1, static_cast<int>(tokens.size()) - 1);
   auto [promise, settle] = Port::of(env)->promise(env);
-  const auto done = [settle = std::move(settle)](ScoreResult result) {
+  const auto done = [settle = settle](ScoreResult result) {
     settle([result = std::move(result)](Napi::Env env, Napi::Promise::Deferred& deferred) {
       auto object = Napi::Object::New(env);
       object.Set("logprobs", arrayOf<Napi::Float32Array>(env, result.logprobs));
@@ -137,19 +172,38 @@ Napi::Value score(const Napi::CallbackInfo& info, Engine& engine, OwnerId owner)
       deferred.Resolve(object);
     });
   };
-  const TurnId turn = engine.lanes.score(owner, tokensOf(info[0]), info[1].ToNumber().Int32Value(), done);
+  TurnId turn = 0;
+  begin(settle, [&] { turn = engine.lanes.score(use.owner, std::move(tokens), from, done); });
   return underWay(env, turn, promise);
+}
+
+/** Opens a group; returns its ids. */
+Napi::Value open(const Napi::CallbackInfo& info, const Use& use) {
+  const std::vector<Token> prompt = tokensOf(info[0], "the prompt");
+  std::vector<double> ids(static_cast<size_t>(wholeOf(info[1], "count", 1, kMostMembers)));
+  Engine& engine = engineOf(use);
+  checkTokens(info.Env(), prompt, "the prompt", engine.vocabulary.size());
+  const int room = engine.settings.llama.contextPerSequence;
+  if (prompt.empty() || prompt.size() >= static_cast<size_t>(room)) {
+    refuseRange(info.Env(), "the prompt has " + std::to_string(prompt.size()) + " tokens; it must have from 1 to " +
+                                std::to_string(room - 1));
+  }
+  const GroupId group = engine.lanes.newGroup();
+  for (double& id : ids) id = static_cast<double>(engine.lanes.open(use.owner, group, prompt));
+  return arrayOf<Napi::Float64Array>(info.Env(), ids);
 }
 
 /** A promise for a command of the scheduler. */
 template <typename Start>
-Napi::Value commanded(Napi::Env env, Start start) {
+Napi::Value commanded(Napi::Env env, const Use& use, Start start) {
+  Lanes& lanes = engineOf(use).lanes;
   auto [promise, settle] = Port::of(env)->promise(env);
-  start([settle = std::move(settle)](const std::string& error) {
+  const auto done = [settle = settle](const std::string& error) {
     settle([error](Napi::Env env, Napi::Promise::Deferred& deferred) {
       error.empty() ? deferred.Resolve(env.Undefined()) : deferred.Reject(errorOf(env, error));
     });
-  });
+  };
+  begin(settle, [&] { start(lanes, done); });
   return promise;
 }
 
@@ -175,53 +229,53 @@ class Closing : public Napi::AsyncWorker {
 Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
   using Info = const Napi::CallbackInfo&;
   auto object = Napi::Object::New(env);
-  define(object, "info", [use](Info info) -> Napi::Value { return infoObject(info.Env(), engineOf(use)); });
-  define(object, "memory", [use](Info info) -> Napi::Value { return memoryObject(info.Env(), engineOf(use)); });
+  define(object, "info", [use](Info info) -> Napi::Value { return infoObject(info.Env(), engineOf(*use)); });
+  define(object, "memory", [use](Info info) -> Napi::Value { return memoryObject(info.Env(), engineOf(*use)); });
   define(object, "stats", [use](Info info) -> Napi::Value {
-    return statsObject(info.Env(), engineOf(use).lanes.stats());
+    return statsObject(info.Env(), engineOf(*use).lanes.stats());
   });
   define(object, "tokenize", [use](Info info) -> Napi::Value {
-    const std::string text = info[0].As<Napi::String>();
-    return arrayOf<Napi::Int32Array>(info.Env(), engineOf(use).vocabulary.tokenize(text, info[1].ToBoolean()));
+    const std::string text = textOf(info[0], "the text");
+    const bool special = flagOf(info[1], "special");
+    return arrayOf<Napi::Int32Array>(info.Env(), engineOf(*use).vocabulary.tokenize(text, special));
   });
   define(object, "bytes", [use](Info info) -> Napi::Value {
-    const std::string bytes = engineOf(use).vocabulary.bytes(tokensOf(info[0]), info[1].ToBoolean());
+    const std::vector<Token> tokens = tokensOf(info[0], "the tokens");
+    const Vocabulary& vocabulary = engineOf(*use).vocabulary;
+    checkTokens(info.Env(), tokens, "the tokens", vocabulary.size());
+    const std::string bytes = vocabulary.bytes(tokens, flagOf(info[1], "special"));
     auto array = Napi::Uint8Array::New(info.Env(), bytes.size());
     std::copy(bytes.begin(), bytes.end(), array.Data());
     return array;
   });
-  define(object, "open", [use](Info info) -> Napi::Value {
-    Engine& engine = engineOf(use);
-    const std::vector<Token> prompt = tokensOf(info[0]);
-    const GroupId group = engine.lanes.newGroup();
-    std::vector<double> ids(info[1].ToNumber().Uint32Value());
-    for (double& id : ids) id = static_cast<double>(engine.lanes.open(use->owner, group, prompt));
-    return arrayOf<Napi::Float64Array>(info.Env(), ids);
-  });
-  define(object, "generate", [use](Info info) -> Napi::Value { return generate(info, engineOf(use)); });
-  define(object, "score", [use](Info info) -> Napi::Value { return score(info, engineOf(use), use->owner); });
+  define(object, "open", [use](Info info) -> Napi::Value { return open(info, *use); });
+  define(object, "generate", [use](Info info) -> Napi::Value { return generate(info, *use); });
+  define(object, "score", [use](Info info) -> Napi::Value { return score(info, *use); });
   define(object, "cancel", [use](Info info) {
-    if (use->engine) use->engine->lanes.cancel(static_cast<TurnId>(info[0].ToNumber().DoubleValue()));
+    const TurnId turn = idOf(info[0], "the turn");
+    if (use->engine) use->engine->lanes.cancel(turn);
   });
   define(object, "closeSequence", [use](Info info) {
-    if (use->engine) use->engine->lanes.close(static_cast<SequenceId>(info[0].ToNumber().DoubleValue()));
+    const SequenceId sequence = idOf(info[0], "the sequence");
+    if (use->engine) use->engine->lanes.close(sequence);
   });
   define(object, "setThreads", [use](Info info) {
-    if (use->engine) use->engine->lanes.setThreads(info[0].ToNumber().Int32Value());
+    const int threads = wholeOf(info[0], "threads", 1);
+    if (use->engine) use->engine->lanes.setThreads(threads);
   });
   define(object, "adapter", [use](Info info) -> Napi::Value {
-    return Napi::String::New(info.Env(), engineOf(use).lanes.adapter());
+    return Napi::String::New(info.Env(), engineOf(*use).lanes.adapter());
   });
   define(object, "useAdapter", [use](Info info) -> Napi::Value {
-    const std::string path = info[0].As<Napi::String>();
-    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).lanes.useAdapter(path, std::move(done)); });
+    const std::string path = pathOf(info[0], "the adapter's path");
+    return commanded(info.Env(), *use, [&](Lanes& lanes, CommandDone done) { lanes.useAdapter(path, std::move(done)); });
   });
   define(object, "sleep", [use](Info info) -> Napi::Value {
-    const bool weights = info[0].ToBoolean();
-    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).lanes.sleep(weights, std::move(done)); });
+    const bool weights = flagOf(info[0], "weights");
+    return commanded(info.Env(), *use, [&](Lanes& lanes, CommandDone done) { lanes.sleep(weights, std::move(done)); });
   });
   define(object, "wake", [use](Info info) -> Napi::Value {
-    return commanded(info.Env(), [&](CommandDone done) { engineOf(use).lanes.wake(std::move(done)); });
+    return commanded(info.Env(), *use, [](Lanes& lanes, CommandDone done) { lanes.wake(std::move(done)); });
   });
   define(object, "close", [use](Info info) -> Napi::Value {
     Port::of(info.Env())->drop(use);

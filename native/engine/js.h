@@ -1,10 +1,12 @@
-// Values that cross between JavaScript and C++.
+// Values that cross between JavaScript and C++. Everything that comes in is checked here: llama.cpp and the scheduler
+// take what they are given at its word, and what they are given wrong they read out of bounds.
 #pragma once
 
 #include <napi.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -14,32 +16,55 @@
 
 namespace hone {
 
-inline std::vector<Token> tokensOf(const Napi::Value& value) {
-  const auto array = value.As<Napi::Int32Array>();
-  return std::vector<Token>(array.Data(), array.Data() + array.ElementLength());
+/** The kind of a value, for messages: "an Int16Array", "undefined". */
+std::string kindOf(const Napi::Value& value);
+
+/** Napi::TypeError: `name` must be `wanted`, and is of another kind. */
+[[noreturn]] void refuseKind(const Napi::Value& value, const std::string& name, const char* wanted);
+/** Napi::RangeError with the line. */
+[[noreturn]] void refuseRange(Napi::Env env, const std::string& line);
+
+// Each throws a Napi::TypeError for a value of another kind and a Napi::RangeError for one out of range. Nothing is
+// converted: that could run the caller's code in the middle of a call.
+
+Napi::Object objectOf(const Napi::Value& value, const std::string& name);
+bool flagOf(const Napi::Value& value, const std::string& name);
+/** Without NUL: what follows one would be lost in a file's name. */
+std::string pathOf(const Napi::Value& value, const std::string& name);
+std::string textOf(const Napi::Value& value, const std::string& name);
+/** In [least, most]. */
+double numberOf(const Napi::Value& value, const std::string& name, double least, double most);
+/** In [least, most], without a fraction. */
+double wholeNumberOf(const Napi::Value& value, const std::string& name, double least, double most);
+
+inline int wholeOf(const Napi::Value& value, const std::string& name, int least,
+                   int most = std::numeric_limits<int>::max()) {
+  return static_cast<int>(wholeNumberOf(value, name, least, most));
 }
+
+/** The largest number up to which all whole ones are exact. */
+constexpr double kSafeInteger = 9007199254740991.0;
+
+/** Of a sequence or a turn. */
+inline uint64_t idOf(const Napi::Value& value, const std::string& name) {
+  return static_cast<uint64_t>(wholeNumberOf(value, name, 0, kSafeInteger));
+}
+
+/** A copy of an Int32Array: the caller, or a thread that shares its memory, may change it at any time. */
+std::vector<Token> tokensOf(const Napi::Value& value, const std::string& name);
+/** A copy of a Float32Array. */
+std::vector<float> floatsOf(const Napi::Value& value, const std::string& name);
+
+/** @throws Napi::RangeError when an id is none of the vocabulary's `size` */
+void checkTokens(Napi::Env env, const std::vector<Token>& tokens, const std::string& name, int size);
+
+SamplingParams samplingOf(const Napi::Object& object);
 
 template <typename Array, typename T>
 Array arrayOf(Napi::Env env, const std::vector<T>& values) {
   const Array array = Array::New(env, values.size());
   std::copy(values.begin(), values.end(), const_cast<Array&>(array).Data());
   return array;
-}
-
-inline double numberOf(const Napi::Object& object, const char* key) {
-  return object.Get(key).As<Napi::Number>().DoubleValue();
-}
-
-inline int wholeOf(const Napi::Object& object, const char* key) { return static_cast<int>(numberOf(object, key)); }
-
-inline SamplingParams samplingOf(const Napi::Object& object) {
-  SamplingParams params;
-  params.temperature = static_cast<float>(numberOf(object, "temperature"));
-  params.topK = wholeOf(object, "topK");
-  params.topP = static_cast<float>(numberOf(object, "topP"));
-  params.minP = static_cast<float>(numberOf(object, "minP"));
-  params.seed = static_cast<uint64_t>(numberOf(object, "seed"));
-  return params;
 }
 
 inline Napi::Value errorOf(Napi::Env env, const std::string& message) {

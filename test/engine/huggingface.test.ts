@@ -244,7 +244,7 @@ describe.each(chosen(runnable).map(({ name }) => name))("with the CPU library %s
 if (libraries.every(({ name }) => name !== "")) {
   test("a CPU library that cannot be loaded fails the tests in one line with its name", async () => {
     await expect(playWith({ name: "of-no-cpu", score: 0 })).rejects.toThrow(
-      /^nothing can be played with the CPU library "of-no-cpu": [^\n]*llama\.cpp cannot be used[^\n]*$/,
+      /^nothing can be played with the CPU library "of-no-cpu": [^\n]*llama\.cpp [^\n]*cannot be loaded here[^\n]*$/,
     );
   });
 }

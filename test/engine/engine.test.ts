@@ -193,7 +193,7 @@ describe("an adapter", async () => {
 });
 
 describe("sleep", () => {
-  it.each([false, true])("shows in memory() and refuses work, and wake restores everything (weights: %s)", async (weights) => {
+  it.each([false, true])("shows in memory(), and wake restores everything (weights: %s)", async (weights) => {
     const engine = await testEngine();
     await engine.useAdapter(adapterPath("one"));
     const start = prompt("before sleep ");

@@ -286,20 +286,22 @@ void memoryThatRunsOutEndsTurns() {
     const std::vector<Token> common(20, 3);
     std::vector<SequenceId> sequences;
     std::vector<std::future<TurnResult>> turns;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) {
       sequences.push_back(scheduler.open(1, i / 2, common));
-      turns.push_back(fixture.generate(sequences[i], request(6, i)));
+      turns.push_back(fixture.generate(sequences[i], request(4, i)));
     }
     auto score = fixture.score(std::vector<Token>(30, 4), 1);
     auto adapter = Fixture::command([&](CommandDone done) { scheduler.useAdapter("5", std::move(done)); });
-    for (int i = 0; i < 4; i++) {
+    std::vector<std::vector<Token>> tokens;
+    for (int i = 0; i < 8; i++) {
       CHECK(turns[i].wait_for(std::chrono::seconds(60)) == std::future_status::ready);
       const TurnResult result = turns[i].get();
       failed += result.error.empty() ? 0 : 1;
       CHECK(result.error.empty() || result.error == "std::bad_alloc" || result.error == "the sequence is closed");
       CHECK(result.logprobs.size() == result.tokens.size() && result.rawLogprobs.size() == result.tokens.size());
       CHECK(result.tokens == expected(common, result.tokens.size(), i));
-      scheduler.close(sequences[i]);
+      const bool closed = result.error == "the sequence is closed";
+      tokens.push_back(closed ? std::vector<Token>() : joined(common, result.tokens));
     }
     CHECK(score.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     CHECK(adapter.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
@@ -307,6 +309,13 @@ void memoryThatRunsOutEndsTurns() {
     failingAllocation = 0;
     const uint64_t now = adapter.get().empty() ? 5 : 0;
     CHECK(scheduler.adapter() == (now == 5 ? "5" : ""));
+    // What a failure has left behind shows when the sequences go on.
+    for (int i = 0; i < 8; i++) {
+      if (tokens[i].empty()) continue;
+      const TurnResult more = fixture.generate(sequences[i], request(3, i)).get();
+      CHECK(more.error.empty() && more.tokens == expected(tokens[i], 3, i, now));
+      scheduler.close(sequences[i]);
+    }
     const SequenceId last = scheduler.open(1, 9, {1, 2});
     CHECK(fixture.generate(last, request(5, 3)).get().tokens == expected({1, 2}, 5, 3, now));
   }

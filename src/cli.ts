@@ -7,10 +7,10 @@
 import { writeSync } from "node:fs";
 import yargs from "yargs";
 import { hideBin } from "yargs/helpers";
-import type { Command, CommandIo } from "./commands/command.js";
 import { commands } from "./commands/index.js";
-import { flagOf, options, readGiven, withDefaults } from "./config.js";
-import { declare, optionsOf, readHelp } from "./help.js";
+import type { Command, CommandIo } from "./config/command.js";
+import { flagOf, options, readGiven, withDefaults } from "./config/config.js";
+import { declare, optionsOf, readHelp } from "./config/help.js";
 import { HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./util/errors.js";
 import { nearest } from "./util/nearest.js";
 

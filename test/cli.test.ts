@@ -3,10 +3,10 @@ import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Command } from "../src/commands/command.js";
 import { commands } from "../src/commands/index.js";
-import { flagOf, type OptionName, optionNames, options } from "../src/config.js";
-import { readHelp } from "../src/help.js";
+import type { Command } from "../src/config/command.js";
+import { flagOf, type OptionName, optionNames, options } from "../src/config/config.js";
+import { readHelp } from "../src/config/help.js";
 import { packageRoot } from "../src/util/paths.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-cli-"));

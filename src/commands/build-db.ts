@@ -1,12 +1,12 @@
 /** `yarn build-db`: makes the mail database that the email task searches. */
 import { join } from "node:path";
-import type { Config } from "../config.js";
+import { type CommandIo, defineCommand } from "../config/command.js";
+import type { Config } from "../config/config.js";
 import { bar, clock, compact, ProgressLine } from "../report/progress-line.js";
 import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../task/email/build.js";
 import { mailDatabasePath } from "../task/email/database.js";
 import { fetchDataset, type HubProgress } from "../task/email/hub.js";
 import { UsageError } from "../util/errors.js";
-import { type CommandIo, defineCommand } from "./command.js";
 
 const optionNames = [
   "from",

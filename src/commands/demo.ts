@@ -3,6 +3,7 @@
  * trains hone's own tiny model on it, shows what that changed on questions it was not trained on.
  */
 import { existsSync } from "node:fs";
+import { type CommandIo, defineCommand } from "../config/command.js";
 import { pythonIsReady } from "../learn/index.js";
 import { evalText } from "../report/eval-report.js";
 import { compact, ProgressLine } from "../report/progress-line.js";
@@ -16,7 +17,6 @@ import { prepare, type TrainConfig, trainOptions } from "../run/prepare.js";
 import { runTraining } from "../run/training.js";
 import { buildMailDatabase } from "../task/email/build.js";
 import { mailDatabasePath } from "../task/email/database.js";
-import { type CommandIo, defineCommand } from "./command.js";
 
 const RUN = "demo";
 /** Held-out questions of the table; none of them had a say in which checkpoint is the best. */

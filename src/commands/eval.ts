@@ -1,9 +1,10 @@
 /** `yarn eval`: how good checkpoints of a run are, on scenarios they were not trained on. */
+
+import { defineCommand } from "../config/command.js";
 import { evalText } from "../report/eval-report.js";
 import { ProgressLine } from "../report/progress-line.js";
 import { RolloutTally } from "../report/rollout-report.js";
 import { evalOptions, evaluateRun } from "../run/eval.js";
-import { defineCommand } from "./command.js";
 
 export const evalCommand = defineCommand({
   name: "eval",

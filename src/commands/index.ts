@@ -1,6 +1,7 @@
 /** Every command, in the order `yarn hone --help` lists them. */
+
+import type { Command } from "../config/command.js";
 import { buildDbCommand } from "./build-db.js";
-import type { Command } from "./command.js";
 import { demoCommand } from "./demo.js";
 import { evalCommand } from "./eval.js";
 import { judgeCommand } from "./judge.js";

@@ -1,10 +1,11 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
+
+import { defineCommand } from "../config/command.js";
 import { lossText, rulingText, usageText } from "../report/judge-report.js";
 import { bar, ProgressLine } from "../report/progress-line.js";
 import { Mean } from "../report/rollout-report.js";
 import { judgeAccessOptions, judgeOptions, rulerOptions } from "../run/judge.js";
 import { independentReward, type JudgeSummary, judgeFile } from "../run/judge-file.js";
-import { defineCommand } from "./command.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
   const { groups, judged, lost, cached, agreement } = summary;

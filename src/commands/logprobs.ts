@@ -1,10 +1,10 @@
 /** `yarn hone logprobs`: what the engine says of given tokens, to check it against anything else. */
 import { readFileSync } from "node:fs";
+import { defineCommand } from "../config/command.js";
 import { type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
 import { existing } from "../run/player.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { printable } from "../util/text.js";
-import { defineCommand } from "./command.js";
 
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
 function readTokens(file: string): Int32Array {

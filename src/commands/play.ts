@@ -1,12 +1,12 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { createInterface } from "node:readline";
+import { type CommandIo, defineCommand } from "../config/command.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { PersonSession, type Terminal } from "../run/person-session.js";
 import { chooseScenarios } from "../run/play.js";
 import { loadTask, scenariosOf } from "../task/load.js";
 import type { Scenario } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
-import { type CommandIo, defineCommand } from "./command.js";
 
 /** Lines of stdin, asked for one by one; typed ones can be edited. */
 function openTerminal(io: CommandIo): Terminal & { close(): void } {

@@ -1,8 +1,9 @@
 /** `yarn hone read`: one whole mail, if the person may see it. */
+
+import { defineCommand } from "../config/command.js";
 import { mailDatabasePath, openMailDatabase } from "../task/email/database.js";
 import { HoneError } from "../util/errors.js";
 import { printable } from "../util/text.js";
-import { defineCommand } from "./command.js";
 
 export const readCommand = defineCommand({
   name: "read",

@@ -1,6 +1,7 @@
 /** `yarn rollout`: plays scenarios and shows how it went. */
 import { join } from "node:path";
-import { type Config, flagOf, type GivenOptions } from "../config.js";
+import { defineCommand } from "../config/command.js";
+import { type Config, flagOf, type GivenOptions } from "../config/config.js";
 import { conversationText } from "../report/conversation.js";
 import { kindsText } from "../report/evaluation.js";
 import { compact, ProgressLine } from "../report/progress-line.js";
@@ -8,7 +9,6 @@ import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
 import { type PlaySummary, play } from "../run/play.js";
 import { openPlayerFor, playerOptions } from "../run/player.js";
 import { UnfinishedError, UsageError } from "../util/errors.js";
-import { defineCommand } from "./command.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
 const GROUP = 4;

@@ -1,9 +1,10 @@
 /** `yarn hone scenarios`: the questions of a mail database. */
+
+import { defineCommand } from "../config/command.js";
 import { chooseScenarios } from "../run/play.js";
 import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../task/email/database.js";
 import type { EmailScenario } from "../task/email/scenario.js";
 import { printable } from "../util/text.js";
-import { defineCommand } from "./command.js";
 
 function lineOf({ id, split, query_date, inbox_address, question }: EmailScenario): string {
   return `${id}  ${split}  ${query_date}  ${inbox_address}\n  ${question}`;

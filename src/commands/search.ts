@@ -1,10 +1,10 @@
 /** `yarn hone search`: what search_inbox would find, by hand. */
 import pc from "picocolors";
+import { defineCommand } from "../config/command.js";
 import { type MailHit, mailDatabasePath, openMailDatabase } from "../task/email/database.js";
 import { ToolError } from "../task/task.js";
 import { HoneError } from "../util/errors.js";
 import { printable } from "../util/text.js";
-import { defineCommand } from "./command.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
 

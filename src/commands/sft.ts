@@ -1,7 +1,8 @@
 /** `yarn hone sft`: learns from a trajectory file by imitation. */
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { bySize, sizeOf } from "../defaults.js";
+import { defineCommand } from "../config/command.js";
+import { bySize, sizeOf } from "../config/defaults.js";
 import { loadEngine, modelFile, usableCores } from "../engine/index.js";
 import { CHECKPOINT_FILES, ensurePython, startLearner } from "../learn/index.js";
 import { ProgressLine } from "../report/progress-line.js";
@@ -10,7 +11,6 @@ import { modelFingerprint } from "../run/place.js";
 import { scratch, writeLessons } from "../run/warm-start.js";
 import { loadTask } from "../task/load.js";
 import { UsageError } from "../util/errors.js";
-import { defineCommand } from "./command.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
 const LEARNING_RATE = {

@@ -1,7 +1,7 @@
 /** A run's checkpoints by the names people use: latest, best, base, or a number. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config.js";
+import type { Config } from "../config/config.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { gapsOf } from "./gap.js";

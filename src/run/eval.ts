@@ -2,8 +2,8 @@
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
-import type { Config, GivenOptions, OptionName } from "../config.js";
-import { ROLLOUTS_AT_ONCE } from "../defaults.js";
+import type { Config, GivenOptions, OptionName } from "../config/config.js";
+import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { type EngineOptions, loadEngine, modelFile } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import type { Evaluation } from "../report/evaluation.js";

@@ -2,7 +2,7 @@
 import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
-import type { Config } from "../config.js";
+import type { Config } from "../config/config.js";
 import { type JudgeUsage, openVerdictFile, type Ruling, rule } from "../judge/index.js";
 import { count, mean } from "../report/evaluation.js";
 import { readTrajectories, type Trajectory } from "../rollout/index.js";

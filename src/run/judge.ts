@@ -1,6 +1,6 @@
 /** From options to a judge. */
 import { existsSync, readFileSync } from "node:fs";
-import { type Config, flagOf, type OptionName } from "../config.js";
+import { type Config, flagOf, type OptionName } from "../config/config.js";
 import {
   defaultRubric,
   Judge,

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import type { Config, GivenOptions } from "../config.js";
+import type { Config, GivenOptions } from "../config/config.js";
 import { loadTask } from "../task/load.js";
 import { UsageError } from "../util/errors.js";
 import { STORE_FILE } from "./run.js";

@@ -1,8 +1,8 @@
 /** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { Config, GivenOptions, OptionName } from "../config.js";
-import { ROLLOUTS_AT_ONCE } from "../defaults.js";
+import type { Config, GivenOptions, OptionName } from "../config/config.js";
+import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { gpuMemory, modelFile, modelShape } from "../engine/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
 import type { RolloutLimits } from "../rollout/index.js";

@@ -2,8 +2,8 @@
  * What training runs with, resolved once: what was given, then what the run was begun with, then a preset, then the
  * model's size, then the option's default. And which of it makes a run another run.
  */
-import { type Config, flagOf, type GivenOptions, type OptionName, options } from "../config.js";
-import { bySize, type Preset, presets, sizeOf } from "../defaults.js";
+import { type Config, flagOf, type GivenOptions, type OptionName, options } from "../config/config.js";
+import { bySize, type Preset, presets, sizeOf } from "../config/defaults.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { UsageError } from "../util/errors.js";
 import type { RunRecord } from "./store.js";

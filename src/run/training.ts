@@ -1,5 +1,5 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
-import type { GivenOptions } from "../config.js";
+import type { GivenOptions } from "../config/config.js";
 import { decodeThreads, type Engine, type EngineOptions, loadEngine, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";

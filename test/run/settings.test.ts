@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { GivenOptions } from "../../src/config.js";
-import { bySizeText, sizeOf } from "../../src/defaults.js";
+import type { GivenOptions } from "../../src/config/config.js";
+import { bySizeText, sizeOf } from "../../src/config/defaults.js";
 import { checkSameRun, resolveSettings } from "../../src/run/settings.js";
 import type { RunRecord } from "../../src/run/store.js";
 

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { withDefaults } from "../../src/config.js";
+import { withDefaults } from "../../src/config/config.js";
 import type { Engine, EngineOptions } from "../../src/engine/index.js";
 import { evalOptions, evaluateRun } from "../../src/run/eval.js";
 import { trainOptions } from "../../src/run/prepare.js";

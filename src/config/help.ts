@@ -1,9 +1,9 @@
 /** `--help`: the options of a command under their headings, those that are set first or (`--help all`) every one. */
 import type { Argv, Options } from "yargs";
-import type { Command } from "./commands/command.js";
+import { UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
+import type { Command } from "./command.js";
 import { flagOf, type OptionName, options } from "./config.js";
-import { UsageError } from "./util/errors.js";
-import { nearest } from "./util/nearest.js";
 
 export interface HelpAsked {
   /** The command line without the word after `--help`. */

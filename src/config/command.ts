@@ -1,5 +1,5 @@
 /** What a command is: its options (from the one schema), an example, and a function that does the work. */
-import type { Config, GivenOptions, OptionName } from "../config.js";
+import type { Config, GivenOptions, OptionName } from "./config.js";
 
 /** How a command speaks. */
 export interface CommandIo {

@@ -6,10 +6,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createJiti } from "jiti";
 import { z } from "zod";
+import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { nearest } from "../util/nearest.js";
 import type { Option, OptionKind } from "./option.js";
 import { definitions } from "./options.js";
-import { HoneError, messageOf, UsageError } from "./util/errors.js";
-import { nearest } from "./util/nearest.js";
 
 export type OptionName = keyof typeof definitions;
 
@@ -171,7 +171,7 @@ export function optionsTable(): string {
   return [
     "# Options",
     "",
-    "Made from `src/options.ts` by `yarn docs`; a test keeps it true. Strongest first: flag, environment variable,",
+    "Made from `src/config/options.ts` by `yarn docs`; a test keeps it true. Strongest first: flag, environment variable,",
     "`hone.config.ts` or `hone.config.json` in the current folder (keys in camelCase: `--sent-before` is `sentBefore`),",
     "default. `yarn hone COMMAND --help` shows the options of a command that are set first, `--help all` every one.",
     ...groups.flatMap((group) => [

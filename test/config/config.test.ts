@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { loadConfig, optionsTable } from "../src/config.js";
-import { UsageError } from "../src/util/errors.js";
-import { packageRoot } from "../src/util/paths.js";
+import { loadConfig, optionsTable } from "../../src/config/config.js";
+import { UsageError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
 
 let folder: string;
 

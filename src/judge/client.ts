@@ -5,8 +5,8 @@
  */
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
-import { chatClient, chatErrorText } from "../util/chat-api.js";
-import type { ChatServer } from "../util/chat-server.js";
+import { chatClient, chatErrorText } from "../chat/client.js";
+import type { ChatServer } from "../chat/server.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
 import {

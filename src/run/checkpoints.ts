@@ -7,7 +7,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync,
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { codeOf, HoneError } from "../util/errors.js";
-import { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
+import { flush, moveDurably, sha256OfFile, writeDurably } from "../util/files.js";
 
 const manifestSchema = z.object({
   version: z.literal(1),

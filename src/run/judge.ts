@@ -1,5 +1,6 @@
 /** From options to a judge. */
 import { existsSync, readFileSync } from "node:fs";
+import { checkChatUrl, keyFor } from "../chat/server.js";
 import { type Config, flagOf, type OptionName } from "../config/config.js";
 import {
   defaultRubric,
@@ -13,7 +14,6 @@ import {
   type VerdictCache,
 } from "../judge/index.js";
 import { type AnyTask, toolSchema } from "../task/task.js";
-import { checkChatUrl, keyFor } from "../util/chat-server.js";
 import { UsageError } from "../util/errors.js";
 
 /** How a judge is reached and held to limits: may change from call to call. */

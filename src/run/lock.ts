@@ -9,7 +9,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { z } from "zod";
 import { codeOf, HoneError } from "../util/errors.js";
-import { writeDurably } from "./files.js";
+import { writeDurably } from "../util/files.js";
 
 const ownerSchema = z.object({ pid: z.number(), host: z.string(), since: z.string() });
 

@@ -1,13 +1,13 @@
 /** From options to a player: loads the engine with its adapter, or names the API or the expert. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { checkChatUrl, keyFor } from "../chat/server.js";
 import type { Config } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { type Engine, type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
-import { checkChatUrl, keyFor } from "../util/chat-server.js";
 import { UsageError } from "../util/errors.js";
-import { sha256OfFile } from "./files.js";
+import { sha256OfFile } from "../util/files.js";
 
 /** Options that say who plays and how. */
 export const playerOptions = [

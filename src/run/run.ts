@@ -5,8 +5,8 @@
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { HoneError, UsageError } from "../util/errors.js";
+import { writeDurably } from "../util/files.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
-import { writeDurably } from "./files.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
 import type { Adapter } from "./parts.js";
 import { type MetricsLine, metricsLine } from "./records.js";

@@ -1,7 +1,7 @@
 /** The one way hone talks to OpenAI-compatible chat servers: a client, and what its errors say, never with the key. */
 import OpenAI from "openai";
-import { type ChatServer, isOpenAi } from "./chat-server.js";
-import { printable } from "./text.js";
+import { printable } from "../util/text.js";
+import { type ChatServer, isOpenAi } from "./server.js";
 
 /** Redirects within one server that are followed for one request. */
 const REDIRECTS = 3;

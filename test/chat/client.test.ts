@@ -1,8 +1,8 @@
 import { APIError } from "openai";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { chatClient } from "../../src/chat/client.js";
+import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/chat/server.js";
 import { openPlayerFor } from "../../src/run/player.js";
-import { chatClient } from "../../src/util/chat-api.js";
-import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/util/chat-server.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "../judge/support/server.js";
 
 const servers: ChatServer[] = [];

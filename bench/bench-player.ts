@@ -13,7 +13,7 @@ import {
   type Players,
   type Session,
 } from "../src/rollout/index.js";
-import type { AnyTask } from "../src/task/task.js";
+import type { AnyTask } from "../src/tasks/task.js";
 import { packageRoot } from "../src/util/paths.js";
 import { Random } from "../src/util/random.js";
 import { CompletionClient, type CompletionServer, ServerSequence } from "./server-sequence.js";

@@ -3,7 +3,7 @@
  * To see judged training work without a real judge.
  */
 import { parseArgs } from "node:util";
-import { openMailDatabase } from "../src/task/email/database.js";
+import { openMailDatabase } from "../src/tasks/email/database.js";
 import { messageOf } from "../src/util/errors.js";
 import { knowingScore, startScriptedJudge } from "./scripted-judge.js";
 

@@ -6,11 +6,11 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { correctnessQuestion } from "../src/judge/correctness.js";
-import { sameAnswer } from "../src/task/email/answer.js";
-import type { MailDatabase } from "../src/task/email/database.js";
-import { emailReward } from "../src/task/email/reward.js";
-import type { EmailScenario } from "../src/task/email/scenario.js";
-import type { CallRecord, ChatMessage, FinishedRollout, RolloutEnd } from "../src/task/task.js";
+import { sameAnswer } from "../src/tasks/email/answer.js";
+import type { MailDatabase } from "../src/tasks/email/database.js";
+import { emailReward } from "../src/tasks/email/reward.js";
+import type { EmailScenario } from "../src/tasks/email/scenario.js";
+import type { CallRecord, ChatMessage, FinishedRollout, RolloutEnd } from "../src/tasks/task.js";
 
 /** One attempt, as far as a judge is shown it. */
 export interface ShownAttempt {

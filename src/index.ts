@@ -22,5 +22,5 @@ export {
   type ToolCall,
   type ToolContext,
   ToolError,
-} from "./task/task.js";
+} from "./tasks/task.js";
 export { Random } from "./util/random.js";

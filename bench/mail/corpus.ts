@@ -20,7 +20,7 @@ import { PassThrough, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { pack } from "tar-stream";
-import { readMessage } from "../../src/task/email/import/message.js";
+import { readMessage } from "../../src/tasks/email/import/message.js";
 import { HoneError, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 

@@ -1,7 +1,7 @@
 /** How long the tools take in a large database: one caller, one thread, the mail of the largest inbox. */
 import Database from "better-sqlite3";
-import { type MailDatabase, openMailDatabase } from "../../src/task/email/database.js";
-import type { EmailScenario } from "../../src/task/email/scenario.js";
+import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/database.js";
+import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 import { Random } from "../../src/util/random.js";
 
 /** Milliseconds. */

@@ -5,8 +5,8 @@
  *
  * Words are the question's runs of letters, digits and apostrophes, lower-cased, without function words.
  */
-import { type MailDatabase, type MailQuery, openMailDatabase } from "../../src/task/email/database.js";
-import type { EmailScenario } from "../../src/task/email/scenario.js";
+import { type MailDatabase, type MailQuery, openMailDatabase } from "../../src/tasks/email/database.js";
+import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 
 const functionWords = new Set(
   `a about am an and any are as at be been being but by can could did do does doing done for from had has have having he

@@ -4,8 +4,8 @@ import { type CommandIo, defineCommand } from "../config/command.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { PersonSession, type Terminal } from "../run/person-session.js";
 import { chooseScenarios } from "../run/play.js";
-import { loadTask, scenariosOf } from "../task/load.js";
-import type { Scenario } from "../task/task.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import type { Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 
 /** Lines of stdin, asked for one by one; typed ones can be edited. */

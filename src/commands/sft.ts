@@ -9,7 +9,7 @@ import { ProgressLine } from "../report/progress-line.js";
 import { sealCheckpoint } from "../run/checkpoints.js";
 import { modelFingerprint } from "../run/place.js";
 import { scratch, writeLessons } from "../run/warm-start.js";
-import { loadTask } from "../task/load.js";
+import { loadTask } from "../tasks/load.js";
 import { UsageError } from "../util/errors.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */

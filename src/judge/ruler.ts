@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { Trajectory } from "../rollout/index.js";
-import type { ToolSchema } from "../task/task.js";
+import type { ToolSchema } from "../tasks/task.js";
 import { Random } from "../util/random.js";
 import { JudgeStopped } from "./client.js";
 import { type LossReason, Lost } from "./failures.js";

@@ -6,7 +6,7 @@ import type OpenAI from "openai";
 import { APIError } from "openai";
 import { chatClient, chatErrorText } from "../chat/client.js";
 import { type ChatServer, refusalHint } from "../chat/server.js";
-import type { CallRecord, ChatMessage } from "../task/task.js";
+import type { CallRecord, ChatMessage } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 import type { WrittenCall } from "./tool-calls.js";

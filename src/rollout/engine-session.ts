@@ -3,7 +3,7 @@
  * template puts between, and nothing is ever tokenised twice.
  */
 import type { Engine, Sampling, Sequence } from "../engine/index.js";
-import type { ChatMessage } from "../task/task.js";
+import type { ChatMessage } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 import { ChatTemplate } from "./template.js";

@@ -1,5 +1,5 @@
 /** The task's scripted expert as a player: it writes calls, not tokens. */
-import type { AnyTask, CallRecord, ExpertOptions, ExpertTurn, Scenario } from "../task/task.js";
+import type { AnyTask, CallRecord, ExpertOptions, ExpertTurn, Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import type { Random } from "../util/random.js";
 import type { Session, Turn } from "./session.js";

@@ -15,7 +15,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
-import type { Scenario } from "../task/task.js";
+import type { Scenario } from "../tasks/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
 import { deriveSeed } from "../util/random.js";

@@ -3,7 +3,7 @@
  * sessions for whole groups.
  */
 import { type Engine, type EngineOptions, loadEngine, type Sequence } from "../engine/index.js";
-import type { AnyTask, ExpertOptions } from "../task/task.js";
+import type { AnyTask, ExpertOptions } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
 import { AgentSession, type AgentSettings, agentClient } from "./agent-session.js";

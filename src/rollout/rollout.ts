@@ -12,8 +12,8 @@ import type {
   RolloutEnd,
   Scenario,
   Tool,
-} from "../task/task.js";
-import { ToolError, toolSchema } from "../task/task.js";
+} from "../tasks/task.js";
+import { ToolError, toolSchema } from "../tasks/task.js";
 import { messageOf } from "../util/errors.js";
 import { nearest } from "../util/nearest.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";

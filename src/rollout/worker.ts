@@ -4,8 +4,8 @@
  */
 import { type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
-import { loadTask } from "../task/load.js";
-import type { AnyTask, Scenario, TaskOptions } from "../task/task.js";
+import { loadTask } from "../tasks/load.js";
+import type { AnyTask, Scenario, TaskOptions } from "../tasks/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { openPlayer, type PlayerSpec, type Players } from "./players.js";
 import { opening, playRollout, type RolloutLimits, type Waiting } from "./rollout.js";

@@ -6,7 +6,7 @@ import type { Config } from "../config/config.js";
 import { type JudgeUsage, openVerdictFile, type Ruling, rule } from "../judge/index.js";
 import { count, mean } from "../report/evaluation.js";
 import { readTrajectories, type Trajectory } from "../rollout/index.js";
-import { loadTask } from "../task/load.js";
+import { loadTask } from "../tasks/load.js";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
 

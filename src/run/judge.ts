@@ -13,7 +13,7 @@ import {
   readPrices,
   type VerdictCache,
 } from "../judge/index.js";
-import { type AnyTask, toolSchema } from "../task/task.js";
+import { type AnyTask, toolSchema } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
 
 /** How a judge is reached and held to limits: may change from call to call. */

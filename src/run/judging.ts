@@ -1,7 +1,7 @@
 /** The judge's part in training: rewards of groups, and whether held-out answers are right. */
 import { allAlike, type Judge, judgeCorrectness, Lost, type RulerSettings, type Ruling, rule } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { AnyTask, FinishedRollout, Reward } from "../task/task.js";
+import type { AnyTask, FinishedRollout, Reward } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
 import type { Graded, GradeRollout, JudgeCount, RewardGroup } from "./parts.js";
 

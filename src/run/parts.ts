@@ -2,7 +2,7 @@
 import type { JudgeUsage } from "../judge/index.js";
 import type { Progress, StepMetrics } from "../learn/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import type { Reward, Scenario } from "../task/task.js";
+import type { Reward, Scenario } from "../tasks/task.js";
 import type { ProbeReading } from "./probe.js";
 import type { MetricsLine } from "./records.js";
 import type { ValidationRow } from "./store.js";

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import type { Config, GivenOptions } from "../config/config.js";
-import { loadTask } from "../task/load.js";
+import { loadTask } from "../tasks/load.js";
 import { UsageError } from "../util/errors.js";
 import { STORE_FILE } from "./run.js";
 

@@ -5,8 +5,8 @@ import { finished } from "node:stream/promises";
 import { type RolloutSummary, RolloutTally } from "../report/rollout-report.js";
 import type { RolloutFailure, Trajectory, WorkerSettings } from "../rollout/index.js";
 import { gather } from "../rollout/index.js";
-import { loadTask, scenariosOf } from "../task/load.js";
-import type { Scenario, Split } from "../task/task.js";
+import { loadTask, scenariosOf } from "../tasks/load.js";
+import type { Scenario, Split } from "../tasks/task.js";
 import { HoneError, messageOf, UsageError } from "../util/errors.js";
 import { Random } from "../util/random.js";
 

@@ -1,6 +1,6 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
 import { rulingText } from "../report/judge-report.js";
-import type { AnyTask, TaskOptions } from "../task/task.js";
+import type { AnyTask, TaskOptions } from "../tasks/task.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
 import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judging.js";
 import { randomReward, taskReward } from "./lessons.js";

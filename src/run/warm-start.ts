@@ -14,7 +14,7 @@ import {
   type Trajectory,
   templateOf,
 } from "../rollout/index.js";
-import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../task/task.js";
+import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 
 /** Tokens of a rollout that is known as messages: its assistant turns count as sampled, all else as given. */

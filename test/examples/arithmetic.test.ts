@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { playRollout } from "../../src/rollout/rollout.js";
 import type { Session } from "../../src/rollout/session.js";
-import { loadTask } from "../../src/task/load.js";
-import type { AnyTask, Scenario } from "../../src/task/task.js";
+import { loadTask } from "../../src/tasks/load.js";
+import type { AnyTask, Scenario } from "../../src/tasks/task.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
 

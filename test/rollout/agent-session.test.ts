@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { AgentSession, type AgentSettings, agentClient } from "../../src/rollout/agent-session.js";
 import { opening, playRollout } from "../../src/rollout/rollout.js";
-import type { AnyTask, Scenario } from "../../src/task/task.js";
+import type { AnyTask, Scenario } from "../../src/tasks/task.js";
 import { countingTask } from "../support/counting-task.js";
 
 const task = countingTask as unknown as AnyTask;

@@ -11,7 +11,7 @@ import { EngineSession, templateOf } from "../../src/rollout/engine-session.js";
 import type { ChatTemplate } from "../../src/rollout/index.js";
 import { opening } from "../../src/rollout/rollout.js";
 import type { TurnLimits } from "../../src/rollout/session.js";
-import type { AnyTask, ChatMessage, Scenario } from "../../src/task/task.js";
+import type { AnyTask, ChatMessage, Scenario } from "../../src/tasks/task.js";
 import { HoneError } from "../../src/util/errors.js";
 import { countingTask } from "../support/counting-task.js";
 

@@ -5,10 +5,10 @@ import { afterAll, expect, it } from "vitest";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
 import { readToolCalls } from "../../src/rollout/tool-calls.js";
-import { openMailDatabaseWriter } from "../../src/task/email/database.js";
-import { emailTask } from "../../src/task/email/index.js";
-import { syntheticWorld } from "../../src/task/email/synthetic/index.js";
-import type { AnyTask, RolloutEnd } from "../../src/task/task.js";
+import { openMailDatabaseWriter } from "../../src/tasks/email/database.js";
+import { emailTask } from "../../src/tasks/email/index.js";
+import { syntheticWorld } from "../../src/tasks/email/synthetic/index.js";
+import type { AnyTask, RolloutEnd } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 
 const db = join(mkdtempSync(join(tmpdir(), "hone-fuzz-")), "mail.db");

@@ -9,7 +9,7 @@ import { EngineSession, templateOf } from "../../src/rollout/engine-session.js";
 import { opening, playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/rollout/session.js";
 import { readToolCalls } from "../../src/rollout/tool-calls.js";
-import type { AnyTask, CallRecord, ChatMessage } from "../../src/task/task.js";
+import type { AnyTask, CallRecord, ChatMessage } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { countingTask } from "../support/counting-task.js";
 

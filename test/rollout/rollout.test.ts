@@ -3,7 +3,7 @@ import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { playRollout, type RolloutLimits, type Waiting } from "../../src/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/rollout/session.js";
 import { readToolCalls } from "../../src/rollout/tool-calls.js";
-import type { AnyTask, ChatMessage, Scenario } from "../../src/task/task.js";
+import type { AnyTask, ChatMessage, Scenario } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { countingTask } from "../support/counting-task.js";
 

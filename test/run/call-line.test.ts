@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { readCallLine, usage } from "../../src/run/call-line.js";
-import { defineTool, toolSchema } from "../../src/task/task.js";
+import { defineTool, toolSchema } from "../../src/tasks/task.js";
 
 const tool = (name: string, parameters: z.ZodObject) =>
   toolSchema(defineTool({ name, description: "", parameters, execute: () => null }));

@@ -12,7 +12,7 @@ import { train } from "../../src/run/loop.js";
 import type { GroupReward, Played, PlayRequest } from "../../src/run/parts.js";
 import type { Run } from "../../src/run/run.js";
 import { ScenarioCursor } from "../../src/run/scenarios.js";
-import type { Scenario } from "../../src/task/task.js";
+import type { Scenario } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { clientSettings, fastClock, ruler } from "../judge/support/judging.js";
 import { startLyingJudge } from "../judge/support/lying.js";

@@ -8,7 +8,7 @@ import type { Trajectory } from "../../src/rollout/index.js";
 import { gradeShaped, gradeSuccess, shapedReward } from "../../src/run/judging.js";
 import { train } from "../../src/run/loop.js";
 import { evaluateGraded } from "../../src/run/playing.js";
-import type { AnyTask } from "../../src/task/task.js";
+import type { AnyTask } from "../../src/tasks/task.js";
 import { judgeOf, never } from "../judge/support/judging.js";
 import { type ChatServer, completion, type Request, startServer } from "../judge/support/server.js";
 import { openFake, partsOf, trajectoryOf } from "./support/fakes.js";

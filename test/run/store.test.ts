@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
 import { type RunRecord, RunStore, type StepRow } from "../../src/run/store.js";
-import type { Scenario } from "../../src/task/task.js";
+import type { Scenario } from "../../src/tasks/task.js";
 import { scenarios, trajectoryOf } from "./support/fakes.js";
 
 let file: string;

@@ -6,9 +6,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe } from "vitest";
-import { parseJob } from "../../src/task/email/import/parse.js";
-import { fileJobs } from "../../src/task/email/import/sources.js";
-import type { Mail } from "../../src/task/email/mail.js";
+import { parseJob } from "../../src/tasks/email/import/parse.js";
+import { fileJobs } from "../../src/tasks/email/import/sources.js";
+import type { Mail } from "../../src/tasks/email/mail.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const folder = resolve(packageRoot, "../shared/data/enron-sample");

@@ -1,10 +1,10 @@
 /** Plays a hostile model against the email tools and checks each result against plain SQL. */
 import Database from "better-sqlite3";
 import { expect } from "vitest";
-import { openMailDatabase, type Ranking } from "../../src/task/email/database.js";
-import type { EmailScenario } from "../../src/task/email/scenario.js";
-import { type EmailWorld, emailTools } from "../../src/task/email/tools.js";
-import { type Tool, type ToolCall, ToolError } from "../../src/task/task.js";
+import { openMailDatabase, type Ranking } from "../../src/tasks/email/database.js";
+import type { EmailScenario } from "../../src/tasks/email/scenario.js";
+import { type EmailWorld, emailTools } from "../../src/tasks/email/tools.js";
+import { type Tool, type ToolCall, ToolError } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { HostileModel, type Knowledge } from "./hostile-model.js";
 

@@ -1,5 +1,5 @@
 /** What a confused or malicious model might call: seeded, so that a failure can be repeated. */
-import type { ToolCall } from "../../src/task/task.js";
+import type { ToolCall } from "../../src/tasks/task.js";
 import type { Random } from "../../src/util/random.js";
 
 /** What is in the database, so that calls come close to it. */

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type MailDatabase, openMailDatabase, openMailDatabaseWriter } from "../../src/task/email/database.js";
-import type { Mail } from "../../src/task/email/mail.js";
-import type { EmailScenario } from "../../src/task/email/scenario.js";
+import { type MailDatabase, openMailDatabase, openMailDatabaseWriter } from "../../src/tasks/email/database.js";
+import type { Mail } from "../../src/tasks/email/mail.js";
+import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 
 let made = 0;
 

@@ -15,7 +15,7 @@ import { parseArgs } from "node:util";
 import { ExpertSession } from "../../../dist/src/rollout/expert-session.js";
 import { opening, playRollout } from "../../../dist/src/rollout/rollout.js";
 import { ChatTemplate } from "../../../dist/src/rollout/template.js";
-import { loadTask } from "../../../dist/src/task/load.js";
+import { loadTask } from "../../../dist/src/tasks/load.js";
 import { Random } from "../../../dist/src/util/random.js";
 
 const here = new URL(".", import.meta.url);

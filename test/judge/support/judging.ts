@@ -5,7 +5,7 @@ import { type Clock, realClock } from "../../../src/judge/limits.js";
 import type { JudgeUsage } from "../../../src/judge/purse.js";
 import { defaultRubric, type RulerSettings } from "../../../src/judge/ruler.js";
 import type { Trajectory } from "../../../src/rollout/index.js";
-import type { ChatMessage, Scenario } from "../../../src/task/task.js";
+import type { ChatMessage, Scenario } from "../../../src/tasks/task.js";
 
 export const never = new AbortController().signal;
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { getLlama, type LlamaModel, readGgufFileInfo } from "node-llama-cpp";
 import { ChatTemplate } from "../../../src/rollout/template.js";
-import type { ChatMessage, ToolSchema } from "../../../src/task/task.js";
+import type { ChatMessage, ToolSchema } from "../../../src/tasks/task.js";
 import { packageRoot } from "../../../src/util/paths.js";
 import { llamaCppFiles } from "../../support/bundle.js";
 

@@ -14,7 +14,7 @@ import type { ProbeReading } from "../../../src/run/probe.js";
 import { Run } from "../../../src/run/run.js";
 import { ScenarioCursor } from "../../../src/run/scenarios.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/run/updater.js";
-import type { Scenario } from "../../../src/task/task.js";
+import type { Scenario } from "../../../src/tasks/task.js";
 import { deriveSeed, Random } from "../../../src/util/random.js";
 
 export const scenarios: readonly Scenario[] = Array.from({ length: 12 }, (_, i) => ({

@@ -1,0 +1,230 @@
+/**
+ * Builds a mail database: mail from wherever it comes, then the questions over it, in one file that appears when it is
+ * whole. Every message that was read is counted once: imported, duplicate, or skipped for a named reason.
+ */
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { setImmediate as breathe } from "node:timers/promises";
+import { HoneError, messageOf } from "../../../util/errors.js";
+import { type MailDatabaseWriter, openMailDatabaseWriter } from "../database.js";
+import {
+  derivedId,
+  findSource,
+  hasDerivedId,
+  type ImportRules,
+  importMail,
+  type QuestionCounts,
+  QuestionReader,
+  type QuestionRules,
+  type Skipped,
+  type SkipReason,
+  type Source,
+} from "../import/index.js";
+import type { Mail } from "../mail.js";
+import type { EmailScenario } from "../scenario.js";
+import { applicationId } from "../schema.js";
+import { type NameSet, syntheticWorld } from "../synthetic/index.js";
+
+/** What goes into the database. */
+export type BuildSource =
+  | { readonly kind: "synthetic"; readonly seed: number; readonly mailboxes: number; readonly names?: NameSet }
+  | {
+      readonly kind: "mail";
+      /** At least one. */
+      readonly paths: readonly string[];
+      readonly questions: readonly string[];
+      readonly rules: ImportRules & QuestionRules;
+    };
+
+/** How far a build is. */
+export interface BuildProgress {
+  readonly phase: "reading" | "indexing";
+  /** Of this phase, 0 to 1. */
+  readonly share: number;
+  /** Messages read so far. */
+  readonly read: number;
+}
+
+export interface BuildOptions {
+  /** The database. Takes the place of the one that is there. */
+  readonly db: string;
+  readonly source: BuildSource;
+  readonly signal?: AbortSignal;
+  onProgress?(progress: BuildProgress): void;
+  /** For tests. */
+  readonly openWriter?: (file: string) => MailDatabaseWriter;
+}
+
+export interface BuildSummary {
+  /** = imported + duplicates + all that were skipped */
+  read: number;
+  imported: number;
+  duplicates: number;
+  skipped: Partial<Record<SkipReason, number>>;
+  scenarios: { train: number; test: number };
+  seconds: number;
+  db: string;
+  /** Of the imported: mails that came without an id, and mails whose id another mail had. They have one of ours now. */
+  derived_ids: { no_message_id: number; id_taken: number };
+  /** Of each reason, the first that was skipped. */
+  examples: Partial<Record<SkipReason, string>>;
+  /** Only when questions were given. */
+  questions?: QuestionCounts;
+}
+
+/** An import or an index may not hold up Ctrl-C for longer than a batch. */
+function checkAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw signal.reason;
+}
+
+/** Refuses to replace what is no mail database: a slip in --db must not cost anybody a file. */
+function checkTarget(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory()) throw new HoneError(`${file} is a folder: give --db the name of a file in it`);
+  if (found === undefined || found.size === 0) return;
+  const head = Buffer.alloc(72);
+  try {
+    const handle = openSync(file, "r");
+    try {
+      readSync(handle, head, 0, head.length, 0);
+    } finally {
+      closeSync(handle);
+    }
+  } catch (error) {
+    throw new HoneError(`${file} is there but cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  // SQLite's file format, 1.3: the application's id is at byte 68.
+  if (head.toString("latin1", 0, 15) !== "SQLite format 3" || head.readUInt32BE(68) !== applicationId) {
+    throw new HoneError(`${file} is there and is no mail database; it is left alone, give --db another name`);
+  }
+}
+
+class Build {
+  readonly #options: BuildOptions;
+  readonly #sources: readonly Source[];
+  readonly #writer: MailDatabaseWriter;
+  readonly summary: BuildSummary;
+
+  constructor(options: BuildOptions, sources: readonly Source[]) {
+    this.#options = options;
+    this.#sources = sources;
+    this.#writer = (options.openWriter ?? openMailDatabaseWriter)(options.db);
+    this.summary = {
+      read: 0,
+      imported: 0,
+      duplicates: 0,
+      skipped: {},
+      scenarios: { train: 0, test: 0 },
+      seconds: 0,
+      db: options.db,
+      derived_ids: { no_message_id: 0, id_taken: 0 },
+      examples: {},
+    };
+  }
+
+  async run(): Promise<void> {
+    const { source } = this.#options;
+    try {
+      if (source.kind === "synthetic") await this.#generate(source);
+      else await this.#import(source);
+      await this.#finish();
+    } finally {
+      this.#writer.abort();
+    }
+  }
+
+  async #generate({ seed, mailboxes, names = "default" }: BuildSource & { kind: "synthetic" }): Promise<void> {
+    let done = 0;
+    for (const { mails, scenarios } of syntheticWorld({ seed, mailboxes, names })) {
+      for (const mail of mails) this.#add(mail);
+      this.#addScenarios(scenarios);
+      this.#report("reading", ++done / mailboxes);
+      await breathe();
+      checkAborted(this.#options.signal);
+    }
+  }
+
+  async #import({ paths, questions, rules }: BuildSource & { kind: "mail" }): Promise<void> {
+    const progress = { done: 0, total: 0 };
+    for await (const { mails, skipped } of importMail(this.#sources, rules, progress)) {
+      checkAborted(this.#options.signal);
+      for (const mail of mails) this.#add(mail);
+      for (const skip of skipped) this.#skip(skip);
+      this.#report("reading", progress.total > 0 ? Math.min(1, progress.done / progress.total) : 1);
+    }
+    if (this.summary.imported === 0) throw this.#noMail(paths);
+
+    if (questions.length === 0) return;
+    const reader = new QuestionReader(rules);
+    this.summary.questions = reader.counts;
+    for (const path of questions) this.#addScenarios(await reader.read(path, (id) => this.#storedId(id)));
+  }
+
+  /** The id under which the database finds the mail: data sets agree about ids, but not about their brackets. */
+  #storedId(messageId: string): string | undefined {
+    const bare = messageId.replace(/^<(.*)>$/, "$1");
+    return [messageId, `<${bare}>`, bare].find((id) => this.#writer.hasMessage(id));
+  }
+
+  #add(mail: Mail): void {
+    const { summary } = this;
+    summary.read++;
+    const added = this.#writer.add(mail);
+    if (added === "duplicate") summary.duplicates++;
+    else if (added === "imported") {
+      summary.imported++;
+      if (hasDerivedId(mail)) summary.derived_ids.no_message_id++;
+    } else if (this.#writer.add({ ...mail, messageId: derivedId(mail) }) === "imported") {
+      summary.imported++;
+      summary.derived_ids.id_taken++;
+    } else summary.duplicates++;
+  }
+
+  #skip({ reason, fileName }: Skipped): void {
+    this.summary.read++;
+    this.summary.skipped[reason] = (this.summary.skipped[reason] ?? 0) + 1;
+    this.summary.examples[reason] ??= fileName;
+  }
+
+  #addScenarios(scenarios: readonly EmailScenario[]): void {
+    this.#writer.addScenarios(scenarios);
+    for (const { split } of scenarios) this.summary.scenarios[split]++;
+  }
+
+  #noMail(paths: readonly string[]): HoneError {
+    const reasons = Object.entries(this.summary.skipped).map(
+      ([reason, count]) => `${count} ${reason} (${this.summary.examples[reason as SkipReason]})`,
+    );
+    return new HoneError(
+      `no mail found in ${paths.join(", ")}${reasons.length > 0 ? `; skipped: ${reasons.join(", ")}` : ""}`,
+    );
+  }
+
+  async #finish(): Promise<void> {
+    for (const { done, total } of this.#writer.finishing()) {
+      this.#report("indexing", total > 0 ? done / total : 1);
+      await breathe();
+      checkAborted(this.#options.signal);
+    }
+  }
+
+  #report(phase: BuildProgress["phase"], share: number): void {
+    this.#options.onProgress?.({ phase, share, read: this.summary.read });
+  }
+}
+
+/**
+ * Builds a database.
+ *
+ * @throws HoneError when a source cannot be read or holds no mail, or the database cannot be written; the signal's
+ *   reason when it is aborted. The database that was there before is as it was then, and nothing else is left.
+ */
+export async function buildMailDatabase(options: BuildOptions): Promise<BuildSummary> {
+  const started = performance.now();
+  const sources: Source[] = [];
+  if (options.source.kind === "mail") for (const path of options.source.paths) sources.push(await findSource(path));
+  checkTarget(options.db);
+  const build = new Build(options, sources);
+  await build.run();
+  build.summary.seconds = Math.round(performance.now() - started) / 1000;
+  return build.summary;
+}

@@ -1,0 +1,119 @@
+/**
+ * HTTP as the Hugging Face Hub and its mirrors speak it: redirects to other hosts that must not see the token,
+ * connections that break or fall silent, servers that are busy for a while.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { HoneError, messageOf } from "../../../util/errors.js";
+
+export interface HttpOptions {
+  /** HF_ENDPOINT: `https://huggingface.co` or a mirror. */
+  readonly endpoint: string;
+  /** HF_TOKEN. Sent to the endpoint only, never to where it redirects. */
+  readonly token: string | undefined;
+  readonly signal?: AbortSignal;
+  /** Milliseconds without a byte after which a connection counts as dead. */
+  readonly stallTimeout?: number;
+  /** Milliseconds before the first retry; doubled with each that brings nothing. */
+  readonly retryDelay?: number;
+}
+
+/** Tries in a row that bring nothing. */
+const MAX_FRUITLESS = 5;
+const MAX_REDIRECTS = 5;
+
+/** The connection broke or the server is busy: worth another try. */
+export class Interrupted extends Error {}
+
+/** A response, and its headers with those of the redirects on the way to it; the first of a name counts. */
+export interface Answer {
+  readonly response: Response;
+  readonly headers: ReadonlyMap<string, string>;
+}
+
+export const rootOf = ({ endpoint }: HttpOptions) => endpoint.replace(/\/+$/, "");
+
+/**
+ * Sends a request and uses its answer; both again, with longer and longer pauses, when the connection breaks.
+ *
+ * @param use reads the body. It calls `fed` with every piece of it: silence counts from there, and patience begins anew
+ * @throws HoneError when the server refuses or cannot be reached; the signal's reason when it is aborted
+ */
+export async function exchange<T>(
+  request: () => { url: string; method: "GET" | "HEAD"; headers?: Record<string, string> },
+  options: HttpOptions,
+  use: (answer: Answer, fed: () => void) => Promise<T>,
+): Promise<T> {
+  const { signal, stallTimeout = 30_000, retryDelay = 500 } = options;
+  for (let fruitless = 0; ; fruitless++) {
+    const stall = new AbortController();
+    const timer = setTimeout(() => stall.abort(), stallTimeout);
+    const either = signal ? AbortSignal.any([signal, stall.signal]) : stall.signal;
+    let interruption: Interrupted;
+    try {
+      return await use(await follow(request(), options, either), () => {
+        timer.refresh();
+        fruitless = 0;
+      });
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      interruption = asInterruption(error, stall.signal.aborted);
+    } finally {
+      clearTimeout(timer);
+    }
+    if (fruitless >= MAX_FRUITLESS) {
+      throw new HoneError(
+        `${rootOf(options)} cannot be reached (${interruption.message}): set HF_ENDPOINT to a mirror, or download the files yourself and give them with --from and --questions`,
+        { cause: interruption },
+      );
+    }
+    await sleep(retryDelay * 2 ** fruitless, undefined, signal ? { signal } : {}).catch(() => {
+      // Only an abort ends it early.
+      throw signal?.reason;
+    });
+  }
+}
+
+/** What is worth another try. Everything else (a full disk, a refusal) is thrown on. */
+function asInterruption(error: unknown, stalled: boolean): Interrupted {
+  if (stalled) return new Interrupted("nothing came for too long");
+  if (error instanceof Interrupted) return error;
+  // fetch throws TypeError for everything that happens on the network, with the reason as its cause.
+  if (error instanceof TypeError) return new Interrupted(messageOf(error.cause ?? error), { cause: error });
+  throw error;
+}
+
+async function follow(
+  { url, method, headers }: { url: string; method: string; headers?: Record<string, string> },
+  options: HttpOptions,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const home = new URL(rootOf(options)).origin;
+  const seen = new Map<string, string>();
+  let at = new URL(url);
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+    const authorization = options.token && at.origin === home ? { authorization: `Bearer ${options.token}` } : {};
+    const response = await fetch(at, {
+      method,
+      // Compressed on the way, a range would be one of the compressed bytes.
+      headers: { "accept-encoding": "identity", "user-agent": "hone", ...headers, ...authorization },
+      redirect: "manual",
+      signal,
+    });
+    for (const [name, value] of response.headers) if (!seen.has(name)) seen.set(name, value);
+    const location = response.headers.get("location");
+    if (response.ok) return { response, headers: seen };
+    await response.body?.cancel();
+    if (response.status >= 400 || !location) throw refusal(at, response.status);
+    at = new URL(location, at);
+  }
+  throw new HoneError(`${url} redirects in a circle`);
+}
+
+function refusal(url: URL, status: number): Error {
+  const place = `${url.origin}${url.pathname}`;
+  if (status === 429 || status >= 500) return new Interrupted(`${place} answered ${status}`);
+  if (status === 401 || status === 403) {
+    return new HoneError(`${place} refused (${status}): set HF_TOKEN to a token that may read it`);
+  }
+  return new HoneError(`${place} answered ${status}: check HF_ENDPOINT`);
+}

@@ -1,0 +1,139 @@
+/** `yarn build-db`: makes the mail database that the email task searches. */
+import { join } from "node:path";
+import { type CommandIo, defineCommand } from "../../../config/command.js";
+import type { Config } from "../../../config/config.js";
+import { bar, clock, compact, ProgressLine } from "../../../report/progress-line.js";
+import { UsageError } from "../../../util/errors.js";
+import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../build/build.js";
+import { fetchDataset, type HubProgress } from "../build/hub.js";
+import { mailDatabasePath } from "../database.js";
+
+const optionNames = [
+  "from",
+  "hf",
+  "hfEndpoint",
+  "hfToken",
+  "hfOffline",
+  "questions",
+  "maxBody",
+  "maxRecipients",
+  "oneEvidence",
+  "mailboxes",
+  "names",
+  "seed",
+  "db",
+  "home",
+] as const;
+
+type BuildConfig = Pick<Config, (typeof optionNames)[number]>;
+
+/** ART-E's: what its published figures were made with. */
+const artRules = { maxBody: 5000, maxRecipients: 30 };
+
+function rulesOf({ hf, maxBody, maxRecipients, oneEvidence }: BuildConfig) {
+  return {
+    maxBody: maxBody ?? (hf ? artRules.maxBody : 0),
+    maxRecipients: maxRecipients ?? (hf ? artRules.maxRecipients : 0),
+    oneEvidence: oneEvidence ?? hf,
+    dropKnownBad: hf,
+  };
+}
+
+async function sourceOf(config: BuildConfig, io: CommandIo, line: ProgressLine): Promise<BuildSource> {
+  const { from, hf, questions = [] } = config;
+  if (hf && from)
+    throw new UsageError("--hf and --from exclude each other: build two databases, or give all with --from");
+  if (hf) {
+    const clockwork = new Rate();
+    const options = {
+      endpoint: config.hfEndpoint,
+      token: config.hfToken,
+      offline: config.hfOffline,
+      cache: join(config.home, "hub"),
+      signal: io.signal,
+      onProgress: (progress: HubProgress) => line.update(() => downloadText(progress, clockwork)),
+    };
+    const paths = await fetchDataset("corbt/enron-emails", options);
+    const asked = questions.length > 0 ? questions : await fetchDataset("corbt/enron_emails_sample_questions", options);
+    line.clear();
+    return { kind: "mail", paths, questions: asked, rules: rulesOf(config) };
+  }
+  if (from) return { kind: "mail", paths: from, questions, rules: rulesOf(config) };
+  if (questions.length > 0) throw new UsageError("--questions needs the mail they are about: give --from or --hf");
+  return { kind: "synthetic", seed: config.seed, mailboxes: config.mailboxes, names: config.names };
+}
+
+/** Seconds since the work began, and until it ends at the pace so far. */
+class Rate {
+  readonly #started = performance.now();
+  #base: number | undefined;
+
+  get seconds(): number {
+    return (performance.now() - this.#started) / 1000;
+  }
+
+  /** What was there at the start (a download that goes on) was no work. */
+  remaining(share: number): string {
+    this.#base ??= share;
+    const done = share - this.#base;
+    return done > 0 ? `${clock((this.seconds * (1 - share)) / done)} left` : "";
+  }
+}
+
+function downloadText({ file, done, total }: HubProgress, rate: Rate): string {
+  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(0);
+  return `downloading ${bar(done / total, 20)} ${megabytes(done)}/${megabytes(total)} MB ${rate.remaining(done / total)} ${file}`;
+}
+
+function progressText({ phase, share, read }: BuildProgress, rate: Rate): string {
+  const pace = phase === "reading" ? `${compact(read / rate.seconds)} a second` : "";
+  return `${phase} ${bar(share, 20)} ${compact(read)} mails ${pace} ${rate.remaining(share)}`;
+}
+
+function summaryText(summary: BuildSummary): string {
+  const { read, imported, duplicates, skipped, examples, scenarios, questions, derived_ids: derived } = summary;
+  const number = (value: number) => value.toLocaleString("en-US");
+  const lines = [
+    `${summary.db}: ${number(imported)} mails in ${summary.seconds.toFixed(1)} s (${compact(read / summary.seconds)} a second)`,
+    `  read        ${number(read)}: imported ${number(imported)}, duplicates ${number(duplicates)}, skipped ${number(read - imported - duplicates)}`,
+  ];
+  for (const [reason, count] of Object.entries(skipped)) {
+    lines.push(`  skipped     ${number(count)} ${reason}, for example ${examples[reason as keyof typeof examples]}`);
+  }
+  if (derived.no_message_id) lines.push(`  new ids     ${number(derived.no_message_id)} mails had none`);
+  if (derived.id_taken) lines.push(`  new ids     ${number(derived.id_taken)} mails had another mail's`);
+  if (questions) {
+    const dropped = Object.entries(questions.dropped).map(([reason, count]) => `, ${number(count)} dropped: ${reason}`);
+    lines.push(`  questions   ${number(questions.read)}: ${number(questions.kept)} kept${dropped.join("")}`);
+  }
+  lines.push(`  scenarios   ${number(scenarios.train)} train, ${number(scenarios.test)} test`);
+  return lines.join("\n");
+}
+
+export const buildDbCommand = defineCommand({
+  name: "build-db",
+  summary: "Build the mail database: synthetic mail, your own, or the Enron corpus.",
+  example: "yarn build-db --from maildir/ --questions questions.jsonl",
+  options: optionNames,
+  async run(config, io) {
+    const line = new ProgressLine(io.stream);
+    try {
+      const source = await sourceOf(config, io, line);
+      const rates = { reading: new Rate(), indexing: undefined as Rate | undefined };
+      const summary = await buildMailDatabase({
+        db: mailDatabasePath(config),
+        source,
+        signal: io.signal,
+        onProgress: (progress) => {
+          if (progress.phase === "indexing") rates.indexing ??= new Rate();
+          line.update(() => progressText(progress, rates[progress.phase] ?? rates.reading));
+        },
+      });
+      line.clear();
+      io.say(summaryText(summary));
+      return summary;
+    } finally {
+      line.clear();
+    }
+  },
+});

@@ -1,0 +1,144 @@
+/**
+ * `yarn start`: reinforcement learning from end to end, with nothing but this repository. Builds the synthetic mailbox,
+ * trains hone's own tiny model on it, shows what that changed on questions it was not trained on.
+ */
+import { existsSync } from "node:fs";
+import { type CommandIo, defineCommand } from "../../../config/command.js";
+import { pythonIsReady } from "../../../learn/index.js";
+import { evalText } from "../../../report/eval-report.js";
+import { compact, ProgressLine } from "../../../report/progress-line.js";
+import { RolloutTally } from "../../../report/rollout-report.js";
+import { playedText, sideBySide } from "../../../report/side-by-side.js";
+import { TrainView } from "../../../report/train-view.js";
+import type { Trajectory } from "../../../rollout/index.js";
+import { decodeSpeed, secondsOfRun } from "../../../run/estimate.js";
+import { evaluateRun } from "../../../run/eval.js";
+import { prepare, type TrainConfig, trainOptions } from "../../../run/prepare.js";
+import { runTraining } from "../../../run/training.js";
+import { buildMailDatabase } from "../build/build.js";
+import { mailDatabasePath } from "../database.js";
+
+const RUN = "demo";
+/** Held-out questions of the table; none of them had a say in which checkpoint is the best. */
+const HELD_OUT = 200;
+const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;
+
+async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
+  const db = mailDatabasePath(config);
+  if (existsSync(db)) return;
+  const { imported, scenarios } = await buildMailDatabase({ db, source: WORLD, signal: io.signal });
+  io.say(
+    `${db}: ${compact(imported)} invented mails, ${compact(scenarios.train)} questions to train on, ${scenarios.test} to test on`,
+  );
+}
+
+async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
+  const { model, settings } = await prepare(config, io.given, () => undefined);
+  const { gpu, threads } = config;
+  const speed = await decodeSpeed({
+    model,
+    gpu: gpu === "off" ? false : gpu,
+    ...(threads === undefined ? {} : { threads }),
+  });
+  const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
+  io.say(
+    [
+      `The tiny model learns to answer questions about a mailbox with three tools: ${settings.steps} steps of ${settings.groups} questions,`,
+      `${settings.group} rollouts of each. Then it answers ${HELD_OUT} other questions, untrained and trained.`,
+      `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
+      ...(config.python || pythonIsReady()
+        ? []
+        : ["First PyTorch is installed for the learner: a few hundred MB, once."]),
+    ].join("\n"),
+  );
+}
+
+async function trainDemo(config: TrainConfig, io: CommandIo) {
+  let view: TrainView | undefined;
+  const say = (text: string) => (view ? view.say(text) : io.say(text));
+  try {
+    const watch = (steps: number, judged: boolean) => {
+      view = new TrainView(io.stream, steps, judged);
+      return view;
+    };
+    return await runTraining(config, io.given, { signal: io.signal, say, watch, colours: Boolean(io.stream.isTTY) });
+  } finally {
+    view?.end();
+  }
+}
+
+async function compare(config: TrainConfig, io: CommandIo) {
+  const progress = new ProgressLine(io.stream);
+  const played = new Map<string, Trajectory[]>();
+  let trajectories: Trajectory[] = [];
+  let tally = new RolloutTally();
+  let title = "";
+  const asked = {
+    ...config,
+    checkpoint: ["base", "best"],
+    fresh: true,
+    split: "test",
+    n: HELD_OUT,
+    out: undefined,
+  } as const;
+  try {
+    const { evaluations } = await evaluateRun({ ...asked, checkpoint: [...asked.checkpoint] }, io.given, {
+      signal: io.signal,
+      view: {
+        begin: (checkpoint) => {
+          title = checkpoint;
+          trajectories = [];
+          tally = new RolloutTally();
+          played.set(checkpoint, trajectories);
+        },
+        rollout: (trajectory) => {
+          trajectories.push(trajectory);
+          tally.add(trajectory);
+          progress.update(() => `${title} ${tally.line(HELD_OUT)}`);
+        },
+        say: (text) => progress.say(text),
+      },
+    });
+    return { evaluations, base: played.get("base") ?? [], best: played.get("best") ?? [] };
+  } finally {
+    progress.clear();
+  }
+}
+
+/** A question that the trained model solves and the base model does not; the first one where there is none. */
+function example(base: readonly Trajectory[], best: readonly Trajectory[]) {
+  const before = new Map(base.map((one) => [one.scenario.id, one]));
+  const pairs = best.flatMap((after) => {
+    const one = before.get(after.scenario.id);
+    return one ? [{ before: one, after }] : [];
+  });
+  return pairs.find(({ before, after }) => !before.reward.success && after.reward.success) ?? pairs[0];
+}
+
+export const demoCommand = defineCommand({
+  name: "demo",
+  summary: "See reinforcement learning work: train hone's tiny model and compare it with what it was before.",
+  example: "yarn start",
+  options: trainOptions,
+  first: ["home", "run", "steps", "seed", "gpu", "threads"],
+  async run(asked, io) {
+    const config = { ...asked, run: asked.run ?? RUN };
+    await ensureMail(config, io);
+    await announce(config, io);
+    const { adapter, folder, seconds, steps } = await trainDemo(config, io);
+    const { evaluations, base, best } = await compare(config, io);
+    io.say(
+      `\n${HELD_OUT} questions about other people's mailboxes, none of them seen in training:\n\n${evalText(evaluations)}\n`,
+    );
+    const pair = example(base, best);
+    if (pair) {
+      const titles = ["before training", "after training"] as const;
+      const columns = io.stream.isTTY ? io.stream.columns : 120;
+      io.say(`One of them: ${pair.after.scenario.question}\n`);
+      io.say(`${sideBySide(titles, [playedText(pair.before), playedText(pair.after)], columns)}\n`);
+    }
+    io.say(adapter ? `The trained adapter: ${adapter}` : "No checkpoint was better than the model before training.");
+    io.say(`The run, its log and its metrics: ${folder}`);
+    return { run: config.run, folder, steps, seconds, evaluations, adapter };
+  },
+});

@@ -1,0 +1,36 @@
+/** `yarn hone read`: one whole mail, if the person may see it. */
+
+import { defineCommand } from "../../../config/command.js";
+import { HoneError } from "../../../util/errors.js";
+import { printable } from "../../../util/text.js";
+import { mailDatabasePath, openMailDatabase } from "../database.js";
+
+export const readCommand = defineCommand({
+  name: "read",
+  summary: "Read one mail of one person.",
+  example: "yarn hone read --inbox ADDRESS --id MESSAGE_ID",
+  options: ["db", "home", "inbox", "id"],
+  required: ["inbox", "id"],
+  async run(config, io) {
+    const mail = openMailDatabase(mailDatabasePath(config));
+    try {
+      const found = mail.read({ inbox: config.inbox }, config.id);
+      if (!found) throw new HoneError(`${config.inbox} has no mail with the id ${config.id}`);
+      const { messageId, date, subject, from, to, cc, bcc, body } = found;
+      const people = Object.entries({ To: to, Cc: cc, Bcc: bcc }).filter(([, list]) => list.length > 0);
+      const text = [
+        `Date: ${date ?? "unknown"}`,
+        `From: ${from}`,
+        ...people.map(([name, list]) => `${name}: ${list.join(", ")}`),
+        `Subject: ${subject}`,
+        `Message-ID: ${messageId}`,
+        "",
+        body,
+      ].join("\n");
+      io.say(printable(text));
+      return { message_id: messageId, date: date ?? null, subject, from, to, cc, bcc, body };
+    } finally {
+      mail.close();
+    }
+  },
+});

@@ -1,0 +1,45 @@
+/** `yarn hone search`: what search_inbox would find, by hand. */
+import pc from "picocolors";
+import { defineCommand } from "../../../config/command.js";
+import { HoneError } from "../../../util/errors.js";
+import { printable } from "../../../util/text.js";
+import { ToolError } from "../../task.js";
+import { type MailHit, mailDatabasePath, openMailDatabase } from "../database.js";
+
+type Colours = ReturnType<typeof pc.createColors>;
+
+function hitText({ messageId, date, subject, snippet }: MailHit, { bold, dim }: Colours): string {
+  const when = date?.slice(0, 16) ?? "no date".padEnd(16);
+  const marked = printable(snippet).replace(/<b>(.*?)<\/b>/g, (_, word: string) => bold(word));
+  return `${when}  ${bold(printable(subject) || "(no subject)")}\n  ${marked}\n  ${dim(printable(messageId))}`;
+}
+
+export const searchCommand = defineCommand({
+  name: "search",
+  summary: "Search one person's mail, as the agent's tool does.",
+  example: "yarn hone search --inbox ADDRESS --keywords budget,meeting",
+  options: ["db", "home", "inbox", "keywords", "fromAddr", "toAddr", "sentAfter", "sentBefore", "maxResults", "rank"],
+  required: ["inbox", "keywords"],
+  async run(config, io) {
+    const { inbox, keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank } = config;
+    const mail = openMailDatabase(mailDatabasePath(config));
+    try {
+      const hits = mail.search({ inbox }, { keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank });
+      const colours = pc.createColors(Boolean(io.stream.isTTY));
+      io.say(hits.map((hit) => hitText(hit, colours)).join("\n\n") || `no mail of ${inbox} matches`);
+      return {
+        hits: hits.map(({ messageId, date, subject, snippet }) => ({
+          message_id: messageId,
+          date: date ?? null,
+          subject,
+          snippet,
+        })),
+      };
+    } catch (error) {
+      if (error instanceof ToolError) throw new HoneError(error.message, { cause: error });
+      throw error;
+    } finally {
+      mail.close();
+    }
+  },
+});

@@ -1,0 +1,162 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { fetchDataset, type HubOptions, type HubProgress } from "../../../../src/tasks/email/build/hub.js";
+import { HoneError } from "../../../../src/util/errors.js";
+import { Random } from "../../../../src/util/random.js";
+import { HubServer } from "../../../support/hub-server.js";
+
+const random = new Random("hub");
+const large = Buffer.from(Array.from({ length: 300_000 }, () => random.integer(0, 255)));
+const small = Buffer.from("PAR1 a small file");
+const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+const both = [large, small].map(sha256);
+const files = {
+  "data/train-1 of 2.parquet": large,
+  "data/train-2 of 2.parquet": small,
+  "README.md": Buffer.from("# x"),
+};
+
+let server: HubServer;
+let cache: string;
+beforeEach(async () => {
+  cache = mkdtempSync(join(tmpdir(), "hone-hub-"));
+  server = new HubServer({ "a/mails": files });
+  await server.start();
+});
+afterEach(async () => {
+  await server.stop();
+  rmSync(cache, { recursive: true });
+});
+
+const options = (more: Partial<HubOptions> = {}): HubOptions => ({
+  endpoint: server.endpoint,
+  token: undefined,
+  offline: false,
+  cache,
+  retryDelay: 1,
+  ...more,
+});
+const fetched = (more?: Partial<HubOptions>) => fetchDataset("a/mails", options(more));
+/** Compared as a whole: vitest would compare byte by byte. */
+const contents = (paths: readonly string[]) => paths.map((path) => sha256(readFileSync(path)));
+const gets = () => server.requests.filter(({ path, method }) => method === "GET" && path.includes("/resolve/"));
+
+test("the Parquet files of a data set, in order, with progress; the second time nothing is fetched", async () => {
+  const seen: HubProgress[] = [];
+  const paths = await fetched({ onProgress: (progress) => seen.push(progress) });
+  expect(contents(paths)).toEqual(both);
+  const total = large.length + small.length;
+  expect(seen.at(-1)).toEqual({ file: "data/train-2 of 2.parquet", done: total, total });
+  expect(readdirSync(join(cache, "datasets/a/mails/data"))).toEqual(["train-1 of 2.parquet", "train-2 of 2.parquet"]);
+
+  server.requests.length = 0;
+  expect(await fetched()).toEqual(paths);
+  expect(server.requests.map(({ path }) => path)).toEqual(["/api/datasets/a/mails/revision/main?blobs=true"]);
+});
+
+test("a connection that is cut again and again is continued where it broke", async () => {
+  server.behave = { cuts: [100_000, 50_000, 0, 1, 70_000] };
+  expect(contents(await fetched())).toEqual(both);
+  const ranges = gets().flatMap(({ host, range }) => (host === "cdn" ? [range] : []));
+  expect(ranges[0]).toBeUndefined();
+  const starts = ranges.slice(1).map((range) => Number(/^bytes=(\d+)-$/.exec(range ?? "")?.[1]));
+  expect(starts.length).toBeGreaterThanOrEqual(4);
+  expect(starts.toSorted((a, b) => a - b)).toEqual(starts);
+  expect(starts.at(-1)).toBeGreaterThan(100_000);
+});
+
+test("the next run continues what the last one left", async () => {
+  server.behave = { cuts: [120_000, 0, 0, 0, 0, 0, 0, 0] };
+  await expect(fetched()).rejects.toThrow(/cannot be reached .*: set HF_ENDPOINT to a mirror, or download/);
+  const part = readdirSync(join(cache, "datasets/a/mails/data"));
+  expect(part).toEqual([expect.stringMatching(/\.part$/)]);
+  const had = statSync(join(cache, "datasets/a/mails/data", part[0] ?? "")).size;
+  expect(had).toBeGreaterThan(0);
+  server.behave = {};
+  server.requests.length = 0;
+  expect(contents(await fetched())).toEqual(both);
+  expect(gets()[0]?.range).toBe(`bytes=${had}-`);
+});
+
+test("a server that knows no ranges sends everything again", async () => {
+  server.behave = { cuts: [100_000], noRanges: true };
+  expect(contents(await fetched())).toEqual(both);
+});
+
+test("a busy server is asked again, later", async () => {
+  server.behave = { statuses: [503, 429, 500] };
+  expect(contents(await fetched())).toEqual(both);
+});
+
+test("a connection on which nothing comes is given up", async () => {
+  server.behave = { silent: true };
+  await expect(fetched({ stallTimeout: 30 })).rejects.toThrow(/nothing came for too long/);
+});
+
+test("a file with another checksum than the listed is deleted and refused", async () => {
+  server.behave = { damage: true };
+  await expect(fetched()).rejects.toThrow(/wrong checksum/);
+  expect(readdirSync(join(cache, "datasets/a/mails/data"))).toEqual([]);
+  server.behave = {};
+  expect(contents(await fetched())).toEqual(both);
+});
+
+test("mirrors that list names only: size and checksum come from the files' own headers", async () => {
+  server.behave = { noBlobs: true };
+  expect(contents(await fetched())).toEqual(both);
+  server.behave = { noBlobs: true, damage: true };
+  rmSync(join(cache, "datasets"), { recursive: true });
+  await expect(fetched()).rejects.toThrow(/wrong checksum/);
+});
+
+test("the token goes to the endpoint and to nobody else", async () => {
+  server.behave = { token: "secret" };
+  await expect(fetched()).rejects.toThrow(/refused \(401\): set HF_TOKEN/);
+  server.requests.length = 0;
+  expect(contents(await fetched({ token: "secret" }))).toEqual(both);
+  const shown = (host: string) =>
+    new Set(server.requests.filter((request) => request.host === host).map(({ authorization }) => authorization));
+  expect(shown("hub")).toEqual(new Set(["Bearer secret"]));
+  expect(shown("cdn")).toEqual(new Set([undefined]));
+});
+
+test("offline: what was downloaded before, and nothing is asked", async () => {
+  await expect(fetched({ offline: true })).rejects.toThrow(
+    "a/mails was not downloaded before: run once without HF_HUB_OFFLINE",
+  );
+  const paths = await fetched();
+  server.requests.length = 0;
+  expect(await fetched({ offline: true })).toEqual(paths);
+  expect(server.requests).toEqual([]);
+  writeFileSync(paths[1] ?? "", "shorter");
+  await expect(fetched({ offline: true })).rejects.toThrow("was not downloaded before");
+  expect(contents(await fetched())).toEqual(both);
+});
+
+test("a file of another version is fetched, one of this version is not", async () => {
+  const [first = "", second = ""] = await fetched();
+  const long_ago = new Date(2001, 1, 1);
+  for (const path of [first, second]) utimesSync(path, long_ago, long_ago);
+  const manifest = join(cache, "datasets/a/mails/manifest.json");
+  const text = readFileSync(manifest, "utf8");
+  writeFileSync(manifest, text.replace(/"checksum": "[0-9a-f]{40}"/, `"checksum": "${"0".repeat(40)}"`));
+  await fetched();
+  expect(statSync(first).mtime).toEqual(long_ago);
+  expect(statSync(second).mtime).not.toEqual(long_ago);
+});
+
+test("Ctrl-C ends a download; what has come is kept", async () => {
+  const controller = new AbortController();
+  const onProgress = () => controller.abort(new HoneError("interrupted"));
+  await expect(fetched({ signal: controller.signal, onProgress })).rejects.toThrow("interrupted");
+  expect(readdirSync(join(cache, "datasets/a/mails/data"))).toEqual([expect.stringMatching(/\.part$/)]);
+});
+
+test("addresses that are no Hub are told in one line", async () => {
+  await expect(fetchDataset("a/nothing", options())).rejects.toThrow(/a\/nothing.* answered 404: check HF_ENDPOINT$/);
+  await expect(fetched({ endpoint: "http://127.0.0.1:1" })).rejects.toThrow(/127\.0\.0\.1:1 cannot be reached/);
+  await expect(fetched({ endpoint: `${server.endpoint}/portal` })).rejects.toThrow(/did not answer with the listing/);
+});

@@ -1,0 +1,20 @@
+/** 10,000 hostile calls to the tools, on synthetic mail. On real mail: real-mail.test.ts. */
+import { afterAll, expect, it } from "vitest";
+import { buildMailDatabase } from "../../../src/tasks/email/build/build.js";
+import { openMailDatabase } from "../../../src/tasks/email/database.js";
+import { expectTeeth, playHostileCalls } from "../../support/hostile-calls.js";
+import { temporaryFolder } from "../../support/mails.js";
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+it("hostile calls get a short error, an empty list, or mail that may be seen", { timeout: 120_000 }, async () => {
+  const db = `${folder.path}/synthetic.db`;
+  await buildMailDatabase({ db, source: { kind: "synthetic", seed: 1, mailboxes: 5 } });
+  const mail = openMailDatabase(db);
+  const askers = mail.scenarios().filter((_, index) => index % 7 === 0);
+  mail.close();
+  expect(askers.length).toBeGreaterThan(3);
+  expectTeeth(playHostileCalls(db, askers, 10_000, "date"));
+  expectTeeth(playHostileCalls(db, askers, 1000, "bm25"));
+});

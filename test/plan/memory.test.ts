@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ModelShape, modelFile, modelShape } from "../../src/engine/index.js";
-import { fitToMachine } from "../../src/run/fit.js";
-import { mainMemory } from "../../src/run/machine.js";
-import { adapterParameters, type PlanInput, planMemory, waysToFit } from "../../src/run/memory.js";
+import { fitToMachine } from "../../src/plan/fit.js";
+import { mainMemory } from "../../src/plan/machine.js";
+import { adapterParameters, type PlanInput, planMemory, waysToFit } from "../../src/plan/memory.js";
 
 const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/command.js";
 import { type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
-import { existing } from "../run/player.js";
+import { existing } from "../play/player.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { printable } from "../util/text.js";
 

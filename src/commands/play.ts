@@ -1,9 +1,9 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { createInterface } from "node:readline";
 import { type CommandIo, defineCommand } from "../config/command.js";
+import { PersonSession, type Terminal } from "../play/person-session.js";
+import { chooseScenarios } from "../play/play.js";
 import { opening, playRollout } from "../rollout/index.js";
-import { PersonSession, type Terminal } from "../run/person-session.js";
-import { chooseScenarios } from "../run/play.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import type { Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import { defineCommand } from "../config/command.js";
 import { type Config, flagOf, type GivenOptions } from "../config/config.js";
+import { type PlaySummary, play } from "../play/play.js";
+import { openPlayerFor, playerOptions } from "../play/player.js";
 import { conversationText } from "../report/conversation.js";
 import { kindsText } from "../report/evaluation.js";
 import { compact, ProgressLine } from "../report/progress-line.js";
 import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
-import { type PlaySummary, play } from "../run/play.js";
-import { openPlayerFor, playerOptions } from "../run/player.js";
 import { UnfinishedError, UsageError } from "../util/errors.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */

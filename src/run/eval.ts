@@ -6,6 +6,7 @@ import type { Config, GivenOptions, OptionName } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { type EngineOptions, loadEngine, modelFile } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
+import { chooseScenarios } from "../play/play.js";
 import type { Evaluation } from "../report/evaluation.js";
 import type { Trajectory } from "../rollout/index.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
@@ -19,7 +20,6 @@ import { judgeAccessOptions, judgeOptions, openJudge, VERDICTS_FILE } from "./ju
 import { gradeShaped, gradeSuccess, requireClaim } from "./judging.js";
 import type { GradeRollout } from "./parts.js";
 import { modelFingerprint, withAbsolutePaths } from "./place.js";
-import { chooseScenarios } from "./play.js";
 import { evaluateGraded, gradeOwn } from "./playing.js";
 import { limitsOf, playingOptions } from "./prepare.js";
 import { scenariosFingerprint, validationScenarios } from "./scenarios.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { readCallLine, usage } from "../../src/run/call-line.js";
+import { readCallLine, usage } from "../../src/play/call-line.js";
 import { defineTool, toolSchema } from "../../src/tasks/task.js";
 
 const tool = (name: string, parameters: z.ZodObject) =>

@@ -4,8 +4,8 @@ import { defineCommand } from "../config/command.js";
 import { lossText, rulingText, usageText } from "../report/judge-report.js";
 import { bar, ProgressLine } from "../report/progress-line.js";
 import { Mean } from "../report/rollout-report.js";
-import { judgeAccessOptions, judgeOptions, rulerOptions } from "../run/judge.js";
-import { independentReward, type JudgeSummary, judgeFile } from "../run/judge-file.js";
+import { judgeAccessOptions, judgeOptions, rulerOptions } from "../reward/judge.js";
+import { independentReward, type JudgeSummary, judgeFile } from "../reward/judge-file.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
   const { groups, judged, lost, cached, agreement } = summary;

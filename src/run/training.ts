@@ -4,6 +4,7 @@ import { decodeThreads, type Engine, type EngineOptions, loadEngine, usableCores
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
+import { openRewards, SPREAD_FLOOR } from "../reward/open.js";
 import { templateOf } from "../rollout/index.js";
 import { deriveSeed } from "../util/random.js";
 import { EnginePolicy } from "./engine-policy.js";
@@ -14,7 +15,6 @@ import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js
 import { bestOf, Run } from "./run.js";
 import { checkSameRun } from "./settings.js";
 import type { ValidationRow } from "./store.js";
-import { openRewards, SPREAD_FLOOR } from "./training-judge.js";
 import { LearnerUpdater } from "./updater.js";
 
 export interface TrainIo {

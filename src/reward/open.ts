@@ -1,12 +1,12 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
 import { rulingText } from "../report/judge-report.js";
+import { randomReward, taskReward } from "../run/lessons.js";
+import type { LoopParts } from "../run/loop.js";
+import type { RunSettings } from "../run/settings.js";
+import type { RunStore } from "../run/store.js";
 import type { AnyTask, TaskOptions } from "../tasks/task.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
-import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judging.js";
-import { randomReward, taskReward } from "./lessons.js";
-import type { LoopParts } from "./loop.js";
-import type { RunSettings } from "./settings.js";
-import type { RunStore } from "./store.js";
+import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judged.js";
 
 export interface RewardSources {
   readonly settings: RunSettings;

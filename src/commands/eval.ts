@@ -4,7 +4,7 @@ import { defineCommand } from "../config/command.js";
 import { evalText } from "../report/eval-report.js";
 import { ProgressLine } from "../report/progress-line.js";
 import { RolloutTally } from "../report/rollout-report.js";
-import { evalOptions, evaluateRun } from "../run/eval.js";
+import { evalOptions, evaluateRun } from "../train/eval.js";
 
 export const evalCommand = defineCommand({
   name: "eval",

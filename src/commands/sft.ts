@@ -8,8 +8,8 @@ import { CHECKPOINT_FILES, ensurePython, startLearner } from "../learn/index.js"
 import { ProgressLine } from "../report/progress-line.js";
 import { sealCheckpoint } from "../run/checkpoints.js";
 import { modelFingerprint } from "../run/place.js";
-import { scratch, writeLessons } from "../run/warm-start.js";
 import { loadTask } from "../tasks/load.js";
+import { scratch, writeLessons } from "../train/warm-start.js";
 import { UsageError } from "../util/errors.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */

@@ -3,8 +3,8 @@
 import { defineCommand } from "../config/command.js";
 import { usageText } from "../report/judge-report.js";
 import { shareText, TrainView } from "../report/train-view.js";
-import { trainOptions } from "../run/prepare.js";
-import { runTraining, type TrainSummary } from "../run/training.js";
+import { trainOptions } from "../train/prepare.js";
+import { runTraining, type TrainSummary } from "../train/training.js";
 
 function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap, judge }: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");

@@ -1,6 +1,6 @@
 /**
  * Defaults of training that depend on the model's size, and presets. options.ts shows them in `--help` and in
- * docs/options.md; src/run/settings.ts takes them.
+ * docs/options.md; src/train/settings.ts takes them.
  */
 
 export type Size = "tiny" | "small" | "large";

@@ -1,8 +1,8 @@
 /** The judge's part in training: rewards of groups, and whether held-out answers are right. */
 import { allAlike, type Judge, judgeCorrectness, Lost, type RulerSettings, type Ruling, rule } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { Graded, GradeRollout, JudgeCount, RewardGroup } from "../run/parts.js";
 import type { AnyTask, FinishedRollout, Reward } from "../tasks/task.js";
+import type { Graded, GradeRollout, JudgeCount, RewardGroup } from "../train/parts.js";
 import { UsageError } from "../util/errors.js";
 
 /** Whom to ask, until when, and who is told. */

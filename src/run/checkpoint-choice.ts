@@ -2,13 +2,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/config.js";
+import { gapsOf } from "../train/gap.js";
+import type { Adapter } from "../train/parts.js";
+import type { RunSettings } from "../train/settings.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
-import { gapsOf } from "./gap.js";
-import type { Adapter } from "./parts.js";
 import { findRun } from "./place.js";
 import { bestOf, STORE_FILE } from "./run.js";
-import type { RunSettings } from "./settings.js";
 import { type RunRecord, RunStore } from "./store.js";
 
 export interface ChosenCheckpoint {

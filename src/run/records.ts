@@ -2,9 +2,9 @@
 import type { StepMetrics } from "../learn/index.js";
 import { count, type Evaluation, mean } from "../report/evaluation.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
-import type { Taught } from "./lessons.js";
-import type { JudgeCount } from "./parts.js";
-import type { ProbeReading } from "./probe.js";
+import type { Taught } from "../train/lessons.js";
+import type { JudgeCount } from "../train/parts.js";
+import type { ProbeReading } from "../train/probe.js";
 import type { StepRow } from "./store.js";
 
 export type ValidationResult = Evaluation;

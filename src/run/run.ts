@@ -4,11 +4,11 @@
  */
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
+import type { Adapter } from "../train/parts.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { writeDurably } from "../util/files.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
-import type { Adapter } from "./parts.js";
 import { type MetricsLine, metricsLine } from "./records.js";
 import { type RunRecord, RunStore, type StepRow, type ValidationRow } from "./store.js";
 

@@ -19,7 +19,7 @@ import {
   writeBatch,
 } from "../../src/learn/index.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
-import { gapLimit } from "../../src/run/gap.js";
+import { gapLimit } from "../../src/train/gap.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { settings, step } from "./support.js";
 

@@ -6,12 +6,12 @@ import { afterEach, describe, expect, it } from "vitest";
 import { defineTask, defineTool, type FinishedRollout, z } from "../../src/index.js";
 import { gradeShaped, gradeSuccess, shapedReward } from "../../src/reward/judged.js";
 import type { Trajectory } from "../../src/rollout/index.js";
-import { train } from "../../src/run/loop.js";
-import { evaluateGraded } from "../../src/run/playing.js";
 import type { AnyTask } from "../../src/tasks/task.js";
+import { train } from "../../src/train/loop.js";
+import { evaluateGraded } from "../../src/train/playing.js";
 import { judgeOf, never } from "../judge/support/judging.js";
 import { type ChatServer, completion, type Request, startServer } from "../judge/support/server.js";
-import { openFake, partsOf, trajectoryOf } from "../run/support/fakes.js";
+import { openFake, partsOf, trajectoryOf } from "../train/support/fakes.js";
 
 let server: ChatServer | undefined;
 afterEach(async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Checkpoints, readManifest, verifyCheckpoint } from "../../src/run/checkpoints.js";
-import { shape } from "./support/fakes.js";
+import { shape } from "../train/support/fakes.js";
 
 let folder: string;
 let checkpoints: Checkpoints;

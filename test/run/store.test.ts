@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
 import { type RunRecord, RunStore, type StepRow } from "../../src/run/store.js";
 import type { Scenario } from "../../src/tasks/task.js";
-import { scenarios, trajectoryOf } from "./support/fakes.js";
+import { scenarios, trajectoryOf } from "../train/support/fakes.js";
 
 let file: string;
 beforeEach(() => {

@@ -11,10 +11,10 @@ import { RolloutTally } from "../../../report/rollout-report.js";
 import { playedText, sideBySide } from "../../../report/side-by-side.js";
 import { TrainView } from "../../../report/train-view.js";
 import type { Trajectory } from "../../../rollout/index.js";
-import { decodeSpeed, secondsOfRun } from "../../../run/estimate.js";
-import { evaluateRun } from "../../../run/eval.js";
-import { prepare, type TrainConfig, trainOptions } from "../../../run/prepare.js";
-import { runTraining } from "../../../run/training.js";
+import { decodeSpeed, secondsOfRun } from "../../../train/estimate.js";
+import { evaluateRun } from "../../../train/eval.js";
+import { prepare, type TrainConfig, trainOptions } from "../../../train/prepare.js";
+import { runTraining } from "../../../train/training.js";
 import { buildMailDatabase } from "../build/build.js";
 import { mailDatabasePath } from "../database.js";
 

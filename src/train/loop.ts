@@ -5,6 +5,9 @@
  */
 import { once } from "node:events";
 import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
+import { metricsLine, stepMetricsRow } from "../run/records.js";
+import type { Run } from "../run/run.js";
+import type { StepRow } from "../run/store.js";
 import { comparable, rewardComparable } from "./comparable.js";
 import { checkGap, checkProbe, type GapSettings, gapLimits, gapsOf } from "./gap.js";
 import { GroupWork } from "./group-work.js";
@@ -12,12 +15,9 @@ import { checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
 import type { GradeRollout, GroupReward, JudgeCount, Policy, RewardGroup, Updater, View } from "./parts.js";
 import { Interrupted, interruptible, type Playing, playSaved, validate } from "./playing.js";
-import { metricsLine, stepMetricsRow } from "./records.js";
-import type { Run } from "./run.js";
-import type { ScenarioCursor } from "./scenarios.js";
+import type { ScenarioCursor } from "./sampler.js";
 import { rateOfStep, type Schedule } from "./schedule.js";
 import { StepClock } from "./step-clock.js";
-import type { StepRow } from "./store.js";
 
 export interface LoopSettings extends GapSettings {
   readonly seed: number;

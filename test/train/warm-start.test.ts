@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { type Engine, loadEngine } from "../../src/engine/index.js";
 import { type ChatTemplate, type Trajectory, templateOf } from "../../src/rollout/index.js";
-import { type LessonSource, tokensOfMessages, writeLessons } from "../../src/run/warm-start.js";
 import { type AnyTask, type ChatMessage, toolSchema } from "../../src/tasks/task.js";
+import { type LessonSource, tokensOfMessages, writeLessons } from "../../src/train/warm-start.js";
 import { countingTask } from "../support/counting-task.js";
 
 const model = () => modelPath("qwen2-tiny-f16.gguf");

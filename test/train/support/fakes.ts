@@ -7,14 +7,14 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, wr
 import { join } from "node:path";
 import type { StepMetrics, StepSettings } from "../../../src/learn/index.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
-import { taskReward } from "../../../src/run/lessons.js";
-import { type LoopParts, type LoopSettings, train } from "../../../src/run/loop.js";
-import type { Adapter, Played, PlayRequest, Policy, View } from "../../../src/run/parts.js";
-import type { ProbeReading } from "../../../src/run/probe.js";
 import { Run } from "../../../src/run/run.js";
-import { ScenarioCursor } from "../../../src/run/scenarios.js";
-import { type LearnerLike, LearnerUpdater } from "../../../src/run/updater.js";
 import type { Scenario } from "../../../src/tasks/task.js";
+import { taskReward } from "../../../src/train/lessons.js";
+import { type LoopParts, type LoopSettings, train } from "../../../src/train/loop.js";
+import type { Adapter, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
+import type { ProbeReading } from "../../../src/train/probe.js";
+import { ScenarioCursor } from "../../../src/train/sampler.js";
+import { type LearnerLike, LearnerUpdater } from "../../../src/train/updater.js";
 import { deriveSeed, Random } from "../../../src/util/random.js";
 
 export const scenarios: readonly Scenario[] = Array.from({ length: 12 }, (_, i) => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Trajectory } from "../../src/rollout/index.js";
-import { batchOf, lessonsOf, randomReward, taskReward, teach } from "../../src/run/lessons.js";
+import { batchOf, lessonsOf, randomReward, taskReward, teach } from "../../src/train/lessons.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const options = { stdScaling: false, stdFloor: 0, spreadFloor: 0 };

@@ -11,18 +11,18 @@ import type { Evaluation } from "../report/evaluation.js";
 import { judgeAccessOptions, judgeOptions, openJudge, VERDICTS_FILE } from "../reward/judge.js";
 import { gradeShaped, gradeSuccess, requireClaim } from "../reward/judged.js";
 import type { Trajectory } from "../rollout/index.js";
+import { openCheckpoints } from "../run/checkpoint-choice.js";
+import { modelFingerprint, withAbsolutePaths } from "../run/place.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import type { AnyTask, TaskOptions } from "../tasks/task.js";
 import { HoneError, UsageError } from "../util/errors.js";
-import { openCheckpoints } from "./checkpoint-choice.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";
 import { GroupWork } from "./group-work.js";
 import type { GradeRollout } from "./parts.js";
-import { modelFingerprint, withAbsolutePaths } from "./place.js";
 import { evaluateGraded, gradeOwn } from "./playing.js";
 import { limitsOf, playingOptions } from "./prepare.js";
-import { scenariosFingerprint, validationScenarios } from "./scenarios.js";
+import { scenariosFingerprint, validationScenarios } from "./sampler.js";
 import type { RunSettings } from "./settings.js";
 
 /** Settings of the run that an evaluation may change. */

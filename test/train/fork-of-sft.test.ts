@@ -19,7 +19,7 @@ let python: string;
 
 /** Returns what it said. */
 function hone(...args: string[]): string {
-  const task = ["--task", join(packageRoot, "test/run/support/vowels-task.ts"), "--model", gguf, "--threads", "1"];
+  const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--model", gguf, "--threads", "1"];
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [join(packageRoot, "dist/src/cli.js"), ...args, ...task],

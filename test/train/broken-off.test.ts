@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { brokenOff, type Trajectory } from "../../src/rollout/index.js";
-import { rewardComparable } from "../../src/run/comparable.js";
-import { checkProgress, STEPS_BROKEN_OFF, STEPS_WITHOUT_SPREAD } from "../../src/run/guards.js";
-import { batchOf, lessonsOf, taskReward, teach } from "../../src/run/lessons.js";
-import { train } from "../../src/run/loop.js";
-import type { Played, PlayRequest, RewardGroup } from "../../src/run/parts.js";
 import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
+import { rewardComparable } from "../../src/train/comparable.js";
+import { checkProgress, STEPS_BROKEN_OFF, STEPS_WITHOUT_SPREAD } from "../../src/train/guards.js";
+import { batchOf, lessonsOf, taskReward, teach } from "../../src/train/lessons.js";
+import { train } from "../../src/train/loop.js";
+import type { Played, PlayRequest, RewardGroup } from "../../src/train/parts.js";
 import { FakePolicy, openFake, partsOf, trajectoryOf } from "./support/fakes.js";
 
 const failed = (index: number, reward = 0): Trajectory => ({

@@ -4,9 +4,9 @@
  * before anything is played with it.
  */
 import type { StepMetrics } from "../learn/index.js";
+import type { StepMetricsRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 import type { ProbeReading } from "./probe.js";
-import type { StepMetricsRow } from "./records.js";
 
 type Gap = StepMetrics["gap"];
 

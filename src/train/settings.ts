@@ -5,8 +5,8 @@
 import { type Config, flagOf, type GivenOptions, type OptionName, options } from "../config/config.js";
 import { bySize, type Preset, presets, sizeOf } from "../config/defaults.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
+import type { RunRecord } from "../run/store.js";
 import { UsageError } from "../util/errors.js";
-import type { RunRecord } from "./store.js";
 
 /** Changing one of these makes it another run. */
 const identity = [

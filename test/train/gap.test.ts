@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/index.js";
 import type { StepMetrics } from "../../src/learn/index.js";
-import { checkGap, checkProbe, GAP_FLOOR, GAP_MULTIPLE, gapLimit, gapLimits } from "../../src/run/gap.js";
-import { train } from "../../src/run/loop.js";
-import type { ProbeReading } from "../../src/run/probe.js";
-import { measureProbe, readProbe } from "../../src/run/probe.js";
 import type { Run } from "../../src/run/run.js";
+import { checkGap, checkProbe, GAP_FLOOR, GAP_MULTIPLE, gapLimit, gapLimits } from "../../src/train/gap.js";
+import { train } from "../../src/train/loop.js";
+import type { ProbeReading } from "../../src/train/probe.js";
+import { measureProbe, readProbe } from "../../src/train/probe.js";
 import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
 
 const gap = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });

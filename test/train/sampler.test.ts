@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ScenarioCursor, scenariosFingerprint, validationScenarios } from "../../src/run/scenarios.js";
 import type { Scenario } from "../../src/tasks/task.js";
+import { ScenarioCursor, scenariosFingerprint, validationScenarios } from "../../src/train/sampler.js";
 import { scenarios } from "./support/fakes.js";
 
 const ids = (chosen: readonly Scenario[]) => chosen.map(({ id }) => id);

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LearnerRefused, type StepMetrics } from "../../src/learn/index.js";
-import { randomReward } from "../../src/run/lessons.js";
-import { train } from "../../src/run/loop.js";
-import type { Updater } from "../../src/run/parts.js";
 import { bestOf, Run } from "../../src/run/run.js";
-import { LearnerUpdater } from "../../src/run/updater.js";
+import { randomReward } from "../../src/train/lessons.js";
+import { train } from "../../src/train/loop.js";
+import type { Updater } from "../../src/train/parts.js";
+import { LearnerUpdater } from "../../src/train/updater.js";
 import { UsageError } from "../../src/util/errors.js";
 import {
   FakeLearner,

@@ -10,14 +10,14 @@ import { mainMemory } from "../plan/machine.js";
 import { judgeAccessOptions, judgeOptions, requireJudge, rubricOf, rulerOptions } from "../reward/judge.js";
 import { requireClaim, requireShaped } from "../reward/judged.js";
 import type { RolloutLimits } from "../rollout/index.js";
+import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "../run/place.js";
+import { STORE_FILE } from "../run/run.js";
+import { RunStore } from "../run/store.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import type { AnyTask } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
-import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "./place.js";
-import { STORE_FILE } from "./run.js";
-import { ScenarioCursor, scenariosFingerprint } from "./scenarios.js";
+import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
 import { type RunSettings, resolveSettings } from "./settings.js";
-import { RunStore } from "./store.js";
 
 /** Options that rollouts of a run take beside its settings. */
 export const playingOptions = [

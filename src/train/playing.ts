@@ -1,11 +1,11 @@
 /** Plays the scenarios of a step or a validation; each rollout is saved as it completes, and saved ones are not repeated. */
 import { count, type Evaluation, evaluate } from "../report/evaluation.js";
 import type { Trajectory } from "../rollout/index.js";
+import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "../run/store.js";
 import type { Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { GroupWork } from "./group-work.js";
 import type { Graded, GradeRollout, Played, Policy, View } from "./parts.js";
-import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "./store.js";
 
 export interface Playing {
   readonly store: RunStore;

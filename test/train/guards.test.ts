@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { checkProgress, STEPS_NOT_FINITE, STEPS_WITHOUT_SPREAD } from "../../src/run/guards.js";
 import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
+import { checkProgress, STEPS_NOT_FINITE, STEPS_WITHOUT_SPREAD } from "../../src/train/guards.js";
 
 const row = (change: Partial<StepMetricsRow>): StepMetricsRow => ({
   ...stepMetricsRow([], [], 0.1, null),

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { GivenOptions } from "../../src/config/config.js";
 import { bySizeText, sizeOf } from "../../src/config/defaults.js";
-import { checkSameRun, resolveSettings } from "../../src/run/settings.js";
 import type { RunRecord } from "../../src/run/store.js";
+import { checkSameRun, resolveSettings } from "../../src/train/settings.js";
 
 const models = {
   tiny: { reference: "tiny", parameters: 4e6, trainedContext: 8192 },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LearnerDied, LearnerOutOfMemory, LearnerRefused, type StepSettings } from "../../src/learn/index.js";
-import { type LearnerLike, LearnerUpdater } from "../../src/run/updater.js";
+import { type LearnerLike, LearnerUpdater } from "../../src/train/updater.js";
 import { metricsOf, stepSettings } from "./support/fakes.js";
 
 type Step = (settings: StepSettings) => Promise<ReturnType<typeof metricsOf>>;

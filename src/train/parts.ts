@@ -2,10 +2,10 @@
 import type { JudgeUsage } from "../judge/index.js";
 import type { Progress, StepMetrics } from "../learn/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
+import type { MetricsLine } from "../run/records.js";
+import type { ValidationRow } from "../run/store.js";
 import type { Reward, Scenario } from "../tasks/task.js";
 import type { ProbeReading } from "./probe.js";
-import type { MetricsLine } from "./records.js";
-import type { ValidationRow } from "./store.js";
 
 export interface Adapter {
   /** A GGUF file; one path always names the same content. */

@@ -6,15 +6,15 @@ import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
 import { openRewards, SPREAD_FLOOR } from "../reward/open.js";
 import { templateOf } from "../rollout/index.js";
+import { bestOf, Run } from "../run/run.js";
+import type { ValidationRow } from "../run/store.js";
 import { deriveSeed } from "../util/random.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./gap.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
-import { bestOf, Run } from "./run.js";
 import { checkSameRun } from "./settings.js";
-import type { ValidationRow } from "./store.js";
 import { LearnerUpdater } from "./updater.js";
 
 export interface TrainIo {

@@ -1,11 +1,11 @@
 /** From finished groups to what the update learns of them: rewards, then advantages, then the batch. */
 import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../learn/index.js";
 import type { Trajectory } from "../rollout/index.js";
+import type { Lesson } from "../run/store.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
 import { comparable } from "./comparable.js";
 import type { GroupReward, RewardGroup } from "./parts.js";
-import type { Lesson } from "./store.js";
 
 export interface TaughtMember {
   readonly trajectory: Trajectory;

@@ -71,7 +71,7 @@ export function beforeKilling(): Whole {
       root: packageRoot,
       configFile: false,
       logLevel: "warn",
-      build: { ssr: "test/run/support/killed-run.ts", outDir: compiled, target: "node20", emptyOutDir: true },
+      build: { ssr: "test/train/support/killed-run.ts", outDir: compiled, target: "node20", emptyOutDir: true },
     });
     const folder = join(base, "whole", "run");
     const { code, stderr, moments } = await start(folder, 0);

@@ -19,9 +19,9 @@ import type { Scenario } from "../tasks/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { packageRoot } from "../util/paths.js";
 import { deriveSeed } from "../util/random.js";
+import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
 import type { Waiting } from "./rollout.js";
 import type { RolloutFailure, Trajectory } from "./trajectory.js";
-import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./worker.js";
 
 export interface GatherOptions {
   readonly settings: WorkerSettings;

@@ -2,32 +2,16 @@
  * Who plays: opens the engine, an API, the task's expert or a player of a module's own on this thread, and starts
  * sessions for whole groups.
  */
-import { type Engine, type EngineOptions, loadEngine, type Sequence } from "../engine/index.js";
-import type { AnyTask, ExpertOptions } from "../tasks/task.js";
+import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
+import type { AnyTask } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { Random } from "../util/random.js";
-import { AgentSession, type AgentSettings, agentClient } from "./agent-session.js";
-import { EngineSession, type SamplingSettings, templateOf } from "./engine-session.js";
+import { AgentSession, agentClient } from "./agent-session.js";
+import { EngineSession, templateOf } from "./engine-session.js";
 import { ExpertSession } from "./expert-session.js";
+import type { EnginePlayer, GroupJob, PlayerSpec } from "./job.js";
 import type { Opening, Session } from "./session.js";
 import type { Player } from "./trajectory.js";
-import type { GroupJob } from "./worker.js";
-
-export interface EnginePlayer {
-  readonly kind: "engine";
-  readonly engine: EngineOptions;
-  readonly sampling: SamplingSettings;
-  /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
-  readonly adapter: string | null;
-}
-
-/** Plain data, so that it can be sent to workers. */
-export type PlayerSpec =
-  | EnginePlayer
-  | { readonly kind: "agent"; readonly settings: AgentSettings }
-  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> }
-  /** The address of a module that exports a {@link PlayerModule}'s function, which is told the settings. */
-  | { readonly kind: "module"; readonly module: string; readonly settings: unknown };
 
 export interface PlayerModule {
   openPlayer(settings: unknown, task: AnyTask): Promise<Players>;

@@ -5,38 +5,13 @@
 import { type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
 import { loadTask } from "../tasks/load.js";
-import type { AnyTask, Scenario, TaskOptions } from "../tasks/task.js";
+import type { AnyTask, Scenario } from "../tasks/task.js";
 import { HoneError, messageOf } from "../util/errors.js";
-import { openPlayer, type PlayerSpec, type Players } from "./players.js";
-import { opening, playRollout, type RolloutLimits, type Waiting } from "./rollout.js";
+import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
+import { openPlayer, type Players } from "./players.js";
+import { opening, playRollout } from "./rollout.js";
 import type { Session } from "./session.js";
-import type { RolloutFailure, Trajectory } from "./trajectory.js";
-
-/** What every worker of a pool is told when it starts. Plain data. */
-export interface WorkerSettings {
-  /** As for `loadTask`: closures cannot be sent, so each worker loads the task itself. */
-  readonly task: string;
-  readonly taskOptions: TaskOptions;
-  readonly player: PlayerSpec;
-  readonly limits: RolloutLimits;
-}
-
-/** One group, or what is left of it. */
-export interface GroupJob {
-  readonly scenario: Scenario;
-  readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
-  /** Brings the ids of the members that may begin. The sender closes it. */
-  readonly begin: MessagePort;
-}
-
-/** What workers tell while they play. Each rollout ends with one "done" or "failed". */
-export type WorkerMessage =
-  | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }
-  | { readonly kind: "done"; readonly trajectory: Trajectory }
-  | { readonly kind: "failed"; readonly failure: RolloutFailure };
-
-/** Null, or the line a user should read: the worker could not even start to play. */
-export type GroupResult = { setupError: string } | null;
+import type { Trajectory } from "./trajectory.js";
 
 const settings = workerData as WorkerSettings;
 const post = (message: WorkerMessage) => parentPort?.postMessage(message);

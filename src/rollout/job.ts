@@ -1,0 +1,50 @@
+/** What crosses between a gathering and its workers: plain data, since closures cannot be sent to threads. */
+import type { MessagePort } from "node:worker_threads";
+import type { EngineOptions } from "../engine/index.js";
+import type { ExpertOptions, Scenario, TaskOptions } from "../tasks/task.js";
+import type { AgentSettings } from "./agent-session.js";
+import type { SamplingSettings } from "./engine-session.js";
+import type { RolloutLimits, Waiting } from "./rollout.js";
+import type { RolloutFailure, Trajectory } from "./trajectory.js";
+
+export interface EnginePlayer {
+  readonly kind: "engine";
+  readonly engine: EngineOptions;
+  readonly sampling: SamplingSettings;
+  /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
+  readonly adapter: string | null;
+}
+
+/** Plain data, so that it can be sent to workers. */
+export type PlayerSpec =
+  | EnginePlayer
+  | { readonly kind: "agent"; readonly settings: AgentSettings }
+  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> }
+  /** The address of a module that exports a PlayerModule's function, which is told the settings. */
+  | { readonly kind: "module"; readonly module: string; readonly settings: unknown };
+
+/** What every worker of a pool is told when it starts. Plain data. */
+export interface WorkerSettings {
+  /** As for `loadTask`: closures cannot be sent, so each worker loads the task itself. */
+  readonly task: string;
+  readonly taskOptions: TaskOptions;
+  readonly player: PlayerSpec;
+  readonly limits: RolloutLimits;
+}
+
+/** One group, or what is left of it. */
+export interface GroupJob {
+  readonly scenario: Scenario;
+  readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
+  /** Brings the ids of the members that may begin. The sender closes it. */
+  readonly begin: MessagePort;
+}
+
+/** What workers tell while they play. Each rollout ends with one "done" or "failed". */
+export type WorkerMessage =
+  | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }
+  | { readonly kind: "done"; readonly trajectory: Trajectory }
+  | { readonly kind: "failed"; readonly failure: RolloutFailure };
+
+/** Null, or the line a user should read: the worker could not even start to play. */
+export type GroupResult = { setupError: string } | null;

@@ -6,10 +6,10 @@
 import { readFileSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { z } from "zod";
 import { codeOf, HoneError } from "../util/errors.js";
 import { writeDurably } from "../util/files.js";
+import { tryLock } from "../util/lock.js";
 
 const ownerSchema = z.object({ pid: z.number(), host: z.string(), since: z.string() });
 
@@ -41,14 +41,8 @@ function readOwner(file: string): Owner | undefined {
 /** @throws HoneError naming the owner when a living process has the run */
 export function lockRun(folder: string): RunLock {
   const ownerFile = join(folder, "owner.json");
-  const database = new Database(join(folder, "lock"), { timeout: 0 });
-  try {
-    // Nothing is ever written to it, so nothing needs a journal file.
-    database.pragma("journal_mode = MEMORY");
-    database.exec("BEGIN EXCLUSIVE");
-  } catch (error) {
-    database.close();
-    if (!codeOf(error)?.startsWith("SQLITE_BUSY")) throw error;
+  const lock = tryLock(join(folder, "lock"));
+  if (!lock) {
     const owner = readOwner(ownerFile);
     const who = owner ? `process ${owner.pid} on ${owner.host} since ${owner.since}` : "another process";
     throw new HoneError(`the run ${folder} is in use by ${who}; wait until it ends, or give another --run`);
@@ -60,7 +54,7 @@ export function lockRun(folder: string): RunLock {
     previous,
     release() {
       rmSync(ownerFile, { force: true });
-      database.close();
+      lock.close();
     },
   };
 }

@@ -9,30 +9,53 @@ import { codeOf } from "./errors.js";
 
 const RETRY_MS = 200;
 
+/** Whether `work` could be done: false where another process holds a lock that it needs. */
+function unlessBusy(work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (codeOf(error)?.startsWith("SQLITE_BUSY")) return false;
+    throw error;
+  }
+}
+
+/** Takes SQLite's exclusive lock, which ends with the connection at the latest. False while another process holds it. */
+export function lockExclusively(database: Database.Database): boolean {
+  return unlessBusy(() => database.exec("BEGIN EXCLUSIVE"));
+}
+
+/**
+ * Locks `file` (made when it is missing, left behind empty); undefined while another process holds it.
+ * Closing what this returns gives the lock back.
+ */
+export function tryLock(file: string): { close(): void } | undefined {
+  const database = new Database(file, { timeout: 0 });
+  let locked = false;
+  try {
+    // Nothing is ever written, so no journal has to lie beside it. Saying so needs the lock, too.
+    locked = unlessBusy(() => database.pragma("journal_mode = MEMORY")) && lockExclusively(database);
+  } finally {
+    if (!locked) database.close();
+  }
+  return locked ? database : undefined;
+}
+
 /**
  * Runs `work` while holding the lock `file` (made when it is missing, left behind empty).
  * `onWait` is called once when another process holds it.
  */
 export async function withLock<T>(file: string, onWait: () => void, work: () => Promise<T>): Promise<T> {
   mkdirSync(dirname(file), { recursive: true });
-  const database = new Database(file, { timeout: 0 });
+  let lock = tryLock(file);
+  if (!lock) onWait();
+  while (!lock) {
+    await new Promise((done) => setTimeout(done, RETRY_MS));
+    lock = tryLock(file);
+  }
   try {
-    // Nothing is ever written, so no journal has to lie beside it.
-    database.pragma("journal_mode = MEMORY");
-    let waiting = false;
-    for (;;) {
-      try {
-        database.exec("BEGIN EXCLUSIVE");
-        break;
-      } catch (error) {
-        if (!codeOf(error)?.startsWith("SQLITE_BUSY")) throw error;
-      }
-      if (!waiting) onWait();
-      waiting = true;
-      await new Promise((done) => setTimeout(done, RETRY_MS));
-    }
     return await work();
   } finally {
-    database.close();
+    lock.close();
   }
 }

@@ -7,6 +7,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmS
 import { basename, dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { codeOf } from "../../util/errors.js";
+import { lockExclusively } from "../../util/lock.js";
 
 /** Files of builds for a target that run or were killed. */
 export function unfinishedBuilds(target: string): string[] {
@@ -27,11 +28,10 @@ export function isBeingBuilt(file: string): boolean {
   let db: Database.Database | undefined;
   try {
     db = new Database(file, { fileMustExist: true, timeout: 0 });
-    db.exec("BEGIN EXCLUSIVE");
+    return !lockExclusively(db);
+  } catch {
+    // A complaint (half a database, no database, gone by now) comes from a file nobody holds.
     return false;
-  } catch (error) {
-    // Any other complaint (half a database, no database, gone by now) comes from a file nobody holds.
-    return codeOf(error)?.startsWith("SQLITE_BUSY") ?? false;
   } finally {
     db?.close();
   }

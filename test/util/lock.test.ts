@@ -1,0 +1,30 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { withLock } from "../../src/util/lock.js";
+
+it("work under one lock waits for the work before it, and says so once", async () => {
+  const file = join(mkdtempSync(join(tmpdir(), "hone-lock-")), "lock");
+  const events: string[] = [];
+  let finishFirst = () => {};
+  const first = withLock(
+    file,
+    () => events.push("first waits"),
+    () =>
+      new Promise<void>((resolve) => {
+        events.push("first begins");
+        finishFirst = resolve;
+      }),
+  );
+  const second = withLock(
+    file,
+    () => events.push("second waits"),
+    async () => void events.push("second begins"),
+  );
+  expect(events).toEqual(["first begins", "second waits"]);
+  events.push("first ends");
+  finishFirst();
+  await Promise.all([first, second]);
+  expect(events).toEqual(["first begins", "second waits", "first ends", "second begins"]);
+});

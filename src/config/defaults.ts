@@ -5,6 +5,9 @@
 
 export type Size = "tiny" | "small" | "large";
 
+/** Tokens of a conversation when none are given and the model takes as many. */
+export const CONTEXT = 8192;
+
 /** Rollouts at once when nobody says: outside training as on a CPU. */
 export const ROLLOUTS_AT_ONCE = { cpu: 16, gpu: 64 } as const;
 

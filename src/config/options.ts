@@ -1,5 +1,5 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
-import { bySizeText, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { choice, date, flag, inGroup, list, type Option, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -109,7 +109,7 @@ export const definitions = {
       },
     ),
     context: whole(16, MANY, "Tokens a conversation may have, prompt included.", {
-      defaultText: "8192, or what the model was trained with if that is less",
+      defaultText: `${CONTEXT}, or what the model was trained with if that is less`,
     }),
     agentUrl: text("Play with a model behind this OpenAI-compatible API instead, through its own tool calls.", {
       accepts: "a URL",

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/server.js";
 import type { Config } from "../config/config.js";
-import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { type Engine, type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
 import { UsageError } from "../util/errors.js";
@@ -38,9 +38,6 @@ export interface OpenPlayer {
   /** Rollouts to have under way at once. */
   readonly concurrency: number;
 }
-
-/** Tokens of a conversation when nobody says and the model can take as many. */
-const CONTEXT = 8192;
 
 /** @throws UsageError when there is no such file */
 export function existing(file: string, flag: string): string {

@@ -3,7 +3,7 @@
  * model's size, then the option's default. And which of it makes a run another run.
  */
 import { type Config, flagOf, type GivenOptions, type OptionName, options } from "../config/config.js";
-import { bySize, type Preset, presets, sizeOf } from "../config/defaults.js";
+import { bySize, CONTEXT, type Preset, presets, sizeOf } from "../config/defaults.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import type { RunRecord } from "../run/store.js";
 import { UsageError } from "../util/errors.js";
@@ -69,9 +69,6 @@ export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullab
   readonly weightDecay: number;
   readonly stdFloor: number;
 };
-
-/** Tokens of a conversation when nobody says and the model can take as many. */
-const CONTEXT = 8192;
 
 export interface SettingsSources {
   /** What was given, before defaults. */

@@ -1,7 +1,7 @@
 /** `yarn hone logprobs`: what the engine says of given tokens, to check it against anything else. */
 import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/command.js";
-import { type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
+import { engineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
 import { existing } from "../play/player.js";
 import { HoneError, messageOf } from "../util/errors.js";
 import { printable } from "../util/text.js";
@@ -32,7 +32,6 @@ export const logprobsCommand = defineCommand({
   options: ["model", "adapter", "tokens", "gpu", "threads"],
   required: ["model", "tokens"],
   async run(config, io) {
-    const { gpu, threads } = config;
     const model = modelFile(config.model);
     const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
     const tokens = readTokens(existing(config.tokens, "--tokens"));
@@ -42,14 +41,7 @@ export const logprobsCommand = defineCommand({
         `${config.tokens} holds ${tokens.length} token ids; the model was trained with ${trained} at most`,
       );
     }
-    const options: EngineOptions = {
-      model,
-      gpu: gpu === "off" ? false : gpu,
-      sequences: 1,
-      contextPerSequence: tokens.length,
-      ...(threads === undefined ? {} : { threads }),
-    };
-    const engine = await loadEngine(options);
+    const engine = await loadEngine(engineOptions(config, { model, sequences: 1, contextPerSequence: tokens.length }));
     try {
       if (adapter !== null) await engine.useAdapter(adapter);
       const logprobs = [...(await engine.score(tokens))];

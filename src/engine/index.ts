@@ -14,4 +14,5 @@ export type {
 } from "./engine.js";
 export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
 export { type ModelShape, modelFile, modelShape, trainedContext } from "./models.js";
+export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";

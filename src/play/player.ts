@@ -4,7 +4,14 @@ import { resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/server.js";
 import type { Config } from "../config/config.js";
 import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/defaults.js";
-import { type Engine, type EngineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
+import {
+  type Engine,
+  type EngineOptions,
+  engineOptions,
+  loadEngine,
+  modelFile,
+  trainedContext,
+} from "../engine/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
 import { UsageError } from "../util/errors.js";
 import { sha256OfFile } from "../util/files.js";
@@ -46,19 +53,17 @@ export function existing(file: string, flag: string): string {
   return path;
 }
 
-async function engineOptions(config: PlayerConfig, model: string, concurrency: number): Promise<EngineOptions> {
-  const { gpu, threads, context } = config;
+async function playingEngine(config: PlayerConfig, model: string, concurrency: number): Promise<EngineOptions> {
+  const { context } = config;
   const trained = await trainedContext(model);
   if (context !== undefined && context > trained) {
     throw new UsageError(`--context ${context}: the model was trained with ${trained} tokens; give at most that`);
   }
-  return {
+  return engineOptions(config, {
     model,
-    gpu: gpu === "off" ? false : gpu,
-    ...(threads === undefined ? {} : { threads }),
     sequences: concurrency,
     contextPerSequence: context ?? Math.min(CONTEXT, trained),
-  };
+  });
 }
 
 /**
@@ -84,7 +89,7 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
 
   const model = modelFile(config.model);
   const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
-  const options = await engineOptions(config, model, concurrency);
+  const options = await playingEngine(config, model, concurrency);
   const engine = await loadEngine(options, say);
   // Looked at here, before any worker starts: a model that cannot play is told at once.
   templateOf(engine);

@@ -1,5 +1,5 @@
 /** How long training the tiny model will take on this machine, told before it begins. */
-import { type EngineOptions, loadEngine } from "../engine/index.js";
+import { engineOptions, loadEngine, type MachineChoice } from "../engine/index.js";
 import type { RunSettings } from "./settings.js";
 
 /** Short enough to be no burden, long enough to be within some 10 %. */
@@ -14,12 +14,14 @@ const COST = { play: 405, learn: 300 };
 const START = 6;
 
 /** Tokens per second of so many sequences at once. */
-export async function decodeSpeed(options: Pick<EngineOptions, "model" | "gpu" | "threads">): Promise<number> {
-  const engine = await loadEngine({
-    ...options,
-    sequences: PROBE.sequences,
-    contextPerSequence: PROBE.prompt + PROBE.tokens + 1,
-  });
+export async function decodeSpeed(model: string, machine: MachineChoice): Promise<number> {
+  const engine = await loadEngine(
+    engineOptions(machine, {
+      model,
+      sequences: PROBE.sequences,
+      contextPerSequence: PROBE.prompt + PROBE.tokens + 1,
+    }),
+  );
   const prompt = Int32Array.from({ length: PROBE.prompt }, (_, i) => (i * 7) % engine.info.vocabularySize);
   const sequences = Array.from({ length: PROBE.sequences }, () => engine.open(prompt));
   const turn = (maxTokens: number) =>

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config, GivenOptions, OptionName } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
-import { type EngineOptions, loadEngine, modelFile } from "../engine/index.js";
+import { engineOptions, loadEngine, modelFile } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { chooseScenarios } from "../play/play.js";
 import type { Evaluation } from "../report/evaluation.js";
@@ -105,24 +105,18 @@ export async function evaluateRun(
   );
 
   const concurrency = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
-  const engineOptions: EngineOptions = {
-    model,
-    gpu: config.gpu === "off" ? false : config.gpu,
-    sequences: concurrency,
-    contextPerSequence: settings.context,
-    ...(config.threads === undefined ? {} : { threads: config.threads }),
-  };
+  const options = engineOptions(config, { model, sequences: concurrency, contextPerSequence: settings.context });
   const judged =
     settings.accuracy === "judge"
       ? await openGrading(settings, config, task, taskOptions, { signal, view })
       : undefined;
   const file = config.out === undefined ? undefined : openFile(config.out);
-  const engine = await loadEngine(engineOptions, (line) => view.say(line));
+  const engine = await loadEngine(options, (line) => view.say(line));
   try {
     const policy = new EnginePolicy(engine, {
       task: settings.task,
       taskOptions,
-      engine: engineOptions,
+      engine: options,
       limits: limitsOf(settings, config),
       temperature: settings.temperature,
       concurrency,

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Config, GivenOptions, OptionName } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
-import { gpuMemory, modelFile, modelShape } from "../engine/index.js";
+import { gpuChosen, gpuMemory, modelFile, modelShape } from "../engine/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
 import { fitToMachine } from "../plan/fit.js";
 import { mainMemory } from "../plan/machine.js";
@@ -125,7 +125,7 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   });
   const scenarios = new ScenarioCursor(all, settings);
 
-  const gpu = await gpuMemory(config.gpu === "off" ? false : config.gpu);
+  const gpu = await gpuMemory(gpuChosen(config));
   const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const fitted = fitToMachine(
     {

@@ -1,6 +1,6 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
 import type { GivenOptions } from "../config/config.js";
-import { decodeThreads, type Engine, type EngineOptions, loadEngine, usableCores } from "../engine/index.js";
+import { decodeThreads, type Engine, engineOptions, loadEngine, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
@@ -90,13 +90,11 @@ async function trainWith(
 ): Promise<void> {
   const { taskOptions } = play;
   const rewards = await openRewards({ settings, config, task, taskOptions, store: run.store, signal, say, colours });
-  const engineOptions: EngineOptions = {
+  const options = engineOptions(config, {
     model,
-    gpu: config.gpu === "off" ? false : config.gpu,
     sequences: fitted.concurrency,
     contextPerSequence: settings.context,
-    ...(config.threads === undefined ? {} : { threads: config.threads }),
-  };
+  });
   const threads = decodeThreads(config.threads);
   const { maxGap = gapLimit(shape.weightType), hfWeights } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
@@ -138,12 +136,12 @@ async function trainWith(
     // Loads beside the engine and the first rollouts. The loop asks again and hears what comes of it.
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
-    engine = await loadEngine(engineOptions, say);
+    engine = await loadEngine(options, say);
     if (loading && threads === usableCores()) leaveCore(engine, loading);
     templateOf(engine);
     const policy = new EnginePolicy(engine, {
       ...play,
-      engine: engineOptions,
+      engine: options,
       limits: limitsOf(settings, config),
       temperature: settings.temperature,
       concurrency: fitted.concurrency,

@@ -34,12 +34,7 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   const { model, settings } = await prepare(config, io.given, () => undefined);
-  const { gpu, threads } = config;
-  const speed = await decodeSpeed({
-    model,
-    gpu: gpu === "off" ? false : gpu,
-    ...(threads === undefined ? {} : { threads }),
-  });
+  const speed = await decodeSpeed(model, config);
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
   io.say(
     [

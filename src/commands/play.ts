@@ -5,6 +5,7 @@ import { PersonSession, type Terminal } from "../play/person-session.js";
 import { chooseScenarios } from "../play/play.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
+import { taskOptionsOf } from "../tasks/options.js";
 import type { Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 
@@ -47,9 +48,9 @@ export const playCommand = defineCommand({
   example: "yarn hone play --split train",
   options: ["task", "db", "home", "rank", "scenario", "split", "seed", "maxTurns", "toolTimeout"],
   async run(config, io) {
-    const { home, db, rank, maxTurns, split, seed } = config;
+    const { maxTurns, split, seed } = config;
     const task = await loadTask(config.task);
-    const options = { home, db, rank };
+    const options = taskOptionsOf(config);
     const [scenario] = chooseScenarios(await scenariosOf(task, options), {
       split,
       scenario: config.scenario,

@@ -8,6 +8,7 @@ import { conversationText } from "../report/conversation.js";
 import { kindsText } from "../report/evaluation.js";
 import { compact, ProgressLine } from "../report/progress-line.js";
 import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
+import { taskOptionsOf } from "../tasks/options.js";
 import { UnfinishedError, UsageError } from "../util/errors.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
@@ -99,7 +100,6 @@ export const rolloutCommand = defineCommand({
   ],
   async run(asked, io) {
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : asked;
-    const { home, db, rank } = config;
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line));
@@ -108,7 +108,7 @@ export const rolloutCommand = defineCommand({
       const summary = await play({
         settings: {
           task: config.task,
-          taskOptions: { home, db, rank },
+          taskOptions: taskOptionsOf(config),
           player: spec,
           limits: {
             maxTurns: config.maxTurns,
@@ -124,7 +124,7 @@ export const rolloutCommand = defineCommand({
         concurrency,
         workers: config.workers,
         maxExceptions: config.maxExceptions,
-        out: config.out ?? join(home, "rollouts", `${stamp}.jsonl`),
+        out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
           if (config.show) progress.say(conversationText(trajectory, io.stream.isTTY, detokenize));

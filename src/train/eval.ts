@@ -14,6 +14,7 @@ import type { Trajectory } from "../rollout/index.js";
 import { openCheckpoints } from "../run/checkpoint-choice.js";
 import { modelFingerprint, withAbsolutePaths } from "../run/place.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
+import { taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask, TaskOptions } from "../tasks/task.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { EnginePolicy } from "./engine-policy.js";
@@ -91,7 +92,7 @@ export async function evaluateRun(
     );
   }
   const task = await loadTask(settings.task);
-  const taskOptions = { home: config.home, db: settings.db, rank: settings.rank };
+  const taskOptions = taskOptionsOf({ ...settings, home: config.home });
   const { split = "test", n } = config;
   const choice = { split, n, scenario: undefined, seed: settings.seed };
   const all = await scenariosOf(task, taskOptions);

@@ -14,6 +14,7 @@ import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "../run/pl
 import { STORE_FILE } from "../run/run.js";
 import { RunStore } from "../run/store.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
+import { taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
@@ -115,7 +116,7 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
   const taskReference = chosen("task");
   const task = await loadTask(taskReference);
-  const taskOptions = { home: config.home, db: chosen("db"), rank: chosen("rank") };
+  const taskOptions = taskOptionsOf({ home: config.home, db: chosen("db"), rank: chosen("rank") });
   const all = await scenariosOf(task, taskOptions);
   const settings = resolveSettings({
     given,

@@ -125,10 +125,8 @@ export class JudgeClient {
       failed++;
       this.#checkPatience(failure, failed, started, text);
       const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failed - 1));
-      const wait = failure.after ?? 1000 * longest * (0.5 + 0.5 * random.float());
-      // A server that says when is believed for everybody.
-      if (failure.after !== undefined) this.#limits.pause(Math.min(wait, 1000 * this.#settings.patience));
-      else await this.#clock.sleep(wait, signal);
+      // Where the server said when, all questions wait for it already.
+      if (failure.after === undefined) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
     }
   }
 
@@ -186,6 +184,10 @@ export class JudgeClient {
       if (error instanceof Lost) throw error;
       const failure = classify(error, timeout.signal.aborted, droppableIn(request), this.#settings);
       if (failure.kind !== "retry" || failure.sent) this.#purse.sent();
+      if (failure.kind === "retry" && failure.after !== undefined) {
+        // A server that says when is believed for all questions; said before this one leaves and lets the next one in.
+        this.#limits.pause(Math.min(failure.after, 1000 * this.#settings.patience));
+      }
       signal.throwIfAborted();
       settled = surelyFree(failure);
       const timedOut = failure.kind === "retry" && failure.reason === "timeout";

@@ -51,9 +51,6 @@ interface Entry {
   tokens: number;
 }
 
-/** Longest nap of somebody who waits: a slot that becomes free is seen no later. */
-const NAP = 50;
-
 export class Limits {
   readonly #settings: LimitSettings;
   readonly #clock: Clock;
@@ -62,6 +59,8 @@ export class Limits {
   #active = 0;
   #closedUntil = 0;
   #queue: Promise<unknown> = Promise.resolve();
+  /** Wakes the first in the queue, when it waits for another request to leave. */
+  #onLeave: (() => void) | undefined;
 
   constructor(settings: LimitSettings, clock: Clock = realClock) {
     this.#settings = settings;
@@ -79,8 +78,10 @@ export class Limits {
       for (;;) {
         signal.throwIfAborted();
         const wait = this.#wait(tokens);
-        if (wait <= 0) break;
-        await this.#clock.sleep(wait, signal);
+        if (wait <= 0) {
+          if (this.#active < this.#settings.concurrency) break;
+          await this.#leaving(signal);
+        } else await this.#clock.sleep(wait, signal);
       }
       const entry = { at: this.#clock.now(), tokens };
       this.#recent.push(entry);
@@ -96,16 +97,29 @@ export class Limits {
       },
       leave: () => {
         this.#active--;
+        this.#onLeave?.();
       },
     };
   }
 
-  /** Milliseconds until it is worth looking again; 0 when the request may go. */
+  /** Resolves when a request leaves. Rejects with the signal's reason. */
+  #leaving(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const abort = () => reject(signal.reason);
+      signal.addEventListener("abort", abort, { once: true });
+      this.#onLeave = () => {
+        this.#onLeave = undefined;
+        signal.removeEventListener("abort", abort);
+        resolve();
+      };
+    });
+  }
+
+  /** Milliseconds until it is worth looking again; 0 when neither a pause nor the last minute holds the request up. */
   #wait(tokens: number): number {
-    const { concurrency, requestsPerMinute = Infinity, tokensPerMinute = Infinity } = this.#settings;
+    const { requestsPerMinute = Infinity, tokensPerMinute = Infinity } = this.#settings;
     const now = this.#clock.now();
     if (now < this.#closedUntil) return this.#closedUntil - now;
-    if (this.#active >= concurrency) return NAP;
     this.#recent = this.#recent.filter(({ at }) => now - at < MINUTE);
     const [oldest] = this.#recent;
     // A request larger than the whole limit is let in alone.

@@ -51,6 +51,26 @@ describe("requests in a minute", () => {
     expect(clock.time).toBe(0);
   });
 
+  it("waits for a request to leave, without looking again and again", async () => {
+    const clock = simulated();
+    const limits = new Limits({ concurrency: 2, requestsPerMinute: undefined, tokensPerMinute: undefined }, clock);
+    const [first, second] = [await limits.enter(1, never), await limits.enter(1, never)];
+    const entered: string[] = [];
+    const gaveUp = new AbortController();
+    const impatient = limits.enter(1, gaveUp.signal).then(() => entered.push("impatient"));
+    const third = limits.enter(1, never).then(() => entered.push("third"));
+    const fourth = limits.enter(1, never).then(() => entered.push("fourth"));
+    gaveUp.abort(new Error("no more"));
+    await expect(impatient).rejects.toThrow("no more");
+    expect(entered).toEqual([]);
+    first.leave();
+    await third;
+    expect(entered).toEqual(["third"]);
+    second.leave();
+    await fourth;
+    expect(clock.time).toBe(0);
+  });
+
   it("pause for everybody, and whoever gives up holds up nobody", async () => {
     const clock = simulated();
     const limits = new Limits({ concurrency: 1, requestsPerMinute: undefined, tokensPerMinute: undefined }, clock);

@@ -106,9 +106,14 @@ export async function gpuMemory(gpu: Gpu): Promise<{ name: string; total: number
   return device ? { name: device.description, total: device.totalBytes, free: device.freeBytes } : null;
 }
 
-/** Hears llama.cpp's warnings and errors on this thread; null, the default, drops them. One listener a process. */
+/**
+ * Hears llama.cpp's warnings and errors on this thread; null, the default, drops them. One listener a process.
+ *
+ * @param gpu as for the engine that is loaded afterwards: the first call of a process chooses llama.cpp's build
+ */
 export async function onEngineLog(
   listener: ((level: "warning" | "error", line: string) => void) | null,
+  gpu: Gpu = "auto",
 ): Promise<void> {
-  (await openAddon("auto")).onLog(listener);
+  (await openAddon(gpu)).onLog(listener);
 }

@@ -9,6 +9,7 @@ import { templateOf } from "../rollout/index.js";
 import { bestOf, Run } from "../run/run.js";
 import type { ValidationRow } from "../run/store.js";
 import { deriveSeed } from "../util/random.js";
+import { logEngine } from "./engine-log.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./gap.js";
 import { train } from "./loop.js";
@@ -131,11 +132,13 @@ async function trainWith(
     say,
   });
   let engine: Engine | undefined;
+  let closeLog: (() => Promise<void>) | undefined;
   try {
     const at = run.store.lastStep();
     // Loads beside the engine and the first rollouts. The loop asks again and hears what comes of it.
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
+    closeLog = await logEngine(run.logFile("engine.log"), options.gpu);
     engine = await loadEngine(options, say);
     if (loading && threads === usableCores()) leaveCore(engine, loading);
     templateOf(engine);
@@ -175,6 +178,7 @@ async function trainWith(
   } finally {
     await updater.close();
     await engine?.close();
+    await closeLog?.();
     await rewards.close();
   }
 }

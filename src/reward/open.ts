@@ -4,7 +4,7 @@ import type { RunStore } from "../run/store.js";
 import type { AnyTask, TaskOptions } from "../tasks/task.js";
 import { randomReward, taskReward } from "../train/lessons.js";
 import type { LoopParts } from "../train/loop.js";
-import type { RunSettings } from "../train/settings.js";
+import type { RunSettings } from "../run/settings.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
 import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judged.js";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../config/config.js";
 import { gapsOf } from "../train/gap.js";
 import type { Adapter } from "../train/parts.js";
-import type { RunSettings } from "../train/settings.js";
+import { settingsOf } from "./settings.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { findRun } from "./place.js";
@@ -83,7 +83,7 @@ export async function optionsOfCheckpoint(
 ): Promise<Partial<Pick<Config, "model" | "adapter" | "task" | "db">>> {
   if (names.length > 1) throw new UsageError("rollout plays with one --checkpoint; `yarn eval` compares several");
   const { record, chosen } = await openCheckpoints(place, names);
-  const { model, task, db } = record.options as unknown as RunSettings;
+  const { model, task, db } = settingsOf(record);
   const path = chosen[0]?.adapter?.path;
   return { model, task, ...(db === undefined ? {} : { db }), ...(path === undefined ? {} : { adapter: path }) };
 }

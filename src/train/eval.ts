@@ -24,7 +24,7 @@ import type { GradeRollout } from "./parts.js";
 import { evaluateGraded, gradeOwn } from "./playing.js";
 import { limitsOf, playingOptions } from "./prepare.js";
 import { scenariosFingerprint, validationScenarios } from "./sampler.js";
-import type { RunSettings } from "./settings.js";
+import { type RunSettings, settingsOf } from "../run/settings.js";
 
 /** Settings of the run that an evaluation may change. */
 const changeable = [
@@ -84,7 +84,7 @@ export async function evaluateRun(
   const changes = Object.fromEntries(
     changeable.flatMap((option) => (absolute[option] === undefined ? [] : [[option, absolute[option]]])),
   );
-  const settings = { ...(record.options as unknown as RunSettings), ...changes };
+  const settings = { ...settingsOf(record), ...changes };
   const model = modelFile(settings.model);
   if (modelFingerprint(model) !== record.contents.model) {
     throw new UsageError(
@@ -99,7 +99,7 @@ export async function evaluateRun(
   if (config.fresh && scenariosFingerprint(all) !== record.contents.scenarios) {
     throw new UsageError(`--fresh: these are not the scenarios that ${name} was trained on: all of them are fresh`);
   }
-  const known = new Set(config.fresh ? validationScenarios(all, record.options as unknown as RunSettings) : []);
+  const known = new Set(config.fresh ? validationScenarios(all, settingsOf(record)) : []);
   const scenarios = chooseScenarios(
     all.filter((scenario) => !known.has(scenario)),
     choice,

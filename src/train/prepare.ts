@@ -18,7 +18,8 @@ import { taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
-import { type RunSettings, resolveSettings } from "./settings.js";
+import type { RunSettings } from "../run/settings.js";
+import { resolveSettings } from "./settings.js";
 
 /** Options that rollouts of a run take beside its settings. */
 export const playingOptions = [

@@ -15,7 +15,7 @@ import { gapLimit } from "./gap.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
-import { checkSameRun } from "./settings.js";
+import { checkSameRun } from "../run/settings.js";
 import { LearnerUpdater } from "./updater.js";
 
 export interface TrainIo {

@@ -1,0 +1,99 @@
+/** The settings that a run keeps in its record, and which of them make it another run. */
+import { type Config, flagOf, type OptionName, options } from "../config/config.js";
+import { UsageError } from "../util/errors.js";
+import type { RunRecord } from "./store.js";
+
+/** Changing one of these makes it another run. */
+export const identity = [
+  "rank",
+  "seed",
+  "groups",
+  "group",
+  "learningRate",
+  "finalLearningRate",
+  "warmup",
+  "loss",
+  "clipLow",
+  "clipHigh",
+  "kl",
+  "maxGradNorm",
+  "loraRank",
+  "loraAlpha",
+  "loraTargets",
+  "reward",
+  "accuracy",
+  "judgeModel",
+  "judgeVotes",
+  "judgeInputTokens",
+  "judgeTemperature",
+  "judgeMaxTokens",
+  "control",
+  "validateN",
+  "temperature",
+  "context",
+  "maxTurns",
+  "maxTokens",
+  "onToolError",
+] as const satisfies readonly OptionName[];
+
+/** These are kept with the run, but may change while it goes on. */
+export const changeable = [
+  "model",
+  "task",
+  "db",
+  "steps",
+  "validateEvery",
+  "keep",
+  "microBatchTokens",
+  // The rubric's text is compared, not where it lies.
+  "rulerRubric",
+  "judgeUrl",
+] as const;
+
+/** Defaults that are no options; a run keeps those it was begun with. */
+export const hidden = ["betas", "weightDecay", "stdFloor"] as const;
+
+type Kept = (typeof identity)[number] | (typeof changeable)[number];
+type Optional = "db" | "judgeModel" | "judgeTemperature" | "judgeMaxTokens" | "judgeUrl" | "rulerRubric";
+
+/** Settings that a run keeps. */
+export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {
+  readonly [K in Optional]: Config[K];
+} & {
+  readonly betas: readonly [number, number];
+  readonly weightDecay: number;
+  readonly stdFloor: number;
+};
+
+export const settingsOf = (record: RunRecord) => record.options as unknown as RunSettings;
+
+const show = (value: unknown) => (Array.isArray(value) ? value.join(",") : String(value ?? "unset"));
+
+/**
+ * Is it still the run that was begun?
+ * @throws UsageError with every difference
+ */
+export function checkSameRun(
+  recorded: RunRecord,
+  settings: RunSettings,
+  contents: RunRecord["contents"],
+  folder: string,
+): void {
+  const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+  // A run of an older hone has no value of what that one did not know.
+  const unknownThen = (name: OptionName) => (name === "accuracy" ? "task" : options[name].default);
+  const before = (name: OptionName) => recorded.options[name] ?? unknownThen(name);
+  const differences = [
+    ...identity.flatMap((name) =>
+      same(before(name), settings[name]) ? [] : [`${flagOf(name)} ${show(settings[name])} (was ${show(before(name))})`],
+    ),
+    ...hidden.flatMap((name) => (same(recorded.options[name], settings[name]) ? [] : [`the preset's ${name}`])),
+    ...Object.keys(contents).flatMap((name) =>
+      recorded.contents[name] === contents[name] ? [] : [`other contents of the ${name}`],
+    ),
+  ];
+  if (differences.length === 0) return;
+  throw new UsageError(
+    `the run ${folder} was begun differently: ${differences.join("; ")}. Leave these out to go on with it, give a new run's name with --run, or start one from a checkpoint with --run NAME --fork ${folder}/checkpoints/NNNN`,
+  );
+}

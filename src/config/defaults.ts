@@ -5,6 +5,9 @@
 
 export type Size = "tiny" | "small" | "large";
 
+/** The model that comes with hone. */
+export const DEFAULT_MODEL = "tiny";
+
 /** Tokens of a conversation when none are given and the model takes as many. */
 export const CONTEXT = 8192;
 

@@ -13,6 +13,6 @@ export type {
   Sequence,
 } from "./engine.js";
 export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
-export { type ModelShape, modelFile, modelShape, trainedContext } from "./models.js";
+export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";

@@ -1,5 +1,6 @@
 /** Which file a model's name stands for, and what can be known of it before it is loaded. */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { GgufFileInfo } from "node-llama-cpp";
 import { z } from "zod";
@@ -108,4 +109,24 @@ export async function modelShape(file: string): Promise<ModelShape> {
     vocabulary: number(table?.[1], "vocabulary"),
     trainedContext: number(about.context_length, "context"),
   };
+}
+
+/** Bytes at either end of a model file that its fingerprint covers: its header, and the last of its weights. */
+const ENDS = 4 << 20;
+
+/** Tells model files apart by size, beginning and end; reading all of a large one would take longer than loading it. */
+export function modelFingerprint(file: string): string {
+  const { size } = statSync(file);
+  const hash = createHash("sha256").update(String(size));
+  const handle = openSync(file, "r");
+  try {
+    for (const start of [0, Math.max(0, size - ENDS)]) {
+      const part = Buffer.alloc(Math.min(ENDS, size));
+      readSync(handle, part, 0, part.length, start);
+      hash.update(part);
+    }
+  } finally {
+    closeSync(handle);
+  }
+  return hash.digest("hex");
 }

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import type { Config } from "../config/config.js";
 import { gapsOf } from "../train/gap.js";
 import type { Adapter } from "../train/parts.js";
-import { settingsOf } from "./settings.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { findRun } from "./place.js";
 import { bestOf, STORE_FILE } from "./run.js";
+import { settingsOf } from "./settings.js";
 import { type RunRecord, RunStore } from "./store.js";
 
 export interface ChosenCheckpoint {

@@ -1,47 +1,11 @@
-/** Where a run lies, what it was begun with, and which file its model is. */
-
-import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+/** Where runs lie, and which one is meant. */
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import type { Config, GivenOptions } from "../config/config.js";
+import type { Config } from "../config/config.js";
+import { DEFAULT_MODEL } from "../config/defaults.js";
 import { loadTask } from "../tasks/load.js";
 import { UsageError } from "../util/errors.js";
 import { STORE_FILE } from "./run.js";
-
-/** The model that comes with hone. */
-const DEFAULT_MODEL = "tiny";
-
-/** Bytes at either end of a model file that its fingerprint covers: its header, and the last of its weights. */
-const ENDS = 4 << 20;
-
-/** Tells model files apart by size, beginning and end; reading all of a large one would take longer than loading it. */
-export function modelFingerprint(file: string): string {
-  const { size } = statSync(file);
-  const hash = createHash("sha256").update(String(size));
-  const handle = openSync(file, "r");
-  try {
-    for (const start of [0, Math.max(0, size - ENDS)]) {
-      const part = Buffer.alloc(Math.min(ENDS, size));
-      readSync(handle, part, 0, part.length, start);
-      hash.update(part);
-    }
-  } finally {
-    closeSync(handle);
-  }
-  return hash.digest("hex");
-}
-
-/** Options that name files, made absolute: a run goes on from wherever it is called. */
-export function withAbsolutePaths(given: GivenOptions): GivenOptions {
-  const paths = ["model", "task", "db", "rulerRubric"] as const;
-  const absolute = paths.flatMap((name) => {
-    const value = given[name];
-    // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.
-    const isFile = typeof value === "string" && (name === "db" || existsSync(value));
-    return isFile ? [[name, resolve(value)] as const] : [];
-  });
-  return { ...given, ...Object.fromEntries(absolute) };
-}
 
 /** "qwen2.5-0.5b-instruct-f16" for the path of that file, "tiny" for the model of that name. */
 const stem = (model: string) => basename(model).replace(/\.gguf$/i, "");
@@ -104,6 +68,3 @@ export function findRun({ home, project, run }: Pick<Place, "home" | "project" |
       : `there is no run ${[project, run].filter(Boolean).join("/")} in ${home}; there are ${names || "none"}`,
   );
 }
-
-/** The model a run is trained from: given, recorded, or the one that comes with hone. */
-export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config, GivenOptions, OptionName } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
-import { engineOptions, loadEngine, modelFile } from "../engine/index.js";
+import { engineOptions, loadEngine, modelFile, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { chooseScenarios } from "../play/play.js";
 import type { Evaluation } from "../report/evaluation.js";
@@ -12,19 +12,19 @@ import { judgeAccessOptions, judgeOptions, openJudge, VERDICTS_FILE } from "../r
 import { gradeShaped, gradeSuccess, requireClaim } from "../reward/judged.js";
 import type { Trajectory } from "../rollout/index.js";
 import { openCheckpoints } from "../run/checkpoint-choice.js";
-import { modelFingerprint, withAbsolutePaths } from "../run/place.js";
+import { type RunSettings, settingsOf } from "../run/settings.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask, TaskOptions } from "../tasks/task.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";
+import { withAbsolutePaths } from "./given.js";
 import { GroupWork } from "./group-work.js";
 import type { GradeRollout } from "./parts.js";
 import { evaluateGraded, gradeOwn } from "./playing.js";
 import { limitsOf, playingOptions } from "./prepare.js";
 import { scenariosFingerprint, validationScenarios } from "./sampler.js";
-import { type RunSettings, settingsOf } from "../run/settings.js";
 
 /** Settings of the run that an evaluation may change. */
 const changeable = [

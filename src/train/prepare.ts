@@ -3,22 +3,23 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Config, GivenOptions, OptionName } from "../config/config.js";
 import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
-import { gpuChosen, gpuMemory, modelFile, modelShape } from "../engine/index.js";
+import { gpuChosen, gpuMemory, modelFile, modelFingerprint, modelShape } from "../engine/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
 import { fitToMachine } from "../plan/fit.js";
 import { mainMemory } from "../plan/machine.js";
 import { judgeAccessOptions, judgeOptions, requireJudge, rubricOf, rulerOptions } from "../reward/judge.js";
 import { requireClaim, requireShaped } from "../reward/judged.js";
 import type { RolloutLimits } from "../rollout/index.js";
-import { modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "../run/place.js";
+import { placeOf } from "../run/place.js";
 import { STORE_FILE } from "../run/run.js";
+import type { RunSettings } from "../run/settings.js";
 import { RunStore } from "../run/store.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { taskOptionsOf } from "../tasks/options.js";
 import type { AnyTask } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
+import { modelOf, withAbsolutePaths } from "./given.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
-import type { RunSettings } from "../run/settings.js";
 import { resolveSettings } from "./settings.js";
 
 /** Options that rollouts of a run take beside its settings. */

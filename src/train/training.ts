@@ -7,6 +7,7 @@ import type { Share } from "../report/train-view.js";
 import { openRewards, SPREAD_FLOOR } from "../reward/open.js";
 import { templateOf } from "../rollout/index.js";
 import { bestOf, Run } from "../run/run.js";
+import { checkSameRun } from "../run/settings.js";
 import type { ValidationRow } from "../run/store.js";
 import { deriveSeed } from "../util/random.js";
 import { logEngine } from "./engine-log.js";
@@ -15,7 +16,6 @@ import { gapLimit } from "./gap.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
-import { checkSameRun } from "../run/settings.js";
 import { LearnerUpdater } from "./updater.js";
 
 export interface TrainIo {

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { findRun, findRuns, modelFingerprint, modelOf, placeOf, withAbsolutePaths } from "../../src/run/place.js";
+import { findRun, findRuns, placeOf } from "../../src/run/place.js";
 import { STORE_FILE } from "../../src/run/run.js";
 import { packageRoot } from "../../src/util/paths.js";
 
@@ -81,38 +81,5 @@ describe("a run that is meant", () => {
     mkdirSync(join(home, "email/models/empty"), { recursive: true });
     expect(findRuns(home)).toEqual([]);
     expect(findRuns(join(home, "nowhere"))).toEqual([]);
-  });
-});
-
-describe("what a run is begun with", () => {
-  it("names files by their whole path, and hone's own models and tasks by name", () => {
-    const model = join(home, "m.gguf");
-    writeFileSync(model, "");
-    expect(withAbsolutePaths({ model: "tiny", task: "email", db: "mail.db", seed: 3 })).toEqual({
-      model: "tiny",
-      task: "email",
-      db: resolve("mail.db"),
-      seed: 3,
-    });
-    expect(withAbsolutePaths({ model }).model).toBe(model);
-  });
-
-  it("is the given model, else the recorded one, else hone's own", () => {
-    expect(modelOf({ model: "a.gguf" }, "b.gguf")).toBe("a.gguf");
-    expect(modelOf({}, "b.gguf")).toBe("b.gguf");
-    expect(modelOf({}, undefined)).toBe("tiny");
-  });
-
-  it("is told from another model's file by its beginning, its end and its size", () => {
-    const write = (name: string, text: string) => {
-      const file = join(home, name);
-      writeFileSync(file, text);
-      return modelFingerprint(file);
-    };
-    const one = write("a", "weights of a model");
-    expect(write("copy", "weights of a model")).toBe(one);
-    expect(
-      new Set([one, write("b", "Weights of a model"), write("c", "weights of a modeL"), write("d", "w")]).size,
-    ).toBe(4);
   });
 });

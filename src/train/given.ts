@@ -1,0 +1,20 @@
+/** What was given for a run, as it is kept: wherever it was called from. */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { GivenOptions } from "../config/config.js";
+import { DEFAULT_MODEL } from "../config/defaults.js";
+
+/** Options that name files, made absolute: a run goes on from wherever it is called. */
+export function withAbsolutePaths(given: GivenOptions): GivenOptions {
+  const paths = ["model", "task", "db", "rulerRubric"] as const;
+  const absolute = paths.flatMap((name) => {
+    const value = given[name];
+    // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.
+    const isFile = typeof value === "string" && (name === "db" || existsSync(value));
+    return isFile ? [[name, resolve(value)] as const] : [];
+  });
+  return { ...given, ...Object.fromEntries(absolute) };
+}
+
+/** The model a run is trained from: given, recorded, or the one that comes with hone. */
+export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;

@@ -20,9 +20,8 @@ import { HoneError, UsageError } from "../util/errors.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";
 import { withAbsolutePaths } from "./given.js";
-import { GroupWork } from "./group-work.js";
+import { gradeOwn, playGraded } from "./grading.js";
 import type { GradeRollout } from "./parts.js";
-import { evaluateGraded, gradeOwn } from "./playing.js";
 import { limitsOf, playingOptions } from "./prepare.js";
 import { scenariosFingerprint, validationScenarios } from "./sampler.js";
 
@@ -138,8 +137,7 @@ export async function evaluateRun(
       const limit = Math.max(gapLimit(engine.info.weightType), highestGap);
       checkProbe(await policy.use(adapter), limit, `checkpoint ${checkpoint}`);
       view.begin(checkpoint, scenarios.length);
-      const grading = new GroupWork((group) => Promise.all(group.map(grade)));
-      const { groups, failures } = await grading.during(signal, async (signal) => {
+      const figures = await playGraded(signal, grade, async (signal, onGroup) => {
         const played = await policy.play({
           // The same draws for every checkpoint: they differ by their policy alone.
           run: `${settings.seed}/eval`,
@@ -152,13 +150,11 @@ export async function evaluateRun(
             file?.write(`${JSON.stringify({ checkpoint, ...trajectory })}\n`);
             view.rollout(trajectory);
           },
-          onGroup: (group) => grading.begin(group),
+          onGroup,
         });
         if (played.interrupted) throw new HoneError(`interrupted while ${checkpoint} was evaluated`);
         return played;
       });
-      const grades = await grading.all(groups, []);
-      const figures = evaluateGraded(groups.flat(), grades.flat(), failures.length);
       evaluations.push({ checkpoint, step, ...figures, seconds: (performance.now() - started) / 1000 });
     }
     return { run: name, evaluations };

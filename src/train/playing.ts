@@ -1,11 +1,10 @@
 /** Plays the scenarios of a step or a validation; each rollout is saved as it completes, and saved ones are not repeated. */
-import { count, type Evaluation, evaluate } from "../report/evaluation.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "../run/store.js";
 import type { Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
-import { GroupWork } from "./group-work.js";
-import type { Graded, GradeRollout, Played, Policy, View } from "./parts.js";
+import { gradeOwn, playGraded } from "./grading.js";
+import type { GradeRollout, Played, Policy, View } from "./parts.js";
 
 export interface Playing {
   readonly store: RunStore;
@@ -79,36 +78,18 @@ export async function validate(
   const started = performance.now();
   const { step, checkpoint, adapter } = at;
   const asked = { phase: "validation", step, scenarios, group: 1, adapter } as const;
-  const grading = new GroupWork((group) => Promise.all(group.map(grade)));
-  const { groups, failures } = await grading.during(signal, (signal) =>
-    playSaved({ ...playing, signal }, { ...asked, onGroup: (group) => grading.begin(group) }),
+  const result = await interruptible(signal, "validation", step, () =>
+    playGraded(signal, grade, (signal, onGroup) => playSaved({ ...playing, signal }, { ...asked, onGroup })),
   );
-  const grades = await interruptible(signal, "validation", step, () => grading.all(groups, []));
   const row = {
     step,
     checkpoint,
-    result: evaluateGraded(groups.flat(), grades.flat(), failures.length),
+    result,
     seconds: (performance.now() - started) / 1000,
   };
   store.commitValidation(row);
   view.validation(row);
   return row;
-}
-
-/** The task's own reward says whether the answer is right. */
-export const gradeOwn: GradeRollout = async ({ reward }) => ({ kind: "graded", reward });
-
-/** Figures over the rollouts that have a grade; the others are left out and counted. */
-export function evaluateGraded(
-  trajectories: readonly Trajectory[],
-  grades: readonly Graded[],
-  failures: number,
-): Evaluation {
-  const graded = trajectories.flatMap((trajectory, i) => {
-    const grade = grades[i];
-    return grade?.kind === "graded" ? [{ ...trajectory, reward: grade.reward }] : [];
-  });
-  return evaluate(graded, failures, count(grades.flatMap((grade) => (grade.kind === "lost" ? [grade.reason] : []))));
 }
 
 /** Work that the signal may end: then nothing is wrong. */

@@ -7,8 +7,8 @@ import { defineTask, defineTool, type FinishedRollout, z } from "../../src/index
 import { gradeShaped, gradeSuccess, shapedReward } from "../../src/reward/judged.js";
 import type { Trajectory } from "../../src/rollout/index.js";
 import type { AnyTask } from "../../src/tasks/task.js";
+import { evaluateGraded } from "../../src/train/grading.js";
 import { train } from "../../src/train/loop.js";
-import { evaluateGraded } from "../../src/train/playing.js";
 import { judgeOf, never } from "../judge/support/judging.js";
 import { type ChatServer, completion, type Request, startServer } from "../judge/support/server.js";
 import { openFake, partsOf, trajectoryOf } from "../train/support/fakes.js";

@@ -2,6 +2,7 @@
  * What a slow judge costs a step: its verdicts come while other groups are played, only the last ones are waited for.
  * So what it costs is the time of one verdict at most, and its share depends on how long the rollouts take.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,14 +10,14 @@ import type { Engine, EngineOptions } from "../../src/engine/index.js";
 import { modelFile } from "../../src/engine/index.js";
 import { defaultRubric, Judge, JudgeClient } from "../../src/judge/index.js";
 import { rulerReward } from "../../src/reward/judged.js";
+import type { GroupReward, RewardGroup } from "../../src/reward/reward.js";
+import { taskReward } from "../../src/reward/task.js";
 import { buildMailDatabase } from "../../src/tasks/email/build/build.js";
 import { openMailDatabase } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/index.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { EnginePolicy } from "../../src/train/engine-policy.js";
 import { GroupWork } from "../../src/train/group-work.js";
-import { taskReward } from "../../src/train/lessons.js";
-import type { GroupReward, RewardGroup } from "../../src/train/parts.js";
 import { ScenarioCursor } from "../../src/train/sampler.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";

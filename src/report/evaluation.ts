@@ -1,35 +1,7 @@
 /** The figures of an evaluation: one policy, many scenarios. Shares are over all rollouts, not over those that answered. */
 import type { Trajectory } from "../rollout/index.js";
+import type { Evaluation, Kinds } from "../run/records.js";
 import { wilson } from "./interval.js";
-
-export interface Evaluation {
-  /** Rollouts played to an end: what every share and mean below is over. */
-  n: number;
-  successes: number;
-  success: number;
-  /** 95 % interval of `success`. */
-  low: number;
-  high: number;
-  /** Means over all rollouts. */
-  reward: number;
-  turns: number;
-  completion_tokens: number;
-  /** Mean of each part of the reward over the rollouts that have it, and how many those are. */
-  parts: Record<string, { mean: number; n: number }>;
-  /** Success on each kind of scenario, where scenarios have one. */
-  kinds: Kinds;
-  /** How rollouts ended, counted. */
-  ends: Record<string, number>;
-  /** Calls that did not run, by why. */
-  tool_errors: Record<string, number>;
-  /** Rollouts that broke down by no fault of the model; not in `n`. */
-  failures: number;
-  /** Rollouts whose answer a judge was asked about in vain, by why; not in `n`. */
-  unjudged: Record<string, number>;
-}
-
-/** Rollouts and successes by kind of scenario, in order of the name. */
-export type Kinds = Record<string, { n: number; successes: number }>;
 
 interface OfKind {
   readonly scenario: { readonly kind?: string };

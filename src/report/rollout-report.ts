@@ -1,5 +1,6 @@
 /** What people and programs see of rollouts: the live line, the summary, and the numbers behind both. */
-import { byKind, type Kinds } from "./evaluation.js";
+import type { Kinds } from "../run/records.js";
+import { byKind } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 
 /** What the summary needs of a trajectory. */

@@ -1,12 +1,14 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
+
 import { rulingText } from "../report/judge-report.js";
 import type { RunSettings } from "../run/settings.js";
 import type { RunStore } from "../run/store.js";
 import type { AnyTask, TaskOptions } from "../tasks/task.js";
-import { randomReward, taskReward } from "../train/lessons.js";
 import type { LoopParts } from "../train/loop.js";
+import { randomReward } from "./control.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
 import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judged.js";
+import { taskReward } from "./task.js";
 
 export interface RewardSources {
   readonly settings: RunSettings;

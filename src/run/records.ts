@@ -1,19 +1,52 @@
-/** What the store and metrics.jsonl say of a step: figures with their n, named as other tools name them. */
-import type { StepMetrics } from "../learn/index.js";
-import { count, type Evaluation, mean } from "../report/evaluation.js";
-import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
-import type { Taught } from "../train/lessons.js";
-import type { JudgeCount } from "../train/parts.js";
-import type { ProbeReading } from "../train/probe.js";
-import type { StepRow } from "./store.js";
+/** What a run keeps: every record of run.sqlite and metrics.jsonl, with its n, named as other tools name it. */
+import type { JudgeUsage } from "../judge/index.js";
 
-export type ValidationResult = Evaluation;
+export type RolloutPhase = "train" | "validation";
+
+/** What makes a run this run. */
+export interface RunRecord {
+  readonly name: string;
+  /** ISO time. */
+  readonly created: string;
+  /** Options by name. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Fingerprints by name. */
+  readonly contents: Readonly<Record<string, string>>;
+}
+
+export interface Adapter {
+  /** A GGUF file; one path always names the same content. */
+  readonly path: string;
+  readonly sha256: string;
+}
+
+/** Where a run stands after a step. */
+export interface StepRow {
+  readonly step: number;
+  /** Checkpoint in force; null is the base model. */
+  readonly checkpoint: number | null;
+  /** SHA-256 of its adapter. */
+  readonly adapter: string | null;
+  /** null for step 0, the start. */
+  readonly metrics: StepMetricsRow | null;
+  readonly timing: StepTiming | null;
+}
 
 /**
  * Why a step changed nothing. "no_spread": no group's rollouts differed in reward. "unrewarded": no group had one.
  * "broken_off": no group had two rollouts to compare, or a reward for those it had; most of them had not two.
  */
 export type SkipReason = "loss" | "gradient" | "no_spread" | "unrewarded" | "broken_off";
+
+/** Mean distances of the engine's log-probabilities, nats a token. */
+export interface ProbeReading {
+  /** From the policy that the checkpoint holds. */
+  readonly after: number;
+  /** From the policy before its update. */
+  readonly before: number;
+  /** Tokens that the means are over. */
+  readonly n: number;
+}
 
 /** What follows from seeds and data alone. */
 export interface StepMetricsRow {
@@ -86,66 +119,61 @@ export interface MetricsLine extends StepMetricsRow, StepTiming {
   checkpoint: number | null;
 }
 
+/** What the judge has been asked so far, in this call of the program. */
+export interface JudgeCount extends JudgeUsage {
+  /** Verdicts that were remembered. */
+  readonly cached: number;
+}
+
+/** What the update was told about one rollout. */
+export interface Lesson {
+  /** Id of the trajectory's scenario, and its place in the group. */
+  readonly scenario: string;
+  readonly member: number;
+  readonly reward: number;
+  readonly advantage: number;
+  /** A judge's. */
+  readonly explanation: string | null;
+}
+
+export interface ValidationRow {
+  readonly step: number;
+  readonly checkpoint: number | null;
+  readonly result: Evaluation;
+  readonly seconds: number;
+}
+
+export interface Evaluation {
+  /** Rollouts played to an end: what every share and mean below is over. */
+  n: number;
+  successes: number;
+  success: number;
+  /** 95 % interval of `success`. */
+  low: number;
+  high: number;
+  /** Means over all rollouts. */
+  reward: number;
+  turns: number;
+  completion_tokens: number;
+  /** Mean of each part of the reward over the rollouts that have it, and how many those are. */
+  parts: Record<string, { mean: number; n: number }>;
+  /** Success on each kind of scenario, where scenarios have one. */
+  kinds: Kinds;
+  /** How rollouts ended, counted. */
+  ends: Record<string, number>;
+  /** Calls that did not run, by why. */
+  tool_errors: Record<string, number>;
+  /** Rollouts that broke down by no fault of the model; not in `n`. */
+  failures: number;
+  /** Rollouts whose answer a judge was asked about in vain, by why; not in `n`. */
+  unjudged: Record<string, number>;
+}
+
+/** Rollouts and successes by kind of scenario, in order of the name. */
+export type Kinds = Record<string, { n: number; successes: number }>;
+
 /** @throws RangeError for step 0, which has no metrics */
 export function metricsLine({ step, checkpoint, metrics, timing }: StepRow): MetricsLine {
   if (!metrics || !timing) throw new RangeError(`step ${step} has no metrics`);
   return { step, checkpoint, ...metrics, ...timing };
-}
-
-export function stepMetricsRow(
-  groups: readonly Taught[],
-  failures: readonly RolloutFailure[],
-  learningRate: number,
-  update: StepMetrics | null,
-): StepMetricsRow {
-  const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
-    ...members.map(({ trajectory }) => trajectory),
-    ...brokenOff,
-  ]);
-  const broken = trajectories.flatMap((trajectory) => brokenOff(trajectory) ?? []);
-  const tooFew = groups.filter((group) => group.tooFew).length;
-  const calls = trajectories.flatMap((trajectory) => trajectory.calls);
-  const lost = groups.flatMap((group) => group.lost ?? []);
-  const agreements = groups.flatMap((group) => group.agreement ?? []);
-  const trained = groups
-    .filter(({ rewarded }) => rewarded)
-    .flatMap(({ members }) => members.map(({ reward }) => reward));
-  return {
-    rollouts: trajectories.length,
-    reward: mean(trajectories.map(({ reward }) => reward.reward)),
-    success: mean(trajectories.map(({ reward }) => (reward.success ? 1 : 0))),
-    turns: mean(trajectories.map(({ turns }) => turns)),
-    completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
-    ends: count(trajectories.map(({ end }) => end)),
-    tool_errors: count(calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
-    failures: failures.length,
-    rollouts_broken_off: broken.length,
-    broken_off: count(broken),
-    groups: groups.length,
-    groups_trainable: groups.filter(({ trainable }) => trainable).length,
-    groups_flat: groups.filter(({ trainable, tooFew, lost }) => !trainable && !tooFew && lost === null).length,
-    groups_unrewarded: lost.length,
-    groups_lost: count(lost),
-    groups_broken_off: tooFew,
-    training_reward: trained.length === 0 ? null : mean(trained),
-    training_n: trained.length,
-    judge_agreement: agreements.length === 0 ? null : mean(agreements),
-    learning_rate: learningRate,
-    skipped: update ? update.skipped : skipReason(groups.length, lost.length, tooFew),
-    tokens: update?.tokens.total ?? 0,
-    sampled_tokens: update?.tokens.sampled ?? 0,
-    loss: update?.loss ?? null,
-    kl: update?.klRollout.k3 ?? null,
-    kl_base: update?.klBase ?? null,
-    gap: update?.gap ?? null,
-    probe: null,
-    grad_norm: update?.gradNorm ?? null,
-    entropy: update?.entropy ?? null,
-    clip_fraction: update?.clipFraction ?? null,
-  };
-}
-
-function skipReason(groups: number, lost: number, tooFew: number): SkipReason {
-  if (lost + tooFew === 0 || lost + tooFew < groups) return "no_spread";
-  return tooFew >= lost ? "broken_off" : "unrewarded";
 }

@@ -2,15 +2,22 @@
  * A run: its directory, opened by the one process that owns it. Opening brings it to the last whole step: what no
  * committed step names is set aside, and files that are derived from the store are written anew.
  */
+
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Adapter } from "../train/parts.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { writeDurably } from "../util/files.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
-import { type MetricsLine, metricsLine } from "./records.js";
-import { type RunRecord, RunStore, type StepRow, type ValidationRow } from "./store.js";
+import {
+  type Adapter,
+  type MetricsLine,
+  metricsLine,
+  type RunRecord,
+  type StepRow,
+  type ValidationRow,
+} from "./records.js";
+import { RunStore } from "./store.js";
 
 export const STORE_FILE = "run.sqlite";
 

@@ -11,51 +11,8 @@ import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/ind
 import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/errors.js";
 import { pack, unpack } from "./packing.js";
-import type { StepMetricsRow, StepTiming, ValidationResult } from "./records.js";
+import type { Lesson, RolloutPhase, RunRecord, StepMetricsRow, StepRow, ValidationRow } from "./records.js";
 import { bringUpToDate, checkVersion, requireReadable } from "./schema.js";
-
-export type RolloutPhase = "train" | "validation";
-
-/** What makes a run this run. */
-export interface RunRecord {
-  readonly name: string;
-  /** ISO time. */
-  readonly created: string;
-  /** Options by name. */
-  readonly options: Readonly<Record<string, unknown>>;
-  /** Fingerprints by name. */
-  readonly contents: Readonly<Record<string, string>>;
-}
-
-/** Where a run stands after a step. */
-export interface StepRow {
-  readonly step: number;
-  /** Checkpoint in force; null is the base model. */
-  readonly checkpoint: number | null;
-  /** SHA-256 of its adapter. */
-  readonly adapter: string | null;
-  /** null for step 0, the start. */
-  readonly metrics: StepMetricsRow | null;
-  readonly timing: StepTiming | null;
-}
-
-/** What the update was told about one rollout. */
-export interface Lesson {
-  /** Id of the trajectory's scenario, and its place in the group. */
-  readonly scenario: string;
-  readonly member: number;
-  readonly reward: number;
-  readonly advantage: number;
-  /** A judge's. */
-  readonly explanation: string | null;
-}
-
-export interface ValidationRow {
-  readonly step: number;
-  readonly checkpoint: number | null;
-  readonly result: ValidationResult;
-  readonly seconds: number;
-}
 
 interface RawStep {
   step: number;

@@ -1,9 +1,11 @@
 /** The engine and its rollout workers as the loop sees them. */
+
 import type { Engine, EngineOptions } from "../engine/index.js";
 import { gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
+import type { Adapter, ProbeReading } from "../run/records.js";
 import type { TaskOptions } from "../tasks/task.js";
-import type { Adapter, Played, PlayRequest, Policy } from "./parts.js";
-import { measureProbe, type ProbeReading, readProbe } from "./probe.js";
+import type { Played, PlayRequest, Policy } from "./parts.js";
+import { measureProbe, readProbe } from "./probe.js";
 
 export interface EnginePolicySettings {
   readonly engine: EngineOptions;

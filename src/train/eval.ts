@@ -1,4 +1,5 @@
 /** `yarn eval` without its words: plays one set of scenarios with each of several checkpoints of a run. */
+
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
@@ -7,11 +8,12 @@ import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
 import { engineOptions, loadEngine, modelFile, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { chooseScenarios } from "../play/play.js";
-import type { Evaluation } from "../report/evaluation.js";
 import { judgeAccessOptions, judgeOptions, openJudge, VERDICTS_FILE } from "../reward/judge.js";
 import { gradeShaped, gradeSuccess, requireClaim } from "../reward/judged.js";
+import type { GradeRollout } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/index.js";
 import { openCheckpoints } from "../run/checkpoint-choice.js";
+import type { Evaluation } from "../run/records.js";
 import { type RunSettings, settingsOf } from "../run/settings.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { taskOptionsOf } from "../tasks/options.js";
@@ -21,7 +23,6 @@ import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";
 import { withAbsolutePaths } from "./given.js";
 import { gradeOwn, playGraded } from "./grading.js";
-import type { GradeRollout } from "./parts.js";
 import { limitsOf, playingOptions } from "./prepare.js";
 import { scenariosFingerprint, validationScenarios } from "./sampler.js";
 

@@ -3,10 +3,10 @@
  * Looked at twice: over all sampled tokens of a step before its update is taken, and on a checkpoint's probe (probe.ts)
  * before anything is played with it.
  */
+
 import type { StepMetrics } from "../learn/index.js";
-import type { StepMetricsRow } from "../run/records.js";
+import type { ProbeReading, StepMetricsRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
-import type { ProbeReading } from "./probe.js";
 
 type Gap = StepMetrics["gap"];
 

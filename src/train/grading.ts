@@ -1,8 +1,11 @@
 /** Plays scenarios and says how many were solved: what validations and `yarn eval` have in common. */
-import { count, type Evaluation, evaluate } from "../report/evaluation.js";
+
+import { count, evaluate } from "../report/evaluation.js";
+import type { Graded, GradeRollout } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/index.js";
+import type { Evaluation } from "../run/records.js";
 import { GroupWork } from "./group-work.js";
-import type { Graded, GradeRollout, Played } from "./parts.js";
+import type { Played } from "./parts.js";
 
 /**
  * Grades each group as soon as it is complete, while others are still being played.

@@ -1,11 +1,11 @@
 /** From finished groups to what the update learns of them: rewards, then advantages, then the batch. */
+
 import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../learn/index.js";
+import type { GroupReward } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { Lesson } from "../run/store.js";
+import type { Lesson } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
-import { Random } from "../util/random.js";
 import { comparable } from "./comparable.js";
-import type { GroupReward, RewardGroup } from "./parts.js";
 
 export interface TaughtMember {
   readonly trajectory: Trajectory;
@@ -31,22 +31,6 @@ export interface Taught {
   readonly agreement: number | null;
   /** False when it teaches nothing: no reward, or no spread. */
   readonly trainable: boolean;
-}
-
-/** The task's own reward. */
-export const taskReward: RewardGroup = async (group) => ({
-  kind: "rewarded",
-  rewards: group.map(({ reward }) => reward.reward),
-});
-
-/** A control: fair coins in place of rewards. What rises under it did not rise because of the reward. */
-export function randomReward(seed: number): RewardGroup {
-  return async (group, step) => ({
-    kind: "rewarded",
-    rewards: group.map(({ scenario, index }) =>
-      new Random("random-reward", seed, step, scenario.id, index).chance(0.5) ? 1 : 0,
-    ),
-  });
 }
 
 /** @param rewards one for each group */

@@ -3,17 +3,19 @@
  * publishes a checkpoint; its row in the store is the commit point. Until then everything it did can be done again, and
  * what it had saved is used again: the process may end at any moment.
  */
+
 import { once } from "node:events";
 import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
-import { metricsLine, stepMetricsRow } from "../run/records.js";
+import type { GradeRollout, GroupReward, RewardGroup } from "../reward/reward.js";
+import { type JudgeCount, metricsLine, type StepRow } from "../run/records.js";
 import type { Run } from "../run/run.js";
-import type { StepRow } from "../run/store.js";
 import { comparable, rewardComparable } from "./comparable.js";
 import { checkGap, checkProbe, type GapSettings, gapLimits, gapsOf } from "./gap.js";
 import { GroupWork } from "./group-work.js";
 import { checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
-import type { GradeRollout, GroupReward, JudgeCount, Policy, RewardGroup, Updater, View } from "./parts.js";
+import { stepMetricsRow } from "./metrics.js";
+import type { Policy, Updater, View } from "./parts.js";
 import { Interrupted, interruptible, type Playing, playSaved, validate } from "./playing.js";
 import type { ScenarioCursor } from "./sampler.js";
 import { rateOfStep, type Schedule } from "./schedule.js";

@@ -1,17 +1,9 @@
 /** What the training loop works with, as it sees it. The real ones are bound in training.ts; tests play with others. */
-import type { JudgeUsage } from "../judge/index.js";
 import type { Progress, StepMetrics } from "../learn/index.js";
+import type { GroupReward } from "../reward/reward.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import type { MetricsLine } from "../run/records.js";
-import type { ValidationRow } from "../run/store.js";
-import type { Reward, Scenario } from "../tasks/task.js";
-import type { ProbeReading } from "./probe.js";
-
-export interface Adapter {
-  /** A GGUF file; one path always names the same content. */
-  readonly path: string;
-  readonly sha256: string;
-}
+import type { Adapter, MetricsLine, ProbeReading, ValidationRow } from "../run/records.js";
+import type { Scenario } from "../tasks/task.js";
 
 export interface PlayRequest {
   /** Names of this gathering: every seed derives from them, the scenario and the place in its group. */
@@ -70,39 +62,6 @@ export interface Updater {
   prepare(from: string | undefined): Promise<void>;
   update(request: UpdateRequest): Promise<StepMetrics>;
   close(): Promise<void>;
-}
-
-/** What training pushes up. */
-export type GroupReward =
-  | {
-      readonly kind: "rewarded";
-      /** For each comparable rollout of the group (comparable.ts), in order. */
-      readonly rewards: readonly number[];
-      /** Why, in a judge's words. */
-      readonly explanations?: readonly string[];
-      /** How far a judge's votes agree, 0 to 1. */
-      readonly agreement?: number | null;
-    }
-  /** All rollouts are the same: a judge has nothing to compare. */
-  | { readonly kind: "alike" }
-  /** Fewer than two rollouts are left to compare: the others ended by no fault of the model. */
-  | { readonly kind: "broken_off" }
-  /** The group could not be rewarded: it is left out and counted under its reason. */
-  | { readonly kind: "lost"; readonly reason: string };
-
-export type RewardGroup = (group: readonly Trajectory[], step: number) => Promise<GroupReward>;
-
-/** A held-out rollout's reward when somebody else than the task says whether its answer is right. */
-export type Graded =
-  | { readonly kind: "graded"; readonly reward: Reward }
-  | { readonly kind: "lost"; readonly reason: string };
-
-export type GradeRollout = (trajectory: Trajectory) => Promise<Graded>;
-
-/** What the judge has been asked so far, in this call of the program. */
-export interface JudgeCount extends JudgeUsage {
-  /** Verdicts that were remembered. */
-  readonly cached: number;
 }
 
 export type Phase = "validation" | "rollouts" | "update" | "checkpoint";

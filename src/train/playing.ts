@@ -1,10 +1,12 @@
 /** Plays the scenarios of a step or a validation; each rollout is saved as it completes, and saved ones are not repeated. */
+import type { GradeRollout } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "../run/store.js";
+import type { RolloutPhase, StepRow, ValidationRow } from "../run/records.js";
+import type { RunStore } from "../run/store.js";
 import type { Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { gradeOwn, playGraded } from "./grading.js";
-import type { GradeRollout, Played, Policy, View } from "./parts.js";
+import type { Played, Policy, View } from "./parts.js";
 
 export interface Playing {
   readonly store: RunStore;

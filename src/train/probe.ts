@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import type { Engine } from "../engine/index.js";
+import type { ProbeReading } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 
 const PROBE_FILE = "probe.json";
@@ -25,16 +26,6 @@ const probeSchema = z
   .refine(({ ids, scored }) => (scored.at(-1) as number) < ids.length);
 
 export type Probe = z.output<typeof probeSchema>;
-
-/** Mean distances of the engine's log-probabilities, nats a token. */
-export interface ProbeReading {
-  /** From the policy that the checkpoint holds. */
-  readonly after: number;
-  /** From the policy before its update. */
-  readonly before: number;
-  /** Tokens that the means are over. */
-  readonly n: number;
-}
 
 /**
  * Of the checkpoint that an adapter lies in; undefined where there is none: made by an older hone, or by imitation.

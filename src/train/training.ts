@@ -1,4 +1,5 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
+
 import type { GivenOptions } from "../config/config.js";
 import { decodeThreads, type Engine, engineOptions, loadEngine, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
@@ -6,9 +7,9 @@ import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
 import { openRewards, SPREAD_FLOOR } from "../reward/open.js";
 import { templateOf } from "../rollout/index.js";
+import type { ValidationRow } from "../run/records.js";
 import { bestOf, Run } from "../run/run.js";
 import { checkSameRun } from "../run/settings.js";
-import type { ValidationRow } from "../run/store.js";
 import { deriveSeed } from "../util/random.js";
 import { logEngine } from "./engine-log.js";
 import { EnginePolicy } from "./engine-policy.js";

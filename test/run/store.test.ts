@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
-import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
-import { type RunRecord, RunStore, type StepRow } from "../../src/run/store.js";
+import type { RunRecord, StepMetricsRow, StepRow } from "../../src/run/records.js";
+import { RunStore } from "../../src/run/store.js";
 import type { Scenario } from "../../src/tasks/task.js";
+import { stepMetricsRow } from "../../src/train/metrics.js";
 import { scenarios, trajectoryOf } from "../train/support/fakes.js";
 
 let file: string;

@@ -1,16 +1,20 @@
 /** Rollouts that ended by no fault of the model: they are counted, and nothing is learnt from them. */
+
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { RewardGroup } from "../../src/reward/reward.js";
+import { taskReward } from "../../src/reward/task.js";
 import { brokenOff, type Trajectory } from "../../src/rollout/index.js";
-import { type StepMetricsRow, stepMetricsRow } from "../../src/run/records.js";
+import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { rewardComparable } from "../../src/train/comparable.js";
 import { checkProgress, STEPS_BROKEN_OFF, STEPS_WITHOUT_SPREAD } from "../../src/train/guards.js";
-import { batchOf, lessonsOf, taskReward, teach } from "../../src/train/lessons.js";
+import { batchOf, lessonsOf, teach } from "../../src/train/lessons.js";
 import { train } from "../../src/train/loop.js";
-import type { Played, PlayRequest, RewardGroup } from "../../src/train/parts.js";
+import { stepMetricsRow } from "../../src/train/metrics.js";
+import type { Played, PlayRequest } from "../../src/train/parts.js";
 import { FakePolicy, openFake, partsOf, trajectoryOf } from "./support/fakes.js";
 
 const failed = (index: number, reward = 0): Trajectory => ({

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/index.js";
 import type { StepMetrics } from "../../src/learn/index.js";
+import type { ProbeReading } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { checkGap, checkProbe, GAP_FLOOR, GAP_MULTIPLE, gapLimit, gapLimits } from "../../src/train/gap.js";
 import { train } from "../../src/train/loop.js";
-import type { ProbeReading } from "../../src/train/probe.js";
 import { measureProbe, readProbe } from "../../src/train/probe.js";
 import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
 

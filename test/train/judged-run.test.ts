@@ -1,4 +1,5 @@
 /** Training on a judge's scores: the real loop and the real judge, with a policy and a learner that need no model. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,11 +8,12 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { JudgeClient, JudgeStopped } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
 import { judgeLaps, rulerReward } from "../../src/reward/judged.js";
+import type { GroupReward } from "../../src/reward/reward.js";
 import type { Trajectory } from "../../src/rollout/index.js";
 import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { train } from "../../src/train/loop.js";
-import type { GroupReward, Played, PlayRequest } from "../../src/train/parts.js";
+import type { Played, PlayRequest } from "../../src/train/parts.js";
 import { ScenarioCursor } from "../../src/train/sampler.js";
 import { Random } from "../../src/util/random.js";
 import { clientSettings, fastClock, ruler } from "../judge/support/judging.js";

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { randomReward } from "../../src/reward/control.js";
+import { taskReward } from "../../src/reward/task.js";
 import type { Trajectory } from "../../src/rollout/index.js";
-import { batchOf, lessonsOf, randomReward, taskReward, teach } from "../../src/train/lessons.js";
+import { batchOf, lessonsOf, teach } from "../../src/train/lessons.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const options = { stdScaling: false, stdFloor: 0, spreadFloor: 0 };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { GivenOptions } from "../../src/config/config.js";
 import { bySizeText, sizeOf } from "../../src/config/defaults.js";
+import type { RunRecord } from "../../src/run/records.js";
 import { checkSameRun } from "../../src/run/settings.js";
-import type { RunRecord } from "../../src/run/store.js";
 import { resolveSettings } from "../../src/train/settings.js";
 
 const models = {

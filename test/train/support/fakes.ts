@@ -2,17 +2,18 @@
  * A policy and a learner that do the loop's work without a model: everything they make follows from what they are
  * given, so two runs can be compared bit by bit.
  */
+
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { StepMetrics, StepSettings } from "../../../src/learn/index.js";
+import { taskReward } from "../../../src/reward/task.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
+import type { Adapter, ProbeReading } from "../../../src/run/records.js";
 import { Run } from "../../../src/run/run.js";
 import type { Scenario } from "../../../src/tasks/task.js";
-import { taskReward } from "../../../src/train/lessons.js";
 import { type LoopParts, type LoopSettings, train } from "../../../src/train/loop.js";
-import type { Adapter, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
-import type { ProbeReading } from "../../../src/train/probe.js";
+import type { Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
 import { ScenarioCursor } from "../../../src/train/sampler.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/train/updater.js";
 import { deriveSeed, Random } from "../../../src/util/random.js";

@@ -1,0 +1,43 @@
+/** The reward room's contract: what training pushes up, for a group; and whether held-out answers are right. */
+import type { Trajectory } from "../rollout/index.js";
+import type { JudgeCount } from "../run/records.js";
+import type { Reward } from "../tasks/task.js";
+
+/** What training pushes up. */
+export type GroupReward =
+  | {
+      readonly kind: "rewarded";
+      /** For each comparable rollout of the group (comparable.ts), in order. */
+      readonly rewards: readonly number[];
+      /** Why, in a judge's words. */
+      readonly explanations?: readonly string[];
+      /** How far a judge's votes agree, 0 to 1. */
+      readonly agreement?: number | null;
+    }
+  /** All rollouts are the same: a judge has nothing to compare. */
+  | { readonly kind: "alike" }
+  /** Fewer than two rollouts are left to compare: the others ended by no fault of the model. */
+  | { readonly kind: "broken_off" }
+  /** The group could not be rewarded: it is left out and counted under its reason. */
+  | { readonly kind: "lost"; readonly reason: string };
+
+export type RewardGroup = (group: readonly Trajectory[], step: number) => Promise<GroupReward>;
+
+/** A held-out rollout's reward when somebody else than the task says whether its answer is right. */
+export type Graded =
+  | { readonly kind: "graded"; readonly reward: Reward }
+  | { readonly kind: "lost"; readonly reason: string };
+
+export type GradeRollout = (trajectory: Trajectory) => Promise<Graded>;
+
+/** The rewards of a run, as its settings ask for them. */
+export interface Rewards {
+  readonly rewardGroup: RewardGroup;
+  /** Spread of a group's rewards below which they are noise; see AdvantageOptions. */
+  readonly spreadFloor: number;
+  /** Says whether held-out answers are right; absent where the task's own reward does. */
+  readonly grade?: GradeRollout;
+  /** What the judge was asked since the last call of this; absent without a judge. */
+  readonly judgeLap?: () => JudgeCount;
+  close(): Promise<void>;
+}

@@ -1,0 +1,64 @@
+/** The figures of a step, from its groups and its update. */
+import type { StepMetrics } from "../learn/index.js";
+import { count, mean } from "../report/evaluation.js";
+import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
+import type { SkipReason, StepMetricsRow } from "../run/records.js";
+import type { Taught } from "./lessons.js";
+
+export function stepMetricsRow(
+  groups: readonly Taught[],
+  failures: readonly RolloutFailure[],
+  learningRate: number,
+  update: StepMetrics | null,
+): StepMetricsRow {
+  const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
+    ...members.map(({ trajectory }) => trajectory),
+    ...brokenOff,
+  ]);
+  const broken = trajectories.flatMap((trajectory) => brokenOff(trajectory) ?? []);
+  const tooFew = groups.filter((group) => group.tooFew).length;
+  const calls = trajectories.flatMap((trajectory) => trajectory.calls);
+  const lost = groups.flatMap((group) => group.lost ?? []);
+  const agreements = groups.flatMap((group) => group.agreement ?? []);
+  const trained = groups
+    .filter(({ rewarded }) => rewarded)
+    .flatMap(({ members }) => members.map(({ reward }) => reward));
+  return {
+    rollouts: trajectories.length,
+    reward: mean(trajectories.map(({ reward }) => reward.reward)),
+    success: mean(trajectories.map(({ reward }) => (reward.success ? 1 : 0))),
+    turns: mean(trajectories.map(({ turns }) => turns)),
+    completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
+    ends: count(trajectories.map(({ end }) => end)),
+    tool_errors: count(calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
+    failures: failures.length,
+    rollouts_broken_off: broken.length,
+    broken_off: count(broken),
+    groups: groups.length,
+    groups_trainable: groups.filter(({ trainable }) => trainable).length,
+    groups_flat: groups.filter(({ trainable, tooFew, lost }) => !trainable && !tooFew && lost === null).length,
+    groups_unrewarded: lost.length,
+    groups_lost: count(lost),
+    groups_broken_off: tooFew,
+    training_reward: trained.length === 0 ? null : mean(trained),
+    training_n: trained.length,
+    judge_agreement: agreements.length === 0 ? null : mean(agreements),
+    learning_rate: learningRate,
+    skipped: update ? update.skipped : skipReason(groups.length, lost.length, tooFew),
+    tokens: update?.tokens.total ?? 0,
+    sampled_tokens: update?.tokens.sampled ?? 0,
+    loss: update?.loss ?? null,
+    kl: update?.klRollout.k3 ?? null,
+    kl_base: update?.klBase ?? null,
+    gap: update?.gap ?? null,
+    probe: null,
+    grad_norm: update?.gradNorm ?? null,
+    entropy: update?.entropy ?? null,
+    clip_fraction: update?.clipFraction ?? null,
+  };
+}
+
+function skipReason(groups: number, lost: number, tooFew: number): SkipReason {
+  if (lost + tooFew === 0 || lost + tooFew < groups) return "no_spread";
+  return tooFew >= lost ? "broken_off" : "unrewarded";
+}

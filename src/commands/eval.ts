@@ -1,5 +1,4 @@
 /** `yarn eval`: how good checkpoints of a run are, on scenarios they were not trained on. */
-
 import { defineCommand } from "../config/command.js";
 import { evalText } from "../report/eval-report.js";
 import { ProgressLine } from "../report/progress-line.js";

@@ -1,5 +1,4 @@
 /** Every command, in the order `yarn hone --help` lists them. */
-
 import type { Command } from "../config/command.js";
 import { buildDbCommand } from "../tasks/email/commands/build-db.js";
 import { demoCommand } from "../tasks/email/commands/demo.js";

@@ -1,5 +1,4 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
-
 import { defineCommand } from "../config/command.js";
 import { lossText, rulingText, usageText } from "../report/judge-report.js";
 import { bar, ProgressLine } from "../report/progress-line.js";

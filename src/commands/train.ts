@@ -1,5 +1,4 @@
 /** `yarn train`: trains a model, or goes on with a run that was interrupted. */
-
 import { defineCommand } from "../config/command.js";
 import { usageText } from "../report/judge-report.js";
 import { shareText, TrainView } from "../report/train-view.js";

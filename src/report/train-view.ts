@@ -2,39 +2,10 @@
  * What people see of training: one line that is redrawn while a phase runs (printed now and then where there is no
  * terminal), and one line that stays for every step and validation.
  */
-import type { JudgeUsage } from "../judge/index.js";
-import type { Interval } from "./interval.js";
+import type { Evaluation, MetricsLine, ValidationRow } from "../run/records.js";
 import { lossText, usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";
-
-/** A committed step, as far as its line goes. */
-export interface StepLine {
-  readonly step: number;
-  readonly rollouts: number;
-  readonly reward: number;
-  readonly success: number;
-  readonly groups: number;
-  readonly groups_trainable: number;
-  readonly failures: number;
-  readonly completion_tokens: number;
-  readonly skipped: string | null;
-  readonly loss: number | null;
-  readonly kl: number | null;
-  readonly grad_norm: number | null;
-  readonly gap: { readonly mean: number } | null;
-  readonly seconds: Readonly<Record<string, number>>;
-  readonly reused: number;
-  readonly training_reward: number | null;
-  readonly training_n: number;
-  readonly groups_flat: number;
-  readonly groups_lost: Readonly<Record<string, number>>;
-  readonly rollouts_broken_off: number;
-  readonly broken_off: Readonly<Record<string, number>>;
-  readonly groups_broken_off: number;
-  readonly judge_agreement: number | null;
-  readonly judge: (JudgeUsage & { readonly cached: number }) | null;
-}
 
 /** What has become of a group's rewards. */
 export interface RewardLine {
@@ -43,16 +14,7 @@ export interface RewardLine {
 }
 
 /** A share of successes with its 95 % interval. */
-export interface Share extends Interval {
-  readonly n: number;
-  readonly success: number;
-}
-
-export interface ValidationLine {
-  readonly step: number;
-  readonly result: Share & { readonly reward: number; readonly unjudged: Readonly<Record<string, number>> };
-  readonly seconds: number;
-}
+export type Share = Pick<Evaluation, "n" | "success" | "low" | "high">;
 
 export const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
 
@@ -81,7 +43,7 @@ const skips: Readonly<Record<string, string>> = {
 };
 
 /** "3 rollouts not trained, their end was not the model's: tool_failure 2, deadline_queue 1" */
-function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_off: groups }: StepLine): string {
+function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_off: groups }: MetricsLine): string {
   const reasons = Object.entries(by).map(([reason, count]) => `${reason} ${count}`);
   const left = groups > 0 ? `; ${groups} groups left with fewer than two` : "";
   return `${n} rollouts not trained, their end was not the model's: ${reasons.join(", ")}${left}`;
@@ -135,7 +97,7 @@ export class TrainView {
     );
   }
 
-  step(line: StepLine): void {
+  step(line: MetricsLine): void {
     const { seconds, reused, failures } = line;
     const rate = (line.rollouts * line.completion_tokens) / (seconds.rollouts || Number.NaN);
     const learnt = line.skipped
@@ -172,7 +134,7 @@ export class TrainView {
     );
   }
 
-  validation({ step, result, seconds }: ValidationLine): void {
+  validation({ step, result, seconds }: ValidationRow): void {
     const title = step === 0 ? "before training" : `after step ${step}`;
     const unjudged = lossText(result.unjudged);
     this.#line.say(

@@ -1,5 +1,4 @@
 /** The judge's part in training: rewards of groups, and whether held-out answers are right. */
-
 import { allAlike, type Judge, judgeCorrectness, Lost, type RulerSettings, type Ruling, rule } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { JudgeCount } from "../run/records.js";

@@ -1,13 +1,20 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
-
 import { rulingText } from "../report/judge-report.js";
 import type { RunSettings } from "../run/settings.js";
 import type { RunStore } from "../run/store.js";
 import type { AnyTask, TaskOptions } from "../tasks/task.js";
-import type { LoopParts } from "../train/loop.js";
 import { randomReward } from "./control.js";
-import { openJudge, type RulerConfig, rubricOf, rulerSettings } from "./judge.js";
-import { gradeShaped, gradeSuccess, judgeLaps, rulerReward, shapedReward } from "./judged.js";
+import { openJudge, type RulerConfig, requireJudge, rubricOf, rulerSettings } from "./judge.js";
+import {
+  gradeShaped,
+  gradeSuccess,
+  judgeLaps,
+  requireClaim,
+  requireShaped,
+  rulerReward,
+  shapedReward,
+} from "./judged.js";
+import type { Rewards } from "./reward.js";
 import { taskReward } from "./task.js";
 
 export interface RewardSources {
@@ -23,18 +30,27 @@ export interface RewardSources {
   readonly colours: boolean;
 }
 
-export interface Rewards extends Pick<LoopParts, "rewardGroup" | "grade" | "judgeLap"> {
-  close(): Promise<void>;
-}
-
 /** Spread below which a judge's scores of a group are noise. */
-export const SPREAD_FLOOR = 0.05;
+const SPREAD_FLOOR = 0.05;
+
+/**
+ * Is there a judge where the settings need one? Found out before anything is loaded.
+ * @throws UsageError when there is none, or the task cannot say what to ask it
+ */
+export function requireRewards(settings: RunSettings, task: AnyTask): void {
+  const { reward, accuracy } = settings;
+  if (reward === "shaped") requireShaped(task);
+  if (accuracy === "judge") requireClaim(task, "--accuracy judge");
+  if (reward !== "task") requireJudge(settings, `--reward ${reward}`);
+  else if (accuracy === "judge") requireJudge(settings, "--accuracy judge");
+}
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const { settings, config, task, store, signal, say } = sources;
   const { reward, accuracy, control, seed } = settings;
   const own = control === "random-reward" ? randomReward(seed) : taskReward;
-  if (reward === "task" && accuracy === "task") return { rewardGroup: own, close: async () => undefined };
+  if (reward === "task" && accuracy === "task")
+    return { rewardGroup: own, spreadFloor: 0, close: async () => undefined };
 
   const why = reward === "task" ? "--accuracy judge" : `--reward ${reward}`;
   const chosen = { ...config, ...settings };
@@ -53,6 +69,7 @@ export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const grade = accuracy === "task" ? undefined : reward === "shaped" ? gradeShaped(context) : gradeSuccess(context);
   return {
     rewardGroup: reward === "task" || control === "random-reward" ? own : judged(),
+    spreadFloor: reward === "ruler" && control === "none" ? SPREAD_FLOOR : 0,
     ...(grade ? { grade } : {}),
     judgeLap: judgeLaps(judge),
     close: async () => {

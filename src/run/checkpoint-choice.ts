@@ -1,13 +1,12 @@
 /** A run's checkpoints by the names people use: latest, best, base, or a number. */
-
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/config.js";
-import { gapsOf } from "../train/gap.js";
 import { HoneError, UsageError } from "../util/errors.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { findRun } from "./place.js";
 import type { Adapter, RunRecord } from "./records.js";
+import { gapsOf } from "./records.js";
 import { bestOf, STORE_FILE } from "./run.js";
 import { settingsOf } from "./settings.js";
 import { RunStore } from "./store.js";

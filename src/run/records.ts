@@ -177,3 +177,8 @@ export function metricsLine({ step, checkpoint, metrics, timing }: StepRow): Met
   if (!metrics || !timing) throw new RangeError(`step ${step} has no metrics`);
   return { step, checkpoint, ...metrics, ...timing };
 }
+
+/** Distances of engine and learner in a run's updates, oldest first. */
+export function gapsOf(steps: readonly Pick<StepRow, "metrics">[]): NonNullable<StepMetricsRow["gap"]>[] {
+  return steps.flatMap(({ metrics }) => metrics?.gap ?? []);
+}

@@ -2,7 +2,6 @@
  * A run: its directory, opened by the one process that owns it. Opening brings it to the last whole step: what no
  * committed step names is set aside, and files that are derived from the store are written anew.
  */
-
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { HoneError, UsageError } from "../util/errors.js";

@@ -1,5 +1,4 @@
 /** The settings that a run keeps in its record, and which of them make it another run. */
-
 import { type Config, flagOf, type OptionName, options } from "../config/config.js";
 import { UsageError } from "../util/errors.js";
 import type { RunRecord } from "./records.js";

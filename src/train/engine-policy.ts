@@ -1,5 +1,4 @@
 /** The engine and its rollout workers as the loop sees them. */
-
 import type { Engine, EngineOptions } from "../engine/index.js";
 import { gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/records.js";

@@ -1,5 +1,4 @@
 /** `yarn eval` without its words: plays one set of scenarios with each of several checkpoints of a run. */
-
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";

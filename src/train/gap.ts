@@ -3,9 +3,8 @@
  * Looked at twice: over all sampled tokens of a step before its update is taken, and on a checkpoint's probe (probe.ts)
  * before anything is played with it.
  */
-
 import type { StepMetrics } from "../learn/index.js";
-import type { ProbeReading, StepMetricsRow } from "../run/records.js";
+import type { ProbeReading } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 
 type Gap = StepMetrics["gap"];
@@ -53,11 +52,6 @@ export function gapLimits(gaps: readonly Gap[], { maxGap, calibrateGap }: GapSet
   if (!first) return { mean: maxGap, p99: Number.POSITIVE_INFINITY, first };
   const p99 = Math.max(GAP_FLOOR.p99, GAP_MULTIPLE * first.p99);
   return { mean: Math.min(maxGap, Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean)), p99, first };
-}
-
-/** The distances of a run's updates, oldest first. */
-export function gapsOf(steps: readonly { readonly metrics: StepMetricsRow | null }[]): Gap[] {
-  return steps.flatMap(({ metrics }) => metrics?.gap ?? []);
 }
 
 /**

@@ -1,5 +1,4 @@
 /** Plays scenarios and says how many were solved: what validations and `yarn eval` have in common. */
-
 import { count, evaluate } from "../report/evaluation.js";
 import type { Graded, GradeRollout } from "../reward/reward.js";
 import type { Trajectory } from "../rollout/index.js";

@@ -1,5 +1,4 @@
 /** When a run must stop because going on would waste time or teach the wrong thing. Each says what it means and what to change. */
-
 import type { StepMetricsRow } from "../run/records.js";
 import { HoneError } from "../util/errors.js";
 

@@ -3,14 +3,13 @@
  * publishes a checkpoint; its row in the store is the commit point. Until then everything it did can be done again, and
  * what it had saved is used again: the process may end at any moment.
  */
-
 import { once } from "node:events";
 import { type AdvantageOptions, type StepMetrics, writeBatch } from "../learn/index.js";
+import { comparable, rewardComparable } from "../reward/comparable.js";
 import type { GradeRollout, GroupReward, RewardGroup } from "../reward/reward.js";
-import { type JudgeCount, metricsLine, type StepRow } from "../run/records.js";
+import { gapsOf, type JudgeCount, metricsLine, type StepRow } from "../run/records.js";
 import type { Run } from "../run/run.js";
-import { comparable, rewardComparable } from "./comparable.js";
-import { checkGap, checkProbe, type GapSettings, gapLimits, gapsOf } from "./gap.js";
+import { checkGap, checkProbe, type GapSettings, gapLimits } from "./gap.js";
 import { GroupWork } from "./group-work.js";
 import { checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";

@@ -7,8 +7,8 @@ import { gpuChosen, gpuMemory, modelFile, modelFingerprint, modelShape } from ".
 import { ARCHITECTURES } from "../learn/index.js";
 import { fitToMachine } from "../plan/fit.js";
 import { mainMemory } from "../plan/machine.js";
-import { judgeAccessOptions, judgeOptions, requireJudge, rubricOf, rulerOptions } from "../reward/judge.js";
-import { requireClaim, requireShaped } from "../reward/judged.js";
+import { judgeAccessOptions, judgeOptions, rubricOf, rulerOptions } from "../reward/judge.js";
+import { requireRewards } from "../reward/open.js";
 import type { RolloutLimits } from "../rollout/index.js";
 import { placeOf } from "../run/place.js";
 import { STORE_FILE } from "../run/run.js";
@@ -16,7 +16,6 @@ import type { RunSettings } from "../run/settings.js";
 import { RunStore } from "../run/store.js";
 import { loadTask, scenariosOf } from "../tasks/load.js";
 import { taskOptionsOf } from "../tasks/options.js";
-import type { AnyTask } from "../tasks/task.js";
 import { UsageError } from "../util/errors.js";
 import { modelOf, withAbsolutePaths } from "./given.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
@@ -151,7 +150,7 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
     gpu?.name ?? "this machine",
     say,
   );
-  requireJudging(settings, task);
+  requireRewards(settings, task);
   const rubric = settings.reward === "ruler" ? rubricOf(settings.rulerRubric) : undefined;
   const contents = {
     model: modelFingerprint(model),
@@ -161,15 +160,6 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   };
   const play = { task: taskReference, taskOptions };
   return { folder, model, shape, task, settings, scenarios, fitted, contents, play };
-}
-
-/** Does anything need a judge, and is there one? Found out before anything is loaded. */
-function requireJudging(settings: RunSettings, task: AnyTask): void {
-  const { reward, accuracy } = settings;
-  if (reward === "shaped") requireShaped(task);
-  if (accuracy === "judge") requireClaim(task, "--accuracy judge");
-  if (reward !== "task") requireJudge(settings, `--reward ${reward}`);
-  else if (accuracy === "judge") requireJudge(settings, "--accuracy judge");
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

@@ -2,7 +2,6 @@
  * What training runs with, resolved once: what was given, then what the run was begun with, then a preset, then the
  * model's size, then the option's default.
  */
-
 import { flagOf, type GivenOptions, type OptionName, options } from "../config/config.js";
 import { bySize, CONTEXT, type Preset, presets, sizeOf } from "../config/defaults.js";
 import { LINEAR_LAYERS } from "../learn/index.js";

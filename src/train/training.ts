@@ -1,11 +1,10 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
-
 import type { GivenOptions } from "../config/config.js";
 import { decodeThreads, type Engine, engineOptions, loadEngine, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
 import type { Share } from "../report/train-view.js";
-import { openRewards, SPREAD_FLOOR } from "../reward/open.js";
+import { openRewards } from "../reward/open.js";
 import { templateOf } from "../rollout/index.js";
 import type { ValidationRow } from "../run/records.js";
 import { bestOf, Run } from "../run/run.js";
@@ -163,7 +162,7 @@ async function trainWith(
           // dr-grpo takes the division out of the advantages too.
           stdScaling: settings.loss === "grpo",
           stdFloor: settings.stdFloor,
-          spreadFloor: settings.reward === "ruler" && settings.control === "none" ? SPREAD_FLOOR : 0,
+          spreadFloor: rewards.spreadFloor,
         },
         maxGap,
         // A limit of one's own is the only one.

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type StepLine, shareText, TrainView, timeText } from "../../src/report/train-view.js";
+import { evaluate } from "../../src/report/evaluation.js";
+import { shareText, TrainView, timeText } from "../../src/report/train-view.js";
+import type { MetricsLine } from "../../src/run/records.js";
 
 /** Collects what is written; a terminal or a file. */
 function stream(isTTY: boolean, columns = 120) {
@@ -17,8 +19,9 @@ const rollout = {
   promptTokens: 10,
 };
 
-const line: StepLine = {
+const line: MetricsLine = {
   step: 3,
+  checkpoint: 3,
   rollouts: 64,
   reward: 0.4321,
   success: 0.25,
@@ -30,7 +33,19 @@ const line: StepLine = {
   loss: 0.127,
   kl: 1.8e-7,
   grad_norm: 0.074,
-  gap: { mean: 0.0001 },
+  gap: { mean: 0.0001, p99: 0.002, max: 0.01 },
+  kl_base: null,
+  probe: null,
+  entropy: 0.4,
+  clip_fraction: 0,
+  turns: 5,
+  ends: { answered: 64 },
+  tool_errors: {},
+  groups_unrewarded: 0,
+  learning_rate: 5e-4,
+  tokens: 60_000,
+  sampled_tokens: 9_600,
+  memory: null,
   seconds: { rollouts: 8, update: 3.5, validation: 0, swap: 0.02, total: 12 },
   reused: 0,
   training_reward: 0.4321,
@@ -97,9 +112,9 @@ describe("the view of training in a log", () => {
   it("prints a validation with its interval and n", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
-    const result = { success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5, unjudged: {} };
-    view.validation({ step: 0, result, seconds: 12.34 });
-    view.validation({ step: 10, result, seconds: 12.34 });
+    const result = { ...evaluate([], 0), success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5 };
+    view.validation({ step: 0, checkpoint: null, result, seconds: 12.34 });
+    view.validation({ step: 10, checkpoint: 10, result, seconds: 12.34 });
     expect(written).toEqual([
       "before training: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5 (n=100)  12.3 s\n",
       "after step 10: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5 (n=100)  12.3 s\n",

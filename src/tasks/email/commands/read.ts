@@ -1,5 +1,4 @@
 /** `yarn hone read`: one whole mail, if the person may see it. */
-
 import { defineCommand } from "../../../config/command.js";
 import { HoneError } from "../../../util/errors.js";
 import { printable } from "../../../util/text.js";

@@ -1,5 +1,4 @@
 /** `yarn hone scenarios`: the questions of a mail database. */
-
 import { defineCommand } from "../../../config/command.js";
 import { chooseScenarios } from "../../../play/play.js";
 import { printable } from "../../../util/text.js";

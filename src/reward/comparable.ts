@@ -1,6 +1,6 @@
 /** Which rollouts of a group are compared with each other: those that ended by their player's own doing. */
-import type { RewardGroup } from "../reward/reward.js";
 import { brokenOff, type Trajectory } from "../rollout/index.js";
+import type { RewardGroup } from "./reward.js";
 
 /** What is rewarded, trained and shown to a judge. */
 export function comparable(group: readonly Trajectory[]): readonly Trajectory[] {

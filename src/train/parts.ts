@@ -1,9 +1,13 @@
 /** What the training loop works with, as it sees it. The real ones are bound in training.ts; tests play with others. */
-import type { Progress, StepMetrics } from "../learn/index.js";
-import type { GroupReward } from "../reward/reward.js";
+import type { AdvantageOptions, Progress, StepMetrics } from "../learn/index.js";
+import type { GroupReward, Rewards } from "../reward/reward.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Adapter, MetricsLine, ProbeReading, ValidationRow } from "../run/records.js";
+import type { Run } from "../run/run.js";
 import type { Scenario } from "../tasks/task.js";
+import type { GapSettings } from "./gap.js";
+import type { ScenarioCursor } from "./sampler.js";
+import type { Schedule } from "./schedule.js";
 
 export interface PlayRequest {
   /** Names of this gathering: every seed derives from them, the scenario and the place in its group. */
@@ -76,4 +80,30 @@ export interface View {
   step(line: MetricsLine): void;
   validation(row: ValidationRow): void;
   say(text: string): void;
+}
+
+export interface LoopSettings extends GapSettings {
+  readonly seed: number;
+  readonly steps: number;
+  /** Rollouts of each scenario. */
+  readonly group: number;
+  readonly temperature: number;
+  readonly schedule: Schedule;
+  readonly advantages: AdvantageOptions;
+  /** Steps between two validations; 0 validates at the start and the end alone. */
+  readonly validateEvery: number;
+  /** Scenarios in a validation. */
+  readonly validateN: number;
+  /** Newest checkpoints to keep, besides the best. */
+  readonly keep: number;
+}
+
+export interface LoopParts extends Omit<Rewards, "spreadFloor" | "close"> {
+  readonly run: Run;
+  readonly settings: LoopSettings;
+  readonly scenarios: ScenarioCursor;
+  readonly policy: Policy;
+  readonly updater: Updater;
+  readonly view: View;
+  readonly signal: AbortSignal;
 }

@@ -6,7 +6,7 @@ import type { RunStore } from "../run/store.js";
 import type { Scenario } from "../tasks/task.js";
 import { HoneError } from "../util/errors.js";
 import { gradeOwn, playGraded } from "./grading.js";
-import type { Played, Policy, View } from "./parts.js";
+import type { LoopParts, Played, Policy, View } from "./parts.js";
 
 export interface Playing {
   readonly store: RunStore;
@@ -15,6 +15,10 @@ export interface Playing {
   readonly signal: AbortSignal;
   /** First of the names that seeds derive from. */
   readonly seed: number;
+}
+
+export function playingOf({ run, policy, view, signal, settings }: LoopParts): Playing {
+  return { store: run.store, policy, view, signal, seed: settings.seed };
 }
 
 /** Stopped by the user: nothing is wrong, nothing is lost. */

@@ -1,0 +1,170 @@
+/**
+ * The stages of a training step, bound to the parts of a run. What is no part of the algorithm is wrapped round them here:
+ * the time each takes, what the view is told, and that the user's signal ends them.
+ */
+import { once } from "node:events";
+import { type StepMetrics, writeBatch } from "../learn/index.js";
+import { comparable, rewardComparable } from "../reward/comparable.js";
+import type { GroupReward } from "../reward/reward.js";
+import type { RolloutFailure, Trajectory } from "../rollout/index.js";
+import { gapsOf, metricsLine, type ProbeReading, type StepRow } from "../run/records.js";
+import type { Scenario } from "../tasks/task.js";
+import { checkGap, checkProbe, gapLimits } from "./gap.js";
+import { GroupWork } from "./group-work.js";
+import { checkProgress } from "./guards.js";
+import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
+import { stepMetricsRow } from "./metrics.js";
+import type { LoopParts } from "./parts.js";
+import { interruptible, playingOf, playSaved } from "./playing.js";
+import { rateOfStep } from "./schedule.js";
+import type { ClockPhase, StepClock } from "./step-clock.js";
+
+type Groups = readonly (readonly Trajectory[])[];
+
+interface PlayedStep {
+  readonly groups: Groups;
+  readonly failures: readonly RolloutFailure[];
+  /** Rollouts taken over from a broken attempt of this step. */
+  readonly reused: number;
+}
+
+/** What is played from now on: the adapter in force, and what the engine made of its probe. */
+interface Published extends Pick<StepRow, "checkpoint" | "adapter"> {
+  readonly probe: ProbeReading | null;
+}
+
+interface DoneStep extends Pick<PlayedStep, "failures" | "reused"> {
+  readonly groups: readonly Taught[];
+  readonly learnt: StepMetrics | null;
+  readonly policy: Published;
+}
+
+/** See {@link trainStep}: in the order in which they are called. Each throws HoneError when the run cannot go on. */
+export interface Stages {
+  sample(): readonly Scenario[];
+  /** A group's rewards are asked for as soon as it is complete, while others are being played. */
+  play(scenarios: readonly Scenario[]): Promise<PlayedStep>;
+  /** What is left to wait for. */
+  reward(groups: Groups): Promise<readonly GroupReward[]>;
+  advantages(groups: Groups, rewards: readonly GroupReward[]): readonly Taught[];
+  /** The engine's memory is the learner's meanwhile. null when no group teaches anything. */
+  update(groups: readonly Taught[]): Promise<StepMetrics | null>;
+  /** The new checkpoint gets its number, and the engine its adapter. */
+  publish(learnt: StepMetrics | null): Promise<Published>;
+  commit(done: DoneStep): StepRow;
+}
+
+/** The stages of the step after `at`. */
+export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stages {
+  const { run, settings, scenarios, policy, view, signal } = parts;
+  const step = at.step + 1;
+  const learningRate = rateOfStep(settings.schedule, step, settings.steps);
+  const gaps = gapsOf(run.store.steps());
+  const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
+  const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
+
+  const rewardGroup = rewardComparable(parts.rewardGroup);
+  const rewarding = new GroupWork<GroupReward>(
+    (group) => rewardGroup(group, step),
+    (group, reward) => view.rewarded(comparable(group), reward),
+  );
+
+  return {
+    sample: () => scenarios.ofStep(step),
+
+    play: (scenarios) =>
+      timed("rollouts", () =>
+        rewarding.during(signal, (signal) =>
+          playSaved(
+            { ...playingOf(parts), signal },
+            {
+              phase: "train",
+              step,
+              scenarios,
+              group: settings.group,
+              adapter: at.adapter,
+              onGroup: (group) => rewarding.begin(group),
+            },
+          ),
+        ),
+      ),
+
+    reward: (groups) =>
+      timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
+
+    advantages: (groups, rewards) => teach(groups, rewards, settings.advantages),
+
+    update: async (groups) => {
+      await timed("swap", () => policy.rest());
+      const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate)));
+      if (learnt) {
+        try {
+          checkGap(learnt.gap, gapLimits(gaps, settings));
+        } catch (error) {
+          // They are not of the policy that they are kept as: going on must not take them up again.
+          run.store.dropRollouts("train", step);
+          throw error;
+        }
+      }
+      return learnt;
+    },
+
+    publish: async (learnt) => {
+      const now = learnt?.applied ? await timed("checkpoint", () => run.publish(step)) : at;
+      await timed("swap", () => policy.wake());
+      const probe = await timed("swap", () => policy.use(run.adapterOf(now)));
+      // Before the step is committed: taking it again also mends a checkpoint whose own files are wrong.
+      const limits = gapLimits([...gaps, ...(learnt ? [learnt.gap] : [])], settings);
+      checkProbe(probe, limits.mean, `step ${step}, which was not taken`);
+      return { checkpoint: now.checkpoint, adapter: now.adapter, probe };
+    },
+
+    commit: ({ groups, failures, reused, learnt, policy: { probe, ...now } }) => {
+      const row: StepRow = {
+        step,
+        ...now,
+        metrics: { ...stepMetricsRow(groups, failures, learningRate, learnt), probe },
+        timing: { seconds: clock.lap(), reused, memory: learnt?.memory ?? null, judge: parts.judgeLap?.() ?? null },
+      };
+      run.store.commitStep(row, lessonsOf(groups));
+      run.appendMetrics(metricsLine(row));
+      view.step(metricsLine(row));
+      if (row.metrics?.skipped) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
+      return row;
+    },
+  };
+}
+
+async function updateOn(
+  { run, settings, updater, view, signal }: LoopParts,
+  at: StepRow,
+  groups: readonly Taught[],
+  learningRate: number,
+): Promise<StepMetrics | null> {
+  const batch = batchOf(groups);
+  if (batch.length === 0) return null;
+  const step = at.step + 1;
+  view.phase(step, "update", batch.length);
+  await writeBatch(run.batchFile, batch, { temperature: settings.temperature });
+  signal.throwIfAborted();
+  await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
+  return updater.update({
+    batch: run.batchFile,
+    into: run.checkpoints.draft(step),
+    from: run.checkpointOf(at),
+    learningRate,
+    signal,
+    onProgress: (progress) => view.progress(progress),
+  });
+}
+
+/** Waits for `work`, but not after the signal has come. */
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = new AbortController();
+  try {
+    await Promise.race([work, once(signal, "abort", { signal: aborted.signal })]);
+    signal.throwIfAborted();
+  } finally {
+    aborted.abort();
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * One training step: GRPO (Shao et al. 2024, arXiv 2402.03300) on whole rollouts of many turns with tools.
+ *
+ * Left out of GRPO:
+ * - rewards of single turns (its "process supervision"): what a tool call was worth shows in the rollout's end;
+ * - further updates on the same batch: after one the policy would no longer be the one that played, and the rollouts,
+ *   not the update, take most of a step's time. The clipped ratio is therefore 1;
+ * - the KL penalty to the base model, unless `--kl` asks for it: a LoRA adapter with few steps stays near, and DAPO
+ *   (arXiv 2503.14476) and Dr. GRPO (arXiv 2503.20783) do without it too.
+ *
+ * Added to it: groups whose rewards do not differ are left out (DAPO), rollouts that ended by no fault of the model have
+ * no part in their group (src/reward/comparable.ts), and each token is weighed by how likely the learner finds it over how
+ * likely the engine did (native/learner/loss.py).
+ */
+import type { StepRow } from "../run/records.js";
+import type { Stages } from "./stages.js";
+
+/**
+ * The row that this returns is committed. Until then all that the step did can be done again, and the rollouts it had
+ * saved are used again: the process may end at any moment.
+ */
+export async function trainStep({
+  sample,
+  play,
+  reward,
+  advantages,
+  update,
+  publish,
+  commit,
+}: Stages): Promise<StepRow> {
+  const scenarios = sample();
+  const played = await play(scenarios);
+  const rewards = await reward(played.groups);
+  const groups = advantages(played.groups, rewards);
+  const learnt = await update(groups);
+  const policy = await publish(learnt);
+  return commit({ ...played, groups, learnt, policy });
+}

@@ -8,11 +8,9 @@ import { writeSync } from "node:fs";
 import yargs from "yargs";
 import { hideBin } from "yargs/helpers";
 import { commands } from "./commands/index.js";
-import type { Command, CommandIo } from "./config/command.js";
-import { flagOf, options, readGiven, withDefaults } from "./config/config.js";
-import { declare, optionsOf, readHelp } from "./config/help.js";
-import { HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./util/errors.js";
-import { nearest } from "./util/nearest.js";
+import type { Command, CommandIo } from "./config/index.js";
+import { declare, flagOf, options, optionsOf, readGiven, readHelp, withDefaults } from "./config/index.js";
+import { HoneError, messageOf, nearest, refusalOf, UnfinishedError, UsageError } from "./util/index.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {

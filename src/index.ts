@@ -22,5 +22,5 @@ export {
   type ToolCall,
   type ToolContext,
   ToolError,
-} from "./tasks/task.js";
-export { Random } from "./util/random.js";
+} from "./tasks/index.js";
+export { Random } from "./util/index.js";

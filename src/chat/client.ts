@@ -1,6 +1,6 @@
 /** The one way hone talks to OpenAI-compatible chat servers: a client, and what its errors say, never with the key. */
 import OpenAI from "openai";
-import { printable } from "../util/text.js";
+import { printable } from "../util/index.js";
 import { type ChatServer, isOpenAi } from "./server.js";
 
 /** Redirects within one server that are followed for one request. */

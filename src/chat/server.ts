@@ -1,5 +1,5 @@
 /** A chat server: its address, and which key goes to it. */
-import { UsageError } from "../util/errors.js";
+import { UsageError } from "../util/index.js";
 
 export interface ChatServer {
   /** Base URL, used as it is: with /v1 where the server has it. */

@@ -1,9 +1,7 @@
 /** `yarn eval`: how good checkpoints of a run are, on scenarios they were not trained on. */
-import { defineCommand } from "../config/command.js";
-import { evalText } from "../report/eval-report.js";
-import { ProgressLine } from "../report/progress-line.js";
-import { RolloutTally } from "../report/rollout-report.js";
-import { evalOptions, evaluateRun } from "../train/eval.js";
+import { defineCommand } from "../config/index.js";
+import { evalText, ProgressLine, RolloutTally } from "../report/index.js";
+import { evalOptions, evaluateRun } from "../train/index.js";
 
 export const evalCommand = defineCommand({
   name: "eval",

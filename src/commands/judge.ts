@@ -1,10 +1,14 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
-import { defineCommand } from "../config/command.js";
-import { lossText, rulingText, usageText } from "../report/judge-report.js";
-import { bar, ProgressLine } from "../report/progress-line.js";
-import { Mean } from "../report/rollout-report.js";
-import { judgeAccessOptions, judgeOptions, rulerOptions } from "../reward/judge.js";
-import { independentReward, type JudgeSummary, judgeFile } from "../reward/judge-file.js";
+import { defineCommand } from "../config/index.js";
+import { bar, lossText, Mean, ProgressLine, rulingText, usageText } from "../report/index.js";
+import {
+  independentReward,
+  type JudgeSummary,
+  judgeAccessOptions,
+  judgeFile,
+  judgeOptions,
+  rulerOptions,
+} from "../reward/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
   const { groups, judged, lost, cached, agreement } = summary;

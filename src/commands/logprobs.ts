@@ -1,10 +1,9 @@
 /** `yarn hone logprobs`: what the engine says of given tokens, to check it against anything else. */
 import { readFileSync } from "node:fs";
-import { defineCommand } from "../config/command.js";
+import { defineCommand } from "../config/index.js";
 import { engineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
-import { existing } from "../play/player.js";
-import { HoneError, messageOf } from "../util/errors.js";
-import { printable } from "../util/text.js";
+import { existing } from "../play/index.js";
+import { HoneError, messageOf, printable } from "../util/index.js";
 
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
 function readTokens(file: string): Int32Array {

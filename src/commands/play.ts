@@ -1,13 +1,11 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { createInterface } from "node:readline";
-import { type CommandIo, defineCommand } from "../config/command.js";
-import { PersonSession, type Terminal } from "../play/person-session.js";
-import { chooseScenarios } from "../play/play.js";
+import { type CommandIo, defineCommand } from "../config/index.js";
+import { chooseScenarios, PersonSession, type Terminal } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
-import { loadTask, scenariosOf } from "../tasks/load.js";
-import { taskOptionsOf } from "../tasks/options.js";
-import type { Scenario } from "../tasks/task.js";
-import { HoneError } from "../util/errors.js";
+import type { Scenario } from "../tasks/index.js";
+import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
+import { HoneError } from "../util/index.js";
 
 /** Lines of stdin, asked for one by one; typed ones can be edited. */
 function openTerminal(io: CommandIo): Terminal & { close(): void } {

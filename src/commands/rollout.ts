@@ -1,15 +1,11 @@
 /** `yarn rollout`: plays scenarios and shows how it went. */
 import { join } from "node:path";
-import { defineCommand } from "../config/command.js";
-import { type Config, flagOf, type GivenOptions } from "../config/config.js";
-import { type PlaySummary, play } from "../play/play.js";
-import { openPlayerFor, playerOptions } from "../play/player.js";
-import { conversationText } from "../report/conversation.js";
-import { kindsText } from "../report/evaluation.js";
-import { compact, ProgressLine } from "../report/progress-line.js";
-import { optionsOfCheckpoint } from "../run/checkpoint-choice.js";
-import { taskOptionsOf } from "../tasks/options.js";
-import { UnfinishedError, UsageError } from "../util/errors.js";
+import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
+import { openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
+import { compact, conversationText, kindsText, ProgressLine } from "../report/index.js";
+import { optionsOfCheckpoint } from "../run/index.js";
+import { taskOptionsOf } from "../tasks/index.js";
+import { UnfinishedError, UsageError } from "../util/index.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
 const GROUP = 4;

@@ -1,10 +1,8 @@
 /** `yarn hone runs`: what has been trained here. */
 import { join } from "node:path";
-import { defineCommand } from "../config/command.js";
-import { shareText } from "../report/train-view.js";
-import { findRuns } from "../run/place.js";
-import { bestOf, STORE_FILE } from "../run/run.js";
-import { RunStore } from "../run/store.js";
+import { defineCommand } from "../config/index.js";
+import { shareText } from "../report/index.js";
+import { bestOf, findRuns, RunStore, STORE_FILE } from "../run/index.js";
 
 function lookAt(folder: string) {
   const file = join(folder, STORE_FILE);

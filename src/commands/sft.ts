@@ -1,15 +1,14 @@
 /** `yarn hone sft`: learns from a trajectory file by imitation. */
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { defineCommand } from "../config/command.js";
-import { bySize, sizeOf } from "../config/defaults.js";
+import { bySize, defineCommand, sizeOf } from "../config/index.js";
 import { loadEngine, modelFile, modelFingerprint, usableCores } from "../engine/index.js";
 import { CHECKPOINT_FILES, ensurePython, startLearner } from "../learn/index.js";
-import { ProgressLine } from "../report/progress-line.js";
-import { sealCheckpoint } from "../run/checkpoints.js";
-import { loadTask } from "../tasks/load.js";
-import { scratch, writeLessons } from "../train/warm-start.js";
-import { UsageError } from "../util/errors.js";
+import { ProgressLine } from "../report/index.js";
+import { sealCheckpoint } from "../run/index.js";
+import { loadTask } from "../tasks/index.js";
+import { scratch, writeLessons } from "../train/index.js";
+import { UsageError } from "../util/index.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
 const LEARNING_RATE = {

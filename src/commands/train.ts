@@ -1,9 +1,7 @@
 /** `yarn train`: trains a model, or goes on with a run that was interrupted. */
-import { defineCommand } from "../config/command.js";
-import { usageText } from "../report/judge-report.js";
-import { shareText, TrainView } from "../report/train-view.js";
-import { trainOptions } from "../train/prepare.js";
-import { runTraining, type TrainSummary } from "../train/training.js";
+import { defineCommand } from "../config/index.js";
+import { shareText, TrainView, usageText } from "../report/index.js";
+import { runTraining, type TrainSummary, trainOptions } from "../train/index.js";
 
 function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap, judge }: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");

@@ -6,8 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createJiti } from "jiti";
 import { z } from "zod";
-import { HoneError, messageOf, UsageError } from "../util/errors.js";
-import { nearest } from "../util/nearest.js";
+import { HoneError, messageOf, nearest, UsageError } from "../util/index.js";
 import type { Option, OptionKind } from "./option.js";
 import { definitions } from "./options.js";
 

@@ -1,7 +1,6 @@
 /** `--help`: the options of a command under their headings, those that are set first or (`--help all`) every one. */
 import type { Argv, Options } from "yargs";
-import { UsageError } from "../util/errors.js";
-import { nearest } from "../util/nearest.js";
+import { nearest, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
 import { flagOf, type OptionName, options } from "./config.js";
 

@@ -3,8 +3,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { HoneError, messageOf } from "../util/errors.js";
-import { packageRoot } from "../util/paths.js";
+import { HoneError, messageOf, packageRoot } from "../util/index.js";
 import type { Gpu } from "./engine.js";
 import { noDevice, noSuchGpu, whyNoCpu, whyNoGpu } from "./missing.js";
 

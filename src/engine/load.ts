@@ -1,7 +1,7 @@
 /** Loads an engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
-import { HoneError, messageOf } from "../util/errors.js";
+import { HoneError, messageOf } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
 import { governorOf } from "./governor.js";

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { messageOf } from "../util/errors.js";
+import { messageOf } from "../util/index.js";
 import type { Gpu } from "./engine.js";
 
 type GpuName = Exclude<Gpu, "auto" | false>;

@@ -4,8 +4,7 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } fro
 import { join, resolve } from "node:path";
 import type { GgufFileInfo } from "node-llama-cpp";
 import { z } from "zod";
-import { HoneError, messageOf, UsageError } from "../util/errors.js";
-import { packageRoot } from "../util/paths.js";
+import { HoneError, messageOf, packageRoot, UsageError } from "../util/index.js";
 
 const catalogueSchema = z.record(z.string(), z.object({ path: z.string() }).loose());
 

@@ -1,5 +1,5 @@
 /** The engine over the native addon: checks what comes in, and turns C++ results into the contract's. */
-import { HoneError, messageOf } from "../util/errors.js";
+import { HoneError, messageOf } from "../util/index.js";
 import type { Addon, NativeEngine, NativeSampling } from "./addon.js";
 import type {
   Engine,

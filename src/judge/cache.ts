@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
-import { codeOf, HoneError } from "../util/errors.js";
+import { codeOf, HoneError } from "../util/index.js";
 
 export interface VerdictCache {
   /** The verdict as it was put there; undefined when that was never asked. */

@@ -5,10 +5,9 @@
  */
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
-import { chatClient, chatErrorText } from "../chat/client.js";
-import type { ChatServer } from "../chat/server.js";
-import { HoneError } from "../util/errors.js";
-import { Random } from "../util/random.js";
+import type { ChatServer } from "../chat/index.js";
+import { chatClient, chatErrorText } from "../chat/index.js";
+import { HoneError, Random } from "../util/index.js";
 import {
   answerIn,
   type ChatRequest,

@@ -1,6 +1,6 @@
 /** Is an answer right? A judge compares it with the golden one: for free answers that no comparison of words settles. */
 import { z } from "zod";
-import type { Claim } from "../tasks/task.js";
+import type { Claim } from "../tasks/index.js";
 import { Lost } from "./failures.js";
 import { objectWith } from "./json.js";
 import type { Judge, Question } from "./judge.js";

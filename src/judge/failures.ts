@@ -1,6 +1,6 @@
 /** What a failed request means: try again, ask differently, give this question up, or give the judge up. Pure. */
 import { APIConnectionError, APIConnectionTimeoutError, APIError } from "openai";
-import { type ChatServer, refusalHint } from "../chat/server.js";
+import { type ChatServer, refusalHint } from "../chat/index.js";
 
 /** Why a group has no verdict; counted under these names. */
 export type LossReason =

@@ -3,7 +3,7 @@
  * wrong with it, and remembers verdicts by what was asked.
  */
 import { createHash } from "node:crypto";
-import { cutText } from "../util/text.js";
+import { cutText } from "../util/index.js";
 import type { VerdictCache } from "./cache.js";
 import type { JudgeClient } from "./client.js";
 import type { JudgeAnswer, JudgeMessage, JudgeQuestion } from "./dialect.js";

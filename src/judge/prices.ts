@@ -1,7 +1,7 @@
 /** What a judge's tokens cost: a price table that the user can set, and the sum. */
 import { existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
-import { messageOf, UsageError } from "../util/errors.js";
+import { messageOf, UsageError } from "../util/index.js";
 
 /** Dollars per million tokens. */
 const priceSchema = z.strictObject({ prompt: z.number().nonnegative(), completion: z.number().nonnegative() });

@@ -4,8 +4,8 @@
  */
 import { z } from "zod";
 import type { Trajectory } from "../rollout/index.js";
-import type { ToolSchema } from "../tasks/task.js";
-import { Random } from "../util/random.js";
+import type { ToolSchema } from "../tasks/index.js";
+import { Random } from "../util/index.js";
 import { JudgeStopped } from "./client.js";
 import { type LossReason, Lost } from "./failures.js";
 import { objectWith } from "./json.js";

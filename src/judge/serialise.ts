@@ -3,8 +3,8 @@
  * trajectory can end its block: every "<" of it is written as the JSON escape \u003c.
  */
 import type { Trajectory } from "../rollout/index.js";
-import type { ChatMessage, ToolSchema } from "../tasks/task.js";
-import { cutText } from "../util/text.js";
+import type { ChatMessage, ToolSchema } from "../tasks/index.js";
+import { cutText } from "../util/index.js";
 import { Lost } from "./failures.js";
 import { estimateTokens } from "./tokens.js";
 

@@ -1,5 +1,5 @@
 /** What can go wrong with the learner, for callers that act on the difference. */
-import { HoneError } from "../util/errors.js";
+import { HoneError } from "../util/index.js";
 
 /**
  * The learner's process is gone: it crashed, was killed, or was ended here because it gave no sign of life. Nothing of

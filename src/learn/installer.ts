@@ -1,6 +1,6 @@
 /** pip and uv, behind one small interface: run them, pass on what they are doing, turn their failures into one line. */
 import { spawn } from "node:child_process";
-import { HoneError } from "../util/errors.js";
+import { HoneError } from "../util/index.js";
 
 export type OnLine = (line: string) => void;
 

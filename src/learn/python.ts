@@ -8,9 +8,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError } from "../util/errors.js";
-import { withLock } from "../util/lock.js";
-import { packageRoot } from "../util/paths.js";
+import { HoneError, packageRoot, withLock } from "../util/index.js";
 import { type Installer, type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
 
 /** The versions that the pinned PyTorch has wheels for: oldest, and newest. */

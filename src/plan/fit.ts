@@ -1,5 +1,5 @@
 /** Makes a run fit the machine before anything is loaded, or says what would. */
-import { HoneError } from "../util/errors.js";
+import { HoneError } from "../util/index.js";
 import type { MachineMemory } from "./machine.js";
 import { type Plan, type PlanInput, planMemory, planRows, waysToFit } from "./memory.js";
 

@@ -2,7 +2,7 @@
  * Tool calls as a person types them: `search_inbox Falcon, deadline`, `search Falcon | from_addr=a@b.com`, or the
  * arguments as JSON. Values are parted by " | " and fill the tool's parameters in order unless they name one.
  */
-import type { ToolCall, ToolSchema } from "../tasks/task.js";
+import type { ToolCall, ToolSchema } from "../tasks/index.js";
 
 interface Parameter {
   readonly name: string;

@@ -1,6 +1,6 @@
 /** A person as a player: sees what a model would see, types calls, reads what they return. */
 import type { Opening, Session, Turn } from "../rollout/index.js";
-import type { ChatMessage } from "../tasks/task.js";
+import type { ChatMessage } from "../tasks/index.js";
 import { readCallLine, usage } from "./call-line.js";
 
 /** Where a person's lines come from and where they read. */

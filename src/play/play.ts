@@ -2,13 +2,12 @@
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { finished } from "node:stream/promises";
-import { type RolloutSummary, RolloutTally } from "../report/rollout-report.js";
+import { type RolloutSummary, RolloutTally } from "../report/index.js";
 import type { RolloutFailure, Trajectory, WorkerSettings } from "../rollout/index.js";
 import { gather } from "../rollout/index.js";
-import { loadTask, scenariosOf } from "../tasks/load.js";
-import type { Scenario, Split } from "../tasks/task.js";
-import { HoneError, messageOf, UsageError } from "../util/errors.js";
-import { Random } from "../util/random.js";
+import type { Scenario, Split } from "../tasks/index.js";
+import { loadTask, scenariosOf } from "../tasks/index.js";
+import { HoneError, messageOf, Random, UsageError } from "../util/index.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;

@@ -1,9 +1,9 @@
 /** From options to a player: loads the engine with its adapter, or names the API or the expert. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { checkChatUrl, keyFor } from "../chat/server.js";
-import type { Config } from "../config/config.js";
-import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import { checkChatUrl, keyFor } from "../chat/index.js";
+import type { Config } from "../config/index.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import {
   type Engine,
   type EngineOptions,
@@ -13,8 +13,7 @@ import {
   trainedContext,
 } from "../engine/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
-import { UsageError } from "../util/errors.js";
-import { sha256OfFile } from "../util/files.js";
+import { sha256OfFile, UsageError } from "../util/index.js";
 
 /** Options that say who plays and how. */
 export const playerOptions = [

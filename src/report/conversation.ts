@@ -1,7 +1,7 @@
 /** A conversation for people: who says what, calls and results, and tokens coloured by how likely they were. */
 import pc from "picocolors";
 import type { Trajectory } from "../rollout/index.js";
-import type { ChatMessage } from "../tasks/task.js";
+import type { ChatMessage } from "../tasks/index.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
 

@@ -1,5 +1,5 @@
 /** Checkpoints side by side, for people: a column for each. */
-import type { Evaluation } from "../run/records.js";
+import type { Evaluation } from "../run/index.js";
 import { compact } from "./progress-line.js";
 import { percent } from "./train-view.js";
 

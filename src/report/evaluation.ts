@@ -1,6 +1,6 @@
 /** The figures of an evaluation: one policy, many scenarios. Shares are over all rollouts, not over those that answered. */
 import type { Trajectory } from "../rollout/index.js";
-import type { Evaluation, Kinds } from "../run/records.js";
+import type { Evaluation, Kinds } from "../run/index.js";
 import { wilson } from "./interval.js";
 
 interface OfKind {

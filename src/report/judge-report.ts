@@ -2,7 +2,7 @@
 import pc from "picocolors";
 import type { JudgeUsage, Ruling, Vote } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { printable } from "../util/text.js";
+import { printable } from "../util/index.js";
 import { compact } from "./progress-line.js";
 
 type Colours = ReturnType<typeof pc.createColors>;

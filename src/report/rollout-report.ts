@@ -1,5 +1,5 @@
 /** What people and programs see of rollouts: the live line, the summary, and the numbers behind both. */
-import type { Kinds } from "../run/records.js";
+import type { Kinds } from "../run/index.js";
 import { byKind } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 

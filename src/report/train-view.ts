@@ -2,7 +2,7 @@
  * What people see of training: one line that is redrawn while a phase runs (printed now and then where there is no
  * terminal), and one line that stays for every step and validation.
  */
-import type { Evaluation, MetricsLine, ValidationRow } from "../run/records.js";
+import type { Evaluation, MetricsLine, ValidationRow } from "../run/index.js";
 import { lossText, usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";

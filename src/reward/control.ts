@@ -1,5 +1,5 @@
 /** `--control`: rewards that say nothing of a rollout, to show that nothing is learnt from them. */
-import { Random } from "../util/random.js";
+import { Random } from "../util/index.js";
 import type { RewardGroup } from "./reward.js";
 
 /** A control: fair coins in place of rewards. What rises under it did not rise because of the reward. */

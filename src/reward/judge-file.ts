@@ -2,12 +2,12 @@
 import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
-import type { Config } from "../config/config.js";
+import type { Config } from "../config/index.js";
 import { type JudgeUsage, openVerdictFile, type Ruling, rule } from "../judge/index.js";
-import { count, mean } from "../report/evaluation.js";
+import { count, mean } from "../report/index.js";
 import { readTrajectories, type Trajectory } from "../rollout/index.js";
-import { loadTask } from "../tasks/load.js";
-import { HoneError, messageOf, UsageError } from "../util/errors.js";
+import { loadTask } from "../tasks/index.js";
+import { HoneError, messageOf, UsageError } from "../util/index.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
 
 /** A trajectory that was judged, as the new file has it. */

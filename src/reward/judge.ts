@@ -1,7 +1,7 @@
 /** From options to a judge. */
 import { existsSync, readFileSync } from "node:fs";
-import { checkChatUrl, keyFor } from "../chat/server.js";
-import { type Config, flagOf, type OptionName } from "../config/config.js";
+import { checkChatUrl, keyFor } from "../chat/index.js";
+import { type Config, flagOf, type OptionName } from "../config/index.js";
 import {
   defaultRubric,
   Judge,
@@ -13,8 +13,8 @@ import {
   readPrices,
   type VerdictCache,
 } from "../judge/index.js";
-import { type AnyTask, toolSchema } from "../tasks/task.js";
-import { UsageError } from "../util/errors.js";
+import { type AnyTask, toolSchema } from "../tasks/index.js";
+import { UsageError } from "../util/index.js";
 
 /** How a judge is reached and held to limits: may change from call to call. */
 export const judgeAccessOptions = [

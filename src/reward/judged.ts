@@ -1,9 +1,9 @@
 /** The judge's part in training: rewards of groups, and whether held-out answers are right. */
 import { allAlike, type Judge, judgeCorrectness, Lost, type RulerSettings, type Ruling, rule } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { JudgeCount } from "../run/records.js";
-import type { AnyTask, FinishedRollout, Reward } from "../tasks/task.js";
-import { UsageError } from "../util/errors.js";
+import type { JudgeCount } from "../run/index.js";
+import type { AnyTask, FinishedRollout, Reward } from "../tasks/index.js";
+import { UsageError } from "../util/index.js";
 import type { Graded, GradeRollout, RewardGroup } from "./reward.js";
 
 /** Whom to ask, until when, and who is told. */

@@ -1,8 +1,7 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
-import { rulingText } from "../report/judge-report.js";
-import type { RunSettings } from "../run/settings.js";
-import type { RunStore } from "../run/store.js";
-import type { AnyTask, TaskOptions } from "../tasks/task.js";
+import { rulingText } from "../report/index.js";
+import type { RunSettings, RunStore } from "../run/index.js";
+import type { AnyTask, TaskOptions } from "../tasks/index.js";
 import { randomReward } from "./control.js";
 import { openJudge, type RulerConfig, requireJudge, rubricOf, rulerSettings } from "./judge.js";
 import {

@@ -1,7 +1,7 @@
 /** The reward room's contract: what training pushes up, for a group; and whether held-out answers are right. */
 import type { Trajectory } from "../rollout/index.js";
-import type { JudgeCount } from "../run/records.js";
-import type { Reward } from "../tasks/task.js";
+import type { JudgeCount } from "../run/index.js";
+import type { Reward } from "../tasks/index.js";
 
 /** What training pushes up. */
 export type GroupReward =

@@ -4,10 +4,9 @@
  */
 import type OpenAI from "openai";
 import { APIError } from "openai";
-import { chatClient, chatErrorText } from "../chat/client.js";
-import { type ChatServer, refusalHint } from "../chat/server.js";
-import type { CallRecord, ChatMessage } from "../tasks/task.js";
-import { HoneError } from "../util/errors.js";
+import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../chat/index.js";
+import type { CallRecord, ChatMessage } from "../tasks/index.js";
+import { HoneError } from "../util/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 import type { WrittenCall } from "./tool-calls.js";
 

@@ -2,7 +2,7 @@
  * Whose a deadline was. A player that wrote until its time was over has failed; one whose tools hung, or that waited
  * for the engine while others played, has not, and nothing about it can be learnt from that.
  */
-import type { RolloutEnd } from "../tasks/task.js";
+import type { RolloutEnd } from "../tasks/index.js";
 
 /** What the time went into: the player's own writing, the task's tools, or waiting for the engine. */
 export type DeadlineCause = "generation" | "tools" | "queue";

@@ -3,8 +3,8 @@
  * template puts between, and nothing is ever tokenised twice.
  */
 import type { Engine, Sampling, Sequence } from "../engine/index.js";
-import type { ChatMessage } from "../tasks/task.js";
-import { HoneError } from "../util/errors.js";
+import type { ChatMessage } from "../tasks/index.js";
+import { HoneError } from "../util/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 import { ChatTemplate } from "./template.js";
 import { readToolCalls, usesHermesCalls } from "./tool-calls.js";

@@ -1,7 +1,7 @@
 /** What crosses between a gathering and its workers: plain data, since closures cannot be sent to threads. */
 import type { MessagePort } from "node:worker_threads";
 import type { EngineOptions } from "../engine/index.js";
-import type { ExpertOptions, Scenario, TaskOptions } from "../tasks/task.js";
+import type { ExpertOptions, Scenario, TaskOptions } from "../tasks/index.js";
 import type { AgentSettings } from "./agent-session.js";
 import type { SamplingSettings } from "./engine-session.js";
 import type { RolloutLimits, Waiting } from "./rollout.js";

@@ -3,9 +3,8 @@
  * sessions for whole groups.
  */
 import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
-import type { AnyTask } from "../tasks/task.js";
-import { HoneError } from "../util/errors.js";
-import { Random } from "../util/random.js";
+import type { AnyTask } from "../tasks/index.js";
+import { HoneError, Random } from "../util/index.js";
 import { AgentSession, agentClient } from "./agent-session.js";
 import { EngineSession, templateOf } from "./engine-session.js";
 import { ExpertSession } from "./expert-session.js";

@@ -12,10 +12,9 @@ import type {
   RolloutEnd,
   Scenario,
   Tool,
-} from "../tasks/task.js";
-import { ToolError, toolSchema } from "../tasks/task.js";
-import { messageOf } from "../util/errors.js";
-import { nearest } from "../util/nearest.js";
+} from "../tasks/index.js";
+import { ToolError, toolSchema } from "../tasks/index.js";
+import { messageOf, nearest } from "../util/index.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";
 import type { Session, Turn } from "./session.js";
 import type { WrittenCall } from "./tool-calls.js";

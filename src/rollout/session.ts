@@ -2,7 +2,7 @@
  * One player in one conversation. The rollout loop talks to a session in turns; behind it may be the engine, a model
  * behind an OpenAI-compatible API, or the task's scripted expert.
  */
-import type { CallRecord, ChatMessage, ToolSchema } from "../tasks/task.js";
+import type { CallRecord, ChatMessage, ToolSchema } from "../tasks/index.js";
 import type { WrittenTurn } from "./tool-calls.js";
 import type { TokenRecord } from "./transcript.js";
 

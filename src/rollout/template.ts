@@ -9,8 +9,8 @@
  * This needs a tokenizer that treats pieces alone as it treats them together, as byte-level BPE does.
  */
 import { Template } from "@huggingface/jinja";
-import type { ChatMessage, ToolSchema } from "../tasks/task.js";
-import { HoneError, messageOf } from "../util/errors.js";
+import type { ChatMessage, ToolSchema } from "../tasks/index.js";
+import { HoneError, messageOf } from "../util/index.js";
 
 /** What a template needs to know of the tokenizer. */
 export interface TemplateTokenizer {

@@ -2,7 +2,7 @@
  * Tool calls in the Hermes form: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several in a turn, text
  * around them. Reads what the model wrote and never repairs it: what is malformed is named, and the model told.
  */
-import type { ToolCall } from "../tasks/task.js";
+import type { ToolCall } from "../tasks/index.js";
 
 export type WrittenCall =
   | { readonly kind: "call"; readonly call: ToolCall }

@@ -4,8 +4,8 @@
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../tasks/task.js";
-import { HoneError } from "../util/errors.js";
+import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../tasks/index.js";
+import { HoneError } from "../util/index.js";
 import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
 

@@ -4,9 +4,9 @@
  */
 import { type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
-import { loadTask } from "../tasks/load.js";
-import type { AnyTask, Scenario } from "../tasks/task.js";
-import { HoneError, messageOf } from "../util/errors.js";
+import type { AnyTask, Scenario } from "../tasks/index.js";
+import { loadTask } from "../tasks/index.js";
+import { HoneError, messageOf } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
 import { openPlayer, type Players } from "./players.js";
 import { opening, playRollout } from "./rollout.js";

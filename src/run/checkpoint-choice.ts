@@ -1,8 +1,8 @@
 /** A run's checkpoints by the names people use: latest, best, base, or a number. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config/config.js";
-import { HoneError, UsageError } from "../util/errors.js";
+import type { Config } from "../config/index.js";
+import { HoneError, UsageError } from "../util/index.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { findRun } from "./place.js";
 import type { Adapter, RunRecord } from "./records.js";

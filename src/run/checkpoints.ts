@@ -6,8 +6,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { codeOf, HoneError } from "../util/errors.js";
-import { flush, moveDurably, sha256OfFile, writeDurably } from "../util/files.js";
+import { codeOf, flush, HoneError, moveDurably, sha256OfFile, writeDurably } from "../util/index.js";
 
 const manifestSchema = z.object({
   version: z.literal(1),

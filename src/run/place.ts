@@ -1,10 +1,10 @@
 /** Where runs lie, and which one is meant. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import type { Config } from "../config/config.js";
-import { DEFAULT_MODEL } from "../config/defaults.js";
-import { loadTask } from "../tasks/load.js";
-import { UsageError } from "../util/errors.js";
+import type { Config } from "../config/index.js";
+import { DEFAULT_MODEL } from "../config/index.js";
+import { loadTask } from "../tasks/index.js";
+import { UsageError } from "../util/index.js";
 import { STORE_FILE } from "./run.js";
 
 /** "qwen2.5-0.5b-instruct-f16" for the path of that file, "tiny" for the model of that name. */

@@ -4,8 +4,7 @@
  */
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { HoneError, UsageError } from "../util/errors.js";
-import { writeDurably } from "../util/files.js";
+import { HoneError, UsageError, writeDurably } from "../util/index.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
 import {

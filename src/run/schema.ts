@@ -1,7 +1,7 @@
 /** The tables of run.sqlite, version by version, and how a file is brought to the newest. */
 import type { Database } from "better-sqlite3";
 import { VERDICTS_TABLE } from "../judge/index.js";
-import { HoneError } from "../util/errors.js";
+import { HoneError } from "../util/index.js";
 
 /** "hone" in ASCII: tells a run store from any other SQLite file. */
 const APPLICATION_ID = 0x686f6e65;

@@ -1,6 +1,6 @@
 /** The settings that a run keeps in its record, and which of them make it another run. */
-import { type Config, flagOf, type OptionName, options } from "../config/config.js";
-import { UsageError } from "../util/errors.js";
+import { type Config, flagOf, type OptionName, options } from "../config/index.js";
+import { UsageError } from "../util/index.js";
 import type { RunRecord } from "./records.js";
 
 /** Changing one of these makes it another run. */

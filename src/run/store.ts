@@ -9,7 +9,7 @@ import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
 import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { codeOf, HoneError } from "../util/errors.js";
+import { codeOf, HoneError } from "../util/index.js";
 import { pack, unpack } from "./packing.js";
 import type { Lesson, RolloutPhase, RunRecord, StepMetricsRow, StepRow, ValidationRow } from "./records.js";
 import { bringUpToDate, checkVersion, requireReadable } from "./schema.js";

@@ -2,8 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { createJiti } from "jiti";
-import { HoneError, messageOf, UsageError } from "../util/errors.js";
-import { packageRoot } from "../util/paths.js";
+import { HoneError, messageOf, packageRoot, UsageError } from "../util/index.js";
 import { emailTask } from "./email/index.js";
 import type { AnyTask, Scenario, TaskOptions } from "./task.js";
 

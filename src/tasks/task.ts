@@ -6,7 +6,7 @@
  * each worker opens its own world), so a task keeps what it knows about one rollout in nothing but its arguments.
  */
 import { z } from "zod";
-import type { Random } from "../util/random.js";
+import type { Random } from "../util/index.js";
 
 export type Split = "train" | "test";
 

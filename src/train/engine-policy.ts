@@ -1,8 +1,8 @@
 /** The engine and its rollout workers as the loop sees them. */
 import type { Engine, EngineOptions } from "../engine/index.js";
 import { gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
-import type { Adapter, ProbeReading } from "../run/records.js";
-import type { TaskOptions } from "../tasks/task.js";
+import type { Adapter, ProbeReading } from "../run/index.js";
+import type { TaskOptions } from "../tasks/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
 import { measureProbe, readProbe } from "./probe.js";
 

@@ -2,22 +2,27 @@
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
-import type { Config, GivenOptions, OptionName } from "../config/config.js";
-import { ROLLOUTS_AT_ONCE } from "../config/defaults.js";
+import type { Config, GivenOptions, OptionName } from "../config/index.js";
+import { ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { engineOptions, loadEngine, modelFile, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
-import { chooseScenarios } from "../play/play.js";
-import { judgeAccessOptions, judgeOptions, openJudge, VERDICTS_FILE } from "../reward/judge.js";
-import { gradeShaped, gradeSuccess, requireClaim } from "../reward/judged.js";
-import type { GradeRollout } from "../reward/reward.js";
+import { chooseScenarios } from "../play/index.js";
+import type { GradeRollout } from "../reward/index.js";
+import {
+  gradeShaped,
+  gradeSuccess,
+  judgeAccessOptions,
+  judgeOptions,
+  openJudge,
+  requireClaim,
+  VERDICTS_FILE,
+} from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { openCheckpoints } from "../run/checkpoint-choice.js";
-import type { Evaluation } from "../run/records.js";
-import { type RunSettings, settingsOf } from "../run/settings.js";
-import { loadTask, scenariosOf } from "../tasks/load.js";
-import { taskOptionsOf } from "../tasks/options.js";
-import type { AnyTask, TaskOptions } from "../tasks/task.js";
-import { HoneError, UsageError } from "../util/errors.js";
+import type { Evaluation } from "../run/index.js";
+import { openCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
+import type { AnyTask, TaskOptions } from "../tasks/index.js";
+import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
+import { HoneError, UsageError } from "../util/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";
 import { withAbsolutePaths } from "./given.js";

@@ -4,8 +4,8 @@
  * before anything is played with it.
  */
 import type { StepMetrics } from "../learn/index.js";
-import type { ProbeReading } from "../run/records.js";
-import { HoneError } from "../util/errors.js";
+import type { ProbeReading } from "../run/index.js";
+import { HoneError } from "../util/index.js";
 
 type Gap = StepMetrics["gap"];
 

@@ -1,6 +1,6 @@
 /** When a run must stop because going on would waste time or teach the wrong thing. Each says what it means and what to change. */
-import type { StepMetricsRow } from "../run/records.js";
-import { HoneError } from "../util/errors.js";
+import type { StepMetricsRow } from "../run/index.js";
+import { HoneError } from "../util/index.js";
 
 /** Steps in a row without a single trainable group. */
 export const STEPS_WITHOUT_SPREAD = 10;

@@ -1,5 +1,5 @@
 /** The training loop: steps one after the other (step.ts), validated now and then, old checkpoints pruned. */
-import { gapsOf, type StepRow } from "../run/records.js";
+import { gapsOf, type StepRow } from "../run/index.js";
 import { checkProbe, gapLimits } from "./gap.js";
 import type { LoopParts } from "./parts.js";
 import { playingOf, validate } from "./playing.js";

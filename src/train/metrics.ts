@@ -1,8 +1,8 @@
 /** The figures of a step, from its groups and its update. */
 import type { StepMetrics } from "../learn/index.js";
-import { count, mean } from "../report/evaluation.js";
+import { count, mean } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
-import type { SkipReason, StepMetricsRow } from "../run/records.js";
+import type { SkipReason, StepMetricsRow } from "../run/index.js";
 import type { Taught } from "./lessons.js";
 
 export function stepMetricsRow(

@@ -1,10 +1,9 @@
 /** What the training loop works with, as it sees it. The real ones are bound in training.ts; tests play with others. */
 import type { AdvantageOptions, Progress, StepMetrics } from "../learn/index.js";
-import type { GroupReward, Rewards } from "../reward/reward.js";
+import type { GroupReward, Rewards } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import type { Adapter, MetricsLine, ProbeReading, ValidationRow } from "../run/records.js";
-import type { Run } from "../run/run.js";
-import type { Scenario } from "../tasks/task.js";
+import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../run/index.js";
+import type { Scenario } from "../tasks/index.js";
 import type { GapSettings } from "./gap.js";
 import type { ScenarioCursor } from "./sampler.js";
 import type { Schedule } from "./schedule.js";

@@ -3,9 +3,8 @@
  * step is left to the next shuffle. It depends on the seed and the step alone, so a run resumes by its step number.
  */
 import { createHash } from "node:crypto";
-import type { Scenario } from "../tasks/task.js";
-import { HoneError, UsageError } from "../util/errors.js";
-import { Random } from "../util/random.js";
+import type { Scenario } from "../tasks/index.js";
+import { HoneError, Random, UsageError } from "../util/index.js";
 
 export class ScenarioCursor {
   readonly #train: readonly Scenario[];

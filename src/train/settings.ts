@@ -2,12 +2,21 @@
  * What training runs with, resolved once: what was given, then what the run was begun with, then a preset, then the
  * model's size, then the option's default.
  */
-import { flagOf, type GivenOptions, type OptionName, options } from "../config/config.js";
-import { bySize, CONTEXT, type Preset, presets, sizeOf } from "../config/defaults.js";
+import {
+  bySize,
+  CONTEXT,
+  flagOf,
+  type GivenOptions,
+  type OptionName,
+  options,
+  type Preset,
+  presets,
+  sizeOf,
+} from "../config/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
-import type { RunRecord } from "../run/records.js";
-import { changeable, hidden, identity, type RunSettings } from "../run/settings.js";
-import { UsageError } from "../util/errors.js";
+import type { RunRecord } from "../run/index.js";
+import { changeable, hidden, identity, type RunSettings } from "../run/index.js";
+import { UsageError } from "../util/index.js";
 
 export interface SettingsSources {
   /** What was given, before defaults. */

@@ -4,13 +4,12 @@
  */
 import { once } from "node:events";
 import { type StepMetrics, writeBatch } from "../learn/index.js";
-import { comparable, rewardComparable } from "../reward/comparable.js";
-import type { GroupReward } from "../reward/reward.js";
+import type { GroupReward } from "../reward/index.js";
+import { comparable, GroupWork, rewardComparable } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import { gapsOf, metricsLine, type ProbeReading, type StepRow } from "../run/records.js";
-import type { Scenario } from "../tasks/task.js";
+import { gapsOf, metricsLine, type ProbeReading, type StepRow } from "../run/index.js";
+import type { Scenario } from "../tasks/index.js";
 import { checkGap, checkProbe, gapLimits } from "./gap.js";
-import { GroupWork } from "./group-work.js";
 import { checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
 import { stepMetricsRow } from "./metrics.js";

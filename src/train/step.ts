@@ -12,7 +12,7 @@
  * no part in their group (src/reward/comparable.ts), and each token is weighed by how likely the learner finds it over how
  * likely the engine did (native/learner/loss.py).
  */
-import type { StepRow } from "../run/records.js";
+import type { StepRow } from "../run/index.js";
 import type { Stages } from "./stages.js";
 
 /**

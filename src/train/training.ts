@@ -1,15 +1,14 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
-import type { GivenOptions } from "../config/config.js";
+import type { GivenOptions } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, loadEngine, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, startLearner } from "../learn/index.js";
-import type { Share } from "../report/train-view.js";
-import { openRewards } from "../reward/open.js";
+import type { Share } from "../report/index.js";
+import { openRewards } from "../reward/index.js";
 import { templateOf } from "../rollout/index.js";
-import type { ValidationRow } from "../run/records.js";
-import { bestOf, Run } from "../run/run.js";
-import { checkSameRun } from "../run/settings.js";
-import { deriveSeed } from "../util/random.js";
+import type { ValidationRow } from "../run/index.js";
+import { bestOf, checkSameRun, Run } from "../run/index.js";
+import { deriveSeed } from "../util/index.js";
 import { logEngine } from "./engine-log.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./gap.js";

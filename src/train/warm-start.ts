@@ -14,8 +14,8 @@ import {
   type Trajectory,
   templateOf,
 } from "../rollout/index.js";
-import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/task.js";
-import { HoneError } from "../util/errors.js";
+import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/index.js";
+import { HoneError } from "../util/index.js";
 
 /** Tokens of a rollout that is known as messages: its assistant turns count as sampled, all else as given. */
 export function tokensOfMessages(

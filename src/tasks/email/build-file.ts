@@ -6,8 +6,7 @@ import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
-import { codeOf } from "../../util/errors.js";
-import { lockExclusively } from "../../util/lock.js";
+import { codeOf, lockExclusively } from "../../util/index.js";
 
 /** Files of builds for a target that run or were killed. */
 export function unfinishedBuilds(target: string): string[] {

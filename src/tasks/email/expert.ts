@@ -4,9 +4,9 @@
  * from the scenario. In stated shares it makes mistakes, and recovers from those that a player can recover from: such
  * traces show a model the way back, or give it habits to unlearn.
  */
-import { HoneError } from "../../util/errors.js";
-import { nearest } from "../../util/nearest.js";
-import type { Random } from "../../util/random.js";
+
+import type { Random } from "../../util/index.js";
+import { HoneError, nearest } from "../../util/index.js";
 import type { CallRecord, ExpertOptions, ExpertTurn } from "../task.js";
 import { badSearch, goodSearches } from "./keywords.js";
 import { NOT_FOUND } from "./prompt.js";

@@ -1,7 +1,7 @@
 /** A read-only connection to a mail database: one for each worker. */
 import { existsSync, statSync } from "node:fs";
 import Database from "better-sqlite3";
-import { codeOf, HoneError, messageOf } from "../../util/errors.js";
+import { codeOf, HoneError, messageOf } from "../../util/index.js";
 import { isBeingBuilt, unfinishedBuilds } from "./build-file.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, schemaVersion } from "./schema.js";

@@ -10,7 +10,7 @@
  *   question took 140 ms with them, 15 ms without), so they are left out when rarer ones are there.
  */
 import type { Database } from "better-sqlite3";
-import { cutText } from "../../util/text.js";
+import { cutText } from "../../util/index.js";
 import { ToolError } from "../task.js";
 import { phrasesOf, snippetOf } from "./snippet.js";
 

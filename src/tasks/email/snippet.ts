@@ -3,7 +3,7 @@
  * because FTS5 compares every occurrence of a word with every other, which took it 30 ms for ten long mails with a common
  * word; this stops looking after a while.
  */
-import { cutText } from "../../util/text.js";
+import { cutText } from "../../util/index.js";
 
 /** Words in a snippet. */
 const LENGTH = 15;

@@ -4,7 +4,7 @@
  * was. Memory stays constant but for some 30 bytes a mail.
  */
 import Database from "better-sqlite3";
-import { HoneError, messageOf } from "../../util/errors.js";
+import { HoneError, messageOf } from "../../util/index.js";
 import { BuildFile } from "./build-file.js";
 import { HashIndex, hash32 } from "./hash-index.js";
 import type { Mail } from "./mail.js";

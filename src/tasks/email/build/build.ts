@@ -4,9 +4,21 @@
  */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
-import { HoneError, messageOf } from "../../../util/errors.js";
+import { HoneError, messageOf } from "../../../util/index.js";
 import { type MailDatabaseWriter, openMailDatabaseWriter } from "../database.js";
-import { derivedId, findSource, hasDerivedId, type ImportRules, importMail, type QuestionCounts, QuestionReader, type QuestionRules, type Skipped, type SkipReason, type Source } from "../import/index.js";
+import {
+  derivedId,
+  findSource,
+  hasDerivedId,
+  type ImportRules,
+  importMail,
+  type QuestionCounts,
+  QuestionReader,
+  type QuestionRules,
+  type Skipped,
+  type SkipReason,
+  type Source,
+} from "../import/index.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";
 import { applicationId } from "../schema.js";

@@ -3,7 +3,7 @@
  * connections that break or fall silent, servers that are busy for a while.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { HoneError, messageOf } from "../../../util/errors.js";
+import { HoneError, messageOf } from "../../../util/index.js";
 
 export interface HttpOptions {
   /** HF_ENDPOINT: `https://huggingface.co` or a mirror. */

@@ -9,7 +9,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { codeOf, HoneError, messageOf } from "../../../util/errors.js";
+import { codeOf, HoneError, messageOf } from "../../../util/index.js";
 import { exchange, type HttpOptions, Interrupted, rootOf } from "./hub-http.js";
 
 export interface HubOptions extends HttpOptions {

@@ -1,11 +1,17 @@
 /** `yarn build-db`: makes the mail database that the email task searches. */
 import { join } from "node:path";
-import { type CommandIo, defineCommand } from "../../../config/command.js";
-import type { Config } from "../../../config/config.js";
-import { bar, clock, compact, ProgressLine } from "../../../report/progress-line.js";
-import { UsageError } from "../../../util/errors.js";
-import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../build/build.js";
-import { fetchDataset, type HubProgress } from "../build/hub.js";
+import type { Config } from "../../../config/index.js";
+import { type CommandIo, defineCommand } from "../../../config/index.js";
+import { bar, clock, compact, ProgressLine } from "../../../report/index.js";
+import { UsageError } from "../../../util/index.js";
+import {
+  type BuildProgress,
+  type BuildSource,
+  type BuildSummary,
+  buildMailDatabase,
+  fetchDataset,
+  type HubProgress,
+} from "../build/index.js";
 import { mailDatabasePath } from "../database.js";
 
 const optionNames = [

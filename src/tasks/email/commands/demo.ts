@@ -3,19 +3,21 @@
  * trains hone's own tiny model on it, shows what that changed on questions it was not trained on.
  */
 import { existsSync } from "node:fs";
-import { type CommandIo, defineCommand } from "../../../config/command.js";
+import { type CommandIo, defineCommand } from "../../../config/index.js";
 import { pythonIsReady } from "../../../learn/index.js";
-import { evalText } from "../../../report/eval-report.js";
-import { compact, ProgressLine } from "../../../report/progress-line.js";
-import { RolloutTally } from "../../../report/rollout-report.js";
-import { playedText, sideBySide } from "../../../report/side-by-side.js";
-import { TrainView } from "../../../report/train-view.js";
+import { decodeSpeed, secondsOfRun } from "../../../plan/index.js";
+import {
+  compact,
+  evalText,
+  ProgressLine,
+  playedText,
+  RolloutTally,
+  sideBySide,
+  TrainView,
+} from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
-import { decodeSpeed, secondsOfRun } from "../../../train/estimate.js";
-import { evaluateRun } from "../../../train/eval.js";
-import { prepare, type TrainConfig, trainOptions } from "../../../train/prepare.js";
-import { runTraining } from "../../../train/training.js";
-import { buildMailDatabase } from "../build/build.js";
+import { evaluateRun, prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
+import { buildMailDatabase } from "../build/index.js";
 import { mailDatabasePath } from "../database.js";
 
 const RUN = "demo";

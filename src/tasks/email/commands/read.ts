@@ -1,7 +1,6 @@
 /** `yarn hone read`: one whole mail, if the person may see it. */
-import { defineCommand } from "../../../config/command.js";
-import { HoneError } from "../../../util/errors.js";
-import { printable } from "../../../util/text.js";
+import { defineCommand } from "../../../config/index.js";
+import { HoneError, printable } from "../../../util/index.js";
 import { mailDatabasePath, openMailDatabase } from "../database.js";
 
 export const readCommand = defineCommand({

@@ -1,7 +1,7 @@
 /** `yarn hone scenarios`: the questions of a mail database. */
-import { defineCommand } from "../../../config/command.js";
-import { chooseScenarios } from "../../../play/play.js";
-import { printable } from "../../../util/text.js";
+import { defineCommand } from "../../../config/index.js";
+import { chooseScenarios } from "../../../play/index.js";
+import { printable } from "../../../util/index.js";
 import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../database.js";
 import type { EmailScenario } from "../scenario.js";
 

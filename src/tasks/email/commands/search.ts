@@ -1,8 +1,7 @@
 /** `yarn hone search`: what search_inbox would find, by hand. */
 import pc from "picocolors";
-import { defineCommand } from "../../../config/command.js";
-import { HoneError } from "../../../util/errors.js";
-import { printable } from "../../../util/text.js";
+import { defineCommand } from "../../../config/index.js";
+import { HoneError, printable } from "../../../util/index.js";
 import { ToolError } from "../../task.js";
 import { type MailHit, mailDatabasePath, openMailDatabase } from "../database.js";
 

@@ -8,7 +8,7 @@ import {
   parquetSchema,
 } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
-import { HoneError, messageOf } from "../../../util/errors.js";
+import { HoneError, messageOf } from "../../../util/index.js";
 import type { Job } from "./job.js";
 
 /** Unpacked bytes and rows of one job at most. Each reads its row group's columns anew: small jobs would cost more. */

@@ -1,6 +1,6 @@
 /** One job to mails: everything that takes time, on whatever thread it runs. */
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
-import { HoneError } from "../../../util/errors.js";
+import { HoneError } from "../../../util/index.js";
 import type { Mail } from "../mail.js";
 import { NoMail } from "./body.js";
 import { type ImportRules, type Job, MAX_MESSAGE_BYTES, type Parsed, type Skipped, type SkipReason } from "./job.js";

@@ -1,7 +1,7 @@
 /** Questions over the mail, in the form of corbt/enron_emails_sample_questions, to scenarios. */
 import { basename } from "node:path";
 import { z } from "zod";
-import { HoneError } from "../../../util/errors.js";
+import { HoneError } from "../../../util/index.js";
 import type { EmailScenario } from "../scenario.js";
 import { normalAddress } from "./addresses.js";
 import { openFile, readingFailed } from "./bytes.js";

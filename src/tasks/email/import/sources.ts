@@ -1,7 +1,7 @@
 /** Paths, as users give them, to jobs: what is there, what it holds, and how far reading has come. */
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { HoneError } from "../../../util/errors.js";
+import { HoneError } from "../../../util/index.js";
 import { type OpenedFile, openFile, readingFailed } from "./bytes.js";
 import { walk } from "./folder.js";
 import type { Job } from "./job.js";

@@ -2,7 +2,7 @@
  * What is true in one mailbox: for each kind of question one topic, settled for two projects in two ways. So each fact
  * has its rival: the same topic of another project, and (projects have up to two facts) the same project's other topic.
  */
-import type { Random } from "../../../util/random.js";
+import type { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
 import { everybody, type Person } from "./people.js";
 import { type Kind, kinds, months, type NamePools, pools, topics } from "./pools.js";

@@ -4,7 +4,7 @@
  * project's mail, talk about the same people; besides, what the owner cannot see: colleagues' mail among themselves
  * and mail of later days, both with other answers to the same questions.
  */
-import type { Random } from "../../../util/random.js";
+import type { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";

@@ -3,7 +3,7 @@
  * who has begun an id can end it only in one way; both together are unique in the world. Computed from the mailbox's
  * index alone: no list of ids is kept, and a mailbox has the same ids however many follow it.
  */
-import { Random } from "../../../util/random.js";
+import { Random } from "../../../util/index.js";
 import { idWords } from "./pools.js";
 
 /** Most mails a mailbox may have. */

@@ -3,7 +3,7 @@
  * test mailboxes, and there either among those who own a mailbox or among the others. So no person is in both splits,
  * and nobody who owns a mailbox turns up in another one.
  */
-import { Random } from "../../../util/random.js";
+import { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
 import type { NameSet } from "./pools.js";
 import { pools } from "./pools.js";

@@ -1,5 +1,5 @@
 /** The synthetic world: any number of mailboxes, one after the other, the same ones for the same seed. */
-import { Random } from "../../../util/random.js";
+import { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
 import type { Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";

@@ -1,6 +1,6 @@
 /** How long training the tiny model will take on this machine, told before it begins. */
 import { engineOptions, loadEngine, type MachineChoice } from "../engine/index.js";
-import type { RunSettings } from "../run/settings.js";
+import type { RunSettings } from "../run/index.js";
 
 /** Short enough to be no burden, long enough to be within some 10 %. */
 const PROBE = { sequences: 16, prompt: 64, tokens: 96 };

@@ -1,0 +1,9 @@
+/** What people see: progress, summaries, conversations, tables. */
+export { conversationText } from "./conversation.js";
+export { evalText } from "./eval-report.js";
+export { count, evaluate, kindsText, mean } from "./evaluation.js";
+export { lossText, rulingText, usageText } from "./judge-report.js";
+export { bar, clock, compact, ProgressLine } from "./progress-line.js";
+export { Mean, type RolloutSummary, RolloutTally } from "./rollout-report.js";
+export { playedText, sideBySide } from "./side-by-side.js";
+export { type Share, shareText, TrainView } from "./train-view.js";

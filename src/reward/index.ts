@@ -1,0 +1,8 @@
+/** What a rollout is worth: the task's word, a judge's, or a control's. */
+export { comparable, rewardComparable } from "./comparable.js";
+export { GroupWork } from "./group-work.js";
+export { judgeAccessOptions, judgeOptions, openJudge, rubricOf, rulerOptions, VERDICTS_FILE } from "./judge.js";
+export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js";
+export { gradeShaped, gradeSuccess, requireClaim } from "./judged.js";
+export { openRewards, requireRewards } from "./open.js";
+export type { Graded, GradeRollout, GroupReward, Rewards } from "./reward.js";

@@ -1,0 +1,24 @@
+/** A run's folder and nothing else: its store, its checkpoints, its lock, its records. */
+export { openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
+export { sealCheckpoint } from "./checkpoints.js";
+export { findRuns, placeOf } from "./place.js";
+export {
+  type Adapter,
+  type Evaluation,
+  gapsOf,
+  type JudgeCount,
+  type Kinds,
+  type Lesson,
+  type MetricsLine,
+  metricsLine,
+  type ProbeReading,
+  type RolloutPhase,
+  type RunRecord,
+  type SkipReason,
+  type StepMetricsRow,
+  type StepRow,
+  type ValidationRow,
+} from "./records.js";
+export { bestOf, Run, STORE_FILE } from "./run.js";
+export { changeable, checkSameRun, hidden, identity, type RunSettings, settingsOf } from "./settings.js";
+export { RunStore } from "./store.js";

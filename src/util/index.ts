@@ -1,0 +1,8 @@
+/** What every room needs and hone could have taken from anywhere. */
+export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
+export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
+export { lockExclusively, tryLock, withLock } from "./lock.js";
+export { nearest } from "./nearest.js";
+export { packageRoot } from "./paths.js";
+export { deriveSeed, Random } from "./random.js";
+export { cutText, printable } from "./text.js";

@@ -41,10 +41,6 @@ class Backend(Protocol):
         """Within it the model is the one before any training."""
         ...
 
-    def without_dropout(self) -> AbstractContextManager[None]:
-        """Within it the model is the one that plays."""
-        ...
-
     def checkpointing(self, on: bool) -> None:
         """Whether activations are computed twice to keep fewer."""
         ...
@@ -80,7 +76,7 @@ class PeftBackend:
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
         self.model.to(self.device)
-        # Layers checkpoint only in training mode; nothing else depends on it but the adapter's dropout.
+        # Layers checkpoint only in training mode; nothing else depends on it: there is no dropout (model.py).
         self.model.train()
 
     def hidden(self, pack: Pack) -> torch.Tensor:
@@ -106,14 +102,6 @@ class PeftBackend:
             raise Refused("KL to the base model needs LoRA: with all weights trained the base is not kept; use --kl 0")
         with self.model.disable_adapter():
             yield
-
-    @contextmanager
-    def without_dropout(self) -> Iterator[None]:
-        self.model.eval()
-        try:
-            yield
-        finally:
-            self.model.train()
 
     def checkpointing(self, on: bool) -> None:
         if on:
@@ -144,7 +132,6 @@ def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
     config = LoraConfig(
         r=lora["rank"],
         lora_alpha=lora["alpha"],
-        lora_dropout=lora.get("dropout", 0.0),
         target_modules=targets,
         bias="none",
         task_type="CAUSAL_LM",

@@ -84,20 +84,12 @@ def clipped(new: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, sett
     return high | low
 
 
-def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor, clip: float) -> dict[str, dict[str, float]]:
+def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict[str, float]]:
     """How far the engine and the learner are apart before the update."""
     log_ratio = (old - rollout).double()
     gap = log_ratio.abs()
-    weights = log_ratio.exp()
     return {
         "gap": {"mean": gap.mean().item(), "p99": gap.quantile(0.99).item(), "max": gap.max().item()},
         # Samples come from the rollout policy: KL(rollout ‖ old).
-        "klRollout": {"k1": -log_ratio.mean().item(), "k3": (weights - log_ratio - 1).mean().item()},
-        "weights": {
-            "p01": weights.quantile(0.01).item(),
-            "p50": weights.quantile(0.5).item(),
-            "p99": weights.quantile(0.99).item(),
-            "max": weights.max().item(),
-            "clipped": (weights > clip).double().mean().item(),
-        },
+        "klRollout": {"k1": -log_ratio.mean().item(), "k3": (log_ratio.exp() - log_ratio - 1).mean().item()},
     }

@@ -63,8 +63,7 @@ class Probe:
     def _logprobs(self) -> torch.Tensor:
         """Of the sampled tokens, under the softmax at temperature 1."""
         (pack,) = plan_trajectories([self._trajectory], len(self._trajectory.ids))
-        with self._backend.without_dropout():
-            hidden = self._backend.hidden(pack)
+        hidden = self._backend.hidden(pack)
         return head.score(hidden, self._backend.output_weight(), pack.targets.to(hidden.device), 1.0).logprobs.cpu()
 
 

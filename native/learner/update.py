@@ -182,4 +182,4 @@ def _before(batch: Batch, tokens: _Tokens, settings: loss.LossSettings) -> dict[
     base_kl = math.nan if tokens.base is None else loss.k3(tokens.old, tokens.base).double().nanmean().item()
     entropy = tokens.entropy.double().nanmean().nan_to_num().item()
     kl_known = {"klBase": base_kl if math.isfinite(base_kl) else None, "entropy": entropy}
-    return loss.mismatch_metrics(old, rollout, settings.mismatch_clip) | kl_known
+    return loss.mismatch_metrics(old, rollout) | kl_known

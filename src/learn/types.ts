@@ -30,7 +30,6 @@ export interface LoraSettings {
   readonly alpha: number;
   /** Those of {@link LINEAR_LAYERS} that get an adapter. */
   readonly targets: readonly string[];
-  readonly dropout?: number;
 }
 
 export interface LearnerSettings {
@@ -41,7 +40,7 @@ export interface LearnerSettings {
   readonly base: BaseModel;
   /** null trains all weights: supervised learning of small models only. */
   readonly lora: LoraSettings | null;
-  /** Seed of the adapter's first weights, of dropout, and of the order of supervised learning. */
+  /** Seed of the adapter's first weights, and of the order of supervised learning. */
   readonly seed: number;
   /**
    * Checkpoint folder to go on from: adapter, optimizer and random state. Without it a new adapter starts. The first
@@ -98,8 +97,6 @@ export interface StepSettings {
   readonly onProgress?: OnProgress;
 }
 
-const quantiles = z.object({ p01: z.number(), p50: z.number(), p99: z.number(), max: z.number() });
-
 export const stepMetrics = z.object({
   /**
    * False when the loss or the gradient was not finite: weights, optimizer and random state are as before and no
@@ -120,8 +117,6 @@ export const stepMetrics = z.object({
   klBase: z.number().nullable(),
   /** Share of sampled tokens whose ratio was clipped so that they had no gradient. 0 with one update. */
   clipFraction: z.number(),
-  /** Mismatch weights π_old/π_rollout before their bound, and the share above it. */
-  weights: quantiles.extend({ clipped: z.number() }),
   /** Mean entropy of the next-token distribution at sampled positions, nats. */
   entropy: z.number(),
   groups: z.number(),

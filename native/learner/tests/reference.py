@@ -51,6 +51,8 @@ class Epoch:
     gradients: list[torch.Tensor]
     stopped: float
     """Share of tokens from which the ratio's clip took the gradient."""
+    bounded: float
+    """Share of tokens whose mismatch weight was bounded."""
     kl: float
     """Mean over tokens."""
 
@@ -106,5 +108,6 @@ class Reference:
             for group in self._adam.param_groups:
                 group["lr"] = request["learningRate"]
             self._adam.step()
-            share = stopped[sampled].double().mean()
-            stepped(Epoch(loss.item(), norm.item(), gradients, share.item(), kl[sampled].mean().item()))
+            share = stopped[sampled].double().mean().item()
+            bounded = (mismatch == request["mismatchClip"])[sampled].double().mean().item()
+            stepped(Epoch(loss.item(), norm.item(), gradients, share, bounded, kl[sampled].mean().item()))

@@ -115,10 +115,9 @@ def test_the_mismatch_weight_is_bounded_and_has_no_gradient():
 
 def test_mismatch_metrics_are_those_of_the_definition():
     old, rollout = torch.tensor([-1.0, -2.0]), torch.tensor([-1.1, -1.8])
-    metrics = loss.mismatch_metrics(old, rollout, 1.05)
+    metrics = loss.mismatch_metrics(old, rollout)
     assert metrics["gap"] == pytest.approx({"mean": 0.15, "p99": 0.199, "max": 0.2}, abs=1e-6)
     assert metrics["klRollout"]["k1"] == pytest.approx(0.05, abs=1e-6)
-    assert metrics["weights"]["clipped"] == 0.5
 
 
 def test_an_unknown_loss_is_refused_by_name():

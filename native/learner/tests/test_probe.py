@@ -59,16 +59,6 @@ def test_at_learning_rate_0_both_are_the_same(base, tmp_path, silent):
     assert probe["before"] == probe["logprobs"]
 
 
-def test_dropout_has_no_part_in_it(base, tmp_path, silent):
-    lora = open_settings(base)["lora"] | {"dropout": 0.5}
-    batch = write_random_batch(tmp_path / "batch.safetensors")
-    session = Session(open_settings(base, lora=lora), silent)
-    session.step(step_settings(batch, tmp_path / "0001"), silent)
-    session.step(step_settings(batch, tmp_path / "0002", learningRate=0.0), silent)
-    probe = probe_of(tmp_path / "0002")
-    assert probe["before"] == probe["logprobs"]
-
-
 def test_an_update_that_is_not_applied_leaves_none(base, tmp_path, silent):
     session = Session(open_settings(base), silent)
     batch = write_random_batch(tmp_path / "batch.safetensors", advantage=float("inf"))

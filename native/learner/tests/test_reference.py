@@ -156,7 +156,7 @@ def test_updates_equal_those_of_an_independent_implementation(
             assert metrics["klBase"] == pytest.approx(passes[0].kl, rel=1e-5, abs=2e-6)
         rows = metrics["microBatches"]
         assert {4096: rows == 1, 60: 1 < rows < metrics["trajectories"], 20: rows == metrics["trajectories"]}[budget]
-        weights_clipped.append(metrics["weights"]["clipped"])
+        weights_clipped.append(passes[0].bounded)
         ratios_clipped.append(metrics["clipFraction"])
         norms += [each.norm for each in passes]
 

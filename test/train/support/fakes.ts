@@ -151,7 +151,6 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     klRollout: { k1: 0, k3: 0 },
     klBase: null,
     clipFraction: 0,
-    weights: { p01: 1, p50: 1, p99: 1, max: 1, clipped: 0 },
     entropy: 1,
     groups: 2,
     trajectories: 4,

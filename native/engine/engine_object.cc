@@ -74,22 +74,11 @@ Napi::Object memoryObject(Napi::Env env, const Engine& engine) {
 
 Napi::Object statsObject(Napi::Env env, const Stats& stats) {
   auto object = Napi::Object::New(env);
-  const auto set = [&](const char* key, auto value) { object.Set(key, static_cast<double>(value)); };
-  set("decoded", stats.decoded);
-  set("prefilled", stats.prefilled);
-  set("reused", stats.reused);
-  set("batches", stats.batches);
-  set("forks", stats.forks);
-  set("moves", stats.moves);
-  set("evicted", stats.evicted);
-  set("decodeSeconds", stats.decodeSeconds);
-  set("samplingSeconds", stats.samplingSeconds);
-  set("schedulingSeconds", stats.schedulingSeconds);
-  set("waitingSeconds", stats.waitingSeconds);
-  set("threads", stats.threads);
-  set("open", stats.open);
-  set("running", stats.running);
-  set("queued", stats.queued);
+  Stats::each([&](const std::string& group, const char* name, auto member) {
+    if (!group.empty() && !object.Has(group)) object.Set(group, Napi::Object::New(env));
+    Napi::Object within = group.empty() ? object : object.Get(group).As<Napi::Object>();
+    within.Set(name, static_cast<double>(stats.*member));
+  });
   return object;
 }
 

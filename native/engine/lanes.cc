@@ -144,21 +144,9 @@ Stats Lanes::stats() const {
   Stats all;
   for (const auto& lane : lanes_) {
     const Stats one = lane->stats();
-    all.decoded += one.decoded;
-    all.prefilled += one.prefilled;
-    all.reused += one.reused;
-    all.batches += one.batches;
-    all.forks += one.forks;
-    all.moves += one.moves;
-    all.evicted += one.evicted;
-    all.decodeSeconds += one.decodeSeconds / size();
-    all.samplingSeconds += one.samplingSeconds / size();
-    all.schedulingSeconds += one.schedulingSeconds / size();
-    all.waitingSeconds += one.waitingSeconds / size();
-    all.threads += one.threads;
-    all.open += one.open;
-    all.running += one.running;
-    all.queued += one.queued;
+    Stats::each([&](const std::string& group, const char*, auto member) {
+      all.*member += group == "seconds" ? one.*member / size() : one.*member;
+    });
   }
   std::lock_guard<std::mutex> lock(mutex_);
   all.open += static_cast<int>(

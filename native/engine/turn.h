@@ -65,6 +65,7 @@ void tell(const Callback& callback, Arguments&&... arguments) {
   }
 }
 
+/** What the counters mean is said where JavaScript reads them, in src/engine/engine.ts. */
 struct Stats {
   uint64_t decoded = 0;
   uint64_t prefilled = 0;
@@ -82,6 +83,29 @@ struct Stats {
   int open = 0;
   int running = 0;
   int queued = 0;
+
+  /**
+   * Calls `visit(group, name, member)` for every counter: where it stands in JavaScript's object, "" for its first level,
+   * and a pointer to the member. Times of several lanes ("seconds") are shown as their mean, all else as the sum.
+   */
+  template <typename Visit>
+  static void each(Visit visit) {
+    visit("", "decoded", &Stats::decoded);
+    visit("", "prefilled", &Stats::prefilled);
+    visit("", "reused", &Stats::reused);
+    visit("", "batches", &Stats::batches);
+    visit("", "forks", &Stats::forks);
+    visit("", "moves", &Stats::moves);
+    visit("", "evicted", &Stats::evicted);
+    visit("", "threads", &Stats::threads);
+    visit("seconds", "decode", &Stats::decodeSeconds);
+    visit("seconds", "sampling", &Stats::samplingSeconds);
+    visit("seconds", "scheduling", &Stats::schedulingSeconds);
+    visit("seconds", "waiting", &Stats::waitingSeconds);
+    visit("sequences", "open", &Stats::open);
+    visit("sequences", "running", &Stats::running);
+    visit("sequences", "queued", &Stats::queued);
+  }
 };
 
 }  // namespace hone

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf, packageRoot } from "../util/index.js";
-import type { Gpu } from "./engine.js";
+import type { EngineStats, Gpu } from "./engine.js";
 import { noDevice, noSuchGpu, whyNoCpu, whyNoGpu } from "./missing.js";
 
 /** Settings of an engine, complete. */
@@ -83,28 +83,10 @@ export interface NativeInfo {
   endTokens: Int32Array;
 }
 
-export interface NativeStats {
-  decoded: number;
-  prefilled: number;
-  reused: number;
-  batches: number;
-  forks: number;
-  moves: number;
-  evicted: number;
-  decodeSeconds: number;
-  samplingSeconds: number;
-  schedulingSeconds: number;
-  waitingSeconds: number;
-  threads: number;
-  open: number;
-  running: number;
-  queued: number;
-}
-
 export interface NativeEngine {
   info(): NativeInfo;
   memory(): { weights: number; kv: number; kvPerSequence: number };
-  stats(): NativeStats;
+  stats(): EngineStats;
   tokenize(text: string, special: boolean): Int32Array;
   bytes(tokens: Int32Array, special: boolean): Uint8Array;
   /** Ids of `count` new sequences. */

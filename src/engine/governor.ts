@@ -130,13 +130,13 @@ export class ThreadGovernor {
   }
 
   #look(): void {
-    const { running, waitingSeconds } = this.#engine.stats();
-    if (running === 0 || this.#held) {
+    const { sequences, seconds } = this.#engine.stats();
+    if (sequences.running === 0 || this.#held) {
       this.#last = undefined;
       return;
     }
     const last = this.#last;
-    const now = { ...this.#sample(), waited: waitingSeconds * 1000 };
+    const now = { ...this.#sample(), waited: seconds.waiting * 1000 };
     this.#last = now;
     if (!last || now.waited - last.waited > IDLE_SHARE * (now.at - last.at)) return;
     const others = othersCores(last, now);

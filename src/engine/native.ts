@@ -193,18 +193,7 @@ export class LocalEngine implements Engine {
   }
 
   stats(): EngineStats {
-    const { decodeSeconds, samplingSeconds, schedulingSeconds, waitingSeconds, open, running, queued, ...counts } =
-      this.#native.stats();
-    return {
-      ...counts,
-      seconds: {
-        decode: decodeSeconds,
-        sampling: samplingSeconds,
-        scheduling: schedulingSeconds,
-        waiting: waitingSeconds,
-      },
-      sequences: { open, running, queued },
-    };
+    return this.#native.stats();
   }
 
   close(): Promise<void> {

@@ -83,7 +83,7 @@ describe("the governor", () => {
       return now;
     };
     const engine = {
-      stats: () => ({ ...world }) as never,
+      stats: () => ({ sequences: { running: world.running }, seconds: { waiting: world.waitingSeconds } }) as never,
       setThreads: (threads: number) => void set.push(threads),
     };
     const governor = new ThreadGovernor(engine, { threads: 2, cores: 2 }, (line) => said.push(line), sample);

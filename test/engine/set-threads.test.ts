@@ -37,7 +37,7 @@ async function twoSequences(maxTokens: number, meanwhile?: () => Promise<void>):
 async function reached(threads: number): Promise<boolean> {
   for (let tries = 0; tries < 5000; tries++) {
     const stats = native.stats();
-    if (stats.threads === threads && stats.running > 0) return true;
+    if (stats.threads === threads && stats.sequences.running > 0) return true;
     await sleep(1);
   }
   return false;

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Engine, EngineOptions } from "../src/engine/index.js";
 import { type Gathered, gather, type PlayerSpec } from "../src/rollout/index.js";
-import { buildMailDatabase } from "../src/tasks/email/build/build.js";
+import { buildMailDatabase } from "../src/tasks/email/building/build.js";
 import { emailTask } from "../src/tasks/email/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";

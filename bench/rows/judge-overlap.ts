@@ -13,7 +13,7 @@ import { GroupWork } from "../../src/reward/group-work.js";
 import { rulerReward } from "../../src/reward/judged.js";
 import type { GroupReward, RewardGroup } from "../../src/reward/reward.js";
 import { taskReward } from "../../src/reward/task.js";
-import { buildMailDatabase } from "../../src/tasks/email/build/build.js";
+import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
 import { openMailDatabase } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/index.js";
 import type { Scenario } from "../../src/tasks/task.js";

@@ -1,6 +1,6 @@
 /** The sample of real mail, where it lies beside the repository. */
 import { join } from "node:path";
-import { buildMailDatabase } from "../../src/tasks/email/build/build.js";
+import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const folder = join(packageRoot, "../shared/data/enron-sample");

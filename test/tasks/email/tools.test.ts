@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildMailDatabase } from "../../../src/tasks/email/build/build.js";
+import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
 import { emailTask } from "../../../src/tasks/email/index.js";
 import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
 import type { EmailWorld } from "../../../src/tasks/email/tools.js";

@@ -11,7 +11,7 @@ import {
   buildMailDatabase,
   fetchDataset,
   type HubProgress,
-} from "../build/index.js";
+} from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
 
 const optionNames = [

@@ -17,7 +17,7 @@ import {
 } from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
 import { evaluateRun, prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
-import { buildMailDatabase } from "../build/index.js";
+import { buildMailDatabase } from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
 
 const RUN = "demo";

@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { buildMailDatabase } from "../../../../src/tasks/email/build/build.js";
+import { buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
 import { type Added, openMailDatabase, openMailDatabaseWriter } from "../../../../src/tasks/email/database.js";
 import { syntheticWorld } from "../../../../src/tasks/email/synthetic/index.js";
 

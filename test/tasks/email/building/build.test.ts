@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type BuildOptions, type BuildSource, buildMailDatabase } from "../../../../src/tasks/email/build/build.js";
+import { type BuildOptions, type BuildSource, buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
 import { type MailDatabaseWriter, openMailDatabaseWriter } from "../../../../src/tasks/email/database.js";
 import { HoneError } from "../../../../src/util/errors.js";
 

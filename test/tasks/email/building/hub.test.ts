@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { fetchDataset, type HubOptions, type HubProgress } from "../../../../src/tasks/email/build/hub.js";
+import { fetchDataset, type HubOptions, type HubProgress } from "../../../../src/tasks/email/building/hub.js";
 import { HoneError } from "../../../../src/util/errors.js";
 import { Random } from "../../../../src/util/random.js";
 import { HubServer } from "../../../support/hub-server.js";

@@ -111,6 +111,8 @@ export interface StepTiming {
   memory: { peak: number; loaded: number } | null;
   /** What the judge was asked in this step and the validation before it; null without a judge. */
   judge: JudgeCount | null;
+  /** Devices and precisions of engine and learner: rounding is alike only between steps of the same ones. */
+  numerics: string;
 }
 
 /** One line of metrics.jsonl. */
@@ -178,7 +180,15 @@ export function metricsLine({ step, checkpoint, metrics, timing }: StepRow): Met
   return { step, checkpoint, ...metrics, ...timing };
 }
 
-/** Distances of engine and learner in a run's updates, oldest first. */
-export function gapsOf(steps: readonly Pick<StepRow, "metrics">[]): NonNullable<StepMetricsRow["gap"]>[] {
-  return steps.flatMap(({ metrics }) => metrics?.gap ?? []);
+/**
+ * Distances of engine and learner in a run's updates, oldest first.
+ * @param numerics of the steps that count; all when undefined
+ */
+export function gapsOf(
+  steps: readonly Pick<StepRow, "metrics" | "timing">[],
+  numerics?: string,
+): NonNullable<StepMetricsRow["gap"]>[] {
+  return steps
+    .filter(({ timing }) => numerics === undefined || timing?.numerics === numerics)
+    .flatMap(({ metrics }) => metrics?.gap ?? []);
 }

@@ -140,7 +140,7 @@ export async function evaluateRun(
       }
       const started = performance.now();
       const limit = Math.max(gapLimit(engine.info.weightType), highestGap);
-      checkProbe(await policy.use(adapter), limit, `checkpoint ${checkpoint}`);
+      checkProbe(await policy.use(adapter), limit, `checkpoint ${checkpoint}`, "nothing was played with it");
       view.begin(checkpoint, scenarios.length);
       const figures = await playGraded(signal, grade, async (signal, onGroup) => {
         const played = await policy.play({

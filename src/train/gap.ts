@@ -10,8 +10,8 @@ import { HoneError } from "../util/index.js";
 type Gap = StepMetrics["gap"];
 
 /**
- * How much further apart than in the run's first step engine and learner may be. Then the engine played what the run
- * began from; rounding is the same later, on other tokens. Measured on the tiny model (f16) over runs of 12 and 10 steps:
+ * How much further apart than in the run's first step with the same numerics engine and learner may be. Their rounding is
+ * the same later, on other tokens. Measured on the tiny model (f16) over runs of 12 and 10 steps:
  * right steps up to 5.1 times the mean of the first and 4.1 times its p99, mostly as small batches differ; an adapter
  * one update old gave 10 to 22 times the mean and 12 to 26 times p99 (3 and 4 times once, when almost all rollouts were alike).
  */
@@ -24,8 +24,10 @@ export const GAP_FLOOR = { mean: 0.0015, p99: 0.03 };
 
 /** A probe has the tokens of one rollout: its mean varies more than that of a step. */
 const PROBE_TOLERANCE = 3;
-/** So much nearer to the policy before the update says that the engine plays that one. */
+/** So much nearer to the policy before the update says that the engine plays that one ... */
 const PROBE_RATIO = 3;
+/** ... where the two policies differ by more than rounding: nats a token. */
+const PROBE_DIFFERENCE = 1e-4;
 
 /** What the mean distance may be: weights of 8 bits and less are rounded differently by engine and learner. */
 export function gapLimit(weightType: string): number {
@@ -37,6 +39,8 @@ export interface GapSettings {
   readonly maxGap: number;
   /** Hold later steps to a multiple of the first too. */
   readonly calibrateGap: boolean;
+  /** As in {@link StepTiming}. */
+  readonly numerics: string;
 }
 
 export interface GapLimits {
@@ -46,44 +50,54 @@ export interface GapLimits {
   readonly first: Gap | undefined;
 }
 
-/** @param gaps of the run's updates so far, oldest first */
-export function gapLimits(gaps: readonly Gap[], { maxGap, calibrateGap }: GapSettings): GapLimits {
+/** @param gaps of the run's updates with these numerics so far, oldest first */
+export function gapLimits(
+  gaps: readonly Gap[],
+  { maxGap, calibrateGap }: Pick<GapSettings, "maxGap" | "calibrateGap">,
+): GapLimits {
   const first = calibrateGap ? gaps[0] : undefined;
   if (!first) return { mean: maxGap, p99: Number.POSITIVE_INFINITY, first };
   const p99 = Math.max(GAP_FLOOR.p99, GAP_MULTIPLE * first.p99);
   return { mean: Math.min(maxGap, Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean)), p99, first };
 }
 
+/** The gap has grown since the run's first step: the rollouts are probably not of the policy that they are kept as. */
+export class GapGrew extends HoneError {}
+
 /**
  * The learner must train the very model that played.
- * @throws HoneError when the log-probabilities of the two are too far apart; the step must not be committed then
+ * @throws GapGrew when it has grown since the first step; the step must not be committed then
+ * @throws HoneError when it is above the limit otherwise; the step must not be committed then
  */
 export function checkGap(gap: Gap, { mean, p99, first }: GapLimits): void {
   if (gap.mean <= mean && gap.p99 <= p99) return;
   const far = `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)}, max ${gap.max.toFixed(3)}), the limit is ${Number(mean.toFixed(4))}`;
-  const grew = first && (gap.p99 > p99 || gap.mean > Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean));
+  if (first && (gap.p99 > p99 || gap.mean > Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean))) {
+    throw new GapGrew(
+      `${far} (p99 ${p99.toFixed(3)}) after ${first.mean.toFixed(4)} (p99 ${first.p99.toFixed(3)}) in the run's first step: most likely another adapter played than the learner has; the step was not taken. ` +
+        "The same command plays it again; if it comes to the same, --max-gap sets a limit of your own in place of this one",
+    );
+  }
   throw new HoneError(
-    grew
-      ? `${far} (p99 ${p99.toFixed(3)}) after ${first.mean.toFixed(4)} (p99 ${first.p99.toFixed(3)}) in the run's first step: another adapter played than the learner has; the step was not taken. ` +
-          "The same command plays it again; if it comes to the same, --max-gap sets a limit of your own in place of this one"
-      : `${far}; the step was not taken. Use a model file with f16 weights, check that --hf-weights holds the same model, or raise --max-gap if you accept it`,
+    `${far}; the step was not taken. Use a model file with f16 weights, check that --hf-weights holds the same model, or raise --max-gap if you accept it`,
   );
 }
 
 /**
  * The engine must play the adapter that was put on it.
  * @param limit what the mean distance of a step may be
- * @param what the adapter, and what has not been done with it
+ * @param adapter whose it is: "checkpoint 3"
+ * @param consequence what follows: "step 3 was not taken"
  * @throws HoneError when it plays the policy before the update, or another one
  */
-export function checkProbe(reading: ProbeReading | null, limit: number, what: string): void {
+export function checkProbe(reading: ProbeReading | null, limit: number, adapter: string, consequence: string): void {
   if (!reading) return;
   const { after, before, n } = reading;
-  const stale = before * PROBE_RATIO < after;
+  const stale = before * PROBE_RATIO < after && after - before > PROBE_DIFFERENCE;
   if (!stale && after <= PROBE_TOLERANCE * limit) return;
   throw new HoneError(
-    `${stale ? "the engine still plays the adapter before" : "the engine does not play the adapter of"} ${what}: ` +
+    `${stale ? `the engine still plays the adapter before ${adapter}` : `the engine does not play the adapter of ${adapter}`}: ` +
       `on its probe the log-probabilities differ by ${after.toFixed(4)} on average from the learner's after that update, and by ${before.toFixed(4)} from those before it (n=${n}); ` +
-      "nothing was played with it. The same command tries again",
+      `${consequence}. The same command tries again${stale ? "" : "; --max-gap raises the limit, if another device or precision explains it"}`,
   );
 }

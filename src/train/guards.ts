@@ -1,13 +1,12 @@
 /** When a run must stop because going on would waste time or teach the wrong thing. Each says what it means and what to change. */
+import { lossText } from "../report/index.js";
 import type { StepMetricsRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Steps in a row without a single trainable group. */
 export const STEPS_WITHOUT_SPREAD = 10;
-/** Steps in a row in which no group had a reward. */
+/** Steps in a row in which no group had a reward: a judge's verdict is missing, or two rollouts to compare. */
 export const STEPS_UNREWARDED = 3;
-/** Steps in a row in which no group had two rollouts that could be compared. */
-export const STEPS_BROKEN_OFF = 3;
 /** Steps in a row whose loss or gradient was not finite. */
 export const STEPS_NOT_FINITE = 3;
 
@@ -20,12 +19,26 @@ function countAtEnd<T>(items: readonly T[], matches: (item: T) => boolean): numb
 function brokenOffText(steps: readonly StepMetricsRow[]): string {
   const all = steps.reduce((sum, { rollouts }) => sum + rollouts, 0);
   const n = steps.reduce((sum, step) => sum + step.rollouts_broken_off, 0);
-  const by = new Map<string, number>();
+  const by: Record<string, number> = {};
   for (const [reason, count] of steps.flatMap((step) => Object.entries(step.broken_off))) {
-    by.set(reason, (by.get(reason) ?? 0) + count);
+    by[reason] = (by[reason] ?? 0) + count;
   }
-  const reasons = [...by].map(([reason, count]) => `${reason} ${count}`);
-  return `${n} of ${all} rollouts: ${reasons.join(", ")}`;
+  return `${n} of ${all} rollouts: ${lossText(by)}`;
+}
+
+/** @param steps in a row in which no group had a reward */
+function unrewardedText(steps: readonly StepMetricsRow[]): string {
+  const lost = steps.findLast(({ skipped }) => skipped === "unrewarded");
+  const broken = steps.some(({ skipped }) => skipped === "broken_off");
+  const judge =
+    lost &&
+    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${lossText(lost.groups_lost)}); look at what it answers with --debug-judge, or take another --judge-model`;
+  const rollouts =
+    broken &&
+    `no group had two rollouts to compare${lost ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`yarn rollout\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
+  if (judge && rollouts)
+    return `no group had a reward in ${steps.length} steps in a row: in some ${judge}; in others ${rollouts}`;
+  return judge || rollouts || "";
 }
 
 /**
@@ -41,20 +54,9 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
       `the ${last.skipped} was not a finite number in ${notFinite} steps in a row; these steps changed nothing. Start again from an earlier checkpoint (--fork) with a lower --learning-rate or a lower --max-grad-norm`,
     );
   }
-  const unrewarded = countAtEnd(steps, ({ skipped }) => skipped === "unrewarded");
-  if (unrewarded >= STEPS_UNREWARDED) {
-    const reasons = Object.entries(last.groups_lost).map(([reason, n]) => `${reason} ${n}`);
-    throw new HoneError(
-      `the judge gave no verdict that can be used in ${unrewarded} steps in a row (the last: ${reasons.join(", ")}); look at what it answers with --debug-judge, or take another --judge-model`,
-    );
-  }
-  const broken = countAtEnd(steps, ({ skipped }) => skipped === "broken_off");
-  if (broken >= STEPS_BROKEN_OFF) {
-    throw new HoneError(
-      `no group had two rollouts to compare in ${broken} steps in a row, because others ended by no fault of the model (${brokenOffText(steps.slice(-broken))}). Look at the \`reason\` of a rollout of \`yarn rollout\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`,
-    );
-  }
-  const flat = countAtEnd(steps, ({ skipped }) => skipped === "no_spread");
+  const unrewarded = countAtEnd(steps, ({ skipped }) => skipped === "unrewarded" || skipped === "broken_off");
+  if (unrewarded >= STEPS_UNREWARDED) throw new HoneError(unrewardedText(steps.slice(-unrewarded)));
+  const flat = countAtEnd(steps, ({ skipped }) => skipped !== null && skipped !== "loss" && skipped !== "gradient");
   if (flat < STEPS_WITHOUT_SPREAD) return;
   const recent = steps.slice(-flat);
   const left = recent.some((step) => step.rollouts_broken_off > 0);

@@ -38,8 +38,8 @@ async function trainSteps(parts: LoopParts, start: StepRow): Promise<void> {
   const use = (row: StepRow) =>
     clock.measure("swap", async () => {
       const reading = await policy.use(run.adapterOf(row));
-      const limits = gapLimits(gapsOf(run.store.steps()), parts.settings);
-      checkProbe(reading, limits.mean, `checkpoint ${row.checkpoint}`);
+      const limits = gapLimits(gapsOf(run.store.steps(), settings.numerics), settings);
+      checkProbe(reading, limits.mean, `checkpoint ${row.checkpoint}`, "nothing was played with it");
     });
   const validateAt = (row: StepRow) =>
     clock.measure("validation", () => validate(playingOf(parts), row, heldOut, parts.grade));

@@ -9,7 +9,7 @@ import { comparable, GroupWork, rewardComparable } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import { gapsOf, metricsLine, type ProbeReading, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
-import { checkGap, checkProbe, gapLimits } from "./gap.js";
+import { checkGap, checkProbe, GapGrew, gapLimits } from "./gap.js";
 import { checkProgress } from "./guards.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
 import { stepMetricsRow } from "./metrics.js";
@@ -58,7 +58,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
   const { run, settings, scenarios, policy, view, signal } = parts;
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
-  const gaps = gapsOf(run.store.steps());
+  const gaps = gapsOf(run.store.steps(), settings.numerics);
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
   const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
 
@@ -100,8 +100,8 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
         try {
           checkGap(learnt.gap, gapLimits(gaps, settings));
         } catch (error) {
-          // They are not of the policy that they are kept as: going on must not take them up again.
-          run.store.dropRollouts("train", step);
+          // Kept as this policy's, they would be taken up again when the run goes on.
+          if (error instanceof GapGrew) run.store.dropRollouts("train", step);
           throw error;
         }
       }
@@ -114,7 +114,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       const probe = await timed("swap", () => policy.use(run.adapterOf(now)));
       // Before the step is committed: taking it again also mends a checkpoint whose own files are wrong.
       const limits = gapLimits([...gaps, ...(learnt ? [learnt.gap] : [])], settings);
-      checkProbe(probe, limits.mean, `step ${step}, which was not taken`);
+      checkProbe(probe, limits.mean, `step ${step}`, "the step was not taken");
       return { checkpoint: now.checkpoint, adapter: now.adapter, probe };
     },
 
@@ -123,7 +123,13 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
         step,
         ...now,
         metrics: { ...stepMetricsRow(groups, failures, learningRate, learnt), probe },
-        timing: { seconds: clock.lap(), reused, memory: learnt?.memory ?? null, judge: parts.judgeLap?.() ?? null },
+        timing: {
+          seconds: clock.lap(),
+          reused,
+          memory: learnt?.memory ?? null,
+          judge: parts.judgeLap?.() ?? null,
+          numerics: settings.numerics,
+        },
       };
       run.store.commitStep(row, lessonsOf(groups));
       run.appendMetrics(metricsLine(row));

@@ -166,6 +166,10 @@ async function trainWith(
         maxGap,
         // A limit of one's own is the only one.
         calibrateGap: config.maxGap === undefined,
+        numerics: [
+          `engine ${engine.info.gpu || "cpu"} ${shape.weightType}`,
+          `learner ${fitted.gpu ? "gpu" : "cpu"} ${config.precision}${hfWeights === undefined ? "" : " with --hf-weights"}`,
+        ].join(", "),
       },
       scenarios,
       policy,

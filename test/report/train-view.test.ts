@@ -46,6 +46,7 @@ const line: MetricsLine = {
   tokens: 60_000,
   sampled_tokens: 9_600,
   memory: null,
+  numerics: "engine cpu F16, learner cpu auto",
   seconds: { rollouts: 8, update: 3.5, validation: 0, swap: 0.02, total: 12 },
   reused: 0,
   training_reward: 0.4321,

@@ -10,7 +10,7 @@ import { taskReward } from "../../src/reward/task.js";
 import { brokenOff, type Trajectory } from "../../src/rollout/index.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
-import { checkProgress, STEPS_BROKEN_OFF, STEPS_WITHOUT_SPREAD } from "../../src/train/guards.js";
+import { checkProgress, STEPS_UNREWARDED, STEPS_WITHOUT_SPREAD } from "../../src/train/guards.js";
 import { batchOf, lessonsOf, teach } from "../../src/train/lessons.js";
 import { train } from "../../src/train/loop.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
@@ -165,10 +165,10 @@ describe("a run whose tools fail", () => {
   it("is stopped with the reason when no group has two rollouts left", async () => {
     const { run: stopped, ended, judged } = await run((index) => index > 0, 9);
     expect(ended).toContain(
-      `no group had two rollouts to compare in ${STEPS_BROKEN_OFF} steps in a row, because others ended by no fault of the model (12 of 18 rollouts: tool_failure 12)`,
+      `no group had two rollouts to compare in ${STEPS_UNREWARDED} steps in a row, because others ended by no fault of the model (12 of 18 rollouts: tool_failure 12)`,
     );
     expect(judged).toEqual([]);
-    expect(stopped.store.lastStep()).toMatchObject({ step: STEPS_BROKEN_OFF, metrics: { skipped: "broken_off" } });
+    expect(stopped.store.lastStep()).toMatchObject({ step: STEPS_UNREWARDED, metrics: { skipped: "broken_off" } });
   });
 });
 

@@ -55,7 +55,9 @@ describe("the distance between engine and learner", () => {
   it("stops the steps that were measured with an adapter one update old", () => {
     const limits = gapLimits(right[0] ?? [], auto);
     for (const step of stale) {
-      expect(() => checkGap(step, limits)).toThrow(/in the run's first step: another adapter played than the learner/);
+      expect(() => checkGap(step, limits)).toThrow(
+        /in the run's first step: most likely another adapter played than the learner/,
+      );
     }
     // Either figure is enough.
     expect(() => checkGap(gap(0.0001, 0.038), limits)).toThrow("the limit is 0.0015 (p99 0.030)");
@@ -63,11 +65,12 @@ describe("the distance between engine and learner", () => {
 });
 
 describe("a reading of a probe", () => {
-  const read = (after: number, before: number, limit = 0.0015) => checkProbe({ after, before, n: 56 }, limit, "step 3");
+  const read = (after: number, before: number, limit = 0.0015) =>
+    checkProbe({ after, before, n: 56 }, limit, "step 3", "it was not taken");
 
   it("is right when the engine is nearer to the new policy, and not far from it", () => {
     expect(() => read(0.0001, 0.0272)).not.toThrow();
-    expect(() => checkProbe(null, 0, "step 3")).not.toThrow();
+    expect(() => checkProbe(null, 0, "step 3", "it was not taken")).not.toThrow();
   });
 
   it("is no alarm where the update was smaller than rounding", () => {
@@ -75,11 +78,16 @@ describe("a reading of a probe", () => {
     expect(() => read(0.00021, 0.0002)).not.toThrow();
     expect(() => read(0.04, 0.0399, 0.05)).not.toThrow();
     expect(() => read(0.0002, 0.0001)).not.toThrow();
+    // Neither is 0: the policy before may agree to the last bit.
+    expect(() => read(1e-7, 0)).not.toThrow();
+    expect(() => read(0.00009, 0)).not.toThrow();
   });
 
   it("tells the adapter before from another one", () => {
     expect(() => read(0.0006, 0.00002)).toThrow("the engine still plays the adapter before step 3: on its probe");
-    expect(() => read(0.03, 0.02)).toThrow("the engine does not play the adapter of step 3: on its probe");
+    expect(() => read(0.03, 0.02)).toThrow(
+      /^the engine does not play the adapter of step 3: on its probe .*; it was not taken\. The same command tries again; --max-gap raises/,
+    );
     expect(() => read(0.0272, 0.0001)).toThrow(
       "differ by 0.0272 on average from the learner's after that update, and by 0.0001 from those before it (n=56)",
     );
@@ -149,7 +157,9 @@ describe("a run", () => {
     let swaps = 0;
     // Loaded for the commit of step 1, and again after the validation of the start.
     parts.policy.reading = () => (++swaps === 3 ? old : fine);
-    await expect(train(parts)).rejects.toThrow("the engine still plays the adapter before step 2, which was not taken");
+    await expect(train(parts)).rejects.toThrow(
+      /^the engine still plays the adapter before step 2: .*; the step was not taken\. The same command tries again$/,
+    );
     expect(run.store.steps().map(({ step, metrics }) => [step, metrics?.probe])).toEqual([
       [0, undefined],
       [1, fine],
@@ -200,5 +210,37 @@ describe("a run", () => {
     const own = { ...accepted, settings: { ...accepted.settings, calibrateGap: false } };
     await train(partsOf(await opened(), own));
     expect(open[0]?.store.lastStep().step).toBe(3);
+  });
+
+  it("measures later steps by the first with the same device and precision", async () => {
+    const learner = (...gaps: StepMetrics["gap"][]) => ({
+      learner: (from: string | undefined) =>
+        new FakeLearner(from, undefined, () => ({ gap: gaps.shift() ?? gap(0.001, 0.002) })),
+    });
+    const on = (numerics: string, stepCount: number) => ({
+      settings: { ...steps.settings, numerics, steps: stepCount },
+    });
+    await train(partsOf(await opened(), { ...steps, ...learner(), ...on("cpu", 1) }));
+    close();
+    // Nine times the first step's: of other numerics it says nothing, but it is the measure of those that follow.
+    await train(partsOf(await opened(), { ...steps, ...learner(gap(0.009, 0.02)), ...on("gpu", 2) }));
+    close();
+    await train(partsOf(await opened(), { ...steps, ...learner(gap(0.0195, 0.03)), ...on("gpu", 3) }));
+    close();
+    const back = partsOf(await opened(), { ...steps, ...learner(gap(0.009, 0.02)), ...on("cpu", 4) });
+    await expect(train(back)).rejects.toThrow("after 0.0010 (p99 0.002) in the run's first step");
+  });
+
+  it("keeps the rollouts of a step that is refused for its configuration, not for its growth", async () => {
+    const learner = (from: string | undefined) => new FakeLearner(from, undefined, () => ({ gap: gap(0.021, 0.1) }));
+    const run = await opened();
+    await expect(train(partsOf(run, { ...steps, learner }))).rejects.toThrow("or raise --max-gap if you accept it");
+    const kept = run.store.rollouts("train", 1).length;
+    expect(kept).toBeGreaterThan(0);
+    close();
+    const accepted = { ...steps.settings, maxGap: 0.1, calibrateGap: false, steps: 1 };
+    const parts = partsOf(await opened(), { ...steps, learner, settings: accepted });
+    await train(parts);
+    expect(open[0]?.store.steps()[1]?.timing?.reused).toBe(kept);
   });
 });

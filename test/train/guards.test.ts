@@ -46,4 +46,17 @@ describe("steps that change nothing", () => {
       "the loss was not a finite number in 3 steps in a row",
     );
   });
+
+  it("are counted together when a judge and a tool fail by turns", () => {
+    const lost = row({ skipped: "unrewarded", groups_lost: { timeout: 2 } });
+    const broken = row({ skipped: "broken_off", rollouts_broken_off: 7, broken_off: { tool_failure: 7 } });
+    expect(() => checkProgress([lost, broken])).not.toThrow();
+    expect(() => checkProgress([lost, broken, lost])).toThrow(
+      /^no group had a reward in 3 steps in a row: in some the judge gave no verdict .*\(the last: timeout 2\).*; in others no group had two rollouts to compare, .*\(7 of 24 rollouts: tool_failure 7\)/,
+    );
+    expect(() => checkProgress([lost, lost, lost])).toThrow("no verdict that can be used in 3 steps in a row");
+    const flat = row({ skipped: "no_spread" });
+    const mixed = Array.from({ length: STEPS_WITHOUT_SPREAD }, (_, i) => (i % 3 === 0 ? lost : flat));
+    expect(() => checkProgress(mixed)).toThrow("nothing was learnt in 10 steps in a row");
+  });
 });

@@ -228,6 +228,7 @@ export const settings: LoopSettings = {
   keep: 1,
   maxGap: 0.02,
   calibrateGap: true,
+  numerics: "fakes",
 };
 
 export const openFake = (folder: string, fork?: string): Promise<Run> =>

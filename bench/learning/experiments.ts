@@ -19,23 +19,22 @@ export interface Experiment {
   readonly control: boolean;
 }
 
-/** Real rewards have taught most by then. */
-const CONTROL_STEPS = 15;
 /** Each run with coins is a random walk from the base: one alone says little about where such walks lead. */
 const COIN_SEEDS = [1, 2, 3, 4];
 
-/** @param steps of the runs, other than the default */
+/** @param steps of every run and control, other than the default */
 export function experiments(seeds: readonly number[], steps?: number): Experiment[] {
   const length = steps === undefined ? [] : ["--steps", `${steps}`];
+  const experiment = (control: boolean, name: string, ...flags: string[]): Experiment => ({
+    name,
+    flags: [...flags, ...length],
+    control,
+  });
   return [
-    ...seeds.map((seed) => ({ name: `seed ${seed}`, flags: ["--seed", `${seed}`, ...length], control: false })),
-    ...COIN_SEEDS.map((seed) => control(`coins ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
-    control("learning rate 0", "--learning-rate", "0"),
+    ...seeds.map((seed) => experiment(false, `seed ${seed}`, "--seed", `${seed}`)),
+    ...COIN_SEEDS.map((seed) => experiment(true, `coins ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
+    experiment(true, "learning rate 0", "--learning-rate", "0"),
   ];
-}
-
-function control(name: string, ...flags: string[]): Experiment {
-  return { name, flags: [...flags, "--steps", `${CONTROL_STEPS}`], control: true };
 }
 
 interface Share {
@@ -67,8 +66,10 @@ export interface Outcome {
   readonly training: readonly number[];
   /** Seconds by phase, summed over all steps. */
   readonly phases: Record<string, number>;
-  /** Questions of the test split that were in no validation. */
+  /** Questions of the test split that were in no validation, sampled at the temperature of training. */
   readonly heldOut: readonly Evaluated[];
+  /** The same questions at temperature 0: sampling less widely solves more, without any learning. */
+  readonly greedy: readonly Evaluated[];
   /** Questions of a world with reserved names. */
   readonly unseenNames: readonly Evaluated[];
 }
@@ -113,6 +114,7 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
   return [
     shown(trainArguments(experiment)),
     shown([...evaluate, "--fresh"]),
+    shown([...evaluate, "--fresh", "--temperature", "0"]),
     shown(["build-db", "--db", "reserved.db", "--names", "reserved", "--mailboxes", "60"]),
     shown([...evaluate, "--db", "reserved.db"]),
   ];
@@ -126,6 +128,7 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; gap: unknown };
   const heldOut = hone([...evaluate, "--fresh", ...home]) as Evaluated[];
+  const greedy = hone([...evaluate, "--fresh", "--temperature", "0", ...home]) as Evaluated[];
   const unseenNames = hone([...evaluate, "--db", db.reserved, ...home]) as Evaluated[];
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
@@ -152,6 +155,7 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
     training: steps.map(({ success }) => success),
     phases,
     heldOut: heldOut.map(keep),
+    greedy: greedy.map(keep),
     unseenNames: unseenNames.map(keep),
   }) as Outcome;
 }

@@ -40,7 +40,7 @@ try {
     writeFileSync(file, `${JSON.stringify(outcome, null, 1)}\n`);
     return outcome;
   });
-  for (const { name, heldOut, unseenNames, seconds } of outcomes) {
+  for (const { name, heldOut, greedy, unseenNames, seconds } of outcomes) {
     const text = (list: typeof heldOut) =>
       list
         .map(
@@ -48,7 +48,9 @@ try {
             `${checkpoint} ${(100 * success).toFixed(1)} % (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`,
         )
         .join(", ");
-    console.log(`${name}: ${text(heldOut)}; unseen names: ${text(unseenNames)}; trained in ${seconds.toFixed(0)} s`);
+    console.log(
+      `${name}: ${text(heldOut)}; greedy: ${text(greedy)}; unseen names: ${text(unseenNames)}; trained in ${seconds.toFixed(0)} s`,
+    );
   }
   // One experiment alone is a part of the table: what is saved is always all of it.
   if (chosen.length === all.length) {

@@ -22,15 +22,15 @@ int64_t millisecondsNow() {
 /** Starts what can start, in the order of asking. A sequence that has a slot need not wait for others to get one. */
 void Scheduler::admit() {
   bool full = false;
-  for (size_t i = 0; i < queue_.size();) {
-    Waiting& waiting = queue_[i];
-    if (waiting.sequence == 0) {
-      if (i > 0 || !running_.empty()) return;
-      if (!waiting.visit()) return;
-      queue_.pop_front();
+  for (auto next = queue_.begin(); next != queue_.end();) {
+    const auto waiting = next++;
+    if (waiting->sequence == 0) {
+      if (waiting != queue_.begin() || !running_.empty()) return;
+      if (!waiting->visit()) return;
+      queue_.erase(waiting);
       continue;
     }
-    Sequence& sequence = sequences_.at(waiting.sequence);
+    Sequence& sequence = sequences_.at(waiting->sequence);
     if (asleep_) {
       endTurn(sequence, Stop::cancelled, "the engine sleeps; wake() it first");
       continue;
@@ -41,10 +41,7 @@ void Scheduler::admit() {
     }
     if (sequence.slot < 0) {
       full = full || !makeRoom();
-      if (full || waitsForLeader(sequence)) {
-        i++;
-        continue;
-      }
+      if (full || waitsForLeader(sequence)) continue;
     }
     try {
       start(sequence);
@@ -52,7 +49,7 @@ void Scheduler::admit() {
       endTurn(sequence, Stop::cancelled, exception.what());
       continue;
     }
-    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+    queue_.erase(waiting);
   }
 }
 

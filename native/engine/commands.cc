@@ -1,24 +1,29 @@
-// What waits in the queue beside turns, and what it may do with the decoder when it is its turn.
+// Commands in the queue, and the steps that they consist of.
 #include <stdexcept>
 
 #include "scheduler.h"
 
 namespace hone {
 
-void Scheduler::enqueue(std::function<bool()> visit, CommandDone closed) {
-  const auto waiting = std::make_shared<Waiting>(Waiting{0, std::move(visit), std::move(closed)});
-  const bool posted = post([this, waiting] {
-    try {
-      queue_.push_back(*waiting);
-    } catch (const std::exception& exception) {
-      tell(waiting->closed, exception.what());
-    }
-  });
-  if (!posted) tell(waiting->closed, kClosed);
+Scheduler::Command Scheduler::command(std::function<bool()> visit, std::function<void()> closed) {
+  const auto waiting = std::make_shared<std::list<Waiting>>();
+  waiting->push_back({0, std::move(visit), closed});
+  Command command;
+  command.message.push_back([this, waiting] { queue_.splice(queue_.end(), *waiting); });
+  command.closed = std::move(closed);
+  return command;
 }
 
-void Scheduler::poke() {
-  post([] {});
+void Scheduler::enqueue(Command command) noexcept {
+  if (!deliver(command.message)) command.closed();
+}
+
+void Scheduler::poke() noexcept {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    poked_ = true;
+  }
+  wakeUp_.notify_all();
 }
 
 void Scheduler::loadAdapter(const std::string& path) {

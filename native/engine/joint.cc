@@ -3,7 +3,7 @@
 namespace hone {
 
 Joint::Joint(std::vector<Scheduler*> lanes, CommandDone done)
-    : lanes_(std::move(lanes)), done_(std::move(done)), left_(lanes_.size()), did_(lanes_.size(), 0) {}
+    : lanes_(std::move(lanes)), done_(std::move(done)), closed_(kClosed), left_(lanes_.size()), did_(lanes_.size(), 0) {}
 
 bool Joint::visit(int lane) {
   for (;;) {
@@ -48,14 +48,14 @@ void Joint::advance(int lane) {
   did_.assign(did_.size(), 0);
 }
 
-void Joint::close(const std::string& error) {
+void Joint::close() noexcept {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (phase_ == kOver) return;
     phase_ = kOver;
   }
+  tell(done_, closed_);
   for (Scheduler* lane : lanes_) lane->poke();
-  tell(done_, error);
 }
 
 namespace {

@@ -21,10 +21,13 @@ class Joint {
   Joint(std::vector<Scheduler*> lanes, CommandDone done);
   virtual ~Joint() = default;
 
-  /** A lane's turn to do what it can; true when the command is over. On the lane's decode thread. */
+  /**
+   * Does as many phases of a lane's part as can be done now; true when the command is over. On the lane's decode thread.
+   * When it throws, for want of memory, it has to be called again.
+   */
   bool visit(int lane);
-  /** Ends it where it stands, with an error, if it has not ended. On any thread. */
-  void close(const std::string& error);
+  /** A lane has ended: the command ends in the phase that it is in, with an error, unless it is over. On any thread. */
+  void close() noexcept;
 
  protected:
   static constexpr int kOver = -1;
@@ -44,6 +47,8 @@ class Joint {
 
   const std::vector<Scheduler*> lanes_;
   CommandDone done_;
+  /** The error of `close`, which may not need memory. */
+  const std::string closed_;
   /** Guards all that follows, and the calls of `next`, `outcome` and `conclude`. */
   std::mutex mutex_;
   int phase_ = 0;

@@ -107,16 +107,14 @@ std::vector<Scheduler*> Lanes::all() const {
   return lanes;
 }
 
+/** When it throws, for want of memory, no lane has the command. */
 void Lanes::command(const std::shared_ptr<Joint>& joint) {
-  std::lock_guard<std::mutex> lock(commands_);
-  try {
-    for (int lane = 0; lane < size(); lane++) {
-      lanes_[lane]->enqueue([joint, lane] { return joint->visit(lane); },
-                            [joint](const std::string& error) { joint->close(error); });
-    }
-  } catch (const std::exception& exception) {
-    joint->close(exception.what());
+  std::vector<Scheduler::Command> made;
+  for (int lane = 0; lane < size(); lane++) {
+    made.push_back(lanes_[lane]->command([joint, lane] { return joint->visit(lane); }, [joint] { joint->close(); }));
   }
+  std::lock_guard<std::mutex> lock(commands_);
+  for (int lane = 0; lane < size(); lane++) lanes_[lane]->enqueue(std::move(made[lane]));
 }
 
 void Lanes::useAdapter(const std::string& path, CommandDone done) {

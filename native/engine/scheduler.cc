@@ -63,10 +63,16 @@ bool Scheduler::stopping() const {
 }
 
 bool Scheduler::post(std::function<void()> message) {
+  Messages messages;
+  messages.push_back(std::move(message));
+  return deliver(messages);
+}
+
+bool Scheduler::deliver(Messages& messages) noexcept {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return false;
-    inbox_.push_back(std::move(message));
+    inbox_.splice(inbox_.end(), messages);
   }
   wakeUp_.notify_all();
   return true;
@@ -145,11 +151,11 @@ Stats Scheduler::stats() const {
 void Scheduler::run() {
   bool idle = false;
   for (;;) {
-    std::vector<std::function<void()>> inbox;
+    Messages inbox;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       if (idle) {
-        const auto ready = [&] { return stopping_ || !inbox_.empty(); };
+        const auto ready = [&] { return stopping_ || poked_ || !inbox_.empty(); };
         const Clock::time_point from = Clock::now();
         const Clock::time_point event = nextEvent();
         if (event == Clock::time_point::max()) {
@@ -162,6 +168,7 @@ void Scheduler::run() {
         stats_.waitingSeconds += seconds(Clock::now() - from);
       }
       inbox.swap(inbox_);
+      poked_ = false;
       if (stopping_) {
         lock.unlock();
         receive(inbox);
@@ -195,17 +202,17 @@ void Scheduler::run() {
   publish();
   flush();
   for (Waiting& waiting : queue_) {
-    if (waiting.sequence == 0) tell(waiting.closed, kClosed);
+    if (waiting.sequence == 0) waiting.closed();
   }
   queue_.clear();
 }
 
-void Scheduler::receive(std::vector<std::function<void()>>& messages) {
+void Scheduler::receive(Messages& messages) {
   for (auto& message : messages) {
     try {
       message();
     } catch (const std::exception&) {
-      // No memory. Who asks for an answer hears of it: that its sequence is not open, or in `begin`.
+      // No memory. A turn still gets an answer: `begin` reports the failure, or that the sequence was never opened.
     }
   }
 }

@@ -15,8 +15,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -80,13 +80,21 @@ class Scheduler {
   void close(SequenceId sequence);
   void closeAll(OwnerId owner);
 
+  using Messages = std::list<std::function<void()>>;
+
+  /** A command that is not in the queue yet, with all the memory that it takes to put it there. */
+  struct Command {
+    Messages message;
+    std::function<void()> closed;
+  };
   /**
-   * A command waits in the queue like a turn. `visit` is called on the decode thread when all before it has ended, and
-   * again after each `poke`, until it returns true; what was asked for after it begins then. `closed` is called
-   * instead, with the reason, when it comes to no end here.
+   * A command waits in the queue like a turn. The decode thread calls `visit` when everything before it has ended, and
+   * again after each `poke`, until `visit` returns true; turns that were asked for after it begin then. If the scheduler
+   * ends before that, `closed` is called instead.
    */
-  void enqueue(std::function<bool()> visit, CommandDone closed);
-  void poke();
+  Command command(std::function<bool()> visit, std::function<void()> closed);
+  void enqueue(Command command) noexcept;
+  void poke() noexcept;
 
   // For commands, within `visit` (commands.cc).
 
@@ -154,7 +162,7 @@ class Scheduler {
   struct Waiting {
     SequenceId sequence = 0;
     std::function<bool()> visit;
-    CommandDone closed;
+    std::function<void()> closed;
   };
 
   /** A row of the batch whose logits are looked at. */
@@ -169,8 +177,9 @@ class Scheduler {
   // scheduler.cc: the thread, its inbox, and what is asked for.
   bool stopping() const;
   bool post(std::function<void()> message);
+  bool deliver(Messages& messages) noexcept;
   void run();
-  void receive(std::vector<std::function<void()>>& messages);
+  void receive(Messages& messages);
   void publish();
   void begin(SequenceId id, std::shared_ptr<Turn> turn);
   void endTurn(Sequence& sequence, Stop stop, std::string error = {});
@@ -205,7 +214,9 @@ class Scheduler {
 
   mutable std::mutex mutex_;
   std::condition_variable wakeUp_;
-  std::vector<std::function<void()>> inbox_;
+  Messages inbox_;
+  /** A command wants to be visited. */
+  bool poked_ = false;
   bool stopping_ = false;
   Stats published_;
   /** CPU threads that are wanted; those in use are in `stats_`. */
@@ -217,7 +228,7 @@ class Scheduler {
   std::vector<Sampler> samplers_;
   std::map<SequenceId, Sequence> sequences_;
   std::map<TurnId, SequenceId> turns_;
-  std::deque<Waiting> queue_;
+  std::list<Waiting> queue_;
   std::vector<Sequence*> running_;
   bool asleep_ = false;
   /** It sleeps without weights. */

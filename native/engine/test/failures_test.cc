@@ -125,14 +125,19 @@ struct ThreeLanes : Fixture {
     for (const TurnResult& result : play()) CHECK(result.error.empty());
   }
 
+  static std::string ended(std::future<std::string> command) {
+    CHECK(command.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    return command.get();
+  }
+
   std::string useAdapter(const std::string& path) {
-    return command([&](CommandDone done) { scheduler.useAdapter(path, std::move(done)); }).get();
+    return ended(command([&](CommandDone done) { scheduler.useAdapter(path, std::move(done)); }));
   }
   std::string sleep() {
-    return command([&](CommandDone done) { scheduler.sleep(true, std::move(done)); }).get();
+    return ended(command([&](CommandDone done) { scheduler.sleep(true, std::move(done)); }));
   }
   std::string wake() {
-    return command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get();
+    return ended(command([&](CommandDone done) { scheduler.wake(std::move(done)); }));
   }
 
   std::vector<TurnResult> play() {
@@ -305,7 +310,7 @@ void memoryThatRunsOutEndsTurns() {
     }
     CHECK(score.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     CHECK(adapter.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
-    reached = failingAllocation == 0;
+    reached = failingAllocation <= 0;
     failingAllocation = 0;
     const uint64_t now = adapter.get().empty() ? 5 : 0;
     CHECK(scheduler.adapter() == (now == 5 ? "5" : ""));
@@ -323,6 +328,56 @@ void memoryThatRunsOutEndsTurns() {
   std::printf("  %d allocations failed one by one, and %d turns with them\n", nth - 2, failed);
 }
 
+/** Every allocation of the decode threads fails once, while three lanes carry out commands. */
+void memoryThatRunsOutHoldsUpNoCommand() {
+  const std::string memory = std::bad_alloc().what();
+  int failed = 0;
+  int nth = 1;
+  for (bool reached = true; reached; nth++) {
+    ThreeLanes fixture;
+    CHECK(fixture.useAdapter("5").empty());
+    failingAllocation = nth;
+    const std::string changed = fixture.useAdapter("6");
+    CHECK(changed.empty() || changed == memory);
+    const uint64_t adapter = changed.empty() ? 6 : 5;
+    CHECK(fixture.scheduler.adapter() == std::to_string(adapter));
+    CHECK(fixture.sleep().empty());
+    CHECK(fixture.counters.asleep == 3);
+    const std::string woken = fixture.wake();
+    CHECK(woken.empty() || woken == memory);
+    CHECK(fixture.counters.asleep == (woken.empty() ? 0 : 3));
+    reached = failingAllocation <= 0;
+    failingAllocation = 0;
+    failed += changed.empty() && woken.empty() ? 0 : 1;
+    CHECK(fixture.wake().empty());
+    CHECK(fixture.counters.asleep == 0);
+    fixture.runs(adapter);
+  }
+  CHECK(failed > 0);
+  std::printf("  %d allocations failed one by one, and %d commands with them\n", nth - 2, failed);
+}
+
+/** A command that waits for a lane is told of the engine's end, whichever allocation fails then. */
+void memoryThatRunsOutHidesNoEnd() {
+  int nth = 1;
+  for (bool reached = true; reached; nth++) {
+    Fixture fixture(2, true, 10, 2);
+    const SequenceId first = fixture.scheduler.open(1, 1, {1, 2, 3});
+    const SequenceId second = fixture.scheduler.open(1, 2, {4, 5, 6});
+    fixture.generate(first, request(1, 1)).get();
+    fixture.generate(second, request(1, 2)).get();
+    fixture.counters.microseconds = 20'000;
+    auto running = fixture.generate(first, request(100, 1));
+    std::atomic<bool> told{false};
+    fixture.scheduler.useAdapter("5", [&](const std::string& error) { told = error == "the engine was closed"; });
+    failingAllocation = nth;
+    fixture.scheduler.stop();
+    reached = failingAllocation <= 0;
+    failingAllocation = 0;
+    CHECK(told);
+  }
+}
+
 }  // namespace
 
 void testFailures() {
@@ -337,6 +392,8 @@ void testFailures() {
   runTest("a command that waits for a lane holds up no end", aCommandThatWaitsForALaneHoldsUpNoEnd);
   runTest("a helper's failure is the caller's", aHelpersFailureIsTheCallers);
   runTest("memory that runs out ends turns", memoryThatRunsOutEndsTurns);
+  runTest("memory that runs out holds up no command", memoryThatRunsOutHoldsUpNoCommand);
+  runTest("memory that runs out hides no end", memoryThatRunsOutHidesNoEnd);
 }
 
 }  // namespace hone

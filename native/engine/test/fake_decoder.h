@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -94,7 +95,7 @@ class FakeDecoder final : public Decoder {
       check(batch.positions[i] == static_cast<int>(cells.size()), "a token does not follow its slot's cells");
       check(static_cast<int>(cells.size()) < context_, "a slot is full");
       check(batch.tokens[i] >= 0 && batch.tokens[i] < kVocabulary, "an unknown token");
-      cells.push_back({batch.tokens[i], adapter_});
+      cells.push_back({batch.tokens[i], adapter_ ? *adapter_ : 0});
       counters_.evaluated++;
       if (!batch.wanted[i]) continue;
       uint64_t state = 7;
@@ -135,24 +136,24 @@ class FakeDecoder final : public Decoder {
     check(!asleep_, "an adapter while asleep");
     maybeFail(Call::load);
     if (path == "broken") throw std::runtime_error("the adapter is broken");
-    beside_ = path.empty() ? 0 : std::stoull(path);
+    beside_ = path.empty() ? nullptr : std::make_unique<uint64_t>(std::stoull(path));
   }
   void swapAdapter() override {
     check(!asleep_, "an adapter while asleep");
     maybeFail(Call::swap);
     std::swap(adapter_, beside_);
   }
-  void dropAdapter() noexcept override { beside_ = 0; }
+  void dropAdapter() noexcept override { beside_ = nullptr; }
 
   void sleep(bool) override {
     if (!asleep_) counters_.asleep++;
     asleep_ = true;
     maybeFail(Call::sleep);
-    for (auto& cells : cells_) cells.clear();
+    std::vector<std::vector<Cell>>().swap(cells_);
   }
   void wake() override {
     maybeFail(Call::wake);
-    for (auto& cells : cells_) cells.clear();
+    std::vector<std::vector<Cell>>(slots_).swap(cells_);
     if (asleep_) counters_.asleep--;
     asleep_ = false;
   }
@@ -202,8 +203,8 @@ class FakeDecoder final : public Decoder {
   FakeCounters& counters_;
   std::vector<std::vector<Cell>> cells_;
   std::vector<std::vector<float>> rows_;
-  uint64_t adapter_ = 0;
-  uint64_t beside_ = 0;
+  std::unique_ptr<uint64_t> adapter_;
+  std::unique_ptr<uint64_t> beside_;
   bool asleep_ = false;
   std::atomic<bool> aborted_{false};
 };

@@ -25,7 +25,7 @@ void keepMapped() {
 }
 
 constexpr int kMostThreads = GGML_MAX_N_THREADS;
-/** llama.cpp allows far fewer; this keeps sums of them within an int. */
+/** The upper bound of counts. llama.cpp allows far fewer; this bound keeps sums of them within an int. */
 constexpr int kMost = 1 << 28;
 
 EngineSettings settingsOf(const Napi::Value& value) {
@@ -41,7 +41,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   llama.contextPerSequence = whole("contextPerSequence", 1, kMost);
   llama.batch = whole("batch", 1, kMost);
   llama.ubatch = whole("ubatch", 1, llama.batch);
-  // Each running sequence wants a row of logits, and a score one more.
+  // Each running sequence needs a row of logits, and a score one more.
   llama.outputs = whole("outputs", llama.sequences + 1, 2 * kMost);
   SchedulerSettings& scheduler = settings.scheduler;
   scheduler.contextPerSlot = llama.contextPerSequence;
@@ -56,7 +56,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   return settings;
 }
 
-/** What needs llama.cpp comes after `bind`. */
+/** llama.cpp's functions, which are there once `bind` has been called. */
 const LibLlama& bound() {
   if (!libLlama()) throw std::runtime_error("llama.cpp is not bound yet; call bind() first");
   return *libLlama();

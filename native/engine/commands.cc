@@ -1,4 +1,4 @@
-// Commands in the queue, and the steps that they consist of.
+// Commands in the queue, and the steps from which joint.cc builds them.
 #include <stdexcept>
 
 #include "scheduler.h"

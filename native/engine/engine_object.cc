@@ -21,7 +21,7 @@ const char* nameOf(Stop stop) {
   return "";
 }
 
-/** Sequences of one group. */
+/** Sequences of one group at most. */
 constexpr int kMostMembers = 1 << 20;
 
 Engine& engineOf(const Use& use) {
@@ -90,7 +90,7 @@ Napi::Object underWay(Napi::Env env, TurnId turn, const Napi::Promise& promise) 
   return object;
 }
 
-/** Starts what settles a promise. Where it cannot even begin, the promise is rejected: it keeps Node alive until then. */
+/** Starts work that settles a promise. When `start` throws, the promise is rejected: a pending one keeps Node alive. */
 template <typename Start>
 void begin(const Port::Settle& settle, Start start) {
   try {

@@ -3,7 +3,11 @@
 namespace hone {
 
 Joint::Joint(std::vector<Scheduler*> lanes, CommandDone done)
-    : lanes_(std::move(lanes)), done_(std::move(done)), closed_(kClosed), left_(lanes_.size()), did_(lanes_.size(), 0) {}
+    : lanes_(std::move(lanes)),
+      done_(std::move(done)),
+      closed_(kClosed),
+      left_(lanes_.size()),
+      did_(lanes_.size(), 0) {}
 
 bool Joint::visit(int lane) {
   for (;;) {
@@ -35,7 +39,7 @@ bool Joint::visit(int lane) {
   }
 }
 
-/** All lanes have done the phase. When it throws, for want of memory, nothing has changed, and it is called again. */
+/** Begins the phase after one that all lanes have done. When it throws, for want of memory, nothing has changed. */
 void Joint::advance(int lane) {
   const int following = next(phase_, failed_);
   if (following == kOver) {
@@ -117,9 +121,9 @@ class AdapterChange final : public Joint {
 
   std::string path_;
   const std::function<void(std::string)> changed_;
-  /** Of each lane: whether it runs the new one. */
+  /** Of each lane: whether it runs the new adapter. */
   std::vector<char> swapped_;
-  /** KV is void: its adapter is not in use any more. */
+  /** The KV in all lanes is void: the adapter under which it was evaluated is no longer in use. */
   bool void_ = false;
   std::shared_ptr<const std::string> refusal_;
 };

@@ -1,8 +1,8 @@
 // Commands that all lanes carry out together, or not at all.
 //
 // A command has phases. Each lane does its part of a phase on its own decode thread, when the turns that were asked for
-// before the command have ended there, and begins nothing else until all lanes have done theirs. What comes next follows
-// from how all of them went. The lane that ends last tells.
+// before the command have ended there, and begins nothing else until all lanes have done theirs. The next phase depends
+// on whether a lane failed. The lane that finishes the last phase calls `done`.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace hone {
 
 class Joint {
  public:
-  /** The lanes outlive it: they are stopped before they are freed. */
+  /** The lanes must outlive it, which they do as all are stopped before one is freed. */
   Joint(std::vector<Scheduler*> lanes, CommandDone done);
   virtual ~Joint() = default;
 
@@ -35,11 +35,11 @@ class Joint {
   size_t count() const { return lanes_.size(); }
   /** A lane's part of a phase, beginning with 0. It may throw std::exception. */
   virtual void act(int phase, Scheduler& scheduler, int lane) = 0;
-  /** The phase that follows one that all lanes have done, or kOver. Asked again when it throws. */
+  /** The phase after one that all lanes have done, or kOver. When it throws, it is called again. */
   virtual int next(int phase, bool failed) = 0;
-  /** What is told in the end, given the first failure; "" for success. */
+  /** The error for `done`, given the first failure; "" for success. */
   virtual std::string outcome(const std::string& failure) { return failure; }
-  /** Before that is told. */
+  /** Called before `done`. */
   virtual void conclude() noexcept {}
 
  private:
@@ -49,10 +49,10 @@ class Joint {
   CommandDone done_;
   /** The error of `close`, which may not need memory. */
   const std::string closed_;
-  /** Guards all that follows, and the calls of `next`, `outcome` and `conclude`. */
+  /** Guards the members below, and the calls of `next`, `outcome` and `conclude`. */
   std::mutex mutex_;
   int phase_ = 0;
-  /** Lanes that have to do the phase. */
+  /** The number of lanes that have not done the phase yet. */
   size_t left_;
   /** Of each lane: whether it has done the phase. */
   std::vector<char> did_;
@@ -61,14 +61,14 @@ class Joint {
   std::string failure_;
 };
 
-/** Puts an adapter on all lanes, "" for none; when one cannot, all keep the one that they have. */
+/** Puts an adapter on all lanes, "" for none. When it fails in one lane, all keep the adapter that they have. */
 std::shared_ptr<Joint> newAdapterChange(std::vector<Scheduler*> lanes, std::string path,
                                         std::function<void(std::string path)> changed, CommandDone done);
 
-/** All lanes sleep then, also when it fails. */
+/** Puts all lanes to sleep. They refuse turns afterwards, also when it fails. */
 std::shared_ptr<Joint> newSleep(std::vector<Scheduler*> lanes, bool weights, CommandDone done);
 
-/** Wakes all lanes; when one cannot, all sleep on. */
+/** Wakes all lanes. When it fails in one, all stay asleep. */
 std::shared_ptr<Joint> newWake(std::vector<Scheduler*> lanes, CommandDone done);
 
 }  // namespace hone

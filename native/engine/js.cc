@@ -3,7 +3,7 @@
 namespace hone {
 namespace {
 
-/** Of the array itself: what inherits from it may call itself anything. */
+/** The class of the array by its element type: a name read from its prototype may have been changed. */
 const char* elementsOf(const Napi::TypedArray& array) {
   switch (array.TypedArrayType()) {
     case napi_int8_array:
@@ -33,7 +33,7 @@ const char* elementsOf(const Napi::TypedArray& array) {
   }
 }
 
-/** As JavaScript writes it: 4, 1.5, NaN. */
+/** A number as JavaScript writes it: 4, 1.5, NaN. */
 std::string written(const Napi::Value& number) { return number.ToString(); }
 
 template <typename Array, typename T>
@@ -44,7 +44,7 @@ std::vector<T> copied(const Napi::Value& value, const std::string& name, napi_ty
     throw Napi::TypeError::New(value.Env(), name + " is empty: its buffer was detached (moved to another thread)");
   }
   const size_t length = array.ElementLength();
-  // Of an empty array the address may be null.
+  // The address of an empty array may be null.
   return length == 0 ? std::vector<T>() : std::vector<T>(array.Data(), array.Data() + length);
 }
 

@@ -1,5 +1,5 @@
 // Values that cross between JavaScript and C++. Everything that comes in is checked here: llama.cpp and the scheduler
-// take what they are given at its word, and what they are given wrong they read out of bounds.
+// do not check their arguments, and wrong ones would make them read out of bounds.
 #pragma once
 
 #include <napi.h>
@@ -29,7 +29,7 @@ std::string kindOf(const Napi::Value& value);
 
 Napi::Object objectOf(const Napi::Value& value, const std::string& name);
 bool flagOf(const Napi::Value& value, const std::string& name);
-/** Without NUL: what follows one would be lost in a file's name. */
+/** Refuses NUL, which would end a file's name early. */
 std::string pathOf(const Napi::Value& value, const std::string& name);
 std::string textOf(const Napi::Value& value, const std::string& name);
 /** In [least, most]. */
@@ -42,10 +42,10 @@ inline int wholeOf(const Napi::Value& value, const std::string& name, int least,
   return static_cast<int>(wholeNumberOf(value, name, least, most));
 }
 
-/** The largest number up to which all whole ones are exact. */
+/** The largest number up to which all whole numbers are exact. */
 constexpr double kSafeInteger = 9007199254740991.0;
 
-/** Of a sequence or a turn. */
+/** The id of a sequence or a turn. */
 inline uint64_t idOf(const Napi::Value& value, const std::string& name) {
   return static_cast<uint64_t>(wholeNumberOf(value, name, 0, kSafeInteger));
 }

@@ -10,7 +10,7 @@ Lanes::Lanes(std::vector<Lane> lanes) : load_(lanes.size()) {
   }
 }
 
-/** None may run when the first is freed: their commands know each other. */
+/** All lanes stop before the first is freed: a command in one lane refers to the others. */
 Lanes::~Lanes() { stop(); }
 
 int Lanes::leastLoaded() const {

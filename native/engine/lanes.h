@@ -46,9 +46,13 @@ class Lanes {
   void close(SequenceId sequence);
   void closeAll(OwnerId owner);
 
-  // Done when it is done in all lanes; fails with the first failure.
+  // Commands. `done` is called when all lanes have carried out the command, with the first failure if there is one. When
+  // a call throws, for want of memory, nothing has begun and `done` is not called.
 
-  /** "" takes the adapter off. After a failure all lanes run the one before, or all refuse turns until it succeeds. */
+  /**
+   * "" takes the adapter off. After a failure all lanes keep the adapter that they had, or all refuse turns until a later
+   * call succeeds.
+   */
   void useAdapter(const std::string& path, CommandDone done);
   /** Turns are refused until `wake`, also after a failure. */
   void sleep(bool weights, CommandDone done);
@@ -81,7 +85,7 @@ class Lanes {
 
   /** Commands reach all lanes in one order. */
   std::mutex commands_;
-  /** Guards all but the lanes themselves. */
+  /** Guards the members below, except the lanes, which lock for themselves. */
   mutable std::mutex mutex_;
   std::string adapter_;
   std::map<SequenceId, Opened> opened_;

@@ -23,7 +23,7 @@ F cpuFunction(const char* name) {
   return reinterpret_cast<F>(lib.ggml_backend_reg_get_proc_address(lib.ggml_backend_dev_backend_reg(cpu), name));
 }
 
-/** llama.cpp would start its threads anew for every batch. */
+/** A thread pool that lasts: without one llama.cpp starts new threads for every batch. */
 ggml_threadpool* newPool(int threads) {
   const auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new");
   if (!create) return nullptr;
@@ -58,7 +58,7 @@ void LlamaDecoder::PoolFree::operator()(ggml_threadpool* pool) const {
   cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool);
 }
 
-// Who runs f32 weights on a CPU wants exactness: KV in 16 bits would put log-probabilities off by 1e-3.
+// f32 weights on a CPU are run for exact log-probabilities; 16-bit KV would put them off by 1e-3.
 bool LlamaDecoder::fullKv() const { return info_.full && !settings_.useGpu; }
 
 uint64_t LlamaDecoder::kvBytesPerSequence() const {

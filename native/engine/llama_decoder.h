@@ -24,7 +24,7 @@ struct LlamaSettings {
   int outputs = 64;
 };
 
-/** Tokens of the KV of all sequences: llama.cpp allocates that of each in steps. */
+/** Tokens that the KV of all sequences has room for: llama.cpp rounds up the size of each. */
 int64_t totalCells(const LlamaSettings& settings);
 
 class LlamaDecoder final : public Decoder {
@@ -55,7 +55,7 @@ class LlamaDecoder final : public Decoder {
  private:
   struct Adapter {
     HeldAdapter held;
-    /** "" for none. Kept while the weights are given back. */
+    /** "" for none. Kept while the decoder sleeps without weights, to load the adapter again. */
     std::string path;
   };
   struct ContextFree {
@@ -79,17 +79,17 @@ class LlamaDecoder final : public Decoder {
   int threads_;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> kvBytes_{0};
-  // Of a batch, as llama.cpp wants to be told.
+  // Arrays that llama.cpp wants with every batch.
   std::vector<int32_t> sequenceCounts_;
   std::vector<int32_t*> sequenceIds_;
 
-  // What llama.cpp has made. Freed from the last to the first, also when the constructor does not come to its end.
+  // Objects of llama.cpp. They are freed from the last to the first, also when the constructor throws.
   std::unique_ptr<ggml_threadpool, PoolFree> pool_;
   HeldModel model_;
   const ModelInfo info_;
   const int vocabularySize_;
   Adapter adapter_;
-  /** Between `loadAdapter` and `dropAdapter`. */
+  /** The adapter not in use, between `loadAdapter` and `dropAdapter`. */
   Adapter beside_;
   /** Null while it sleeps. */
   std::unique_ptr<llama_context, ContextFree> context_;

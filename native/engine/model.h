@@ -22,7 +22,7 @@ struct ModelInfo {
   std::string chatTemplate;
   /** All weights are f32. */
   bool full = false;
-  /** How many numbers K and V of one token have in all layers. */
+  /** The size of one token's K and V in all layers together, in numbers. */
   uint64_t kvNumbersPerToken = 0;
   /** Its state cannot be taken back to an earlier token. */
   bool recurrent = false;

@@ -22,8 +22,8 @@ class Pool {
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
   /**
-   * Calls `work(item, thread)` for every item in [0, items), each thread number in [0, threads()) by one thread. What
-   * it throws is thrown here, when all threads have come back; items may then be left out.
+   * Calls `work(item, thread)` for every item in [0, items), each thread number in [0, threads()) by one thread. An
+   * exception of `work` is thrown here when all threads have come back; items may then be left out.
    */
   void run(int items, const std::function<void(int item, int thread)>& work);
 

@@ -82,7 +82,7 @@ std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
                              "; give the same settings, or close the engine first");
   }
   const auto engine = std::make_shared<Engine>(settings);
-  // What is left of an engine that was freed: an entry holds its bytes.
+  // Entries of freed engines are removed: a weak pointer keeps the memory of an engine that make_shared allocated.
   for (auto entry = engines.begin(); entry != engines.end();) {
     entry = entry->second.expired() ? engines.erase(entry) : std::next(entry);
   }

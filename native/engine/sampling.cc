@@ -112,7 +112,7 @@ Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, do
   Drawn drawn;
   if (!std::isfinite(row.peak) || !std::isfinite(rawTotal)) return drawn;
 
-  // Of a temperature below 1e-38 the reciprocal is no number, and nothing but the peak can be drawn.
+  // The reciprocal of a temperature below 1e-38 is infinite; only the peak can be drawn at such a temperature.
   if (params.temperature <= 0 || !std::isfinite(row.scale)) {
     drawn.token = static_cast<Token>(std::find(logits, logits + n, row.peak) - logits);
     drawn.rawLogprob = static_cast<float>(-std::log(rawTotal));

@@ -185,7 +185,7 @@ void Scheduler::run() {
       idle = running_.empty();
       if (!idle) step();
     } catch (const std::exception&) {
-      // Memory ran out where turns are ended. Their records are as before: they are ended in the next round.
+      // Memory ran out while turns were ended. Their records are unchanged, and the next round ends them.
     }
     publish();
     flush();
@@ -197,7 +197,7 @@ void Scheduler::run() {
   try {
     while (!sequences_.empty()) closeNow(sequences_.begin()->first);
   } catch (const std::exception&) {
-    // No memory to say so to the rest.
+    // There is no memory to answer the turns that are left.
   }
   publish();
   flush();

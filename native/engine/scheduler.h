@@ -5,8 +5,9 @@
 // wait in the order in which they were asked for. A sequence that rests between turns while others wait gives up its
 // slot after a while and is evaluated again when it goes on, so waiting always ends.
 //
-// Commands (adapter changes, sleep and wake: joint.h) wait in the same queue: what was asked for before them ends first,
-// what was asked for after them begins later. KV of different adapters never mixes, because all KV is dropped between.
+// Commands (adapter changes, sleep and wake: joint.h) wait in the same queue: turns that were asked for before a command
+// end first, turns that were asked for after it begin later. KV of different adapters never mixes, because all KV is
+// dropped between.
 //
 // Nothing that fails on the decode thread ends the process: a failure of the decoder, or of memory, ends the turns that
 // it concerns with an error, and KV that became unknown is evaluated again.
@@ -54,7 +55,7 @@ struct SchedulerSettings {
   int restMs = 1000;
 };
 
-/** The error of what is asked of a scheduler that has ended. */
+/** The error of turns and commands when the scheduler has ended. */
 constexpr const char* kClosed = "the engine was closed";
 
 /** For a sequence, a turn or a group: no other has it in this process. */
@@ -102,7 +103,7 @@ class Scheduler {
   void loadAdapter(const std::string& path);
   /** See Decoder. */
   void swapAdapter() { decoder_->swapAdapter(); }
-  /** Ends an adapter's change. Not null, `refusal` is the error of all turns from now on. */
+  /** Ends an adapter's change. If `refusal` is not null, all turns from now on fail with it. */
   void endAdapter(bool changed, std::shared_ptr<const std::string> refusal) noexcept;
   /** Turns are refused from now on, also when it throws. */
   void sleepNow(bool weights);
@@ -231,9 +232,9 @@ class Scheduler {
   std::list<Waiting> queue_;
   std::vector<Sequence*> running_;
   bool asleep_ = false;
-  /** It sleeps without weights. */
+  /** The decoder sleeps without weights. */
   bool withoutWeights_ = false;
-  /** Why turns are refused, if they are. */
+  /** The error with which all turns are refused; null when they are not. */
   std::shared_ptr<const std::string> refusal_;
   /** Callbacks to be called when the thread's own records are in order again. */
   std::vector<std::function<void()>> answers_;

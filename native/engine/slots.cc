@@ -118,7 +118,7 @@ void Slots::forget(bool clearDecoder) noexcept {
   try {
     if (clearDecoder) decoder_.clear();
   } catch (...) {
-    // Told by whatever led here, or by the failure to empty a slot when it is used.
+    // The caller reports its own failure; emptying a slot before its next use reports this one if it lasts.
     unknown = true;
   }
   for (Slot& slot : slots_) {

@@ -3,8 +3,8 @@
 //
 // A slot that is given back keeps its cells: whoever comes next with a common prefix starts from them.
 //
-// When the decoder fails to change a slot, nobody knows what is left in it: the slot then holds no cells here, and is
-// emptied, or copied over, before it is used again.
+// When the decoder fails to change a slot, the slot's contents are unknown: it then holds no cells here, and is emptied,
+// or copied over, before it is used again.
 #pragma once
 
 #include <cstdint>
@@ -48,9 +48,9 @@ class Slots {
 
   /** The slot is free; its cells stay until somebody needs the room. */
   void release(int slot);
-  /** The slot is free, and what it holds is unknown. */
+  /** The slot is free, and its contents are unknown. */
   void lose(int slot);
-  /** Whether nobody knows what it holds. */
+  /** Whether the contents are unknown, as a change of the slot failed. */
   bool unknown(int slot) const { return slots_[slot].unknown; }
   /** Cells have been evaluated. */
   void append(int slot, Token token) { slots_[slot].cells.push_back(token); }

@@ -9,7 +9,7 @@ namespace hone {
 
 void Scheduler::step() {
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
-  // A failure that there was no memory to tell.
+  // A failure in an earlier round, when there was no memory to end the turns.
   if (running_.front()->slot < 0) return endRunning(std::bad_alloc().what());
   try {
     compact();
@@ -129,7 +129,7 @@ void Scheduler::sampleRows() {
   });
 }
 
-/** A token that was drawn. When memory runs out it was not. */
+/** Appends a drawn token to its sequence. When it throws, for want of memory, nothing has changed. */
 void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
   TurnResult& result = sequence.turn->result;
   const size_t length = sequence.tokens.size();

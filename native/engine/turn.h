@@ -65,7 +65,7 @@ void tell(const Callback& callback, Arguments&&... arguments) {
   }
 }
 
-/** What the counters mean is said where JavaScript reads them, in src/engine/engine.ts. */
+/** The counters are described where JavaScript reads them, in src/engine/engine.ts. */
 struct Stats {
   uint64_t decoded = 0;
   uint64_t prefilled = 0;
@@ -85,7 +85,7 @@ struct Stats {
   int queued = 0;
 
   /**
-   * Calls `visit(group, name, member)` for every counter: where it stands in JavaScript's object, "" for its first level,
+   * Calls `visit(group, name, member)` for every counter: its place in JavaScript's object (group "" is the first level)
    * and a pointer to the member. Times of several lanes ("seconds") are shown as their mean, all else as the sum.
    */
   template <typename Visit>

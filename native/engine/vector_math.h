@@ -6,8 +6,8 @@
 namespace hone {
 
 /**
- * Elements whose exponentials are summed in single precision, in 32 sums of 64 each, so that rounding takes at most
- * 64 · 2^-24 of them whatever the vocabulary. Chunks are summed in double precision.
+ * Elements whose exponentials are summed in single precision, in 32 sums of 64 each, so that the relative rounding
+ * error is at most 64 · 2^-24 whatever the vocabulary. Chunks are summed in double precision.
  */
 constexpr int kChunk = 2048;
 

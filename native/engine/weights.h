@@ -15,7 +15,7 @@ namespace hone {
 
 class Weights;
 
-/** Gives the weights back. */
+/** Gives up one hold on the weights. */
 struct ModelRelease {
   std::shared_ptr<Weights> weights;
   void operator()(llama_model*) const;
@@ -37,9 +37,9 @@ class Weights : public std::enable_shared_from_this<Weights> {
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
-  /** Loaded by the first that wants it, freed with the last. @throws std::runtime_error when it cannot be loaded */
+  /** Loads the model for its first holder; the last one frees it. @throws std::runtime_error when it cannot be loaded */
   HeldModel acquire();
-  /** To be called while the model is held. @throws std::runtime_error when it does not fit the model */
+  /** To be called while the model is held. @throws std::runtime_error when the adapter does not fit the model */
   HeldAdapter acquireAdapter(const std::string& path);
 
   /** Of the model, while somebody holds it; else 0. */

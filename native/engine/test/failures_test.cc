@@ -1,4 +1,4 @@
-// What fails on a decode thread costs the turns that it concerns, and never the process or another lane's state.
+// A failure on a decode thread ends the turns that it concerns, and never the process or another lane's turns.
 #include <new>
 #include <thread>
 
@@ -7,12 +7,12 @@
 
 namespace {
 
-/** Lets the n-th allocation of decode threads fail from now on; 0: none. */
+/** The n-th allocation of decode threads from now on fails; 0: none. */
 std::atomic<int> failingAllocation{0};
 
 }  // namespace
 
-// GCC takes a free() of what a replaced operator new has given for a mistake.
+// GCC warns of free() on memory from operator new, though both operators are replaced here.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(size_t size) {
   if (failingAllocation > 0 && hone::onDecodeThread && --failingAllocation == 0) throw std::bad_alloc();
@@ -194,7 +194,7 @@ void lanesThatDifferRefuseTurns() {
   CHECK(fixture.sleep().empty());
   CHECK(fixture.wake().empty());
   fixture.refuses(differ);
-  // One that cannot be read changes nothing.
+  // An adapter that cannot be read changes nothing.
   CHECK(fixture.useAdapter("broken") == "the adapter is broken");
   fixture.refuses(differ);
   fixture.counters.failingToo = Call::none;
@@ -218,7 +218,7 @@ void lanesSleepAndWakeTogether() {
       CHECK(fixture.counters.asleep == 3);
       fixture.refuses(sleeps);
     }
-    // Those that woke cannot even be put to sleep again.
+    // A lane that woke cannot be put to sleep again.
     fixture.counters.failingToo = Call::sleep;
     fixture.counters.failingTooLane = (lane + 1) % 3;
     fixture.counters.fail(Call::wake, 1, lane);
@@ -279,7 +279,7 @@ void aHelpersFailureIsTheCallers() {
   }
 }
 
-/** Every allocation of a decode thread fails once, in a scene that comes by most of its code. */
+/** Every allocation of a decode thread fails once, in a scene that runs most of its code. */
 void memoryThatRunsOutEndsTurns() {
   int failed = 0;
   int nth = 1;
@@ -314,7 +314,7 @@ void memoryThatRunsOutEndsTurns() {
     failingAllocation = 0;
     const uint64_t now = adapter.get().empty() ? 5 : 0;
     CHECK(scheduler.adapter() == (now == 5 ? "5" : ""));
-    // What a failure has left behind shows when the sequences go on.
+    // Damage that a failure has left behind shows when the sequences go on.
     for (int i = 0; i < 8; i++) {
       if (tokens[i].empty()) continue;
       const TurnResult more = fixture.generate(sequences[i], request(3, i)).get();
@@ -378,6 +378,31 @@ void memoryThatRunsOutHidesNoEnd() {
   }
 }
 
+/** Every allocation of the thread that asks for a command fails once. */
+void aCommandReachesAllLanesOrNone() {
+  int refused = 0;
+  for (bool thrown = true; thrown; refused++) {
+    ThreeLanes fixture;
+    std::promise<bool> done;
+    const CommandDone callback = [&](const std::string& error) { done.set_value(error.empty()); };
+    thrown = false;
+    failingAllocation = refused + 1;
+    onDecodeThread = true;
+    try {
+      fixture.scheduler.sleep(true, callback);
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    }
+    onDecodeThread = false;
+    failingAllocation = 0;
+    if (!thrown) CHECK(done.get_future().get());
+    const std::string error = thrown ? "" : "the engine sleeps; wake() it first";
+    for (const TurnResult& result : fixture.play()) CHECK(result.error == error);
+    CHECK(fixture.counters.asleep == (thrown ? 0 : 3));
+  }
+  CHECK(refused > 3);
+}
+
 }  // namespace
 
 void testFailures() {
@@ -394,6 +419,7 @@ void testFailures() {
   runTest("memory that runs out ends turns", memoryThatRunsOutEndsTurns);
   runTest("memory that runs out holds up no command", memoryThatRunsOutHoldsUpNoCommand);
   runTest("memory that runs out hides no end", memoryThatRunsOutHidesNoEnd);
+  runTest("a command reaches all lanes or none", aCommandReachesAllLanesOrNone);
 }
 
 }  // namespace hone

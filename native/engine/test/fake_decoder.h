@@ -40,7 +40,7 @@ inline uint64_t stateAfter(const std::vector<Token>& tokens, size_t count, uint6
 /** True on threads that have evaluated a batch. */
 inline thread_local bool onDecodeThread = false;
 
-/** What a decoder can be told to fail in. */
+/** Calls in which a decoder can be told to fail. */
 enum class Call { none, decode, copy, trim, clear, load, swap, sleep, wake };
 
 /** Counters that tests may read while the decoders are in use. */
@@ -186,7 +186,7 @@ class FakeDecoder final : public Decoder {
     }
   }
 
-  /** A slot that could not be changed holds anything. */
+  /** After a failed change the contents of a slot are arbitrary. */
   void spoilOnFailure(Call call, int slot) {
     try {
       maybeFail(call);

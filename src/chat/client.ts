@@ -18,19 +18,33 @@ function headersFor(url: string, init: RequestInit): Headers {
   return new Headers([...headers].filter(([name]) => PLAIN_HEADERS.includes(name)));
 }
 
+/**
+ * The library's error for this answer. `Response` takes no body with some statuses (304) and other statuses not at all
+ * (999), so the status is put over one that it takes. Thrown by `fetch`, an error would count as a failed connection.
+ */
+function refusal({ status, headers }: Response, error: object): Response {
+  const response = new Response(JSON.stringify({ error }), { headers });
+  return Object.defineProperties(response, { status: { value: status }, ok: { value: false } });
+}
+
 /** Follows redirects that keep method and body, and only within the server: no other one gets the key or the text. */
 async function fetchWithin(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   let url = input instanceof Request ? input.url : String(input);
   for (let followed = 0; ; followed++) {
     const response = await fetch(url, { ...init, headers: headersFor(url, init), redirect: "manual" });
     const location = response.headers.get("location");
-    if (response.status < 300 || response.status >= 400 || location === null) return response;
+    const { status } = response;
+    if (status < 300 || status >= 400 || status === 304 || location === null) return response;
     await response.body?.cancel();
-    const next = URL.canParse(location, url) ? new URL(location, url) : undefined;
-    const within = next?.origin === new URL(url).origin && (response.status === 307 || response.status === 308);
-    if (!next || !within || followed === REDIRECTS) {
-      const where = next ? `${next.origin}${next.pathname}` : "no URL";
-      return new Response(`it redirects to ${where}, and nothing was sent there`, { status: response.status });
+    if (!URL.canParse(location, url)) {
+      const message = `it redirects, but its Location header is no URL: "${location.slice(0, 200)}"`;
+      return refusal(response, { message });
+    }
+    const next = new URL(location, url);
+    const within = next.origin === new URL(url).origin && (status === 307 || status === 308);
+    if (!within || followed === REDIRECTS) {
+      const message = `it redirects to ${next.origin}${next.pathname}, and nothing was sent there`;
+      return refusal(response, { message });
     }
     url = next.href;
   }
@@ -42,12 +56,13 @@ async function fetchWithin(input: string | URL | Request, init: RequestInit = {}
  */
 async function fetchReadable(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const response = await fetchWithin(input, init);
-  if (response.ok) return response;
-  const text = await response.text();
-  return new Response(JSON.stringify({ error: errorOf(text) }), { status: response.status, headers: response.headers });
+  // No Content and Reset Content are successes elsewhere; a question is not answered by them.
+  if (response.ok && response.status !== 204 && response.status !== 205) return response;
+  return refusal(response, errorOf(await response.text()));
 }
 
 function errorOf(text: string): object {
+  if (text.trim() === "") return { message: "an answer without a body" };
   let body: unknown;
   try {
     body = JSON.parse(text);

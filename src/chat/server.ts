@@ -41,8 +41,8 @@ export function keyFor(
 
 /** How to go on after an answer with this status; undefined when hone does not know. */
 export function refusalHint(role: ChatRole, { url, key }: ChatServer, status: number): string | undefined {
-  if (status >= 300 && status < 400)
-    return `give the URL that it redirects to as --${role}-url, if that server is meant`;
+  if (status === 204 || status === 205 || (status >= 300 && status < 400))
+    return `give the base URL of the chat API that is meant as --${role}-url (most end in /v1)`;
   if (status !== 401 && status !== 403) return undefined;
   const option = `--${role}-key or HONE_${role.toUpperCase()}_KEY`;
   if (isOpenAi(url)) {

@@ -143,6 +143,12 @@ describe("a redirect", () => {
     },
   );
 
+  it("to no URL is refused with what stands there", async () => {
+    const { url, requests } = await serve(() => ({ status: 307, json: {}, headers: { location: "http://[" } }));
+    await expect(ask(url)).rejects.toThrow('307 it redirects, but its Location header is no URL: "http://["');
+    expect(requests).toHaveLength(1);
+  });
+
   it("within a server is followed with the question and the key, but not for ever", async () => {
     const { url, requests } = await serve(({ path }) =>
       path.endsWith("/") ? completion("yes") : { status: 307, json: {}, headers: { location: `${path}/` } },
@@ -157,6 +163,21 @@ describe("a redirect", () => {
   });
 });
 
+describe("a refusal without a body", () => {
+  it.each([204, 205, 304])("is an error with its status, not a failed connection (%i)", async (status) => {
+    const { url } = await serve(() => ({ status, json: {}, headers: { location: "/v1/elsewhere" } }));
+    const error = await ask(url).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ status, message: `${status} an answer without a body` });
+  });
+
+  it("says so, also with a status that redirects nowhere or that no standard has", async () => {
+    for (const status of [300, 401, 999]) {
+      const { url } = await serve(() => ({ status, text: "" }));
+      await expect(ask(url)).rejects.toMatchObject({ status, message: `${status} an answer without a body` });
+    }
+  });
+});
+
 describe("a refusal's line", () => {
   it.each([
     [
@@ -168,7 +189,7 @@ describe("a refusal's line", () => {
     ["https://judge.example/v1", "sk", 403, /^check the key that was given with --judge-key or HONE_JUDGE_KEY$/],
     ["https://api.openai.com/v1", undefined, 401, /^set OPENAI_API_KEY, or give its key with --judge-key or HONE_J/],
     ["https://api.openai.com/v1", "sk", 401, /^check OPENAI_API_KEY, --judge-key or HONE_JUDGE_KEY$/],
-    ["https://judge.example/v1", "sk", 308, /^give the URL that it redirects to as --judge-url/],
+    ["https://judge.example/v1", "sk", 308, /^give the base URL of the chat API that is meant as --judge-url/],
   ] as const)("at %s with key %s and status %i names what to give", (url, key, status, line) => {
     expect(refusalHint("judge", { url, key }, status)).toMatch(line);
   });

@@ -237,6 +237,14 @@ describe("a server in trouble", () => {
     expect(client.usage().requests).toBe(3);
   });
 
+  it.each([204, 304])("that answers without a body (%i) is no chat API: the judge stops at once", async (status) => {
+    const { url, requests } = await serve(() => ({ status, json: {} }));
+    await expect(clientOf({ url }).client.ask(question, never)).rejects.toThrow(
+      `cannot be asked: ${status} an answer without a body; give the base URL of the chat API that is meant`,
+    );
+    expect(requests).toHaveLength(1);
+  });
+
   it("that stays down stops all questions with one clear error", async () => {
     const { url, close } = await serve(() => completion(right));
     await close();
@@ -329,7 +337,7 @@ describe("the key", () => {
     const other = await serve(() => completion(right));
     const { url, requests } = await serve(() => ({ status: 307, json: {}, headers: { location: other.url } }));
     await expect(clientOf({ url, key }).client.ask(question, never)).rejects.toThrow(
-      /307 it redirects to .*, and nothing was sent there; give the URL that it redirects to as --judge-url/,
+      /307 it redirects to .*, and nothing was sent there; give the base URL of the chat API that is meant as --judge-url/,
     );
     expect([requests.length, other.requests.length]).toEqual([1, 0]);
   });

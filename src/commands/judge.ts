@@ -1,6 +1,6 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
 import { defineCommand } from "../config/index.js";
-import { bar, lossText, Mean, ProgressLine, rulingText, usageText } from "../report/index.js";
+import { bar, countsText, Mean, ProgressLine, rulingText, usageText } from "../report/index.js";
 import {
   independentReward,
   type JudgeSummary,
@@ -16,7 +16,7 @@ function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
     `${judged} of ${groups} groups judged`,
     `  ruler_score         ${judged > 0 ? score : "–"}`,
     `  independent_reward  ${judged > 0 ? own : "–"}`,
-    `  left out            ${lossText(lost) || "none"}`,
+    `  left out            ${countsText(lost) || "none"}`,
     ...(agreement === null ? [] : [`  votes               order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
     `  judge               ${usageText(summary, cached)}`,
     `  written to          ${summary.trajectories}`,

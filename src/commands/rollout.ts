@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
 import { openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
-import { compact, conversationText, kindsText, ProgressLine } from "../report/index.js";
+import { compact, conversationText, countsText, kindsText, ProgressLine } from "../report/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
 import { taskOptionsOf } from "../tasks/index.js";
 import { UnfinishedError, UsageError } from "../util/index.js";
@@ -13,10 +13,6 @@ const MAX_TOKENS = 2048;
 
 function summaryText(summary: PlaySummary): string {
   const percent = (share: number | null) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
-  const counts = (record: Record<string, number>) =>
-    Object.entries(record)
-      .map(([name, n]) => `${name} ${n}`)
-      .join(", ") || "none";
   const { rollouts, groups, success, answered, reward, completion_tokens: tokens } = summary;
   return [
     `${rollouts} rollouts in ${groups} groups, ${summary.seconds.toFixed(1)} s${summary.interrupted ? " (interrupted)" : ""}`,
@@ -24,8 +20,8 @@ function summaryText(summary: PlaySummary): string {
     ...(Object.keys(summary.kinds).length > 0 ? [`  solved      ${kindsText(summary.kinds)}`] : []),
     `  reward      ${reward === null ? "–" : compact(reward)} (n=${rollouts})`,
     `  tokens      ${tokens === null ? "–" : compact(tokens)} written a rollout, ${compact(summary.tokens_per_second)} a second`,
-    `  ends        ${counts(summary.ends)}`,
-    `  tool errors ${counts(summary.tool_errors)}`,
+    `  ends        ${countsText(summary.ends) || "none"}`,
+    `  tool errors ${countsText(summary.tool_errors) || "none"}`,
     ...(summary.failures.length > 0 ? [`  failed      ${summary.failures.length}: ${summary.failures[0]?.error}`] : []),
     `  written to  ${summary.trajectories}`,
   ].join("\n");

@@ -30,6 +30,13 @@ export function count(names: Iterable<string>): Record<string, number> {
   return Object.fromEntries([...counts].sort());
 }
 
+/** "timeout 2, not_json 1"; empty when nothing was counted. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, n]) => `${name} ${n}`)
+    .join(", ");
+}
+
 export function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }

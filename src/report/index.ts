@@ -1,8 +1,8 @@
 /** What people see: progress, summaries, conversations, tables. */
 export { conversationText } from "./conversation.js";
 export { evalText } from "./eval-report.js";
-export { count, evaluate, kindsText, mean } from "./evaluation.js";
-export { lossText, rulingText, usageText } from "./judge-report.js";
+export { count, countsText, evaluate, kindsText, mean } from "./evaluation.js";
+export { rulingText, usageText } from "./judge-report.js";
 export { bar, clock, compact, ProgressLine } from "./progress-line.js";
 export { Mean, type RolloutSummary, RolloutTally } from "./rollout-report.js";
 export { playedText, sideBySide } from "./side-by-side.js";

@@ -22,13 +22,6 @@ const block = (text: string) =>
 
 const number = (value: number) => value.toFixed(2);
 
-/** "timeout 2, not_json 1" */
-export function lossText(lost: Readonly<Record<string, number>>): string {
-  return Object.entries(lost)
-    .map(([reason, n]) => `${reason} ${n}`)
-    .join(", ");
-}
-
 /** "12 requests (3 remembered), 40,100 + 2,210 tokens, $0.054" */
 export function usageText(usage: JudgeUsage, cached: number): string {
   const { requests, prompt_tokens: prompt, completion_tokens: completion, cost } = usage;

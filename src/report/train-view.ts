@@ -3,7 +3,8 @@
  * terminal), and one line that stays for every step and validation.
  */
 import type { Evaluation, MetricsLine, ValidationRow } from "../run/index.js";
-import { lossText, usageText } from "./judge-report.js";
+import { countsText } from "./evaluation.js";
+import { usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";
 
@@ -44,9 +45,8 @@ const skips: Readonly<Record<string, string>> = {
 
 /** "3 rollouts not trained, their end was not the model's: tool_failure 2, deadline_queue 1" */
 function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_off: groups }: MetricsLine): string {
-  const reasons = Object.entries(by).map(([reason, count]) => `${reason} ${count}`);
   const left = groups > 0 ? `; ${groups} groups left with fewer than two` : "";
-  return `${n} rollouts not trained, their end was not the model's: ${reasons.join(", ")}${left}`;
+  return `${n} rollouts not trained, their end was not the model's: ${countsText(by)}${left}`;
 }
 
 export class TrainView {
@@ -113,7 +113,7 @@ export class TrainView {
       : [`reward ${compact(line.reward)} ${own}`];
     const notes = [
       this.#judged && flat > 0 ? `${flat} groups without spread` : "",
-      Object.keys(lost).length > 0 ? `groups left out: ${lossText(lost)}` : "",
+      Object.keys(lost).length > 0 ? `groups left out: ${countsText(lost)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
       line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
@@ -136,7 +136,7 @@ export class TrainView {
 
   validation({ step, result, seconds }: ValidationRow): void {
     const title = step === 0 ? "before training" : `after step ${step}`;
-    const unjudged = lossText(result.unjudged);
+    const unjudged = countsText(result.unjudged);
     this.#line.say(
       `${title}: success ${shareText(result)}  reward ${compact(result.reward)} (n=${result.n})  ${compact(seconds)} s${unjudged ? `  not counted, without a verdict: ${unjudged}` : ""}`,
     );

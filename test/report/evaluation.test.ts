@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { evalText } from "../../src/report/eval-report.js";
-import { evaluate, kindsText } from "../../src/report/evaluation.js";
+import { countsText, evaluate, kindsText } from "../../src/report/evaluation.js";
 import type { Trajectory } from "../../src/rollout/index.js";
 
 function played(kind: string | undefined, success: boolean, end = "answered"): Trajectory {
@@ -41,4 +41,9 @@ test("checkpoints stand in columns; what one of them lacks is 0 or a dash", () =
   expect(row("turn_limit")).toEqual(["turn_limit", "1", "0"]);
   expect(row("malformed")).toEqual(["malformed", "1", "0"]);
   expect(row("broken down, not counted")).toEqual(["broken down, not counted", "0", "2"]);
+});
+
+test("counts are shown by name, in their order, and as nothing when there are none", () => {
+  expect(countsText({ timeout: 2, not_json: 1 })).toBe("timeout 2, not_json 1");
+  expect(countsText({})).toBe("");
 });

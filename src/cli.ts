@@ -83,12 +83,9 @@ function report(error: unknown, json: boolean): number {
   return error instanceof HoneError ? error.exitCode : 1;
 }
 
-/** @throws UsageError when `--help` is asked for something else than help */
+/** @throws UsageError when a word after `--help` is not understood */
 async function runCommandLine(given: string[]): Promise<number> {
-  const { args, everything } = readHelp(
-    given,
-    commands.map((command) => command.name),
-  );
+  const { args, everything } = readHelp(given, commands);
   const parser = yargs(args)
     .scriptName("yarn hone")
     .usage("yarn hone <command> [options]\n\nTrain a small language model to use tools, on one machine.")

@@ -93,9 +93,11 @@ describe("the command line", () => {
     [["train", "--help", "--steps", "3"], "train", false],
     [["train", "--steps", "3", "--help"], "train", false],
     [["--help", "train"], "train", false],
+    [["judge", "--help", "rollouts.jsonl"], "judge", false],
+    [["judge", "--help", "all", "rollouts.jsonl"], "judge", true],
+    [["--help", "sft", "rollouts.jsonl"], "sft", false],
   ])("helps wherever --help stands: %j", (args, name, everything) => {
-    const names = commands.map((command) => command.name);
-    const read = readHelp(args, names);
+    const read = readHelp(args, commands);
     expect(read.everything).toBe(everything);
     expect(read.args).toEqual(args.filter((arg) => arg !== "all").map((arg) => arg.replace("=all", "")));
     expect(read.args).toContain(name);
@@ -106,12 +108,23 @@ describe("the command line", () => {
     expect([before.status, before.stdout]).toEqual([0, hone("runs", "--help").stdout]);
     const after = hone("train", "--steps", "3", "--help", "all");
     expect([after.status, after.stdout]).toEqual([0, hone("train", "--help", "all").stdout]);
+    const positional = hone("judge", "--help", "rollouts.jsonl");
+    expect([positional.status, positional.stdout]).toEqual([0, hone("judge", "--help").stdout]);
+  });
+
+  it.each([
+    [["train", "--help", "nonsense"], "--help nonsense: give --help, or"],
+    [["train", "--help", "al"], "--help al: did you mean all? give --help, or"],
+    [["judge", "--help", "ALL"], "--help ALL: did you mean all?"],
+    [["judge", "--help=rollouts.jsonl"], "--help rollouts.jsonl: give --help, or"],
+    [["--help", "rollouts.jsonl", "judge"], "--help rollouts.jsonl: give --help, or"],
+    [["--help", "trian"], "--help trian: did you mean train?"],
+  ])("does not guess what %j asks for", (args, message) => {
+    expect(() => readHelp(args, commands)).toThrow(message);
   });
 
   it.each([
     [["train", "--help", "nonsense"], /^hone: --help nonsense: give --help, or --help all for every option$/m],
-    [["train", "--help=nonsense"], /--help nonsense: give --help, or --help all/],
-    [["--help", "trian"], /--help trian: did you mean train\?/],
     [["rolout"], /there is no command rolout; did you mean rollout\?/],
     [["rollout", "--grupp", "3"], /--grupp: rollout has no such option; did you mean --group\?/],
     [["rollout", "--group"], /[Nn]ot enough arguments.*group/],

@@ -4,18 +4,21 @@ import { nearest, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
 import { flagOf, type OptionName, options } from "./config.js";
 
+type NamedCommand = Pick<Command, "name" | "positional">;
+
 export interface HelpAsked {
-  /** The command line without the word after `--help`. */
+  /** The command line without the `all` after `--help`. */
   readonly args: string[];
   readonly everything: boolean;
 }
 
 /**
- * What `--help` is asked for: `all`, nothing, or before its command (`hone --help train`) the command.
+ * Reads the word after `--help`: `all`, the command (`hone --help train`), or the command's positional
+ * (`hone judge --help rollouts.jsonl`), which help does not need.
  *
- * @throws UsageError for any other word after it
+ * @throws UsageError for any other word
  */
-export function readHelp(given: readonly string[], commands: readonly string[]): HelpAsked {
+export function readHelp(given: readonly string[], commands: readonly NamedCommand[]): HelpAsked {
   const end = given.indexOf("--");
   const at = given.findIndex((arg, index) => /^--help(=|$)/.test(arg) && (end < 0 || index < end));
   const args = [...given];
@@ -24,15 +27,19 @@ export function readHelp(given: readonly string[], commands: readonly string[]):
   const next = given[at + 1];
   const word = attached ?? (next === undefined || next.startsWith("-") ? undefined : next);
   if (word === undefined) return { args, everything: false };
-  const isCommand = attached === undefined && !given.slice(0, at).some((arg) => commands.includes(arg));
-  if (word === "all") args.splice(at, attached === undefined ? 2 : 1, "--help");
-  else if (!isCommand || !commands.includes(word)) {
-    const close = isCommand ? nearest(word, commands) : undefined;
-    throw new UsageError(
-      `--help ${word}: ${close ? `did you mean ${close}? ` : ""}give --help, or --help all for every option`,
-    );
+  if (word === "all") {
+    args.splice(at, attached === undefined ? 2 : 1, "--help");
+    return { args, everything: true };
   }
-  return { args, everything: word === "all" };
+  const names = commands.map(({ name }) => name);
+  const before = given.slice(0, at).find((arg) => names.includes(arg));
+  const close = nearest(word, before === undefined && attached === undefined ? ["all", ...names] : ["all"]);
+  const takesWord = commands.some(({ name, positional }) => name === before && positional !== undefined);
+  const known = before === undefined ? names.includes(word) : takesWord && close === undefined;
+  if (known && attached === undefined) return { args, everything: false };
+  throw new UsageError(
+    `--help ${word}: ${close ? `did you mean ${close}? ` : ""}give --help, or --help all for every option`,
+  );
 }
 
 /** The options a command takes on the command line; every command takes these two. */
@@ -66,7 +73,7 @@ export function declare(parser: Argv, command: Command, everything: boolean): Ar
     parser.option(flagOf(name).slice(2), declaration(name, short && !first.has(name)));
   }
   parser.group("help", `${options.json.group}:`);
-  // What a value may be stands in the description; yargs' types do not have this call.
+  // The descriptions say which values are accepted. The call is missing from yargs' types.
   (parser as Argv & { usageConfiguration(what: object): Argv }).usageConfiguration({ "hide-types": true });
   if (short) {
     const all = `yarn hone ${command.name} --help all`;

@@ -11,12 +11,15 @@ import {
 } from "../reward/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
-  const { groups, judged, lost, cached, agreement } = summary;
+  const { groups, judged, lost, cached, agreement, broken_off: by, rollouts_broken_off: broken } = summary;
   return [
     `${judged} of ${groups} groups judged`,
     `  ruler_score         ${judged > 0 ? score : "–"}`,
     `  independent_reward  ${judged > 0 ? own : "–"}`,
     `  left out            ${countsText(lost) || "none"}`,
+    ...(broken > 0
+      ? [`  not sent            ${broken} rollouts, their end was not the model's: ${countsText(by)}`]
+      : []),
     ...(agreement === null ? [] : [`  votes               order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
     `  judge               ${usageText(summary, cached)}`,
     `  written to          ${summary.trajectories}`,
@@ -52,11 +55,17 @@ export const judgeCommand = defineCommand({
       const summary = await judgeFile(config, {
         signal: io.signal,
         say: (text) => progress.say(text),
-        onRuling: (group, ruling, done, groups) => {
-          if (config.debugJudge) progress.say(rulingText(group, ruling, io.stream.isTTY));
-          if (!ruling.scores) lost++;
-          for (const one of ruling.scores ?? []) score.add(one.score);
-          if (ruling.scores) for (const trajectory of group) own.add(independentReward(trajectory));
+        onGroup: ({ scenario, members, ruling }, done, groups) => {
+          if (config.debugJudge) {
+            progress.say(
+              ruling
+                ? rulingText(members, ruling, io.stream.isTTY)
+                : `${scenario}: not judged, fewer than two of its rollouts ended by the model's own doing`,
+            );
+          }
+          if (!ruling?.scores) lost++;
+          for (const one of ruling?.scores ?? []) score.add(one.score);
+          if (ruling?.scores) for (const trajectory of members) own.add(independentReward(trajectory));
           progress.update(
             () => `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${lost}`,
           );

@@ -1,16 +1,21 @@
-/** Which rollouts of a group are compared with each other: those that ended by their player's own doing. */
+/** Rollouts that ended because of a tool, or of waiting for the engine, are not compared with the rest of their group. */
 import { brokenOff, type Trajectory } from "../rollout/index.js";
 import type { RewardGroup } from "./reward.js";
 
-/** What is rewarded, trained and shown to a judge. */
+/** The rollouts of a group that are rewarded, trained on and sent to a judge. */
 export function comparable(group: readonly Trajectory[]): readonly Trajectory[] {
   return group.filter((trajectory) => brokenOff(trajectory) === null);
 }
 
-/** Rewards what is comparable of a group. Of a single rollout that is left, nobody is asked anything. */
+/** Whether too few rollouts of a group are left to be compared. A group that was played once needs only that one. */
+export function tooFewLeft(left: readonly Trajectory[], group: readonly Trajectory[]): boolean {
+  return left.length < Math.min(2, group.length);
+}
+
+/** Rewards the comparable rollouts of a group. Where too few are left, neither task nor judge is asked. */
 export function rewardComparable(rewardGroup: RewardGroup): RewardGroup {
   return async (group, step) => {
     const left = comparable(group);
-    return left.length < Math.min(2, group.length) ? { kind: "broken_off" } : rewardGroup(left, step);
+    return tooFewLeft(left, group) ? { kind: "broken_off" } : rewardGroup(left, step);
   };
 }

@@ -5,9 +5,10 @@ import { finished } from "node:stream/promises";
 import type { Config } from "../config/index.js";
 import { type JudgeUsage, openVerdictFile, type Ruling, rule } from "../judge/index.js";
 import { count, mean } from "../report/index.js";
-import { readTrajectories, type Trajectory } from "../rollout/index.js";
+import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../tasks/index.js";
 import { HoneError, messageOf, UsageError } from "../util/index.js";
+import { comparable, tooFewLeft } from "./comparable.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
 
 /** A trajectory that was judged, as the new file has it. */
@@ -22,8 +23,15 @@ export interface JudgedTrajectory extends Trajectory {
 export interface JudgeSummary extends JudgeUsage {
   groups: number;
   judged: number;
-  /** Groups without a verdict, by why. They are not in the new file. */
+  /** Groups without a verdict, by why; "broken_off": fewer than two rollouts were left to compare. Not in the new file. */
   lost: Record<string, number>;
+  /**
+   * Rollouts that ended by no fault of the model. They are not sent to the judge, and as they have no verdict they are
+   * not in the new file.
+   */
+  rollouts_broken_off: number;
+  /** Those rollouts, by cause. */
+  broken_off: Record<string, number>;
   /** Verdicts that were remembered from before. */
   cached: number;
   /** Mean share of pairs that votes order alike; null with one vote. */
@@ -32,10 +40,18 @@ export interface JudgeSummary extends JudgeUsage {
   trajectories: string;
 }
 
+export interface JudgedGroup {
+  readonly scenario: string;
+  /** Those that were sent, or would have been. */
+  readonly members: readonly Trajectory[];
+  /** Null when too few members were left to compare: the judge was not asked. */
+  readonly ruling: Ruling | null;
+}
+
 export interface JudgeFileIo {
   readonly signal: AbortSignal;
   readonly say: (text: string) => void;
-  readonly onRuling: (group: readonly Trajectory[], ruling: Ruling, done: number, groups: number) => void;
+  readonly onGroup: (group: JudgedGroup, done: number, groups: number) => void;
 }
 
 type JudgeFileConfig = RulerConfig &
@@ -53,31 +69,34 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
   try {
     const judge = openJudge(config, "this", cache, undefined, io.say);
     const groups = await readGroups(file, task.name);
-    const rulings = new Map<readonly Trajectory[], Ruling>();
+    let answered = 0;
     const asked = await Promise.allSettled(
-      groups.map(async (group) => {
-        const ruling = await rule(group, judge, settings, io.signal);
-        rulings.set(group, ruling);
-        io.onRuling(group, ruling, rulings.size, groups.length);
+      groups.map(async ([scenario, group]): Promise<JudgedGroup> => {
+        const members = comparable(group);
+        const ruling = tooFewLeft(members, group) ? null : await rule(members, judge, settings, io.signal);
+        const judged = { scenario, members, ruling };
+        io.onGroup(judged, ++answered, groups.length);
+        return judged;
       }),
     );
-    await write(
-      out,
-      groups.flatMap((group) => judgedMembers(group, rulings.get(group))),
-    );
+    const done = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const judged = done.filter(({ ruling }) => ruling?.scores).length;
+    await write(out, done.flatMap(judgedMembers));
     const failed = asked.find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
     if (failed) {
       if (!(failed.reason instanceof HoneError)) throw failed.reason;
       throw new HoneError(
-        `${failed.reason.message}. ${rulings.size} of ${groups.length} groups were judged until then and are in ${out}; the same command goes on with the rest`,
+        `${failed.reason.message}. ${judged} of ${groups.length} groups were judged until then and are in ${out}; the same command goes on with the rest`,
       );
     }
-    const done = [...rulings.values()];
-    const agreements = done.flatMap(({ agreement }) => agreement ?? []);
+    const agreements = done.flatMap(({ ruling }) => ruling?.agreement ?? []);
+    const broken = groups.flatMap(([, group]) => group.flatMap((trajectory) => brokenOff(trajectory) ?? []));
     return {
       groups: groups.length,
-      judged: done.filter(({ scores }) => scores).length,
-      lost: count(done.flatMap(({ lost }) => lost?.reason ?? [])),
+      judged,
+      lost: count(done.flatMap(({ ruling }) => (ruling ? (ruling.lost?.reason ?? []) : "broken_off"))),
+      rollouts_broken_off: broken.length,
+      broken_off: count(broken),
       cached: judge.cached,
       ...judge.client.usage(),
       agreement: agreements.length === 0 ? null : mean(agreements),
@@ -93,8 +112,8 @@ export function independentReward(trajectory: Trajectory): number {
   return (trajectory as Partial<JudgedTrajectory>).independent_reward ?? trajectory.reward.reward;
 }
 
-/** Rollouts of one scenario are compared with each other, in the order of the file. */
-async function readGroups(file: string, task: string): Promise<Trajectory[][]> {
+/** The rollouts of each scenario, in the order of the file. */
+async function readGroups(file: string, task: string): Promise<[scenario: string, group: Trajectory[]][]> {
   const groups = new Map<string, Trajectory[]>();
   for await (const trajectory of readTrajectories(file)) {
     if (trajectory.task !== task) {
@@ -105,13 +124,13 @@ async function readGroups(file: string, task: string): Promise<Trajectory[][]> {
     group.push(trajectory);
   }
   if (groups.size === 0) throw new HoneError(`${file} is empty: there is nothing to judge`);
-  return [...groups.values()];
+  return [...groups];
 }
 
-function judgedMembers(group: readonly Trajectory[], ruling: Ruling | undefined): JudgedTrajectory[] {
+function judgedMembers({ members, ruling }: JudgedGroup): JudgedTrajectory[] {
   const scores = ruling?.scores;
   if (!scores) return [];
-  return group.map((trajectory, i) => {
+  return members.map((trajectory, i) => {
     const { score, explanation } = scores[i] as NonNullable<(typeof scores)[number]>;
     const reward = { ...trajectory.reward, reward: score };
     return {

@@ -7,6 +7,7 @@ import type { Trajectory } from "../../src/rollout/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { groupOf } from "../judge/support/judging.js";
 import {
+  blocksOf,
   type ChatServer,
   completion,
   honest,
@@ -96,6 +97,32 @@ describe("yarn hone judge", () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/1 of 2 groups judged\n {2}ruler_score +0\.375 \(n=2\)[\s\S]*left out +not_json 1\n/);
     expect(readJudged("r.judged.jsonl").map(({ id }) => id)).toEqual(["s1/0", "s1/1"]);
+  });
+
+  it("does not send rollouts that ended by no fault of the model, nor groups that they leave with fewer than two", async () => {
+    await serve();
+    const broken = (one: Trajectory | undefined): Trajectory => ({ ...(one as Trajectory), end: "tool_failure" });
+    const [a, b, c] = groupOf([0.25, 0.5, 0.75]);
+    const [d, e] = groupOf([0.75, 1], "s2");
+    const waited = { ...broken(e), end: "deadline", deadlineCause: "queue" } as const;
+    writeRollouts([a as Trajectory, broken(b), c as Trajectory, d as Trajectory, waited, ...groupOf([0.5], "s3")]);
+    const { status, stdout } = await judge("r.jsonl", ...access(), "--debug-judge");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/2 of 3 groups judged\n {2}ruler_score +0\.5 \(n=3\)\n {2}independent_reward +0 \(n=3\)/);
+    expect(stdout).toMatch(
+      /left out +broken_off 1\n {2}not sent +2 rollouts, their end was not the model's: deadline_queue 1, tool_failure 1\n/,
+    );
+    expect(stdout).toMatch(/^s2: not judged, fewer than two/m);
+    expect(server.requests.map((request) => blocksOf(request).size).sort()).toEqual([1, 2]);
+    expect(server.requests.map(({ bytes }) => bytes).join()).not.toContain("scenario s2");
+    expect(readJudged("r.judged.jsonl").map(({ id }) => id)).toEqual(["s1/0", "s1/2", "s3/0"]);
+    const json = await judge("r.jsonl", ...access(), "--json");
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      judged: 2,
+      lost: { broken_off: 1 },
+      rollouts_broken_off: 2,
+      broken_off: { deadline_queue: 1, tool_failure: 1 },
+    });
   });
 
   it("shows every stage under --debug-judge", async () => {

@@ -1,7 +1,8 @@
 """One short sequence of the batch, scored by the policy before and after an update.
 
-It lies in the checkpoint. Whoever loads the adapter scores the same ids and sees which of the two policies it plays:
-an engine that kept the adapter before, or put the new one on wrongly, is found out before it plays anything.
+It is stored in the checkpoint. An engine that loads the adapter scores the same ids, and its log-probabilities show
+which of the two policies it plays: an engine that kept the previous adapter, or applied the new one wrongly, is stopped
+before any rollout.
 """
 
 import json

@@ -83,8 +83,8 @@ export class EngineSession implements Session {
       limits.signal.throwIfAborted();
       throw new HoneError("the sequence was closed while it was in use");
     }
-    // Without a token nothing was learnt from what was appended, and the deadline may have come before it was evaluated.
-    // What passed until then is the engine's: it was given to others, or went into reading what was appended.
+    // Without a sampled token the transcript stays as it was: the deadline may have come before the appended tokens were
+    // evaluated. All of that time counts as waiting: the engine served other sequences, or evaluated the appended tokens.
     if (tokens.length === 0) return { ...none, stop, waitedSeconds: (performance.now() - asked) / 1000 };
 
     this.#transcript.given(this.#pending);

@@ -34,8 +34,9 @@ export interface Played {
 /** The model as it plays: the engine and the workers around it. */
 export interface Policy {
   /**
-   * Plays with this adapter from now on; null is the base model. What it says of the checkpoint's probe shows whether it
-   * does; null when the adapter was in use already, or has no probe.
+   * Plays with this adapter from now on; null is the base model. Returns the distance between the
+   * engine's log-probabilities and those in the checkpoint's probe, which shows whether the adapter is in force; null
+   * when it was in use already, or has no probe.
    */
   use(adapter: Adapter | null): Promise<ProbeReading | null>;
   play(request: PlayRequest): Promise<Played>;

@@ -1,5 +1,5 @@
 /** When a run must stop because going on would waste time or teach the wrong thing. Each says what it means and what to change. */
-import { lossText } from "../report/index.js";
+import { countsText } from "../report/index.js";
 import type { StepMetricsRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
 
@@ -23,7 +23,7 @@ function brokenOffText(steps: readonly StepMetricsRow[]): string {
   for (const [reason, count] of steps.flatMap((step) => Object.entries(step.broken_off))) {
     by[reason] = (by[reason] ?? 0) + count;
   }
-  return `${n} of ${all} rollouts: ${lossText(by)}`;
+  return `${n} of ${all} rollouts: ${countsText(by)}`;
 }
 
 /** @param steps in a row in which no group had a reward */
@@ -32,7 +32,7 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
   const broken = steps.some(({ skipped }) => skipped === "broken_off");
   const judge =
     lost &&
-    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${lossText(lost.groups_lost)}); look at what it answers with --debug-judge, or take another --judge-model`;
+    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(lost.groups_lost)}); look at what it answers with --debug-judge, or take another --judge-model`;
   const rollouts =
     broken &&
     `no group had two rollouts to compare${lost ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`yarn rollout\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;

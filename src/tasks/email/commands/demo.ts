@@ -40,8 +40,9 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
   io.say(
     [
-      `The tiny model learns to answer questions about a mailbox with three tools: ${settings.steps} steps of ${settings.groups} questions,`,
-      `${settings.group} rollouts of each. Then it answers ${HELD_OUT} other questions, untrained and trained.`,
+      "The tiny model was taught to answer questions about a mailbox with three tools, then spoilt on purpose.",
+      `Reinforcement learning mends it: ${settings.steps} steps of ${settings.groups} questions, ${settings.group} rollouts of each.`,
+      `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
       `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
       ...(config.python || pythonIsReady()
         ? []

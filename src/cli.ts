@@ -8,8 +8,17 @@ import { writeSync } from "node:fs";
 import yargs from "yargs";
 import { hideBin } from "yargs/helpers";
 import { commands } from "./commands/index.js";
-import type { Command, CommandIo } from "./config/index.js";
-import { declare, flagOf, options, optionsOf, readGiven, readHelp, withDefaults } from "./config/index.js";
+import {
+  type Command,
+  type CommandIo,
+  declare,
+  flagOf,
+  options,
+  optionsOf,
+  readGiven,
+  readHelp,
+  withDefaults,
+} from "./config/index.js";
 import { HoneError, messageOf, nearest, refusalOf, UnfinishedError, UsageError } from "./util/index.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */

@@ -6,8 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Engine, EngineOptions } from "../../src/engine/index.js";
-import { modelFile } from "../../src/engine/index.js";
+import { type Engine, type EngineOptions, modelFile } from "../../src/engine/index.js";
 import { defaultRubric, Judge, JudgeClient } from "../../src/judge/index.js";
 import { GroupWork } from "../../src/reward/group-work.js";
 import { rulerReward } from "../../src/reward/judged.js";

@@ -3,8 +3,7 @@ import { createInterface } from "node:readline";
 import { type CommandIo, defineCommand } from "../config/index.js";
 import { chooseScenarios, PersonSession, type Terminal } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
-import type { Scenario } from "../tasks/index.js";
-import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
+import { loadTask, type Scenario, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Lines of stdin, asked for one by one; typed ones can be edited. */

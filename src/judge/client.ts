@@ -5,8 +5,7 @@
  */
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
-import type { ChatServer } from "../chat/index.js";
-import { chatClient, chatErrorText } from "../chat/index.js";
+import { type ChatServer, chatClient, chatErrorText } from "../chat/index.js";
 import { HoneError, Random } from "../util/index.js";
 import {
   answerIn,

@@ -3,10 +3,8 @@ import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { finished } from "node:stream/promises";
 import { type RolloutSummary, RolloutTally } from "../report/index.js";
-import type { RolloutFailure, Trajectory, WorkerSettings } from "../rollout/index.js";
-import { gather } from "../rollout/index.js";
-import type { Scenario, Split } from "../tasks/index.js";
-import { loadTask, scenariosOf } from "../tasks/index.js";
+import { gather, type RolloutFailure, type Trajectory, type WorkerSettings } from "../rollout/index.js";
+import { loadTask, type Scenario, type Split, scenariosOf } from "../tasks/index.js";
 import { HoneError, messageOf, Random, UsageError } from "../util/index.js";
 
 export interface ScenarioChoice {

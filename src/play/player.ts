@@ -2,8 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
-import type { Config } from "../config/index.js";
-import { CONTEXT, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { CONTEXT, type Config, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import {
   type Engine,
   type EngineOptions,

@@ -1,7 +1,6 @@
 /** The task's scripted expert as a player: it writes calls, not tokens. */
 import type { AnyTask, CallRecord, ExpertOptions, ExpertTurn, Scenario } from "../tasks/index.js";
-import type { Random } from "../util/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, type Random } from "../util/index.js";
 import type { Session, Turn } from "./session.js";
 
 export class ExpertSession implements Session {

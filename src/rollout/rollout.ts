@@ -3,17 +3,18 @@
  * player writes can make it fail: every such end has a name. It rejects only when a person must look (a defect in the
  * task's reward, a player that cannot be reached) or when its signal is aborted.
  */
-import type {
-  AnyTask,
-  CallOutcome,
-  CallRecord,
-  ChatMessage,
-  Reward,
-  RolloutEnd,
-  Scenario,
-  Tool,
+import {
+  type AnyTask,
+  type CallOutcome,
+  type CallRecord,
+  type ChatMessage,
+  type Reward,
+  type RolloutEnd,
+  type Scenario,
+  type Tool,
+  ToolError,
+  toolSchema,
 } from "../tasks/index.js";
-import { ToolError, toolSchema } from "../tasks/index.js";
 import { messageOf, nearest } from "../util/index.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";
 import type { Session, Turn } from "./session.js";

@@ -4,8 +4,7 @@
  */
 import { type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
-import type { AnyTask, Scenario } from "../tasks/index.js";
-import { loadTask } from "../tasks/index.js";
+import { type AnyTask, loadTask, type Scenario } from "../tasks/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
 import { openPlayer, type Players } from "./players.js";

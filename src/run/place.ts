@@ -1,8 +1,7 @@
 /** Where runs lie, and which one is meant. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import type { Config } from "../config/index.js";
-import { DEFAULT_MODEL } from "../config/index.js";
+import { type Config, DEFAULT_MODEL } from "../config/index.js";
 import { loadTask } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { STORE_FILE } from "./run.js";

@@ -2,13 +2,12 @@
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
-import type { Config, GivenOptions, OptionName } from "../config/index.js";
-import { ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { engineOptions, loadEngine, modelFile, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { chooseScenarios } from "../play/index.js";
-import type { GradeRollout } from "../reward/index.js";
 import {
+  type GradeRollout,
   gradeShaped,
   gradeSuccess,
   judgeAccessOptions,
@@ -18,10 +17,8 @@ import {
   VERDICTS_FILE,
 } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { Evaluation } from "../run/index.js";
-import { openCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
-import type { AnyTask, TaskOptions } from "../tasks/index.js";
-import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
+import { type Evaluation, openCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
+import { type AnyTask, loadTask, scenariosOf, type TaskOptions, taskOptionsOf } from "../tasks/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";

@@ -1,8 +1,7 @@
 /** What was given for a run, as it is kept: wherever it was called from. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { GivenOptions } from "../config/index.js";
-import { DEFAULT_MODEL } from "../config/index.js";
+import { DEFAULT_MODEL, type GivenOptions } from "../config/index.js";
 
 /** Options that name files, made absolute: a run goes on from wherever it is called. */
 export function withAbsolutePaths(given: GivenOptions): GivenOptions {

@@ -1,7 +1,6 @@
 /** Plays scenarios and says how many were solved: what validations and `yarn eval` have in common. */
 import { count, evaluate } from "../report/index.js";
-import type { Graded, GradeRollout } from "../reward/index.js";
-import { GroupWork } from "../reward/index.js";
+import { type Graded, type GradeRollout, GroupWork } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { Evaluation } from "../run/index.js";
 import type { Played } from "./parts.js";

@@ -1,7 +1,6 @@
 /** From finished groups to what the update learns of them: rewards, then advantages, then the batch. */
 import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../learn/index.js";
-import type { GroupReward } from "../reward/index.js";
-import { comparable } from "../reward/index.js";
+import { comparable, type GroupReward } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { Lesson } from "../run/index.js";
 import { HoneError } from "../util/index.js";

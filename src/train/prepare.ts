@@ -1,15 +1,13 @@
 /** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { Config, GivenOptions, OptionName } from "../config/index.js";
-import { ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { gpuChosen, gpuMemory, modelFile, modelFingerprint, modelShape } from "../engine/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { judgeAccessOptions, judgeOptions, requireRewards, rubricOf, rulerOptions } from "../reward/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
-import type { RunSettings } from "../run/index.js";
-import { placeOf, RunStore, STORE_FILE } from "../run/index.js";
+import { placeOf, type RunSettings, RunStore, STORE_FILE } from "../run/index.js";
 import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { modelOf, withAbsolutePaths } from "./given.js";

@@ -14,8 +14,7 @@ import {
   sizeOf,
 } from "../config/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
-import type { RunRecord } from "../run/index.js";
-import { changeable, hidden, identity, type RunSettings } from "../run/index.js";
+import { changeable, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
 import { UsageError } from "../util/index.js";
 
 export interface SettingsSources {

@@ -4,8 +4,7 @@
  */
 import { once } from "node:events";
 import { type StepMetrics, writeBatch } from "../learn/index.js";
-import type { GroupReward } from "../reward/index.js";
-import { comparable, GroupWork, rewardComparable } from "../reward/index.js";
+import { comparable, type GroupReward, GroupWork, rewardComparable } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import { gapsOf, metricsLine, type ProbeReading, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";

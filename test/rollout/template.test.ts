@@ -3,8 +3,7 @@ import fc from "fast-check";
 import type { Token } from "node-llama-cpp";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ChatTemplate } from "../../src/rollout/template.js";
-import type { ChatMessage } from "../../src/tasks/task.js";
-import { toolSchema } from "../../src/tasks/task.js";
+import { type ChatMessage, toolSchema } from "../../src/tasks/task.js";
 import { countingTask } from "../support/counting-task.js";
 import { ensureLearnerPython } from "../support/python.js";
 import {

@@ -5,8 +5,7 @@
  * traces show a model the way back, or give it habits to unlearn.
  */
 
-import type { Random } from "../../util/index.js";
-import { HoneError, nearest } from "../../util/index.js";
+import { HoneError, nearest, type Random } from "../../util/index.js";
 import type { CallRecord, ExpertOptions, ExpertTurn } from "../task.js";
 import { badSearch, goodSearches } from "./keywords.js";
 import { NOT_FOUND } from "./prompt.js";

@@ -1,7 +1,6 @@
 /** `yarn build-db`: makes the mail database that the email task searches. */
 import { join } from "node:path";
-import type { Config } from "../../../config/index.js";
-import { type CommandIo, defineCommand } from "../../../config/index.js";
+import { type CommandIo, type Config, defineCommand } from "../../../config/index.js";
 import { bar, clock, compact, ProgressLine } from "../../../report/index.js";
 import { UsageError } from "../../../util/index.js";
 import {

@@ -5,8 +5,7 @@
  */
 import { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
-import type { NameSet } from "./pools.js";
-import { pools } from "./pools.js";
+import { type NameSet, pools } from "./pools.js";
 
 export interface Person {
   readonly first: string;

@@ -10,7 +10,11 @@ it("llama.cpp's complaints stand in the file until the log is closed", async () 
   const broken = { model: import.meta.filename, gpu: false, sequences: 1, contextPerSequence: 64 } as const;
   const close = await logEngine(file, false);
   await expect(loadEngine(broken)).rejects.toThrow();
-  await vi.waitFor(() => expect(existsSync(file) && readFileSync(file, "utf8")).toMatch(/^error: .*magic/m));
+  await vi.waitFor(() =>
+    expect(existsSync(file) && readFileSync(file, "utf8")).toMatch(
+      /^error: .*magic[\s\S]*^error: .*failed to load model$/m,
+    ),
+  );
   await close();
   const before = readFileSync(file, "utf8");
   await expect(loadEngine(broken)).rejects.toThrow();

@@ -1,4 +1,4 @@
-/** What a rollout is worth: the task's word, a judge's, or a control's. */
+/** Rewards of rollouts: the task's own, a judge's, or a control's. */
 export { comparable, rewardComparable } from "./comparable.js";
 export { GroupWork } from "./group-work.js";
 export { judgeAccessOptions, judgeOptions, openJudge, rubricOf, rulerOptions, VERDICTS_FILE } from "./judge.js";

@@ -42,7 +42,7 @@ export interface Stages {
   sample(): readonly Scenario[];
   /** A group's rewards are asked for as soon as it is complete, while others are being played. */
   play(scenarios: readonly Scenario[]): Promise<PlayedStep>;
-  /** What is left to wait for. */
+  /** Waits for the rewards that have not come yet. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
   advantages(groups: Groups, rewards: readonly GroupReward[]): readonly Taught[];
   /** The engine's memory is the learner's meanwhile. null when no group teaches anything. */

@@ -4,7 +4,7 @@
  * was. Memory stays constant but for some 30 bytes a mail.
  */
 import Database from "better-sqlite3";
-import { HoneError, messageOf } from "../../util/index.js";
+import { HoneError, lockExclusively, messageOf } from "../../util/index.js";
 import { BuildFile } from "./build-file.js";
 import { HashIndex, hash32 } from "./hash-index.js";
 import type { Mail } from "./mail.js";
@@ -72,7 +72,8 @@ function openEmpty(path: string): Database.Database {
   db.pragma("foreign_keys = OFF");
   db.pragma("locking_mode = EXCLUSIVE");
   db.pragma("cache_size = -65536");
-  db.exec("BEGIN EXCLUSIVE");
+  // The lock by which other builds see that this file is being built, and the transaction of the whole build.
+  if (!lockExclusively(db)) throw new HoneError(`another process has ${path} open`);
   db.exec(tables);
   return db;
 }

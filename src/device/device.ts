@@ -1,0 +1,154 @@
+/**
+ * The one GPU of this process: engine and learner see the same card and no other. It is chosen before llama.cpp is
+ * loaded, by environment variables that both and their child processes read.
+ */
+import { HoneError, UsageError } from "../util/index.js";
+import { type CudaMajor, cudaFor, majorOf } from "./cuda.js";
+import { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook, thisMachine } from "./nvidia.js";
+import { findRuntime, isComplete, missingOf, type PythonPackages, packagesIn, type Runtime } from "./runtime.js";
+import { chooseCard, describe, visibleGpus } from "./visible.js";
+
+export interface DeviceChoice {
+  /** As the option --gpu. */
+  readonly gpu: "auto" | "cuda" | "vulkan" | "metal" | "off";
+  /** As the option --device; undefined takes the first that is visible. */
+  readonly device?: string | undefined;
+}
+
+/** What CUDA there is for the chosen card. */
+export interface CudaReport {
+  /** Versions that card and driver can run, the best first. */
+  readonly majors: readonly CudaMajor[];
+  /** What PyTorch was built for, in the environment that was looked at; see {@link PythonPackages.torchCuda}. */
+  readonly torchCuda: string | null | undefined;
+  /** Libraries for the engine, as far as they were found; undefined where no version fits. */
+  readonly runtime: Runtime | undefined;
+  /** Why the engine cannot use the card; one line, undefined when nothing is known to be missing. */
+  readonly problem: string | undefined;
+}
+
+export interface DeviceReport {
+  readonly nvidia: NvidiaLook;
+  /** There are NVIDIA GPUs, and CUDA_VISIBLE_DEVICES hides all of them: by choice, this machine has no GPU then. */
+  readonly hidden: boolean;
+  /** The NVIDIA GPU that is used unless --gpu says otherwise. */
+  readonly card: NvidiaGpu | undefined;
+  readonly cuda: CudaReport | undefined;
+}
+
+/**
+ * What hone finds on this machine and would take. Changes nothing.
+ *
+ * @throws UsageError when `device` names no card
+ */
+export function reportDevice(
+  choice: DeviceChoice,
+  python: PythonPackages = packagesIn(),
+  machine: Machine = thisMachine,
+): DeviceReport {
+  const { card, ...seen } = pick(choice, machine);
+  return { ...seen, card, cuda: card && reportCuda(card, seen.nvidia, python, machine) };
+}
+
+type Picked = Omit<DeviceReport, "cuda">;
+
+/** The device of this process. */
+export interface TakenDevice extends Picked {
+  /** Index that was asked for on a machine that has no NVIDIA GPU, or for Vulkan. */
+  readonly vulkan: string | undefined;
+}
+
+function pick({ gpu, device }: DeviceChoice, machine: Machine): Picked {
+  const nvidia = lookAtNvidia(machine);
+  const visible = visibleGpus(nvidia.gpus, machine.env.CUDA_VISIBLE_DEVICES);
+  const named = gpu === "auto" || gpu === "cuda" ? device : undefined;
+  const card = nvidia.gpus.length > 0 ? chooseCard(nvidia.gpus, visible, named) : undefined;
+  const there = nvidia.gpus.length > 0 || nvidia.problem !== undefined;
+  return { nvidia, card, hidden: there && visible.length === 0 && machine.env.CUDA_VISIBLE_DEVICES !== undefined };
+}
+
+function reportCuda(card: NvidiaGpu, nvidia: NvidiaLook, python: PythonPackages, machine: Machine): CudaReport {
+  const { torchCuda } = python;
+  const { majors, problem } = cudaFor(card, nvidia.driver);
+  const built = majorOf(torchCuda);
+  // The learner's version is the engine's too; without one, the best whose libraries are there.
+  const runtime = findRuntime(built !== undefined && majors.includes(built) ? [built] : majors, python, machine);
+  const lacking = runtime && !isComplete(runtime) ? missingOf(runtime).join(", ") : undefined;
+  return {
+    majors,
+    torchCuda,
+    runtime,
+    problem:
+      problem ??
+      (lacking &&
+        `${lacking} not found (CUDA ${runtime?.major}'s runtime libraries; neither in the Python environment nor in the system)`),
+  };
+}
+
+interface Taken {
+  readonly choice: DeviceChoice;
+  readonly picked: TakenDevice;
+  cuda: CudaReport | undefined;
+}
+
+/** One choice a process, as with llama.cpp's build. */
+let taken: Taken | undefined;
+
+/**
+ * Chooses the card for the life of the process and hides all others from CUDA and Vulkan. A later call without `device`
+ * gets the same one. Belongs on the main thread: what is set elsewhere does not reach libraries.
+ *
+ * @throws UsageError when `device` names no card
+ * @throws HoneError when another card was chosen before
+ */
+export function takeDevice(choice: DeviceChoice, machine: Machine = thisMachine): TakenDevice {
+  if (taken) {
+    if (choice.device !== undefined && choice.device !== taken.choice.device) {
+      const before = taken.picked.card ? describe(taken.picked.card) : (taken.choice.device ?? "the first GPU");
+      throw new HoneError(`device ${choice.device} was asked for, but this process already uses ${before}`);
+    }
+    return taken.picked;
+  }
+  const { gpu, device } = choice;
+  if (device !== undefined && (gpu === "off" || gpu === "metal")) {
+    throw new UsageError(
+      gpu === "off" ? `--device ${device} names a GPU, and --gpu off uses none` : "--device: Metal has one device",
+    );
+  }
+  const seen = pick(choice, machine);
+  const { card, nvidia } = seen;
+  const cuda = usesCuda(choice, seen);
+  const picked = { ...seen, vulkan: cuda ? undefined : device };
+  if (cuda) {
+    machine.env.CUDA_DEVICE_ORDER = "PCI_BUS_ID";
+    machine.env.CUDA_VISIBLE_DEVICES = card?.uuid ?? String(card?.index);
+  } else if (device !== undefined) {
+    if (gpu === "cuda" || !/^\d+$/.test(device)) {
+      const why = nvidia.problem ? `: ${nvidia.problem}` : "";
+      throw new UsageError(`--device ${device}: there is no NVIDIA GPU to choose${why}; for Vulkan give an index`);
+    }
+    machine.env.GGML_VK_VISIBLE_DEVICES = device;
+  }
+  taken = { choice, picked, cuda: undefined };
+  return picked;
+}
+
+/** Whether engine and learner have to compute on the card. */
+export const usesCuda = ({ gpu }: DeviceChoice, { card }: Pick<DeviceReport, "card">) =>
+  card !== undefined && (gpu === "auto" || gpu === "cuda");
+
+/** Looks for the CUDA of the card that was taken, in a Python environment and the system; the engine loads what it finds. */
+export function lookForCuda(
+  python: PythonPackages = packagesIn(),
+  machine: Machine = thisMachine,
+): CudaReport | undefined {
+  if (!taken?.picked.card) return undefined;
+  taken.cuda = reportCuda(taken.picked.card, taken.picked.nvidia, python, machine);
+  return taken.cuda;
+}
+
+/** What {@link lookForCuda} found last; looks now when nobody has. */
+export const cudaFound = (): CudaReport | undefined => taken?.cuda ?? lookForCuda();
+
+/** The device as taken, or as it would be by default. */
+export const currentDevice = (): Picked => taken?.picked ?? pick({ gpu: "auto" }, thisMachine);

@@ -1,0 +1,34 @@
+/**
+ * The door of the device room: which GPU, which driver, which CUDA.
+ *
+ * ```ts
+ * takeDevice({ gpu: "auto", device: "1" });  // before anything loads llama.cpp or starts the learner
+ * const report = reportDevice({ gpu: "auto" });  // for people: changes nothing
+ * ```
+ */
+export { type CudaFit, type CudaMajor, capabilityText, cudaFor, majorOf } from "./cuda.js";
+export {
+  type CudaReport,
+  cudaFound,
+  currentDevice,
+  type DeviceChoice,
+  type DeviceReport,
+  lookForCuda,
+  reportDevice,
+  type TakenDevice,
+  takeDevice,
+  usesCuda,
+} from "./device.js";
+export { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook } from "./nvidia.js";
+export {
+  DRIVER_LIBRARY,
+  describePackages,
+  driverLibrary,
+  isComplete,
+  libraryPath,
+  type PythonPackages,
+  packagesIn,
+  type Runtime,
+  runtimeNames,
+} from "./runtime.js";
+export { describe } from "./visible.js";

@@ -1,0 +1,172 @@
+/** The NVIDIA GPUs of this machine as their driver lists them. Nothing of CUDA is loaded for it. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+export interface NvidiaGpu {
+  /** As nvidia-smi lists it: in the order of the PCI bus. */
+  readonly index: number;
+  /** "GPU-…", or "MIG-…" for a slice of one; undefined where nobody says it. */
+  readonly uuid: string | undefined;
+  readonly name: string;
+  /** Ten times the compute capability: 89 is 8.9. */
+  readonly capability: number | undefined;
+  readonly memoryBytes: number | undefined;
+}
+
+export interface NvidiaLook {
+  readonly gpus: readonly NvidiaGpu[];
+  /** "580.65.06" */
+  readonly driver: string | undefined;
+  /** Why the driver lists none although it or a card is there; one line. */
+  readonly problem: string | undefined;
+}
+
+/** Where it is looked: tests give folders and a PATH of their own. */
+export interface Machine {
+  readonly env: NodeJS.ProcessEnv;
+  readonly root: string;
+}
+
+export const thisMachine: Machine = { env: process.env, root: "/" };
+
+/** Windows' driver puts its nvidia-smi and libcuda there, which need not be on PATH. */
+export const WSL_FOLDER = "usr/lib/wsl/lib";
+
+/** nvidia-smi wakes every card, and large machines have eight of them. */
+const SMI_TIMEOUT_MS = 60_000;
+
+const FIELDS = ["index", "uuid", "name", "driver_version", "memory.total"] as const;
+
+/** Asking takes seconds on some machines. */
+let ownLook: NvidiaLook | undefined;
+
+/** What the machine says of its NVIDIA GPUs, hidden ones included. Costs nothing where there is no nvidia-smi. */
+export function lookAtNvidia(machine: Machine = thisMachine): NvidiaLook {
+  if (machine !== thisMachine) return look(machine);
+  ownLook ??= look(machine);
+  return ownLook;
+}
+
+function look(machine: Machine): NvidiaLook {
+  const smi = findSmi(machine);
+  return smi === undefined ? fromDeviceFiles(machine) : fromSmi(smi, machine);
+}
+
+function findSmi({ env, root }: Machine): string | undefined {
+  const folders = [...(env.PATH ?? "").split(delimiter).filter(Boolean), join(root, WSL_FOLDER)];
+  return folders.map((folder) => join(folder, "nvidia-smi")).find((file) => existsSync(file));
+}
+
+function fromSmi(smi: string, machine: Machine): NvidiaLook {
+  const ask = (fields: readonly string[]) => {
+    // The cards are asked for themselves: CUDA_VISIBLE_DEVICES is none of nvidia-smi's business, its language is ours.
+    const asked = spawnSync(smi, [`--query-gpu=${fields.join(",")}`, "--format=csv,noheader,nounits"], {
+      encoding: "utf8",
+      env: { ...machine.env, LC_ALL: "C" },
+      timeout: SMI_TIMEOUT_MS,
+    });
+    return { ...asked, said: `${asked.stdout ?? ""}\n${asked.stderr ?? ""}`.trim() };
+  };
+  let asked = ask([...FIELDS, "compute_cap"]);
+  // Drivers before 510 do not know the capability.
+  if (asked.status !== 0 && /not a valid field/i.test(asked.said)) asked = ask(FIELDS);
+  const rows = asked.status === 0 ? rowsOf(asked.stdout) : [];
+  if (rows.length > 0) return { gpus: rows.map(gpuOf), driver: rows[0]?.[3], problem: undefined };
+
+  const why = asked.error
+    ? `nvidia-smi cannot be run: ${asked.error.message}`
+    : `nvidia-smi fails: ${asked.said.split("\n")[0] || `exit code ${asked.status}`}`;
+  // The program may be installed on a machine without a card.
+  const there = deviceFiles(machine).length > 0 || hasPciCard(machine) || smi.endsWith(`${WSL_FOLDER}/nvidia-smi`);
+  return { gpus: [], driver: kernelDriver(machine), problem: there ? why : undefined };
+}
+
+function rowsOf(csv: string): string[][] {
+  const lines = csv.split("\n").map((line) => line.split(",").map((cell) => cell.trim()));
+  return lines.filter((cells) => /^\d+$/.test(cells[0] ?? "") && cells.length >= FIELDS.length);
+}
+
+function gpuOf([index, uuid, name, , memory, capability]: readonly string[]): NvidiaGpu {
+  // "[N/A]" where the driver does not know, as the memory of a card that shares the machine's.
+  const number = (text: string | undefined) => (text && /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined);
+  const mebibytes = number(memory);
+  const version = number(capability);
+  return {
+    index: Number(index),
+    uuid: uuid?.startsWith("GPU-") ? uuid : undefined,
+    name: name || "NVIDIA GPU",
+    capability: version === undefined ? undefined : Math.round(version * 10),
+    memoryBytes: mebibytes === undefined ? undefined : mebibytes * 2 ** 20,
+  };
+}
+
+/** Containers may have the driver without its tools. */
+function fromDeviceFiles(machine: Machine): NvidiaLook {
+  const minors = deviceFiles(machine);
+  const driver = kernelDriver(machine);
+  if (minors.length === 0) return { gpus: [], driver, problem: undefined };
+  const known = cardsOfKernel(machine);
+  const found = minors.map((minor) => ({ bus: "", name: "NVIDIA GPU", uuid: undefined, ...known.get(minor) }));
+  found.sort((a, b) => (a.bus < b.bus ? -1 : a.bus > b.bus ? 1 : 0));
+  const gpus = found.map(({ name, uuid }, index) => ({
+    index,
+    uuid,
+    name,
+    capability: undefined,
+    memoryBytes: undefined,
+  }));
+  return { gpus, driver, problem: undefined };
+}
+
+/** Numbers of /dev/nvidia0, /dev/nvidia1 … */
+function deviceFiles({ root }: Machine): number[] {
+  const numbers = listed(join(root, "dev")).flatMap((name) => /^nvidia(\d+)$/.exec(name)?.[1] ?? []);
+  return numbers.map(Number).sort((a, b) => a - b);
+}
+
+function cardsOfKernel({ root }: Machine): Map<number, { bus: string; name: string; uuid: string | undefined }> {
+  const folder = join(root, "proc/driver/nvidia/gpus");
+  const cards = new Map<number, { bus: string; name: string; uuid: string | undefined }>();
+  for (const bus of listed(folder)) {
+    const text = contents(join(folder, bus, "information"));
+    const field = (name: string) => new RegExp(`^${name}:\\s*(.+?)\\s*$`, "m").exec(text)?.[1];
+    const minor = field("Device Minor");
+    if (minor === undefined) continue;
+    const uuid = field("GPU UUID");
+    const name = field("Model") ?? "NVIDIA GPU";
+    // Before a card is used for the first time its UUID is question marks.
+    cards.set(Number(minor), { bus, name, uuid: uuid && !uuid.includes("?") ? uuid : undefined });
+  }
+  return cards;
+}
+
+/** "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …" */
+function kernelDriver({ root }: Machine): string | undefined {
+  const text = contents(join(root, "proc/driver/nvidia/version"));
+  return /NVRM version:.*?\s(\d{3,}\.\d+(?:\.\d+)*)\s/.exec(text)?.[1];
+}
+
+function hasPciCard({ root }: Machine): boolean {
+  const folder = join(root, "sys/bus/pci/devices");
+  const says = (device: string, file: string) => contents(join(folder, device, file)).trim();
+  return listed(folder).some((one) => says(one, "vendor") === "0x10de" && says(one, "class").startsWith("0x03"));
+}
+
+function listed(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // Not there on this kind of machine.
+    return [];
+  }
+}
+
+function contents(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    // Not there on this kind of machine.
+    return "";
+  }
+}

@@ -15,6 +15,7 @@
         "native/engine/model.cc",
         "native/engine/pool.cc",
         "native/engine/port.cc",
+        "native/engine/preload.cc",
         "native/engine/registry.cc",
         "native/engine/sampling.cc",
         "native/engine/scheduler.cc",

@@ -10,6 +10,7 @@
 #include "js.h"
 #include "libllama.h"
 #include "port.h"
+#include "preload.h"
 #include "registry.h"
 
 namespace hone {
@@ -112,6 +113,15 @@ Napi::Value devices(const Napi::CallbackInfo& info) {
   return list;
 }
 
+/** preload(paths): before `bind`; see preload.h. */
+void preload(const Napi::CallbackInfo& info) {
+  if (!info[0].IsArray()) refuseKind(info[0], "the paths", "an array");
+  const auto array = info[0].As<Napi::Array>();
+  std::vector<std::string> paths;
+  for (uint32_t i = 0; i < array.Length(); i++) paths.push_back(pathOf(array.Get(i), "a path"));
+  preloadLibraries(paths);
+}
+
 /** draw(logits, sampling, count): the sampler alone, for tests of its distribution. */
 Napi::Value draw(const Napi::CallbackInfo& info) {
   const std::vector<float> logits = floatsOf(info[0], "logits");
@@ -180,6 +190,10 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   define(exports, "bind", [](const Napi::CallbackInfo&) { bindLibLlama(); });
   define(exports, "llamaVersion", [](const Napi::CallbackInfo& info) -> Napi::Value {
     return libLlama() ? Napi::String::New(info.Env(), libLlama()->llama_version()).As<Napi::Value>() : info.Env().Null();
+  });
+  define(exports, "preload", preload);
+  define(exports, "cudaComplaint", [](const Napi::CallbackInfo& info) -> Napi::Value {
+    return Napi::String::New(info.Env(), cudaComplaint());
   });
   define(exports, "load", load);
   define(exports, "stopAll", [](const Napi::CallbackInfo&) { stopEngines(); });

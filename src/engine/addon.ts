@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf, packageRoot } from "../util/index.js";
 import type { EngineStats, Gpu } from "./engine.js";
-import { noDevice, noSuchGpu, whyNoCpu, whyNoGpu } from "./missing.js";
+import { type CudaLoader, loadLlama } from "./llama.js";
+import { noDevice } from "./missing.js";
 
 /** Settings of an engine, complete. */
 export interface NativeSettings {
@@ -115,7 +116,7 @@ export interface NativeDevice {
   freeBytes: number;
 }
 
-export interface Addon {
+export interface Addon extends CudaLoader {
   /** Finds and checks the llama.cpp in this process. */
   bind(): void;
   /** Null before `bind`. */
@@ -151,40 +152,19 @@ export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.no
 let llama: Promise<unknown> | undefined;
 
 /**
- * Loads a build of llama.cpp that is installed; nothing is compiled or downloaded while a run starts.
+ * The addon, with llama.cpp loaded by node-llama-cpp and bound to it. The first call of a process has to come from the
+ * main thread and decides which build of llama.cpp (`gpu`) the process runs, and on which device; workers find both ready.
  *
+ * @param device as `EngineOptions.device`
  * @throws HoneError that says what is missing
  */
-async function loadLlama(gpu: Gpu): Promise<unknown> {
-  const { getLlama, getLlamaGpuTypes, LlamaLogLevel, NoBinaryFoundError } = await import("node-llama-cpp");
-  const named = gpu !== "auto" && gpu !== false;
-  // node-llama-cpp takes another backend in silence where there can be none of this name.
-  if (named && !(await getLlamaGpuTypes("allValid")).includes(gpu)) throw new HoneError(noSuchGpu(gpu));
-  try {
-    return await getLlama({
-      gpu,
-      build: "never",
-      skipDownload: true,
-      progressLogs: false,
-      logLevel: LlamaLogLevel.error,
-    });
-  } catch (error) {
-    if (!(error instanceof NoBinaryFoundError)) throw error;
-    throw new HoneError(named ? whyNoGpu(gpu) : whyNoCpu(), { cause: error });
-  }
-}
-
-/**
- * The addon, with llama.cpp loaded by node-llama-cpp and bound to it. The first call of a process has to come from the
- * main thread and decides which build of llama.cpp (`gpu`) the process runs; workers find both ready.
- */
-export async function openAddon(gpu: Gpu): Promise<Addon> {
+export async function openAddon(gpu: Gpu, device?: string): Promise<Addon> {
   const addon = loadAddon();
   const first = addon.llamaVersion() === null;
   if (first) {
     if (!isMainThread) throw new HoneError("load the engine on the main thread before workers use it");
     try {
-      llama ??= loadLlama(gpu);
+      llama ??= loadLlama(addon, gpu, device);
       await llama;
       addon.bind();
       // `process.exit` takes llama.cpp apart without asking: no batch may be under way then.
@@ -202,6 +182,11 @@ export async function openAddon(gpu: Gpu): Promise<Addon> {
     throw new HoneError(`gpu ${gpu} was asked for, but this process already runs llama.cpp ${words}`);
   }
   return addon;
+}
+
+/** What an engine of this process computes on; loads llama.cpp where nobody has. */
+export async function backendOf(gpu: Gpu): Promise<Exclude<Gpu, "auto">> {
+  return gpuOf((await openAddon(gpu)).devices());
 }
 
 /** What the devices of this process come to. */

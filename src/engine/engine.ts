@@ -13,6 +13,8 @@ export interface EngineOptions {
   readonly model: string;
   /** Default "auto": the best this machine has, `false` (CPU) when it has none. One choice a process. */
   readonly gpu?: Gpu;
+  /** Which GPU, as the option --device; the first that is visible when nobody says. One choice a process. */
+  readonly device?: string;
   /**
    * CPU threads of a decode step. More than the cores this process may use is never used. Default: those cores (on
    * larger machines one less), and fewer while other programs keep some of them busy. A number that is given stays.

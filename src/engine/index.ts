@@ -1,4 +1,5 @@
 /** The engine: token ids in, token ids and logprobs out. */
+export { backendOf } from "./addon.js";
 export type {
   Engine,
   EngineInfo,
@@ -13,6 +14,7 @@ export type {
   Sequence,
 } from "./engine.js";
 export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
+export { cudaIsInstalled, nvidiaBroken } from "./missing.js";
 export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";

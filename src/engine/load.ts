@@ -6,6 +6,7 @@ import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } 
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
 import { governorOf } from "./governor.js";
 import { LocalEngine } from "./native.js";
+import { sumIn32Bits } from "./sums.js";
 import { decodeThreads, usableCores } from "./threads.js";
 
 const BATCH = 2048;
@@ -85,10 +86,11 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings
  */
 export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
-  const addon = await openAddon(options.gpu ?? "auto");
+  const addon = await openAddon(options.gpu ?? "auto", options.device);
   const settings = settingsOf(options, gpuOf(addon.devices()) !== false);
   try {
     const native = await addon.load(settings);
+    if (isMainThread) sumIn32Bits(gpuOf(addon.devices()), native.info().weightType);
     // Workers join an engine that the main thread governs. A GPU does the work that threads would. Threads that do not
     // wait for each other share the cores with other programs as the system sees fit.
     const meet = settings.threads > settings.lanes;

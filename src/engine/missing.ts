@@ -1,7 +1,8 @@
 /** Why no build of llama.cpp could be loaded, as far as the machine tells, and how to go on. */
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { type CudaMajor, DRIVER_LIBRARY, describe, type NvidiaGpu, runtimeNames } from "../device/index.js";
 import { messageOf } from "../util/index.js";
 import type { Gpu } from "./engine.js";
 
@@ -12,8 +13,9 @@ export const gpuTitles: Readonly<Record<GpuName, string>> = { cuda: "CUDA", vulk
 /** Shared libraries that the backends of the pinned node-llama-cpp are linked to on Linux, and where they come from. */
 export const gpuLibraries: Readonly<Record<GpuName, readonly { names: readonly string[]; source: string }[]>> = {
   cuda: [
-    { names: ["libcuda.so.1"], source: "NVIDIA's driver" },
-    { names: ["libcudart.so.13", "libcublas.so.13"], source: "CUDA 13's runtime libraries" },
+    { names: [DRIVER_LIBRARY], source: "NVIDIA's driver" },
+    // cublasLt is cublas' own need.
+    { names: runtimeNames(13).filter((name) => !name.includes("Lt")), source: "CUDA 13's runtime libraries" },
   ],
   vulkan: [{ names: ["libvulkan.so.1"], source: "the Vulkan loader" }],
   metal: [],
@@ -23,8 +25,8 @@ export const gpuLibraries: Readonly<Record<GpuName, readonly { names: readonly s
 export interface MachineLook {
   readonly platform: NodeJS.Platform;
   readonly arch: string;
-  /** Is that package of llama.cpp's binaries installed? */
-  installed(name: string): boolean;
+  /** Folder of that package of llama.cpp's binaries; undefined where it is not installed. */
+  bins(name: string): string | undefined;
   /** Does the dynamic loader find that shared library? */
   finds(library: string): boolean;
 }
@@ -32,9 +34,10 @@ export interface MachineLook {
 export const thisMachine: MachineLook = {
   platform: process.platform,
   arch: process.arch,
-  installed(name) {
+  bins(name) {
     const folders = createRequire(import.meta.url).resolve.paths(name) ?? [];
-    return folders.some((folder) => existsSync(join(folder, name, "bins")));
+    const found = folders.map((folder) => join(folder, name, "bins")).find((folder) => existsSync(folder));
+    return found === undefined ? undefined : realpathSync(found);
   },
   finds(library) {
     try {
@@ -50,15 +53,39 @@ export const thisMachine: MachineLook = {
 const systems: Partial<Record<NodeJS.Platform, string>> = { darwin: "mac", win32: "win" };
 
 const GO_ON = "use --gpu auto, which takes the best there is, or --gpu off for the CPU";
+/** Where a card is there, auto wants it too. */
+const WITHOUT = "mend that, or go on without it: --gpu off for the CPU, or --gpu vulkan";
+
+const packageOf = (gpu: GpuName, { platform, arch }: MachineLook) =>
+  `@node-llama-cpp/${systems[platform] ?? platform}-${arch}-${gpu}`;
+
+const notInstalled = (name: string, { platform, arch }: MachineLook) =>
+  `no build of it for ${platform} ${arch} is installed (looked for ${name})`;
+
+/** llama.cpp's CUDA backend for one CUDA version, and the library that it needs beside it; or why it is not there. */
+export function cudaBackend(major: CudaMajor, look: MachineLook): { base: string; file: string } | { missing: string } {
+  const name = packageOf("cuda", look);
+  const main = look.bins(name);
+  const ext = look.bins(`${name}-ext`);
+  const folder = name.slice(name.indexOf("/") + 1);
+  if (main === undefined) return { missing: notInstalled(name, look) };
+  if (major === 12 && ext === undefined) return { missing: notInstalled(`${name}-ext`, look) };
+  const base = join(main, folder, "libggml-base.so");
+  const inside = major === 12 ? join(ext as string, folder, "fallback") : join(main, folder);
+  return { base, file: join(inside, "libggml-cuda.so") };
+}
+
+/** Is there a CUDA build of llama.cpp for this kind of machine? */
+export const cudaIsInstalled = () => thisMachine.bins(packageOf("cuda", thisMachine)) !== undefined;
 
 /** One line: what of a GPU's backend is missing. */
-export function whyNoGpu(gpu: GpuName, { platform, arch, installed, finds }: MachineLook = thisMachine): string {
-  const name = `@node-llama-cpp/${systems[platform] ?? platform}-${arch}-${gpu}`;
+export function whyNoGpu(gpu: GpuName, look: MachineLook = thisMachine): string {
+  const name = packageOf(gpu, look);
   const reasons: string[] = [];
-  if (!installed(name)) reasons.push(`no build of it for ${platform} ${arch} is installed (looked for ${name})`);
-  if (platform === "linux") {
+  if (look.bins(name) === undefined) reasons.push(notInstalled(name, look));
+  if (look.platform === "linux") {
     for (const { names, source } of gpuLibraries[gpu]) {
-      const missing = names.filter((library) => !finds(library));
+      const missing = names.filter((library) => !look.finds(library));
       if (missing.length > 0) reasons.push(`${missing.join(", ")} not found (${source})`);
     }
   }
@@ -66,6 +93,20 @@ export function whyNoGpu(gpu: GpuName, { platform, arch, installed, finds }: Mac
     reasons.push("nothing that it needs is known to be missing; `npx node-llama-cpp inspect gpu` tells more");
   return `--gpu ${gpu}: llama.cpp's ${gpuTitles[gpu]} backend cannot be loaded: ${reasons.join("; ")}; ${GO_ON}`;
 }
+
+/** One line for an NVIDIA GPU that is there and cannot be used. */
+export function unusedCard(
+  about: { readonly named: boolean; readonly card: NvidiaGpu | undefined; readonly driver: string | undefined },
+  reason: string,
+): string {
+  const { named, card, driver } = about;
+  const who = `${card ? describe(card) : "the NVIDIA GPU"}, driver ${driver ?? "unknown"}`;
+  return `--gpu ${named ? "cuda" : "auto"}: llama.cpp cannot use the NVIDIA GPU (${who}): ${reason}; ${WITHOUT}`;
+}
+
+/** One line for a card whose driver does not answer. */
+export const nvidiaBroken = (problem: string) =>
+  `--gpu auto: this machine has an NVIDIA GPU, but its driver does not work: ${problem}; ${WITHOUT}`;
 
 /** One line for a backend that does not exist on this kind of machine. */
 export function noSuchGpu(gpu: GpuName, { platform, arch }: MachineLook = thisMachine): string {
@@ -78,10 +119,15 @@ export function noDevice(gpu: GpuName): string {
   return `--gpu ${gpu}: llama.cpp's ${gpuTitles[gpu]} backend finds no device${hint}; ${GO_ON}`;
 }
 
+/** One line for an index that Vulkan does not know. */
+export const noVulkanDevice = (device: string) =>
+  `--device ${device}: llama.cpp's Vulkan backend cannot use such a device; \`vulkaninfo --summary\` lists them (GPU0 is 0)`;
+
 /** One line for a machine on which not even the CPU's build can be loaded. */
-export function whyNoCpu({ platform, arch, installed }: MachineLook = thisMachine): string {
+export function whyNoCpu(look: MachineLook = thisMachine): string {
+  const { platform, arch } = look;
   const name = `@node-llama-cpp/${systems[platform] ?? platform}-${arch}${platform === "darwin" && arch === "arm64" ? "-metal" : ""}`;
-  return installed(name)
+  return look.bins(name) !== undefined
     ? `the llama.cpp of ${name} cannot be loaded here; \`npx node-llama-cpp source download\` compiles one for this machine`
     : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run \`yarn install --force\`, or \`npx node-llama-cpp source download\`, which compiles it`;
 }

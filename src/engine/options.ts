@@ -1,9 +1,11 @@
-/** From what people choose of the machine (`--gpu`, `--threads`) to an engine's options. */
+/** From what people choose of the machine (`--gpu`, `--device`, `--threads`) to an engine's options. */
 import type { EngineOptions, Gpu } from "./engine.js";
 
 export interface MachineChoice {
   /** "off" computes on the CPU alone. */
   readonly gpu: Exclude<Gpu, false> | "off";
+  /** See {@link EngineOptions.device}. */
+  readonly device: string | undefined;
   /** undefined takes the default of {@link EngineOptions.threads}. */
   readonly threads: number | undefined;
 }
@@ -11,7 +13,15 @@ export interface MachineChoice {
 export const gpuChosen = ({ gpu }: Pick<MachineChoice, "gpu">): Gpu => (gpu === "off" ? false : gpu);
 
 /** Options of an engine on the chosen part of this machine. */
-export function engineOptions<O extends Omit<EngineOptions, "gpu" | "threads">>(machine: MachineChoice, others: O) {
-  const { threads } = machine;
-  return { ...others, gpu: gpuChosen(machine), ...(threads === undefined ? {} : { threads }) };
+export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "threads">>(
+  machine: MachineChoice,
+  others: O,
+) {
+  const { device, threads } = machine;
+  return {
+    ...others,
+    gpu: gpuChosen(machine),
+    ...(device === undefined ? {} : { device }),
+    ...(threads === undefined ? {} : { threads }),
+  };
 }

@@ -1,25 +1,29 @@
 /** What a user reads who asks for a GPU that is not there. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlamaGpuTypes } from "node-llama-cpp";
 import { afterAll, describe, expect, it } from "vitest";
 import {
+  cudaBackend,
   gpuLibraries,
   type MachineLook,
   noSuchGpu,
+  nvidiaBroken,
   thisMachine,
+  unusedCard,
   whyNoCpu,
   whyNoGpu,
 } from "../../src/engine/missing.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { type Cards, listCards } from "../support/nvidia.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-gpu-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 function machine(change: Partial<MachineLook>): MachineLook {
-  return { platform: "linux", arch: "x64", installed: () => true, finds: () => true, ...change };
+  return { platform: "linux", arch: "x64", bins: (name) => `/modules/${name}/bins`, finds: () => true, ...change };
 }
 const goOn = "; use --gpu auto, which takes the best there is, or --gpu off for the CPU";
 
@@ -33,7 +37,7 @@ describe("a GPU's backend that cannot be loaded", () => {
     ],
     [
       "no build",
-      { arch: "arm64", installed: () => false },
+      { arch: "arm64", bins: () => undefined },
       "no build of it for linux arm64 is installed (looked for @node-llama-cpp/linux-arm64-cuda)",
     ],
     [
@@ -48,14 +52,14 @@ describe("a GPU's backend that cannot be loaded", () => {
   });
 
   it("names all that is missing at once, and other GPUs' libraries for other GPUs", () => {
-    const bare = machine({ finds: () => false, installed: () => false });
+    const bare = machine({ finds: () => false, bins: () => undefined });
     expect(whyNoGpu("cuda", bare)).toMatch(/linux-x64-cuda\); libcuda\.so\.1 not .*; libcudart\.so\.13, libcublas/);
     expect(whyNoGpu("vulkan", bare)).toMatch(/linux-x64-vulkan\); libvulkan\.so\.1 not found \(the Vulkan loader\)/);
-    expect(whyNoGpu("metal", machine({ platform: "darwin", arch: "arm64", installed: () => false }))).toMatch(
+    expect(whyNoGpu("metal", machine({ platform: "darwin", arch: "arm64", bins: () => undefined }))).toMatch(
       /Metal backend cannot be loaded: no build .*\(looked for @node-llama-cpp\/mac-arm64-metal\)/,
     );
     expect(noSuchGpu("metal", bare)).toBe(`--gpu metal: llama.cpp has no Metal backend on linux x64${goOn}`);
-    expect(whyNoCpu(machine({ arch: "ppc64", installed: () => false }))).toMatch(
+    expect(whyNoCpu(machine({ arch: "ppc64", bins: () => undefined }))).toMatch(
       /^no llama\.cpp for linux ppc64 is installed \(looked for @node-llama-cpp\/linux-ppc64\): run `yarn install/,
     );
   });
@@ -64,8 +68,8 @@ describe("a GPU's backend that cannot be loaded", () => {
   it.skipIf(!linux)(`asks the machine itself${linux ? "" : " (skipped: the libraries are Linux's)"}`, () => {
     expect(thisMachine.finds("libc.so.6")).toBe(true);
     expect(thisMachine.finds("libnothing-of-that-name.so.1")).toBe(false);
-    expect(thisMachine.installed(`@node-llama-cpp/linux-${process.arch}`)).toBe(true);
-    expect(thisMachine.installed("@node-llama-cpp/linux-x64-none")).toBe(false);
+    expect(thisMachine.bins(`@node-llama-cpp/linux-${process.arch}`)).toMatch(/\/bins$/);
+    expect(thisMachine.bins("@node-llama-cpp/linux-x64-none")).toBeUndefined();
   });
 
   const readelf = linux && process.arch === "x64" && spawnSync("readelf", ["-v"]).status === 0;
@@ -81,6 +85,69 @@ describe("a GPU's backend that cannot be loaded", () => {
       expect(needed.sort()).toEqual(gpuLibraries[gpu].flatMap(({ names }) => names).sort());
     },
   );
+});
+
+describe("an NVIDIA GPU that is there", () => {
+  it("has a backend for each CUDA, or a package is missing", () => {
+    const base = "/modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-base.so";
+    expect(cudaBackend(13, machine({}))).toEqual({
+      base,
+      file: "/modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so",
+    });
+    expect(cudaBackend(12, machine({}))).toEqual({
+      base,
+      file: "/modules/@node-llama-cpp/linux-x64-cuda-ext/bins/linux-x64-cuda/fallback/libggml-cuda.so",
+    });
+    expect(cudaBackend(12, machine({ bins: (name) => (name.endsWith("ext") ? undefined : "/b") }))).toEqual({
+      missing: "no build of it for linux x64 is installed (looked for @node-llama-cpp/linux-x64-cuda-ext)",
+    });
+    expect(cudaBackend(13, machine({ arch: "arm64", bins: () => undefined }))).toEqual({
+      missing: "no build of it for linux arm64 is installed (looked for @node-llama-cpp/linux-arm64-cuda)",
+    });
+  });
+
+  it("and does not work is told in one line with the ways to go on", () => {
+    const card = { index: 0, uuid: undefined, name: "NVIDIA X", capability: 89, memoryBytes: undefined };
+    expect(unusedCard({ named: false, card, driver: "550.54" }, "it is gone")).toBe(
+      "--gpu auto: llama.cpp cannot use the NVIDIA GPU (0 NVIDIA X, driver 550.54): it is gone; mend that, or go on without it: --gpu off for the CPU, or --gpu vulkan",
+    );
+    expect(nvidiaBroken("nvidia-smi fails: mismatch")).toMatch(
+      /^--gpu auto: this machine has an NVIDIA GPU, but its driver does not work: nvidia-smi fails: mismatch; mend that/,
+    );
+  });
+
+  // Each of these ends before anything could be installed for the cards, which are not there.
+  const logprobs = (cards: Cards, ...args: string[]) => {
+    const bin = mkdtempSync(join(folder, "bin-"));
+    const tokens = join(folder, "ids.json");
+    writeFileSync(tokens, "[1,2,3]");
+    listCards(bin, cards);
+    const given = ["logprobs", "--model", "tiny", "--tokens", tokens, ...args];
+    const { CUDA_VISIBLE_DEVICES: _, ...env } = process.env;
+    return spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...given], {
+      cwd: folder,
+      encoding: "utf8",
+      env: { ...env, PATH: `${bin}:${process.env.PATH}` },
+    });
+  };
+  const old = { driver: "470.42.01", names: ["NVIDIA One", "NVIDIA Two"] };
+
+  it("is not passed over by a command", () => {
+    const { status, stdout, stderr } = logprobs(old);
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(/^hone: --gpu auto: llama\.cpp cannot use the NVIDIA GPU \(0 NVIDIA One .*too old.*\n$/);
+    expect(logprobs(old, "--device", "1").stderr).toMatch(/\(1 NVIDIA Two /);
+    expect(logprobs(old, "--gpu", "off").status).toBe(0);
+  });
+
+  it("is chosen with --device, whose mistakes are usage", () => {
+    const { status, stderr } = logprobs(old, "--device", "5");
+    expect([status, stderr]).toEqual([
+      2,
+      "hone: --device 5 names no NVIDIA GPU, or more than one; there are 0 NVIDIA One (GPU-11111111), 1 NVIDIA Two (GPU-22222222)\n",
+    ]);
+    expect(logprobs(old, "--gpu", "off", "--device", "1").status).toBe(2);
+  });
 });
 
 describe("yarn rollout --gpu", async () => {

@@ -1,0 +1,122 @@
+/** Loads the build of llama.cpp that the chosen device needs; nothing is compiled or downloaded while a run starts. */
+import { existsSync, readFileSync } from "node:fs";
+import type { LlamaOptions } from "node-llama-cpp";
+import { cudaFound, driverLibrary, libraryPath, type TakenDevice, takeDevice, usesCuda } from "../device/index.js";
+import { HoneError, messageOf } from "../util/index.js";
+import type { Gpu } from "./engine.js";
+import {
+  cudaBackend,
+  noSuchGpu,
+  noVulkanDevice,
+  nvidiaBroken,
+  thisMachine,
+  unusedCard,
+  whyNoCpu,
+  whyNoGpu,
+} from "./missing.js";
+
+/** What of the addon is needed before llama.cpp is there. */
+export interface CudaLoader {
+  /** Loads shared libraries by their paths, for good. Throws with the loader's words. */
+  preload(paths: string[]): void;
+  /** Why CUDA finds no device, in its own words; "" when it finds one, or is not loaded. */
+  cudaComplaint(): string;
+}
+
+/**
+ * An NVIDIA GPU that is there, and that nobody has hidden or declined, is used or the reason is an error: computing
+ * elsewhere in silence would look like a slow GPU.
+ *
+ * @throws HoneError that says what is missing
+ */
+export async function loadLlama(addon: CudaLoader, gpu: Gpu, device: string | undefined): Promise<unknown> {
+  const { getLlama, getLlamaGpuTypes, LlamaLogLevel, NoBinaryFoundError } = await import("node-llama-cpp");
+  const named = gpu !== "auto" && gpu !== false;
+  // node-llama-cpp takes another backend in silence where there can be none of this name.
+  if (named && !(await getLlamaGpuTypes("allValid")).includes(gpu)) throw new HoneError(noSuchGpu(gpu));
+  const choice = { gpu: gpu === false ? ("off" as const) : gpu, device };
+  const taken = takeDevice(choice);
+  const load = (backend: NonNullable<LlamaOptions["gpu"]>) =>
+    getLlama({
+      gpu: backend,
+      build: "never",
+      skipDownload: true,
+      progressLogs: false,
+      logLevel: LlamaLogLevel.error,
+    });
+  if (usesCuda(choice, taken)) {
+    const refusal = (error: unknown) => (error instanceof NoBinaryFoundError ? error : undefined);
+    return loadCuda(addon, gpu === "cuda", taken, () => load("cuda"), refusal);
+  }
+  if (gpu === "auto" && taken.nvidia.problem !== undefined && !taken.hidden) {
+    throw new HoneError(nvidiaBroken(taken.nvidia.problem));
+  }
+  try {
+    if (gpu !== "auto") return await load(gpu);
+    if (taken.hidden) return await load(false);
+    return await load(taken.vulkan === undefined ? { type: "auto", exclude: ["cuda"] } : "vulkan");
+  } catch (error) {
+    if (!(error instanceof NoBinaryFoundError)) throw error;
+    if (taken.vulkan !== undefined) throw new HoneError(noVulkanDevice(taken.vulkan), { cause: error });
+    throw new HoneError(named ? whyNoGpu(gpu) : whyNoCpu(), { cause: error });
+  }
+}
+
+async function loadCuda(
+  addon: CudaLoader,
+  named: boolean,
+  { card, nvidia }: TakenDevice,
+  load: () => Promise<{ readonly gpu: string | false }>,
+  refusalOf: (error: unknown) => Error | undefined,
+): Promise<unknown> {
+  const found = cudaFound();
+  const refuse = (reason: string, cause?: unknown) =>
+    new HoneError(unusedCard({ named, card, driver: nvidia.driver }, reason), { cause });
+  const { runtime, problem } = found ?? {};
+  const backend = cudaBackend(runtime?.major ?? 13, thisMachine);
+  if ("missing" in backend) throw refuse(backend.missing);
+  if (problem !== undefined) throw refuse(problem);
+  const files = runtime?.libraries.flatMap(({ path }) => path ?? []) ?? [];
+  const driver = driverLibrary();
+  try {
+    addon.preload([...(driver === undefined ? [] : [driver]), ...files]);
+  } catch (error) {
+    throw refuse(messageOf(error), error);
+  }
+  const before = process.env.LD_LIBRARY_PATH;
+  // For the process in which node-llama-cpp tries the backend first. The learner's PyTorch finds its own libraries.
+  process.env.LD_LIBRARY_PATH = libraryPath([...(driver === undefined ? [] : [driver]), ...files], process.env);
+  try {
+    const llama = await load();
+    // What the other process found, this one may not: its loader read LD_LIBRARY_PATH when it started.
+    if (llama.gpu !== "cuda") throw refuse(whyNotLoaded(addon, backend));
+    if (runtime?.major === 12 && !isMapped(backend.file)) {
+      throw refuse(
+        "it needs CUDA 12 here, but CUDA 13's libraries of the system were taken: keep them out of LD_LIBRARY_PATH and the loader's cache, or install a newer driver",
+      );
+    }
+    return llama;
+  } catch (error) {
+    if (!refusalOf(error)) throw error;
+    throw refuse(whyNotLoaded(addon, backend), error);
+  } finally {
+    if (before === undefined) delete process.env.LD_LIBRARY_PATH;
+    else process.env.LD_LIBRARY_PATH = before;
+  }
+}
+
+/** node-llama-cpp says only that it has found nothing: the loader and CUDA themselves know more. */
+function whyNotLoaded(addon: CudaLoader, { base, file }: { base: string; file: string }): string {
+  try {
+    addon.preload([base, file]);
+  } catch (error) {
+    return messageOf(error);
+  }
+  const said = addon.cudaComplaint();
+  return said ? `CUDA says: ${said}` : "its CUDA backend loads but finds no device";
+}
+
+function isMapped(file: string): boolean {
+  const maps = "/proc/self/maps";
+  return !existsSync(maps) || readFileSync(maps, "utf8").includes(file);
+}

@@ -28,7 +28,11 @@ const { ensurePython } = await import("../dist/src/learn/index.js");
 const { ensureTestModels } = await import("../dist/bench/models.js");
 let python;
 try {
-  python = await ensurePython({ development: true, onProgress: console.error });
+  python = await ensurePython({
+    development: true,
+    onProgress: console.error,
+    torchIndex: process.env.HONE_TORCH_INDEX,
+  });
   await ensureTestModels(["tiny"], console.error);
 } catch (error) {
   console.error(`hone: ${error.message}`);

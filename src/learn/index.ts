@@ -13,6 +13,7 @@ export { type AdvantageOptions, type GroupAdvantages, groupAdvantages } from "./
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
+export { learnerDevice, type MachineSettings, prepareMachine } from "./machine.js";
 export type { Progress } from "./protocol.js";
 export { ensurePython, type PythonOptions, pythonIsReady } from "./python.js";
 export {

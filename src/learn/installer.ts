@@ -105,7 +105,7 @@ export function explain(output: string, interpreter: string): string {
   const unreachable =
     /NewConnectionError|Failed to establish a new connection|ConnectTimeout|ReadTimeout|ProxyError|name resolution|dns error|error sending request|tcp connect error|Network is unreachable/i;
   if (unreachable.test(output)) {
-    return "the package index cannot be reached, so the Python side cannot be installed: go online once, set PIP_INDEX_URL or PIP_FIND_LINKS (uv: UV_INDEX_URL, UV_FIND_LINKS), or give --python a Python that has native/learner/requirements.txt";
+    return "the package index cannot be reached, so the Python side cannot be installed: go online once, set PIP_INDEX_URL or PIP_FIND_LINKS (uv: UV_INDEX_URL, UV_FIND_LINKS) and --torch-index for PyTorch, or give --python a Python that has native/learner/requirements.txt";
   }
   const said =
     output.split("\n").find((line) => /^\s*(ERROR|error|×)/.test(line)) ?? output.trim().split("\n").at(-1) ?? "";

@@ -2,32 +2,25 @@
  * The Python that learns: hone's own environment, `.venv` beside its package.json, made when it is first needed and
  * never before; or a Python that the user names, which is used as it is.
  *
- * A stamp, written last, holds the hash of the requirements. While it is right, asking for the environment costs two
- * small reads; when it is not, the environment is made anew from nothing.
+ * Its PyTorch is the build for this machine's GPU. When a GPU has come, its driver now needs another build, or the
+ * requirements have changed (stamp.ts knows), the environment is made anew from nothing.
  */
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
+import { currentDevice, describePackages, type PythonPackages, packagesIn } from "../device/index.js";
 import { HoneError, packageRoot, withLock } from "../util/index.js";
-import { type Installer, type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
+import { buildForMachine, checkBuild, checkGivenBuild, deviceOf, whyAnew } from "./build.js";
+import { type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
+import { type Build, buildTitles, files, type Layer, readStamp, requirementHashes, writeStamp } from "./stamp.js";
+import { installTorch } from "./torch.js";
 
 /** The versions that the pinned PyTorch has wheels for: oldest, and newest. */
 const OLDEST = [3, 10] as const;
 const NEWEST = [3, 14] as const;
 const range = `${OLDEST.join(".")} to ${NEWEST.join(".")}`;
 
-/** PyTorch's own index of CPU builds: 200 MB where the general index has only the CUDA build for Linux. */
-const CPU_INDEX = "https://download.pytorch.org/whl/cpu";
-
 /** Free bytes needed, download and unpacked together, with some air: measured 1.9 and 7.5 GB. */
 const DISK = { cpu: 3.5e9, cuda: 12e9 };
-
-const learner = join(packageRoot, "native", "learner");
-const files = {
-  runtime: join(learner, "requirements.txt"),
-  development: join(learner, "requirements-dev.txt"),
-  cpuTorch: join(learner, "cpu_torch.py"),
-};
 
 export interface PythonOptions {
   /** A Python of the user's, with hone's requirements installed; nothing is installed into it. */
@@ -38,11 +31,20 @@ export interface PythonOptions {
   readonly onProgress?: OnLine;
   /** Where the environment lies; another place in tests. */
   readonly folder?: string;
+  /** The learner will compute on the CPU, whatever GPU there is: an environment for any device will do. */
+  readonly cpu?: boolean;
+  /** Package index that PyTorch is taken from in place of hone's choice, when the environment is made. */
+  readonly torchIndex?: string | undefined;
 }
 
+const ownFolder = () => join(packageRoot, ".venv");
+
 /** Whether {@link ensurePython} has nothing to install. */
-export function pythonIsReady(folder = join(packageRoot, ".venv")): boolean {
-  return ready(folder, ["runtime"]);
+export function pythonIsReady({
+  cpu = false,
+  folder = ownFolder(),
+}: Pick<PythonOptions, "cpu" | "folder"> = {}): boolean {
+  return ready(folder, ["runtime"], cpu ? "cpu" : buildForMachine(currentDevice()));
 }
 
 /**
@@ -50,29 +52,47 @@ export function pythonIsReady(folder = join(packageRoot, ".venv")): boolean {
  * @throws HoneError that says what is missing and how to mend it
  */
 export async function ensurePython(options: PythonOptions = {}): Promise<string> {
-  if (options.python !== undefined) return checkGiven(options.python);
-  const folder = options.folder ?? join(packageRoot, ".venv");
+  const { cpu = false } = options;
+  if (options.python !== undefined) return checkGiven(options.python, cpu);
+  const folder = options.folder ?? ownFolder();
   const onProgress = options.onProgress ?? (() => undefined);
   const interpreter = join(folder, "bin", "python");
+  const build = cpu ? "cpu" : buildForMachine(currentDevice());
   const layers: Layer[] = options.development ? ["runtime", "development"] : ["runtime"];
-  if (ready(folder, layers)) return interpreter;
+  if (ready(folder, layers, build)) return interpreter;
 
   const waiting = () => onProgress("waiting for another process that installs the Python environment");
   await withLock(`${folder}.lock`, waiting, async () => {
-    if (!ready(folder, ["runtime"])) await makeEnvironment(folder, interpreter, onProgress);
-    if (!ready(folder, layers)) {
+    if (!ready(folder, ["runtime"], build)) await makeEnvironment(folder, build, options.torchIndex, onProgress);
+    if (!ready(folder, layers, build)) {
       onProgress("installing the Python packages that tests need");
       const installer = (await uvInstaller(interpreter)) ?? pipInstaller(interpreter);
       await installer.install(["-r", files.development], { onLine: onProgress });
-      stamp(folder, layers);
+      writeStamp(folder, layers, deviceOf(folder, readStamp(folder)));
     }
   });
   return interpreter;
 }
 
-async function makeEnvironment(folder: string, interpreter: string, onProgress: OnLine): Promise<void> {
-  const gpu = await hasNvidiaGpu();
-  needDisk(folder, gpu ? DISK.cuda : DISK.cpu);
+function ready(folder: string, layers: readonly Layer[], build: Build): boolean {
+  const stamp = readStamp(folder);
+  if (!stamp) return false;
+  const wanted = requirementHashes();
+  if (layers.some((layer) => stamp[layer] !== wanted[layer])) return false;
+  // A build for a GPU computes on the CPU as well.
+  return build === "cpu" || deviceOf(folder, stamp) === build;
+}
+
+async function makeEnvironment(
+  folder: string,
+  build: Build,
+  torchIndex: string | undefined,
+  onProgress: OnLine,
+): Promise<void> {
+  const interpreter = join(folder, "bin", "python");
+  const why = whyAnew(folder, build, currentDevice());
+  if (why !== undefined) onProgress(why);
+  needDisk(folder, build === "cpu" ? DISK.cpu : DISK.cuda);
   const uv = await uvInstaller(interpreter);
   if (uv) {
     onProgress(`making a Python environment in ${folder} with uv`);
@@ -84,8 +104,12 @@ async function makeEnvironment(folder: string, interpreter: string, onProgress: 
     await makeVenv(base, folder);
   }
   const installer = uv ?? pipInstaller(interpreter);
-  if (!gpu && process.platform === "linux") await installCpuTorch(installer, interpreter, onProgress);
-  onProgress(gpu ? "installing PyTorch for CUDA and what the learner needs" : "installing what the learner needs");
+  await installTorch(installer, { build, interpreter, index: torchIndex, onProgress });
+  onProgress(
+    build === "cpu"
+      ? "installing what the learner needs"
+      : `installing what PyTorch for ${buildTitles[build]} and the learner need`,
+  );
   await installer.install(["-r", files.runtime], { onLine: onProgress });
 
   onProgress("loading PyTorch once, to see that it works");
@@ -96,56 +120,8 @@ async function makeEnvironment(folder: string, interpreter: string, onProgress: 
   if (check.code !== 0) {
     throw new HoneError(`PyTorch was installed in ${folder} but does not load: ${lastLine(check.stderr)}`);
   }
-  stamp(folder, ["runtime"]);
-}
-
-/**
- * PyTorch without CUDA, from the first place that has it: wheels on this disk that pip is configured to look at,
- * PyTorch's index of CPU builds, the general index. What the last one gives is a CUDA build: see cpu_torch.py.
- */
-async function installCpuTorch(installer: Installer, interpreter: string, onProgress: OnLine): Promise<void> {
-  const torch = readFileSync(files.runtime, "utf8").match(/^torch==\S+$/m)?.[0];
-  if (!torch) throw new Error(`${files.runtime} does not pin torch`);
-  onProgress(`installing ${torch} for the CPU`);
-  const places = [["--no-index"], ["--index-url", CPU_INDEX]];
-  for (const place of places) {
-    // Their failure is no news: a place that lacks PyTorch or cannot be reached leaves it to the next.
-    if (await installer.tries(["--no-deps", ...place, torch], { onLine: onProgress })) return;
-  }
-  onProgress("no CPU build could be had; taking the general build (0.5 GB) without the CUDA libraries it names");
-  await installer.install(["--no-deps", torch], { onLine: onProgress });
-  const adapted = await run(interpreter, [files.cpuTorch]);
-  if (adapted.code !== 0) throw new HoneError(`PyTorch could not be set up for the CPU: ${lastLine(adapted.stderr)}`);
-}
-
-type Layer = "runtime" | "development";
-
-const stampFile = (folder: string) => join(folder, "hone.json");
-
-function hashes(): Record<Layer, string> {
-  const hash = (...paths: string[]) => {
-    const digest = createHash("sha256");
-    for (const path of paths) digest.update(readFileSync(path));
-    return digest.digest("hex");
-  };
-  return {
-    runtime: hash(files.runtime),
-    development: hash(files.runtime, files.development),
-  };
-}
-
-function ready(folder: string, layers: readonly Layer[]): boolean {
-  if (!existsSync(stampFile(folder)) || !existsSync(join(folder, "bin", "python"))) return false;
-  const written = JSON.parse(readFileSync(stampFile(folder), "utf8")) as Partial<Record<Layer, string>>;
-  const wanted = hashes();
-  return layers.every((layer) => written[layer] === wanted[layer]);
-}
-
-function stamp(folder: string, layers: readonly Layer[]): void {
-  const all = hashes();
-  const aside = `${stampFile(folder)}.${process.pid}`;
-  writeFileSync(aside, `${JSON.stringify(Object.fromEntries(layers.map((layer) => [layer, all[layer]])), null, 2)}\n`);
-  renameSync(aside, stampFile(folder));
+  checkBuild(packagesIn(folder), build, currentDevice(), torchIndex);
+  writeStamp(folder, ["runtime"], build);
 }
 
 /** The first suitable Python of this machine; the plain name first, because people keep that one in order. */
@@ -189,7 +165,7 @@ async function makeVenv(base: string, folder: string): Promise<void> {
 }
 
 /** Versions are not compared: whoever names a Python may have reasons for other ones. */
-async function checkGiven(python: string): Promise<string> {
+async function checkGiven(python: string, cpu: boolean): Promise<string> {
   const version = await versionOf(python);
   if (!version) throw new HoneError(`--python ${python}: there is no Python that can be run`);
   if (version[0] !== OLDEST[0] || version[1] < OLDEST[1]) {
@@ -205,12 +181,20 @@ async function checkGiven(python: string): Promise<string> {
       `--python ${python} lacks ${missing.split(" ").join(", ")}: run ${python} -m pip install -r ${files.runtime}, or leave --python out`,
     );
   }
+  if (!cpu && currentDevice().card) checkGivenBuild(python, await packagesOfPython(python), currentDevice());
   return python;
 }
 
-async function hasNvidiaGpu(): Promise<boolean> {
-  const listed = await run("nvidia-smi", ["-L"]);
-  return listed.code === 0 && listed.stdout.includes("GPU ");
+/** Where a Python of the user's has its packages; nothing where it does not say. */
+export async function packagesOfPython(python: string): Promise<PythonPackages> {
+  const asked = await run(python, ["-c", "import json, sys; print(json.dumps([sys.prefix, *filter(None, sys.path)]))"]);
+  try {
+    const [prefix, ...sites] = JSON.parse(asked.stdout) as string[];
+    return describePackages(sites, prefix);
+  } catch {
+    // No Python, or one that prints something of its own first: checkGiven tells the user what is wrong with it.
+    return describePackages([], undefined);
+  }
 }
 
 function needDisk(folder: string, bytes: number): void {

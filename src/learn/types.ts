@@ -51,7 +51,8 @@ export interface LearnerSettings {
   readonly optimizer?: { readonly betas?: readonly [number, number]; readonly weightDecay?: number };
   /** CPU threads. */
   readonly threads: number;
-  readonly device: "auto" | "cpu" | "cuda";
+  /** Taken or refused: the learner never computes elsewhere than it was told. */
+  readonly device: "cpu" | "cuda";
   /** What matrix products are computed in. auto: f32 on a CPU, bf16 on a GPU. Adapters are f32 in any case. */
   readonly precision: "auto" | "f32" | "bf16";
   /** Everything the child prints is appended here. */

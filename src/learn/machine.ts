@@ -1,0 +1,50 @@
+/** Makes the machine ready for what --gpu asks, before anything loads llama.cpp. */
+import { type DeviceChoice, isComplete, lookForCuda, packagesIn, takeDevice, usesCuda } from "../device/index.js";
+import { cudaIsInstalled, nvidiaBroken } from "../engine/index.js";
+import { HoneError } from "../util/index.js";
+import type { OnLine } from "./installer.js";
+import { ensurePython, packagesOfPython } from "./python.js";
+
+export interface MachineSettings extends DeviceChoice {
+  readonly device: string | undefined;
+  /** As {@link PythonOptions.python}. */
+  readonly python: string | undefined;
+  readonly torchIndex: string | undefined;
+}
+
+/**
+ * Chooses the GPU of this process. On an NVIDIA GPU the engine needs CUDA's libraries, which come with PyTorch: where
+ * neither hone's Python environment nor the system has them, the environment is made first, though nothing may be learnt.
+ *
+ * @param learns the learner will run too: its environment is made for the GPU in any case
+ * @returns whether engine and learner have to compute on CUDA
+ * @throws HoneError when there is no such device, or the environment cannot be made
+ */
+export async function prepareMachine(settings: MachineSettings, onProgress: OnLine, learns = false): Promise<boolean> {
+  const { python, torchIndex } = settings;
+  const taken = takeDevice(settings);
+  const { problem } = taken.nvidia;
+  if (settings.gpu === "auto" && problem !== undefined && !taken.hidden) throw new HoneError(nvidiaBroken(problem));
+  if (!usesCuda(settings, taken)) return false;
+  const look = async () => lookForCuda(python === undefined ? packagesIn() : await packagesOfPython(python));
+  const found = await look();
+  // Where CUDA cannot be had at all, the engine says why; installing gigabytes would not help.
+  const possible = found !== undefined && found.majors.length > 0 && cudaIsInstalled();
+  const complete = found?.runtime !== undefined && isComplete(found.runtime);
+  if (possible && (learns || (python === undefined && !complete))) {
+    await ensurePython({ onProgress, torchIndex, ...(python === undefined ? {} : { python }) });
+    await look();
+  }
+  return true;
+}
+
+/** Where the learner computes beside an engine, and what people should know of it. */
+export function learnerDevice(backend: "cuda" | "vulkan" | "metal" | false): {
+  readonly device: "cuda" | "cpu";
+  readonly note?: string;
+} {
+  if (backend === "cuda") return { device: "cuda" };
+  if (backend === false) return { device: "cpu" };
+  const why = backend === "vulkan" ? "PyTorch has no Vulkan" : "it has no Metal backend";
+  return { device: "cpu", note: `the learner computes on the CPU: ${why}` };
+}

@@ -1,0 +1,65 @@
+/** Installs the build of PyTorch that was chosen; the rest of the requirements is installed after it. */
+import { readFileSync } from "node:fs";
+import { HoneError } from "../util/index.js";
+import { type Installer, type OnLine, run } from "./installer.js";
+import { type Build, buildTitles, files } from "./stamp.js";
+
+/**
+ * PyTorch's own indexes. CPU: 200 MB where the general index has only the CUDA build for Linux. CUDA 12: of the pinned
+ * version there is one build, for 12.6. CUDA 13 is what the general index has.
+ */
+const INDEXES: Readonly<Record<Exclude<Build, "cuda13">, string>> = {
+  cpu: "https://download.pytorch.org/whl/cpu",
+  cuda12: "https://download.pytorch.org/whl/cu126",
+};
+
+export interface TorchChoice {
+  readonly build: Build;
+  readonly interpreter: string;
+  /** In place of the indexes above. */
+  readonly index: string | undefined;
+  readonly onProgress: OnLine;
+}
+
+/** @throws HoneError when it cannot be had */
+export async function installTorch(installer: Installer, choice: TorchChoice): Promise<void> {
+  const { build, index, onProgress } = choice;
+  const torch = readFileSync(files.runtime, "utf8").match(/^torch==\S+$/m)?.[0];
+  if (!torch) throw new Error(`${files.runtime} does not pin torch`);
+  if (index !== undefined) {
+    onProgress(`installing ${torch} for ${buildTitles[build]} from ${index}`);
+    await installer.install(["--no-deps", "--index-url", index, torch], { onLine: onProgress });
+    if (build === "cpu") await withoutCuda(choice);
+  } else if (build === "cuda12") {
+    onProgress(`installing ${torch} for CUDA 12 from ${INDEXES.cuda12}`);
+    await installer.install(["--no-deps", "--index-url", INDEXES.cuda12, torch], { onLine: onProgress });
+  } else if (build === "cpu" && process.platform === "linux") {
+    await installCpuTorch(installer, torch, choice);
+  }
+}
+
+/**
+ * PyTorch without CUDA, from the first place that has it: wheels on this disk that pip is configured to look at,
+ * PyTorch's index of CPU builds, the general index. What the last one gives is a CUDA build: see cpu_torch.py.
+ */
+async function installCpuTorch(installer: Installer, torch: string, choice: TorchChoice): Promise<void> {
+  const { onProgress } = choice;
+  onProgress(`installing ${torch} for the CPU`);
+  const places = [["--no-index"], ["--index-url", INDEXES.cpu]];
+  for (const place of places) {
+    // Their failure is no news: a place that lacks PyTorch or cannot be reached leaves it to the next.
+    if (await installer.tries(["--no-deps", ...place, torch], { onLine: onProgress })) return;
+  }
+  onProgress("no CPU build could be had; taking the general build (0.5 GB) without the CUDA libraries it names");
+  await installer.install(["--no-deps", torch], { onLine: onProgress });
+  await withoutCuda(choice);
+}
+
+/** Does nothing to a CPU build. */
+async function withoutCuda({ interpreter }: TorchChoice): Promise<void> {
+  if (process.platform !== "linux") return;
+  const adapted = await run(interpreter, [files.cpuTorch]);
+  if (adapted.code === 0) return;
+  const why = adapted.stderr.trim().split("\n").at(-1) ?? "";
+  throw new HoneError(`PyTorch could not be set up for the CPU: ${why}`);
+}

@@ -1,0 +1,95 @@
+/** What is made ready before llama.cpp is loaded: the environment comes first where CUDA's libraries come with it. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { MachineSettings } from "../../src/learn/machine.js";
+import { type Cards, listCards, uuidOf } from "../support/nvidia.js";
+
+let folder: string;
+const before = { ...process.env };
+const ensurePython = vi.fn(async () => "python");
+const empty = { sites: [], prefix: undefined, torchCuda: undefined };
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "hone-machine-"));
+  ensurePython.mockClear();
+  vi.resetModules();
+  // Nothing is installed, and this machine's own environment has no say.
+  vi.doMock("../../src/learn/python.js", () => ({ ensurePython, packagesOfPython: async () => empty }));
+  vi.doMock("../../src/device/runtime.js", async (original) => ({
+    ...(await original<typeof import("../../src/device/runtime.js")>()),
+    packagesIn: () => empty,
+  }));
+  vi.doMock("../../src/engine/index.js", () => ({ cudaIsInstalled: () => true, nvidiaBroken: (why: string) => why }));
+});
+afterEach(() => {
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, before);
+  vi.doUnmock("../../src/learn/python.js");
+  vi.doUnmock("../../src/device/runtime.js");
+  vi.doUnmock("../../src/engine/index.js");
+  rmSync(folder, { recursive: true });
+});
+
+const ada = { driver: "590.44.01", names: ["NVIDIA One", "NVIDIA Two"] };
+
+async function prepare(cards: Cards, settings: Partial<MachineSettings> = {}, learns = false): Promise<boolean> {
+  listCards(folder, cards);
+  process.env.PATH = `${folder}:/usr/bin:/bin`;
+  delete process.env.CUDA_VISIBLE_DEVICES;
+  const { prepareMachine } = await import("../../src/learn/machine.js");
+  const all = { gpu: "auto" as const, device: undefined, python: undefined, torchIndex: undefined, ...settings };
+  return prepareMachine(all, () => undefined, learns);
+}
+
+function systemLibraries(): void {
+  for (const name of ["cudart", "cublasLt", "cublas"]) writeFileSync(join(folder, `lib${name}.so.13`), "");
+  process.env.LD_LIBRARY_PATH = folder;
+}
+
+describe("before llama.cpp is loaded", () => {
+  it("the environment is made where CUDA's libraries are nowhere else, though nothing is learnt", async () => {
+    expect(await prepare(ada, { device: "1", torchIndex: "http://mirror" })).toBe(true);
+    expect(ensurePython).toHaveBeenCalledWith(expect.objectContaining({ torchIndex: "http://mirror" }));
+    expect(process.env.CUDA_VISIBLE_DEVICES).toBe(uuidOf(1));
+  });
+
+  it("the system's libraries will do to play, and not to learn", async () => {
+    systemLibraries();
+    expect(await prepare(ada)).toBe(true);
+    expect(ensurePython).not.toHaveBeenCalled();
+    await prepare(ada, {}, true);
+    expect(ensurePython).toHaveBeenCalledOnce();
+  });
+
+  it("nothing is installed for a driver that is too old", async () => {
+    expect(await prepare({ driver: "470.42.01" }, {}, true)).toBe(true);
+    expect(ensurePython).not.toHaveBeenCalled();
+  });
+
+  it("nothing is installed into a Python that the user names", async () => {
+    await prepare(ada, { python: "/their/python" });
+    expect(ensurePython).not.toHaveBeenCalled();
+    await prepare(ada, { python: "/their/python" }, true);
+    expect(ensurePython).toHaveBeenCalledWith(expect.objectContaining({ python: "/their/python" }));
+  });
+
+  it.each(["off", "vulkan"] as const)("nothing of CUDA happens with --gpu %s", async (gpu) => {
+    expect(await prepare(ada, { gpu }, true)).toBe(false);
+    expect(ensurePython).not.toHaveBeenCalled();
+    expect(process.env.CUDA_VISIBLE_DEVICES).toBeUndefined();
+  });
+});
+
+describe("the learner beside an engine", () => {
+  it.each([
+    ["cuda", { device: "cuda" }],
+    ["vulkan", { device: "cpu", note: "the learner computes on the CPU: PyTorch has no Vulkan" }],
+    ["metal", { device: "cpu", note: "the learner computes on the CPU: it has no Metal backend" }],
+    [false, { device: "cpu" }],
+  ] as const)("on %s", async (backend, expected) => {
+    const { learnerDevice } = await import("../../src/learn/machine.js");
+    expect(learnerDevice(backend)).toEqual(expected);
+  });
+});

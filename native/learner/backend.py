@@ -12,6 +12,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
 from .attention import Layout
+from .device import choose_device
 from .errors import Refused
 from .gguf_model import GgufModel
 from .model import load_base
@@ -44,14 +45,6 @@ class Backend(Protocol):
     def checkpointing(self, on: bool) -> None:
         """Whether activations are computed twice to keep fewer."""
         ...
-
-
-def choose_device(wanted: str) -> torch.device:
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise Refused("PyTorch sees no NVIDIA GPU: give a Python with its CUDA build (--python), or learn on the CPU")
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(wanted)
 
 
 class PeftBackend:

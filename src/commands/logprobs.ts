@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { engineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
+import { prepareMachine } from "../learn/index.js";
 import { existing } from "../play/index.js";
 import { HoneError, messageOf, printable } from "../util/index.js";
 
@@ -28,7 +29,7 @@ export const logprobsCommand = defineCommand({
   name: "logprobs",
   summary: "Log-probabilities of given token ids, to check the engine against anything else.",
   example: "yarn hone logprobs --model tiny --tokens ids.json --json",
-  options: ["model", "adapter", "tokens", "gpu", "threads"],
+  options: ["model", "adapter", "tokens", "gpu", "device", "threads", "python", "torchIndex"],
   required: ["model", "tokens"],
   async run(config, io) {
     const model = modelFile(config.model);
@@ -40,6 +41,7 @@ export const logprobsCommand = defineCommand({
         `${config.tokens} holds ${tokens.length} token ids; the model was trained with ${trained} at most`,
       );
     }
+    await prepareMachine(config, (line) => io.say(line));
     const engine = await loadEngine(engineOptions(config, { model, sequences: 1, contextPerSequence: tokens.length }));
     try {
       if (adapter !== null) await engine.useAdapter(adapter);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
 import { loadEngine, modelFile, modelFingerprint, usableCores } from "../engine/index.js";
-import { CHECKPOINT_FILES, ensurePython, startLearner } from "../learn/index.js";
+import { CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
 import { ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
@@ -44,7 +44,10 @@ export const sftCommand = defineCommand({
     "learner",
     "hfWeights",
     "precision",
+    "gpu",
+    "device",
     "python",
+    "torchIndex",
     "threads",
     "seed",
   ],
@@ -59,7 +62,17 @@ export const sftCommand = defineCommand({
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const into = resolve(config.into ?? join(config.home, "sft", stamp));
     const progress = new ProgressLine(io.stream);
-    const python = await ensurePython({ ...(config.python ? { python: config.python } : {}), onProgress: io.say });
+    const cuda = (await prepareMachine(config, io.say, true)) || config.gpu === "cuda";
+    const backend = cuda ? "cuda" : config.gpu === "vulkan" || config.gpu === "metal" ? config.gpu : false;
+    const { device, note } = learnerDevice(backend);
+    if (note) io.say(note);
+    const { python: given, torchIndex } = config;
+    const python = await ensurePython({
+      ...(given ? { python: given } : {}),
+      torchIndex,
+      cpu: !cuda,
+      onProgress: io.say,
+    });
     const { batch, end } = scratch(into);
     try {
       // Only its tokenizer is used: one small sequence.
@@ -84,7 +97,7 @@ export const sftCommand = defineCommand({
           lora,
           seed: config.seed,
           threads: config.threads ?? usableCores(),
-          device: "auto",
+          device,
           precision: config.precision,
           logFile: join(into, "learner.log"),
         },

@@ -97,9 +97,15 @@ export const definitions = {
       "Leave out the test scenarios of the run's own validations: those chose its best checkpoint, the others did not.",
       { default: false },
     ),
-    gpu: choice(["auto", "cuda", "vulkan", "metal", "off"], "What computes; auto takes the best there is.", {
-      default: "auto",
-    }),
+    gpu: choice(
+      ["auto", "cuda", "vulkan", "metal", "off"],
+      "What computes; auto takes the best there is. An NVIDIA GPU that is there and cannot be used is an error then.",
+      { default: "auto" },
+    ),
+    device: text(
+      "Which GPU computes, one alone: its index as nvidia-smi lists it, or its UUID or the beginning of one. Without an NVIDIA GPU, and with --gpu vulkan, an index of Vulkan's.",
+      { accepts: "an index or a UUID", defaultText: "the first that CUDA_VISIBLE_DEVICES leaves" },
+    ),
     threads: whole(
       1,
       1024,
@@ -222,6 +228,10 @@ export const definitions = {
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",
+    }),
+    torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
+      accepts: "a URL",
+      defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
     }),
     precision: choice(["auto", "f32", "bf16"], "What the learner computes in; auto: f32 on a CPU, bf16 on a GPU.", {
       default: "auto",

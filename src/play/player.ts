@@ -11,6 +11,7 @@ import {
   modelFile,
   trainedContext,
 } from "../engine/index.js";
+import { prepareMachine } from "../learn/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";
 
@@ -24,7 +25,10 @@ export const playerOptions = [
   "expert",
   "mistakes",
   "gpu",
+  "device",
   "threads",
+  "python",
+  "torchIndex",
   "context",
   "concurrency",
   "temperature",
@@ -88,6 +92,7 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
   const model = modelFile(config.model);
   const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
   const options = await playingEngine(config, model, concurrency);
+  await prepareMachine(config, say);
   const engine = await loadEngine(options, say);
   // Looked at here, before any worker starts: a model that cannot play is told at once.
   templateOf(engine);

@@ -5,6 +5,7 @@ import { finished } from "node:stream/promises";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { engineOptions, loadEngine, modelFile, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
+import { prepareMachine } from "../learn/index.js";
 import { chooseScenarios } from "../play/index.js";
 import {
   type GradeRollout,
@@ -113,6 +114,7 @@ export async function evaluateRun(
       ? await openGrading(settings, config, task, taskOptions, { signal, view })
       : undefined;
   const file = config.out === undefined ? undefined : openFile(config.out);
+  await prepareMachine(config, (line) => view.say(line));
   const engine = await loadEngine(options, (line) => view.say(line));
   try {
     const policy = new EnginePolicy(engine, {

@@ -79,7 +79,7 @@ export function checkGap(gap: Gap, { mean, p99, first }: GapLimits): void {
     );
   }
   throw new HoneError(
-    `${far}; the step was not taken. Use a model file with f16 weights, check that --hf-weights holds the same model, or raise --max-gap if you accept it`,
+    `${far}; the step was not taken. Use a model file with f16 weights (on an NVIDIA GPU bf16, which its products sum in 32 bits), check that --hf-weights holds the same model, or raise --max-gap if you accept it`,
   );
 }
 

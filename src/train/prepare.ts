@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { gpuChosen, gpuMemory, modelFile, modelFingerprint, modelShape } from "../engine/index.js";
-import { ARCHITECTURES } from "../learn/index.js";
+import { backendOf, gpuChosen, gpuMemory, modelFile, modelFingerprint, modelShape } from "../engine/index.js";
+import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { judgeAccessOptions, judgeOptions, requireRewards, rubricOf, rulerOptions } from "../reward/index.js";
 import type { RolloutLimits } from "../rollout/index.js";
@@ -23,7 +23,10 @@ export const playingOptions = [
   "concurrency",
   "workers",
   "gpu",
+  "device",
   "threads",
+  "python",
+  "torchIndex",
 ] as const satisfies readonly OptionName[];
 
 export const trainOptions = [
@@ -71,7 +74,6 @@ export const trainOptions = [
   ...playingOptions,
   "learner",
   "learnerLifetime",
-  "python",
   "hfWeights",
   "precision",
   "microBatchTokens",
@@ -120,6 +122,8 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   });
   const scenarios = new ScenarioCursor(all, settings);
 
+  await prepareMachine(config, say, true);
+  const backend = await backendOf(gpuChosen(config));
   const gpu = await gpuMemory(gpuChosen(config));
   const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const fitted = fitToMachine(
@@ -152,7 +156,7 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
     ...(rubric === undefined ? {} : { rubric: createHash("sha256").update(rubric).digest("hex") }),
   };
   const play = { task: taskReference, taskOptions };
-  return { folder, model, shape, task, settings, scenarios, fitted, contents, play };
+  return { folder, model, shape, task, settings, scenarios, backend, fitted, contents, play };
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

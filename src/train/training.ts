@@ -2,7 +2,7 @@
 import type { GivenOptions } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, loadEngine, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
-import { ensurePython, startLearner } from "../learn/index.js";
+import { ensurePython, learnerDevice, startLearner } from "../learn/index.js";
 import type { Share } from "../report/index.js";
 import { openRewards } from "../reward/index.js";
 import { templateOf } from "../rollout/index.js";
@@ -54,9 +54,11 @@ const MISMATCH_CLIP = 2;
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
   const started = performance.now();
   const prepared = await prepare(config, given, io.say);
-  const { folder, settings, contents } = prepared;
+  const { folder, settings, contents, backend } = prepared;
   const python = await ensurePython({
     onProgress: io.say,
+    cpu: backend !== "cuda",
+    torchIndex: config.torchIndex,
     ...(config.python === undefined ? {} : { python: config.python }),
   });
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
@@ -82,7 +84,7 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
 
 async function trainWith(
   run: Run,
-  { model, shape, task, settings, scenarios, fitted, play }: Prepared,
+  { model, shape, task, settings, scenarios, backend, fitted, play }: Prepared,
   config: TrainConfig,
   python: string,
   { signal, say, watch, colours }: TrainIo,
@@ -95,6 +97,8 @@ async function trainWith(
     contextPerSequence: settings.context,
   });
   const threads = decodeThreads(config.threads);
+  const { device, note } = learnerDevice(backend);
+  if (note) say(note);
   const { maxGap = gapLimit(shape.weightType), hfWeights } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
   const updater = new LearnerUpdater({
@@ -120,7 +124,7 @@ async function trainWith(
           seed: deriveSeed("learner", settings.seed),
           optimizer: { betas, weightDecay },
           threads,
-          device: fitted.gpu ? "auto" : "cpu",
+          device,
           precision: config.precision,
           logFile: run.logFile("learner.log"),
           ...(from === undefined ? {} : { resume: from }),
@@ -167,7 +171,7 @@ async function trainWith(
         calibrateGap: config.maxGap === undefined,
         numerics: [
           `engine ${engine.info.gpu || "cpu"} ${shape.weightType}`,
-          `learner ${fitted.gpu ? "gpu" : "cpu"} ${config.precision}${hfWeights === undefined ? "" : " with --hf-weights"}`,
+          `learner ${device === "cuda" ? "gpu" : "cpu"} ${config.precision}${hfWeights === undefined ? "" : " with --hf-weights"}`,
         ].join(", "),
       },
       scenarios,

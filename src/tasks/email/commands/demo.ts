@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { type CommandIo, defineCommand } from "../../../config/index.js";
-import { pythonIsReady } from "../../../learn/index.js";
+import { prepareMachine, pythonIsReady } from "../../../learn/index.js";
 import { decodeSpeed, secondsOfRun } from "../../../plan/index.js";
 import {
   compact,
@@ -35,6 +35,9 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
 }
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
+  const installed = pythonIsReady({ cpu: config.gpu === "off" });
+  // Before anything else asks for it without a word: on an NVIDIA GPU the engine may need what is installed with PyTorch.
+  await prepareMachine(config, io.say, true);
   const { model, settings } = await prepare(config, io.given, () => undefined);
   const speed = await decodeSpeed(model, config);
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
@@ -44,9 +47,7 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
       `Reinforcement learning mends it: ${settings.steps} steps of ${settings.groups} questions, ${settings.group} rollouts of each.`,
       `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
       `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
-      ...(config.python || pythonIsReady()
-        ? []
-        : ["First PyTorch is installed for the learner: a few hundred MB, once."]),
+      ...(config.python || installed ? [] : ["First PyTorch is installed for the learner: a few hundred MB, once."]),
     ].join("\n"),
   );
 }

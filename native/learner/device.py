@@ -1,0 +1,80 @@
+"""The device that the learner computes on. What was asked for is taken or refused with the reason, never replaced."""
+
+import ctypes
+import os
+import re
+
+import torch
+
+from .errors import Refused
+
+HOW = "; give a Python whose PyTorch fits (--python), mend the driver, or use --gpu off"
+
+
+def choose_device(wanted: str) -> torch.device:
+    if wanted == "cuda":
+        why = why_no_cuda()
+        if why is not None:
+            raise Refused(f"the engine computes on CUDA, and the learner cannot: {why}{HOW}")
+    return torch.device(wanted)
+
+
+def why_no_cuda() -> str | None:
+    """Nothing when PyTorch can compute on the first GPU that it sees."""
+    if torch.version.cuda is None:
+        return f"PyTorch {torch.__version__} was built without CUDA"
+    if torch.cuda.is_available():
+        return _unknown_to_build(torch.cuda.get_device_capability(0), torch.cuda.get_arch_list())
+    version, complaint = _ask_driver()
+    if version is None:
+        return f"NVIDIA's driver cannot be loaded: {complaint}"
+    if version < _number(torch.version.cuda) // 1000 * 1000:
+        known = f"{version // 1000}.{version % 1000 // 10}"
+        return (
+            f"PyTorch {torch.__version__} was built for CUDA {torch.version.cuda}, the driver knows CUDA up to {known}"
+        )
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and visible.split(",")[0].strip() in ("", "-1"):
+        return f"CUDA_VISIBLE_DEVICES={visible!r} hides all GPUs"
+    try:
+        torch.cuda.init()
+        said = "PyTorch gives no reason"
+    except Exception as error:
+        said = str(error).splitlines()[0]
+    hint = "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible})"
+    return f"PyTorch sees no NVIDIA GPU{hint}: {said}"
+
+
+def _number(version: str) -> int:
+    """As the driver counts: 13.0 is 13000, 12.6 is 12060."""
+    major, _, minor = version.partition(".")
+    return int(major) * 1000 + int(minor or 0) * 10
+
+
+def _ask_driver() -> tuple[int | None, str]:
+    """The newest CUDA that the driver supports; or what the loader says of its library."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return None, str(error)
+    version = ctypes.c_int(0)
+    if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None, "it does not tell its version"
+    return version.value, ""
+
+
+def _unknown_to_build(capability: tuple[int, int], architectures: list[str]) -> str | None:
+    """Machine code runs on its generation from its number up, PTX (`compute_`) on all that is newer."""
+    if not architectures:
+        return None
+    here = capability[0] * 10 + capability[1]
+    for name in architectures:
+        kind, number = re.fullmatch(r"(sm|compute)_(\d+)[a-z]*", name).groups() if "_" in name else ("", "0")
+        code = int(number)
+        if code <= here and (kind == "compute" or code // 10 == here // 10):
+            return None
+    known = ", ".join(architectures)
+    return (
+        f"PyTorch {torch.__version__} has no code for this GPU (compute capability {capability[0]}.{capability[1]}; "
+        f"it was built for {known})"
+    )

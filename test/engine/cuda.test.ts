@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findRuntime, isComplete } from "../../src/device/runtime.js";
+import { findRuntime, isComplete, runtimeNames } from "../../src/device/runtime.js";
 import { cudaBackend, thisMachine } from "../../src/engine/missing.js";
 import { sumIn32Bits } from "../../src/engine/sums.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -122,8 +122,12 @@ describe.skipIf(!here)(`the CUDA backend on stand-ins${lack}`, () => {
   });
 
   it("whose driver's library this process cannot load is no reason to compute on the CPU", () => {
-    const { CUDA_PATH } = from(13, "device");
-    const { error } = open("auto", card, { CUDA_PATH });
+    // It lies beside the others: the process that tries the backend finds it there, this one's loader does not.
+    const kit = join(folder, "whole/lib64");
+    mkdirSync(kit, { recursive: true });
+    for (const name of runtimeNames(13)) symlinkSync(join(set(13, "device"), name), join(kit, name));
+    symlinkSync(join(set(13, "device"), "driver/libcuda.so.1"), join(kit, "libcuda.so.1"));
+    const { error } = open("auto", card, { CUDA_PATH: join(folder, "whole") });
     expect(error).toMatch(
       /driver 590\.44\.01\): libcuda\.so\.1: cannot open shared object file.*; mend that, or go on/,
     );

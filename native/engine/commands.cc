@@ -1,6 +1,4 @@
 // Commands in the queue, and the steps from which joint.cc builds them.
-#include <stdexcept>
-
 #include "scheduler.h"
 
 namespace hone {
@@ -26,16 +24,11 @@ void Scheduler::poke() noexcept {
   wakeUp_.notify_all();
 }
 
-void Scheduler::loadAdapter(const std::string& path) {
-  if (asleep_) throw std::runtime_error("the engine sleeps; wake() it before its adapter is changed");
-  decoder_->loadAdapter(path);
-}
-
 void Scheduler::endAdapter(bool changed, std::shared_ptr<const std::string> refusal) noexcept {
   decoder_->dropAdapter();
   if (!changed) return;
   refusal_ = std::move(refusal);
-  dropSlots(true);
+  dropSlots(!asleep_);
 }
 
 void Scheduler::sleepNow(bool weights) {

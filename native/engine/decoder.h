@@ -61,18 +61,24 @@ class Decoder {
   virtual void clear() = 0;
 
   // A LoRA adapter is changed in three calls, so that several decoders can change it together or not at all. The KV
-  // stays as it is.
+  // stays as it is. All three also work while the decoder sleeps: `wake` then puts the adapter on.
 
-  /** Reads an adapter by its path, "" for none, and keeps it beside the one in use. When it throws, nothing is beside. */
+  /**
+   * Reads an adapter by its path, "" for none, and keeps it beside the one in use. When it throws, nothing is beside.
+   * A decoder that sleeps without weights only checks the file; `wake` reads it.
+   */
   virtual void loadAdapter(const std::string& path) = 0;
   /** Exchanges the adapter in use and the one beside; again takes that back. When it throws, nothing has changed. */
   virtual void swapAdapter() = 0;
   /** Frees the adapter beside, if there is one. */
   virtual void dropAdapter() noexcept = 0;
 
-  /** Frees the KV, with `weights` also the weights. Nothing but `sleep` and `wake` may follow, also when it throws. */
+  /**
+   * Frees the KV, with `weights` also the weights. Nothing but `sleep`, `wake` and changes of the adapter may follow, also
+   * when it throws.
+   */
   virtual void sleep(bool weights) = 0;
-  /** Undoes `sleep`; all slots are empty. When it throws, the decoder sleeps as before. */
+  /** Undoes `sleep`, with the adapter in use; all slots are empty. When it throws, the decoder sleeps as before. */
   virtual void wake() = 0;
 
   /** CPU threads of the batches from now on: at least 1, at most as many as it was made with. Not while it sleeps. */

@@ -51,7 +51,7 @@ class Lanes {
 
   /**
    * "" takes the adapter off. After a failure all lanes keep the adapter that they had, or all refuse turns until a later
-   * call succeeds.
+   * call succeeds. Lanes that sleep wake with the adapter.
    */
   void useAdapter(const std::string& path, CommandDone done);
   /** Turns are refused until `wake`, also after a failure. */

@@ -107,12 +107,16 @@ void LlamaDecoder::apply(llama_context* context) const {
 void LlamaDecoder::loadAdapter(const std::string& path) {
   dropAdapter();
   std::string kept = path;
-  if (!path.empty()) beside_.held = weights_->acquireAdapter(path);
+  if (!path.empty()) {
+    if (model_) beside_.held = weights_->acquireAdapter(path);
+    else weights_->checkAdapter(path);
+  }
   beside_.path = std::move(kept);
 }
 
 void LlamaDecoder::swapAdapter() {
   std::swap(adapter_, beside_);
+  if (!context_) return;  // the next one is made with it
   try {
     takeLlamaComplaints();
     apply(context_.get());
@@ -138,10 +142,8 @@ void LlamaDecoder::sleep(bool weights) {
 void LlamaDecoder::wake() {
   const bool withoutWeights = !model_;
   try {
-    if (withoutWeights) {
-      model_ = weights_->acquire();
-      if (!adapter_.path.empty()) adapter_.held = weights_->acquireAdapter(adapter_.path);
-    }
+    if (withoutWeights) model_ = weights_->acquire();
+    if (!adapter_.path.empty() && !adapter_.held) adapter_.held = weights_->acquireAdapter(adapter_.path);
     if (!context_) createContext();
   } catch (...) {
     sleep(withoutWeights);

@@ -99,9 +99,8 @@ class Scheduler {
 
   // For commands, within `visit` (commands.cc).
 
-  /** @throws std::exception when the adapter cannot be read, or the decoder sleeps */
-  void loadAdapter(const std::string& path);
-  /** See Decoder. */
+  /** This and the next: see Decoder. */
+  void loadAdapter(const std::string& path) { decoder_->loadAdapter(path); }
   void swapAdapter() { decoder_->swapAdapter(); }
   /** Ends an adapter's change. If `refusal` is not null, all turns from now on fail with it. */
   void endAdapter(bool changed, std::shared_ptr<const std::string> refusal) noexcept;

@@ -1,5 +1,8 @@
 #include "weights.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <stdexcept>
 
 #include "model.h"
@@ -36,11 +39,24 @@ HeldAdapter Weights::acquireAdapter(const std::string& path) {
     adapter.object = libLlama()->llama_adapter_lora_init(model_.object, path.c_str());
     if (!adapter.object) {
       adapters_.erase(path);
-      throw std::runtime_error("the adapter " + path + " cannot be put on " + file_ + ": " + llamaReason());
+      refuseAdapter(path, llamaReason());
     }
   }
   adapter.holders++;
   return HeldAdapter(adapter.object, std::move(release));
+}
+
+void Weights::checkAdapter(const std::string& path) const {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) refuseAdapter(path, std::strerror(errno));
+  char magic[4] = {};
+  const size_t read = std::fread(magic, 1, sizeof magic, file);
+  std::fclose(file);
+  if (read != sizeof magic || std::memcmp(magic, "GGUF", sizeof magic) != 0) refuseAdapter(path, "it is no GGUF file");
+}
+
+void Weights::refuseAdapter(const std::string& path, const std::string& reason) const {
+  throw std::runtime_error("the adapter " + path + " cannot be put on " + file_ + ": " + reason);
 }
 
 void Weights::releaseAdapter(const std::string& path) {

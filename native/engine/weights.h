@@ -41,11 +41,18 @@ class Weights : public std::enable_shared_from_this<Weights> {
   HeldModel acquire();
   /** To be called while the model is held. @throws std::runtime_error when the adapter does not fit the model */
   HeldAdapter acquireAdapter(const std::string& path);
+  /**
+   * All that can be checked of an adapter without the model: its file can be read, and is GGUF.
+   * @throws std::runtime_error when it is not so
+   */
+  void checkAdapter(const std::string& path) const;
 
   /** Of the model, while somebody holds it; else 0. */
   uint64_t bytes() const { return bytes_; }
 
  private:
+  [[noreturn]] void refuseAdapter(const std::string& path, const std::string& reason) const;
+
   friend ModelRelease;
   friend AdapterRelease;
 

@@ -214,6 +214,10 @@ export interface Engine {
    * Puts a LoRA adapter (GGUF) on the model, or takes it off (null), for all sequences of all threads. Turns asked for
    * before the call finish under the old weights, turns asked for after it run under the new ones. Open sequences keep
    * their tokens; their KV is evaluated again. One path must always name the same content: use a new path per version.
+   *
+   * An engine that sleeps wakes with the adapter. Without its weights it checks no more than that the file is GGUF: an
+   * adapter that does not fit the model makes `wake` fail, until another is set. After a failure the adapter in use
+   * stays.
    */
   useAdapter(path: string | null): Promise<void>;
   /**

@@ -95,7 +95,8 @@ class FakeDecoder final : public Decoder {
       check(batch.positions[i] == static_cast<int>(cells.size()), "a token does not follow its slot's cells");
       check(static_cast<int>(cells.size()) < context_, "a slot is full");
       check(batch.tokens[i] >= 0 && batch.tokens[i] < kVocabulary, "an unknown token");
-      cells.push_back({batch.tokens[i], adapter_ ? *adapter_ : 0});
+      check(adapter_.path.empty() == (adapter_.number == nullptr), "an adapter that was not read");
+      cells.push_back({batch.tokens[i], adapter_.number ? *adapter_.number : 0});
       counters_.evaluated++;
       if (!batch.wanted[i]) continue;
       uint64_t state = 7;
@@ -128,32 +129,39 @@ class FakeDecoder final : public Decoder {
   }
 
   void clear() override {
+    check(!asleep_, "clear while asleep");
     maybeFail(Call::clear);
     for (auto& cells : cells_) cells.clear();
   }
 
   void loadAdapter(const std::string& path) override {
-    check(!asleep_, "an adapter while asleep");
+    beside_ = {};
     maybeFail(Call::load);
-    if (path == "broken") throw std::runtime_error("the adapter is broken");
-    beside_ = path.empty() ? nullptr : std::make_unique<uint64_t>(std::stoull(path));
+    Adapter loaded;
+    loaded.path = path;
+    if (weights_) loaded.read();
+    beside_ = std::move(loaded);
   }
   void swapAdapter() override {
-    check(!asleep_, "an adapter while asleep");
     maybeFail(Call::swap);
     std::swap(adapter_, beside_);
   }
-  void dropAdapter() noexcept override { beside_ = nullptr; }
+  void dropAdapter() noexcept override { beside_ = {}; }
 
-  void sleep(bool) override {
+  void sleep(bool weights) override {
     if (!asleep_) counters_.asleep++;
     asleep_ = true;
     maybeFail(Call::sleep);
     std::vector<std::vector<Cell>>().swap(cells_);
+    if (!weights) return;
+    weights_ = false;
+    adapter_.number = nullptr;
   }
   void wake() override {
     maybeFail(Call::wake);
+    adapter_.read();
     std::vector<std::vector<Cell>>(slots_).swap(cells_);
+    weights_ = true;
     if (asleep_) counters_.asleep--;
     asleep_ = false;
   }
@@ -167,6 +175,17 @@ class FakeDecoder final : public Decoder {
   struct Cell {
     Token token;
     uint64_t adapter;
+  };
+
+  struct Adapter {
+    std::string path;
+    /** As read from the path; null for none, and while the weights are not there. */
+    std::unique_ptr<uint64_t> number;
+
+    void read() {
+      if (path == "broken") throw std::runtime_error("the adapter is broken");
+      if (!path.empty() && !number) number = std::make_unique<uint64_t>(std::stoull(path));
+    }
   };
 
   static void check(bool fine, const char* what) {
@@ -203,8 +222,9 @@ class FakeDecoder final : public Decoder {
   FakeCounters& counters_;
   std::vector<std::vector<Cell>> cells_;
   std::vector<std::vector<float>> rows_;
-  std::unique_ptr<uint64_t> adapter_;
-  std::unique_ptr<uint64_t> beside_;
+  Adapter adapter_;
+  Adapter beside_;
+  bool weights_ = true;
   bool asleep_ = false;
   std::atomic<bool> aborted_{false};
 };

@@ -334,7 +334,8 @@ void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds) {
       const auto wait = [&](auto start) { CHECK(Fixture::command(start).get().find("closed") == std::string::npos); };
       switch (random() % 9) {
         case 0:
-          wait([&](CommandDone done) { scheduler.sleep(false, std::move(done)); });
+          wait([&](CommandDone done) { scheduler.sleep(random() % 2 == 0, std::move(done)); });
+          if (random() % 2 == 0) wait([&](CommandDone done) { scheduler.useAdapter("1", std::move(done)); });
           while (!Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get().empty()) {
           }
           break;

@@ -1,4 +1,6 @@
 // Commands in the queue, and the steps from which joint.cc builds them.
+#include <stdexcept>
+
 #include "scheduler.h"
 
 namespace hone {
@@ -38,12 +40,17 @@ void Scheduler::sleepNow(bool weights) {
   decoder_->sleep(weights);
 }
 
-bool Scheduler::wakeNow() {
-  if (asleep_) decoder_->wake();
+bool Scheduler::wakeNow(int slots) {
+  if (asleep_) {
+    decoder_->wake(slots > 0 ? slots : slots_.count());
+  } else if (slots > 0 && slots != slots_.count()) {
+    throw std::runtime_error("the engine is awake; sleep() before its sequences are changed");
+  }
   return asleep_;
 }
 
-void Scheduler::endSleep() noexcept {
+void Scheduler::endSleep(int slots) noexcept {
+  if (asleep_ && slots > 0) slots_.resize(slots);
   asleep_ = false;
   withoutWeights_ = false;
 }

@@ -78,8 +78,11 @@ class Decoder {
    * when it throws.
    */
   virtual void sleep(bool weights) = 0;
-  /** Undoes `sleep`, with the adapter in use; all slots are empty. When it throws, the decoder sleeps as before. */
-  virtual void wake() = 0;
+  /**
+   * Undoes `sleep`, with the adapter in use and so many slots, at most as many as it was made with; all are empty. When
+   * it throws, the decoder sleeps as before.
+   */
+  virtual void wake(int slots) = 0;
 
   /** CPU threads of the batches from now on: at least 1, at most as many as it was made with. Not while it sleeps. */
   virtual void setThreads(int threads) = 0;

@@ -264,7 +264,10 @@ Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
     return commanded(info.Env(), *use, [&](Lanes& lanes, CommandDone done) { lanes.sleep(weights, std::move(done)); });
   });
   define(object, "wake", [use](Info info) -> Napi::Value {
-    return commanded(info.Env(), *use, [](Lanes& lanes, CommandDone done) { lanes.wake(std::move(done)); });
+    const EngineSettings& settings = engineOf(*use).settings;
+    const int most = settings.llama.sequences;
+    const int slots = info[0].IsUndefined() ? 0 : wholeOf(info[0], "sequences", settings.lanes, most);
+    return commanded(info.Env(), *use, [&](Lanes& lanes, CommandDone done) { lanes.wake(slots, std::move(done)); });
   });
   define(object, "close", [use](Info info) -> Napi::Value {
     Port::of(info.Env())->drop(use);

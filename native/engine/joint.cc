@@ -142,8 +142,12 @@ class Sleep final : public Joint {
 
 class Wake final : public Joint {
  public:
-  Wake(std::vector<Scheduler*> lanes, CommandDone done)
-      : Joint(std::move(lanes), std::move(done)), woken_(count(), 0) {}
+  Wake(std::vector<Scheduler*> lanes, std::vector<int> slots, std::function<void(const std::vector<int>&)> changed,
+       CommandDone done)
+      : Joint(std::move(lanes), std::move(done)),
+        slots_(std::move(slots)),
+        changed_(std::move(changed)),
+        woken_(count(), 0) {}
 
  private:
   enum Phase { wake, back, finish };
@@ -151,22 +155,31 @@ class Wake final : public Joint {
   void act(int phase, Scheduler& scheduler, int lane) override {
     switch (phase) {
       case wake:
-        woken_[lane] = scheduler.wakeNow() ? 1 : 0;
+        woken_[lane] = scheduler.wakeNow(slots_[lane]) ? 1 : 0;
         return;
       case back:
         if (woken_[lane]) scheduler.sleepAgain();
         return;
       default:
-        return scheduler.endSleep();
+        return scheduler.endSleep(slots_[lane]);
     }
   }
 
   int next(int phase, bool failed) override {
     if (phase != wake) return kOver;
+    woke_ = !failed;
     return failed ? back : finish;
   }
 
+  void conclude() noexcept override {
+    if (woke_) changed_(slots_);
+  }
+
+  const std::vector<int> slots_;
+  const std::function<void(const std::vector<int>&)> changed_;
+  /** Of each lane: whether it slept until now. */
   std::vector<char> woken_;
+  bool woke_ = false;
 };
 
 }  // namespace
@@ -180,8 +193,9 @@ std::shared_ptr<Joint> newSleep(std::vector<Scheduler*> lanes, bool weights, Com
   return std::make_shared<Sleep>(std::move(lanes), weights, std::move(done));
 }
 
-std::shared_ptr<Joint> newWake(std::vector<Scheduler*> lanes, CommandDone done) {
-  return std::make_shared<Wake>(std::move(lanes), std::move(done));
+std::shared_ptr<Joint> newWake(std::vector<Scheduler*> lanes, std::vector<int> slots,
+                               std::function<void(const std::vector<int>& slots)> changed, CommandDone done) {
+  return std::make_shared<Wake>(std::move(lanes), std::move(slots), std::move(changed), std::move(done));
 }
 
 }  // namespace hone

@@ -68,7 +68,8 @@ std::shared_ptr<Joint> newAdapterChange(std::vector<Scheduler*> lanes, std::stri
 /** Puts all lanes to sleep. They refuse turns afterwards, also when it fails. */
 std::shared_ptr<Joint> newSleep(std::vector<Scheduler*> lanes, bool weights, CommandDone done);
 
-/** Wakes all lanes. When it fails in one, all stay asleep. */
-std::shared_ptr<Joint> newWake(std::vector<Scheduler*> lanes, CommandDone done);
+/** Wakes all lanes, each with its number of slots (0: as many as before). When it fails in one, all stay asleep. */
+std::shared_ptr<Joint> newWake(std::vector<Scheduler*> lanes, std::vector<int> slots,
+                               std::function<void(const std::vector<int>& slots)> changed, CommandDone done);
 
 }  // namespace hone

@@ -132,7 +132,15 @@ std::string Lanes::adapter() const {
 
 void Lanes::sleep(bool weights, CommandDone done) { command(newSleep(all(), weights, std::move(done))); }
 
-void Lanes::wake(CommandDone done) { command(newWake(all(), std::move(done))); }
+void Lanes::wake(int slots, CommandDone done) {
+  std::vector<int> shares;
+  for (int lane = 0; lane < size(); lane++) shares.push_back(shareOf(slots, size(), lane));
+  const auto changed = [this](const std::vector<int>& slots) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (slots.front() > 0) std::copy(slots.begin(), slots.end(), slots_.begin());
+  };
+  command(newWake(all(), std::move(shares), changed, std::move(done)));
+}
 
 void Lanes::setThreads(int threads) {
   for (int lane = 0; lane < size(); lane++) lanes_[lane]->setThreads(shareOf(threads, size(), lane));

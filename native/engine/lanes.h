@@ -56,8 +56,11 @@ class Lanes {
   void useAdapter(const std::string& path, CommandDone done);
   /** Turns are refused until `wake`, also after a failure. */
   void sleep(bool weights, CommandDone done);
-  /** After a failure all lanes sleep as before. */
-  void wake(CommandDone done);
+  /**
+   * With so many slots in all lanes together, at least one a lane and at most as many as in the beginning; 0: as many as
+   * before. After a failure all lanes sleep as before.
+   */
+  void wake(int slots, CommandDone done);
 
   /** Of all lanes together; each keeps one at least. */
   void setThreads(int threads);
@@ -89,7 +92,7 @@ class Lanes {
   mutable std::mutex mutex_;
   std::string adapter_;
   std::map<SequenceId, Opened> opened_;
-  /** Of each lane. */
+  /** Of each lane, as it woke last. */
   std::vector<int> slots_;
   /** Sequences and scores of each lane. */
   std::vector<int> load_;

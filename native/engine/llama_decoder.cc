@@ -45,11 +45,12 @@ LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings
       settings_(settings),
       cellsPerSlot_(cellsOf(settings.contextPerSequence)),
       threads_(settings.threads),
+      sequences_(settings.sequences),
       pool_(newPool(settings.threads)),
       model_(weights_->acquire()),
       info_(describe(model_.get())),
       vocabularySize_(lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_.get()))) {
-  createContext();
+  createContext(settings.sequences);
 }
 
 void LlamaDecoder::ContextFree::operator()(llama_context* context) const { libLlama()->llama_free(context); }
@@ -65,13 +66,13 @@ uint64_t LlamaDecoder::kvBytesPerSequence() const {
   return (fullKv() ? 4 : 2) * info_.kvNumbersPerToken * static_cast<uint64_t>(cellsPerSlot_);
 }
 
-void LlamaDecoder::createContext() {
+void LlamaDecoder::createContext(int sequences) {
   llama_context_params params = lib_.llama_context_default_params();
-  params.n_ctx = static_cast<uint32_t>(cellsPerSlot_ * settings_.sequences);
-  params.n_seq_max = static_cast<uint32_t>(settings_.sequences);
-  params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * settings_.sequences));
+  params.n_ctx = static_cast<uint32_t>(cellsPerSlot_ * sequences);
+  params.n_seq_max = static_cast<uint32_t>(sequences);
+  params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * sequences));
   params.n_ubatch = static_cast<uint32_t>(settings_.ubatch);
-  params.n_outputs_max = static_cast<uint32_t>(settings_.outputs);
+  params.n_outputs_max = static_cast<uint32_t>(settings_.outputs - settings_.sequences + sequences);
   params.n_threads = threads_;
   params.n_threads_batch = threads_;
   params.kv_unified = false;
@@ -84,15 +85,16 @@ void LlamaDecoder::createContext() {
   takeLlamaComplaints();
   decltype(context_) context(lib_.llama_init_from_model(model_.get(), params));
   if (!context) {
-    throw std::runtime_error("no room for the KV of " + std::to_string(settings_.sequences) + " sequences of " +
+    throw std::runtime_error("no room for the KV of " + std::to_string(sequences) + " sequences of " +
                              std::to_string(settings_.contextPerSequence) + " tokens (about " +
-                             std::to_string(kvBytesPerSequence() * settings_.sequences >> 20) +
+                             std::to_string(kvBytesPerSequence() * sequences >> 20) +
                              " MiB): " + llamaReason());
   }
   if (pool_) lib_.llama_attach_threadpool(context.get(), pool_.get(), pool_.get());
   apply(context.get());
   context_ = std::move(context);
-  kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(settings_.sequences);
+  sequences_ = sequences;
+  kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(sequences);
 }
 
 /** Puts the adapter in use on a context. */
@@ -139,12 +141,12 @@ void LlamaDecoder::sleep(bool weights) {
   model_.reset();
 }
 
-void LlamaDecoder::wake() {
+void LlamaDecoder::wake(int slots) {
   const bool withoutWeights = !model_;
   try {
     if (withoutWeights) model_ = weights_->acquire();
     if (!adapter_.path.empty() && !adapter_.held) adapter_.held = weights_->acquireAdapter(adapter_.path);
-    if (!context_) createContext();
+    if (!context_) createContext(slots);
   } catch (...) {
     sleep(withoutWeights);
     throw;

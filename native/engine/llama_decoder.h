@@ -48,7 +48,7 @@ class LlamaDecoder final : public Decoder {
   void swapAdapter() override;
   void dropAdapter() noexcept override;
   void sleep(bool weights) override;
-  void wake() override;
+  void wake(int slots) override;
   void setThreads(int threads) override;
   void abort() override { aborted_ = true; }
 
@@ -66,7 +66,7 @@ class LlamaDecoder final : public Decoder {
   };
 
   bool fullKv() const;
-  void createContext();
+  void createContext(int sequences);
   void apply(llama_context* context) const;
   llama_memory_t memory() const { return lib_.llama_get_memory(context_.get()); }
 
@@ -77,6 +77,8 @@ class LlamaDecoder final : public Decoder {
   const int cellsPerSlot_;
   /** In use, at most `settings_.threads`. */
   int threads_;
+  /** Of the context, at most `settings_.sequences`. */
+  int sequences_;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> kvBytes_{0};
   // Arrays that llama.cpp wants with every batch.

@@ -23,6 +23,7 @@ SchedulerSettings checked(SchedulerSettings settings) {
 Stats statsBefore(const SchedulerSettings& settings) {
   Stats stats;
   stats.threads = settings.threads;
+  stats.slots = settings.slots;
   return stats;
 }
 
@@ -218,6 +219,7 @@ void Scheduler::receive(Messages& messages) {
 }
 
 void Scheduler::publish() {
+  stats_.slots = slots_.count();
   stats_.open = static_cast<int>(sequences_.size());
   stats_.running = static_cast<int>(running_.size());
   stats_.queued = static_cast<int>(queue_.size());

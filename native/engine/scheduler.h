@@ -34,6 +34,7 @@
 namespace hone {
 
 struct SchedulerSettings {
+  /** At most: a scheduler may wake with fewer. */
   int slots = 1;
   /** Tokens of a sequence at most. */
   int contextPerSlot = 0;
@@ -41,7 +42,7 @@ struct SchedulerSettings {
   int batch = 2048;
   /** Tokens of prompts in one decode call at most: running turns wait for these. */
   int promptBatch = 512;
-  /** Rows of logits wanted by one decode call at most, more than `slots`. */
+  /** Rows of logits wanted by one decode call at most, more than `slots`; fewer by as many as the slots are fewer. */
   int outputs = 64;
   /**
    * llama.cpp passes over the weights once for each run of neighbouring slots. A gap of up to this many resting slots
@@ -106,11 +107,12 @@ class Scheduler {
   void endAdapter(bool changed, std::shared_ptr<const std::string> refusal) noexcept;
   /** Turns are refused from now on, also when it throws. */
   void sleepNow(bool weights);
-  /** Makes the decoder ready, and says whether it slept. Turns are refused until `endSleep`. */
-  bool wakeNow();
+  /** Makes the decoder ready with so many slots (0: as before), and says whether it slept. Turns wait for `endSleep`. */
+  bool wakeNow(int slots);
   /** Undoes `wakeNow`. */
   void sleepAgain() { decoder_->sleep(withoutWeights_); }
-  void endSleep() noexcept;
+  /** `slots` as for `wakeNow`. */
+  void endSleep(int slots) noexcept;
   /** Called after the answers to turns that have ended before. */
   void later(std::function<void()> callback) { answers_.push_back(std::move(callback)); }
 

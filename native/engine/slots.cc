@@ -11,6 +11,11 @@ int commonPrefix(const std::vector<Token>& a, const std::vector<Token>& b, int l
 
 Slots::Slots(Decoder& decoder, int count) : decoder_(decoder), slots_(count), free_(count) {}
 
+void Slots::resize(int count) noexcept {
+  slots_.resize(count);  // within the capacity that the vector has from the beginning: nothing is allocated
+  free_ = count;
+}
+
 /** Leading cells of a slot that `tokens` can start from. */
 int Slots::usable(int slot, const std::vector<Token>& tokens, int limit) const {
   const std::vector<Token>& cells = slots_[slot].cells;

@@ -25,6 +25,8 @@ class Slots {
   Slots(Decoder& decoder, int count);
 
   int count() const { return static_cast<int>(slots_.size()); }
+  /** At most as many as there were in the beginning. Nobody holds anything and nothing is cached. */
+  void resize(int count) noexcept;
   int free() const { return free_; }
   SequenceId holder(int slot) const { return slots_[slot].holder; }
   /** Tokens whose KV the slot holds, from position 0. */

@@ -53,7 +53,7 @@ void Scheduler::plan() {
   rows_.clear();
   filled_.clear();
   int prompt = settings_.promptBatch;
-  int outputs = settings_.outputs - static_cast<int>(running_.size());
+  int outputs = settings_.outputs - (settings_.slots - slots_.count()) - static_cast<int>(running_.size());
   int last = -1;
   for (Sequence* sequence : running_) {
     const int take = takeOf(*sequence, prompt, outputs);

@@ -80,6 +80,7 @@ struct Stats {
   double waitingSeconds = 0;
   /** CPU threads in use. */
   int threads = 0;
+  int slots = 0;
   int open = 0;
   int running = 0;
   int queued = 0;
@@ -102,6 +103,7 @@ struct Stats {
     visit("seconds", "sampling", &Stats::samplingSeconds);
     visit("seconds", "scheduling", &Stats::schedulingSeconds);
     visit("seconds", "waiting", &Stats::waitingSeconds);
+    visit("sequences", "slots", &Stats::slots);
     visit("sequences", "open", &Stats::open);
     visit("sequences", "running", &Stats::running);
     visit("sequences", "queued", &Stats::queued);

@@ -102,7 +102,8 @@ export interface NativeEngine {
   adapter(): string;
   useAdapter(path: string): Promise<void>;
   sleep(weights: boolean): Promise<void>;
-  wake(): Promise<void>;
+  /** With so many sequences in all lanes together; undefined: as many as before. */
+  wake(sequences?: number): Promise<void>;
   close(): Promise<void>;
 }
 

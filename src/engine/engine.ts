@@ -66,6 +66,7 @@ export interface EngineInfo {
   readonly controlTokens: ReadonlyMap<string, number>;
   /** Control tokens that end a generation, as llama.cpp knows them. */
   readonly endTokens: readonly number[];
+  /** At most; `EngineStats.sequences.slots` are evaluated at once. */
   readonly sequences: number;
   readonly contextPerSequence: number;
   readonly batch: number;
@@ -184,7 +185,13 @@ export interface EngineStats {
     readonly waiting: number;
   };
   /** Right now. */
-  readonly sequences: { readonly open: number; readonly running: number; readonly queued: number };
+  readonly sequences: {
+    /** Those that can be evaluated at once: `EngineInfo.sequences`, or fewer since a `wake`. */
+    readonly slots: number;
+    readonly open: number;
+    readonly running: number;
+    readonly queued: number;
+  };
 }
 
 export interface Engine {
@@ -225,7 +232,13 @@ export interface Engine {
    * engine sleeps are refused. Open sequences keep their tokens and are evaluated again after `wake`.
    */
   sleep(options?: { readonly weights?: boolean }): Promise<void>;
-  wake(): Promise<void>;
+  /**
+   * Takes the KV again, and the weights where they were given back. With `sequences` it wakes with so many of those that it
+   * was loaded with, at least one a lane, so that a run goes on whose KV has no room any more; the others wait for their
+   * turn. Default: as many as before. Does nothing when the engine is awake. After a failure it sleeps as before.
+   * @throws HoneError when the number cannot be, or the engine is awake with another
+   */
+  wake(options?: { readonly sequences?: number }): Promise<void>;
   /**
    * Decodes with so many CPU threads from the next batch on, at most those of its load, so that work of one's own finds
    * a core free; undefined: with those of its load again, giving way to other programs as before. Every lane keeps one.

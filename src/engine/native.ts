@@ -175,8 +175,15 @@ export class LocalEngine implements Engine {
     return told(this.#native.sleep(weights));
   }
 
-  wake(): Promise<void> {
-    return told(this.#native.wake());
+  async wake({ sequences }: { readonly sequences?: number } = {}): Promise<void> {
+    const { sequences: most, lanes } = this.info;
+    if (sequences !== undefined && !(Number.isInteger(sequences) && sequences >= lanes && sequences <= most)) {
+      const least = lanes === 1 ? "1" : `${lanes} (one in each of its lanes)`;
+      throw new HoneError(
+        `an engine that was loaded with ${most} sequences can wake with ${least} to ${most}, not with ${sequences}`,
+      );
+    }
+    await told(this.#native.wake(sequences));
   }
 
   holdThreads(threads: number | undefined): void {

@@ -73,3 +73,77 @@ it("an adapter that turns out not to fit leaves the engine asleep, until another
   expect(await scored(engine)).toHaveLength(4 * (tokens.length - 1));
   await close(engine);
 });
+
+describe("waking with fewer sequences", () => {
+  const sampling = { seed: 1 };
+  const SEQUENCES = 6;
+
+  /** More sequences than there are slots, all of them in a turn at once. */
+  async function play(engine: Engine) {
+    const members = engine.openGroup(prompt("more than there is room for "), SEQUENCES);
+    const turns = members.map((member, seed) =>
+      member.generate({ maxTokens: 20, sampling: { seed }, stop: [] }).finally(() => member.close()),
+    );
+    return (await Promise.all(turns)).map((turn) => [...turn.tokens]);
+  }
+
+  it("takes less KV; the sequences beyond wait for a slot and draw the same tokens", async () => {
+    const settings = { ...wide, model: newModel(), sequences: SEQUENCES };
+    const engine = await testEngine(settings);
+    const { kv, kvPerSequence } = engine.memory();
+    expect(kv).toBe(SEQUENCES * kvPerSequence);
+    const all = await play(engine);
+    const sequence = engine.open(prompt("open all the time "));
+    const first = await sequence.generate({ maxTokens: 5, sampling, stop: [] });
+    for (const weights of [false, true]) {
+      await engine.sleep({ weights });
+      await engine.wake({ sequences: 3 });
+      expect(engine.memory().kv).toBe(3 * kvPerSequence);
+      expect(engine.stats().sequences.slots).toBe(3);
+      expect(await play(engine)).toEqual(all);
+      expect(await scored(engine)).toHaveLength(4 * (tokens.length - 1));
+    }
+    await engine.sleep();
+    await engine.wake();
+    expect(engine.stats().sequences.slots).toBe(3);
+    const second = await sequence.generate({ maxTokens: 5, sampling, stop: [] });
+    expect(sequence.length).toBe(prompt("open all the time ").length + first.tokens.length + second.tokens.length);
+    sequence.close();
+    // Those that join say what the engine was loaded with.
+    const joined = await testEngine(settings);
+    expect(joined.info.sequences).toBe(SEQUENCES);
+    expect(await play(joined)).toEqual(all);
+    await close(joined);
+    await engine.sleep();
+    await engine.wake({ sequences: SEQUENCES });
+    expect(engine.memory().kv).toBe(kv);
+    expect(await play(engine)).toEqual(all);
+    await close(engine);
+  });
+
+  it("is refused for numbers that cannot be, and for an engine that is awake", async () => {
+    const engine = await testEngine({ sequences: 4 });
+    for (const sequences of [0, -1, 1.5, 5, Number.NaN]) {
+      await expect(engine.wake({ sequences })).rejects.toThrow(
+        `an engine that was loaded with 4 sequences can wake with 1 to 4, not with ${sequences}`,
+      );
+    }
+    await expect(engine.wake({ sequences: 3 })).rejects.toThrow(
+      "the engine is awake; sleep() before its sequences are changed",
+    );
+    await engine.wake({ sequences: 4 });
+    expect(engine.stats().sequences.slots).toBe(4);
+    await close(engine);
+  });
+
+  it.skipIf(cores < 2)("leaves each lane a slot", async () => {
+    const engine = await testEngine({ ...wide, sequences: 4 });
+    await engine.sleep();
+    await expect(engine.wake({ sequences: 1 })).rejects.toThrow(
+      "an engine that was loaded with 4 sequences can wake with 2 (one in each of its lanes) to 4, not with 1",
+    );
+    await engine.wake({ sequences: 2 });
+    expect(engine.stats().sequences.slots).toBe(2);
+    await close(engine);
+  });
+});

@@ -120,7 +120,7 @@ void aFarDeadlineIsNone() {
 struct ThreeLanes : Fixture {
   std::vector<SequenceId> sequences;
 
-  ThreeLanes() : Fixture(6, true, 1000, 3) {
+  explicit ThreeLanes(int restMs = 1000) : Fixture(6, true, restMs, 3) {
     for (int i = 0; i < 6; i++) sequences.push_back(scheduler.open(1, 10 + i, {1, 2, 3}));
     for (const TurnResult& result : play()) CHECK(result.error.empty());
   }
@@ -136,8 +136,8 @@ struct ThreeLanes : Fixture {
   std::string sleep(bool weights = true) {
     return ended(command([&](CommandDone done) { scheduler.sleep(weights, std::move(done)); }));
   }
-  std::string wake() {
-    return ended(command([&](CommandDone done) { scheduler.wake(std::move(done)); }));
+  std::string wake(int slots = 0) {
+    return ended(command([&](CommandDone done) { scheduler.wake(slots, std::move(done)); }));
   }
 
   std::vector<TurnResult> play() {
@@ -228,6 +228,35 @@ void lanesSleepAndWakeTogether() {
     CHECK(fixture.wake().empty());
     CHECK(fixture.counters.asleep == 0);
     fixture.runs(5);
+  }
+}
+
+void lanesWakeWithFewerSlots() {
+  for (int lane = 0; lane < 3; lane++) {
+    ThreeLanes fixture(5);
+    CHECK(fixture.scheduler.stats().slots == 6);
+    CHECK(fixture.wake(6).empty());
+    CHECK(fixture.wake(5) == "the engine is awake; sleep() before its sequences are changed");
+    // Five leave one slot for the two sequences of the last lane; three leave that in all lanes.
+    for (const int slots : {5, 3}) {
+      const int before = fixture.scheduler.stats().slots;
+      CHECK(fixture.sleep().empty());
+      fixture.counters.fail(Call::wake, 1, lane);
+      CHECK(fixture.wake(slots) == "told to fail");
+      CHECK(fixture.scheduler.stats().slots == before);
+      CHECK(fixture.wake(slots).empty());
+      CHECK(fixture.scheduler.stats().slots == slots);
+      fixture.runs(0);
+      CHECK(fixture.score(std::vector<Token>(150, 4), 1).get().logprobs.size() == 149);
+      CHECK(fixture.sleep().empty());
+      CHECK(fixture.wake().empty());
+      CHECK(fixture.scheduler.stats().slots == slots);
+      fixture.runs(0);
+    }
+    CHECK(fixture.sleep().empty());
+    CHECK(fixture.wake(6).empty());
+    CHECK(fixture.scheduler.stats().slots == 6);
+    fixture.runs(0);
   }
 }
 
@@ -379,8 +408,9 @@ void memoryThatRunsOutHoldsUpNoCommand() {
     CHECK(changedAsleep.empty() || changedAsleep == memory);
     const uint64_t last = changedAsleep.empty() ? 8 : adapter;
     CHECK(fixture.scheduler.adapter() == std::to_string(last));
-    const std::string woken = fixture.wake();
+    const std::string woken = fixture.wake(5);
     CHECK(woken.empty() || woken == memory);
+    CHECK(fixture.scheduler.stats().slots == (woken.empty() ? 5 : 6));
     CHECK(fixture.counters.asleep == (woken.empty() ? 0 : 3));
     reached = failingAllocation <= 0;
     failingAllocation = 0;
@@ -450,6 +480,7 @@ void testFailures() {
   runTest("an adapter changes in all lanes or in none", anAdapterChangesInAllLanesOrInNone);
   runTest("lanes that differ refuse turns", lanesThatDifferRefuseTurns);
   runTest("lanes sleep and wake together", lanesSleepAndWakeTogether);
+  runTest("lanes wake with fewer slots", lanesWakeWithFewerSlots);
   runTest("an adapter changes while lanes sleep", anAdapterChangesWhileLanesSleep);
   runTest("a command that waits for a lane holds up no end", aCommandThatWaitsForALaneHoldsUpNoEnd);
   runTest("a helper's failure is the caller's", aHelpersFailureIsTheCallers);

@@ -88,7 +88,7 @@ class FakeDecoder final : public Decoder {
     int last = -1;
     for (int i = 0; i < batch.size(); i++) {
       const int slot = batch.slots[i];
-      check(slot >= last && slot < slots_, "slots are not in order");
+      check(slot >= last && slot < static_cast<int>(cells_.size()), "slots are not in order");
       if (slot > last + 1 || last < 0) counters_.passes++;
       last = slot;
       std::vector<Cell>& cells = cells_[slot];
@@ -157,10 +157,11 @@ class FakeDecoder final : public Decoder {
     weights_ = false;
     adapter_.number = nullptr;
   }
-  void wake() override {
+  void wake(int slots) override {
+    check(slots >= 1 && slots <= slots_, "a number of slots");
     maybeFail(Call::wake);
     adapter_.read();
-    std::vector<std::vector<Cell>>(slots_).swap(cells_);
+    std::vector<std::vector<Cell>>(slots).swap(cells_);
     weights_ = true;
     if (asleep_) counters_.asleep--;
     asleep_ = false;

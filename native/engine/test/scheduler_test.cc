@@ -172,7 +172,7 @@ void commandsWaitTheirTurn() {
   CHECK(running.get().error.empty());
   CHECK(sleeping.get().empty());
   CHECK(refused.get().error == "the engine sleeps; wake() it first");
-  auto waking = Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); });
+  auto waking = Fixture::command([&](CommandDone done) { scheduler.wake(0, std::move(done)); });
   auto again = fixture.generate(scheduler.open(1, 3, {9}), request(5, 2));
   CHECK(waking.get().empty());
   CHECK(again.get().tokens == expected({9}, 5, 2, 5));
@@ -264,11 +264,11 @@ void commandsReachAllLanes() {
   CHECK(Fixture::command([&](CommandDone done) { scheduler.sleep(true, std::move(done)); }).get().empty());
   generate();
   for (auto& turn : turns) CHECK(turn.get().error == "the engine sleeps; wake() it first");
-  CHECK(Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get().empty());
+  CHECK(Fixture::command([&](CommandDone done) { scheduler.wake(0, std::move(done)); }).get().empty());
   scheduler.stop();
   generate();
   for (auto& turn : turns) CHECK(turn.get().error == "the engine was closed");
-  CHECK(Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get() == "the engine was closed");
+  CHECK(Fixture::command([&](CommandDone done) { scheduler.wake(0, std::move(done)); }).get() == "the engine was closed");
 }
 
 /** Many owners open, generate, cancel, score and vanish at once, while adapters change and the engine sleeps. */
@@ -336,7 +336,10 @@ void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds) {
         case 0:
           wait([&](CommandDone done) { scheduler.sleep(random() % 2 == 0, std::move(done)); });
           if (random() % 2 == 0) wait([&](CommandDone done) { scheduler.useAdapter("1", std::move(done)); });
-          while (!Fixture::command([&](CommandDone done) { scheduler.wake(std::move(done)); }).get().empty()) {
+          while (!Fixture::command([&](CommandDone done) {
+                    const int most = slots - lanes + 1;
+                    scheduler.wake(random() % 2 == 0 ? 0 : lanes + static_cast<int>(random() % most), std::move(done));
+                  }).get().empty()) {
           }
           break;
         case 1:

@@ -7,6 +7,7 @@
         "native/engine/admission.cc",
         "native/engine/commands.cc",
         "native/engine/engine_object.cc",
+        "native/engine/failure.cc",
         "native/engine/joint.cc",
         "native/engine/js.cc",
         "native/engine/lanes.cc",

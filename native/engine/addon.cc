@@ -71,17 +71,25 @@ class Loading : public Napi::AsyncWorker {
     if (engine_) releaseEngine(std::move(engine_));
   }
   Napi::Promise promise() const { return deferred_.Promise(); }
-  void Execute() override { engine_ = acquireEngine(settings_); }
+  void Execute() override {
+    try {
+      engine_ = acquireEngine(settings_);
+    } catch (const std::exception& exception) {
+      failure_ = Failure(exception);
+      SetError(failure_.message);
+    }
+  }
   void OnOK() override {
     const auto use = std::make_shared<Use>(std::move(engine_));
     Port::of(Env())->hold(use);
     deferred_.Resolve(engineObject(Env(), use));
   }
-  void OnError(const Napi::Error& error) override { deferred_.Reject(error.Value()); }
+  void OnError(const Napi::Error&) override { deferred_.Reject(errorOf(Env(), failure_)); }
 
  private:
   Napi::Promise::Deferred deferred_;
   EngineSettings settings_;
+  Failure failure_;
   std::shared_ptr<Engine> engine_;
 };
 

@@ -46,7 +46,7 @@ void Scheduler::admit() {
     try {
       start(sequence);
     } catch (const std::exception& exception) {
-      endTurn(sequence, Stop::cancelled, exception.what());
+      endTurn(sequence, Stop::cancelled, Failure(exception));
       continue;
     }
     queue_.erase(waiting);

@@ -82,6 +82,11 @@ Napi::Object statsObject(Napi::Env env, const Stats& stats) {
   return object;
 }
 
+/** Of a turn's result: the failure as an Error, null for none. */
+void setError(Napi::Env env, Napi::Object result, const Failure& failure) {
+  result.Set("error", failure.empty() ? env.Null() : errorOf(env, failure));
+}
+
 /** What `generate` and `score` return: the promise, and the id by which it can be cancelled. */
 Napi::Object underWay(Napi::Env env, TurnId turn, const Napi::Promise& promise) {
   auto object = Napi::Object::New(env);
@@ -96,8 +101,8 @@ void begin(const Port::Settle& settle, Start start) {
   try {
     start();
   } catch (const std::exception& exception) {
-    settle([message = std::string(exception.what())](Napi::Env env, Napi::Promise::Deferred& deferred) {
-      deferred.Reject(errorOf(env, message));
+    settle([failure = Failure(exception)](Napi::Env env, Napi::Promise::Deferred& deferred) {
+      deferred.Reject(errorOf(env, failure));
     });
   }
 }
@@ -132,7 +137,7 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       object.Set("stop", nameOf(result.stop));
       object.Set("length", result.length);
       object.Set("waitedMs", result.waitedMs);
-      object.Set("error", result.error);
+      setError(env, object, result.error);
       deferred.Resolve(object);
     });
   };
@@ -157,7 +162,7 @@ Napi::Value score(const Napi::CallbackInfo& info, const Use& use) {
       auto object = Napi::Object::New(env);
       object.Set("logprobs", arrayOf<Napi::Float32Array>(env, result.logprobs));
       object.Set("cancelled", result.cancelled);
-      object.Set("error", result.error);
+      setError(env, object, result.error);
       deferred.Resolve(object);
     });
   };
@@ -187,9 +192,9 @@ template <typename Start>
 Napi::Value commanded(Napi::Env env, const Use& use, Start start) {
   Lanes& lanes = engineOf(use).lanes;
   auto [promise, settle] = Port::of(env)->promise(env);
-  const auto done = [settle = settle](const std::string& error) {
-    settle([error](Napi::Env env, Napi::Promise::Deferred& deferred) {
-      error.empty() ? deferred.Resolve(env.Undefined()) : deferred.Reject(errorOf(env, error));
+  const auto done = [settle = settle](const Failure& failure) {
+    settle([failure](Napi::Env env, Napi::Promise::Deferred& deferred) {
+      failure.empty() ? deferred.Resolve(env.Undefined()) : deferred.Reject(errorOf(env, failure));
     });
   };
   begin(settle, [&] { start(lanes, done); });

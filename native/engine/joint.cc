@@ -16,12 +16,11 @@ bool Joint::visit(int lane) {
     if (!did_[lane]) {
       const int phase = phase_;
       lock.unlock();
-      std::string failure;
+      Failure failure;
       try {
         act(phase, *lanes_[lane], lane);
       } catch (const std::exception& exception) {
-        failure = exception.what();
-        if (failure.empty()) failure = "unknown failure";
+        failure = Failure(exception);
       }
       lock.lock();
       if (phase_ == kOver) return true;
@@ -112,7 +111,9 @@ class AdapterChange final : public Joint {
     }
   }
 
-  std::string outcome(const std::string& failure) override { return refusal_ ? failure + "; " + *refusal_ : failure; }
+  Failure outcome(const Failure& failure) override {
+    return refusal_ ? Failure(failure.message + "; " + *refusal_, failure.memory) : failure;
+  }
 
   void conclude() noexcept override {
     if (refusal_) changed_("");

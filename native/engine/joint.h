@@ -37,8 +37,8 @@ class Joint {
   virtual void act(int phase, Scheduler& scheduler, int lane) = 0;
   /** The phase after one that all lanes have done, or kOver. When it throws, it is called again. */
   virtual int next(int phase, bool failed) = 0;
-  /** The error for `done`, given the first failure; "" for success. */
-  virtual std::string outcome(const std::string& failure) { return failure; }
+  /** For `done`, given the first failure, if there is one. */
+  virtual Failure outcome(const Failure& failure) { return failure; }
   /** Called before `done`. */
   virtual void conclude() noexcept {}
 
@@ -48,7 +48,7 @@ class Joint {
   const std::vector<Scheduler*> lanes_;
   CommandDone done_;
   /** The error of `close`, which may not need memory. */
-  const std::string closed_;
+  const Failure closed_;
   /** Guards the members below, and the calls of `next`, `outcome` and `conclude`. */
   std::mutex mutex_;
   int phase_ = 0;
@@ -58,7 +58,7 @@ class Joint {
   std::vector<char> did_;
   /** Whether a lane failed in the phase. */
   bool failed_ = false;
-  std::string failure_;
+  Failure failure_;
 };
 
 /** Puts an adapter on all lanes, "" for none. When it fails in one lane, all keep the adapter that they have. */

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decoder.h"
+#include "failure.h"
 #include "sampling.h"
 
 namespace hone {
@@ -67,8 +68,11 @@ Array arrayOf(Napi::Env env, const std::vector<T>& values) {
   return array;
 }
 
-inline Napi::Value errorOf(Napi::Env env, const std::string& message) {
-  return Napi::Error::New(env, message).Value();
+/** Its `code` is "memory" where that was lacking. */
+inline Napi::Value errorOf(Napi::Env env, const Failure& failure) {
+  Napi::Object error = Napi::Error::New(env, failure.message).Value();
+  if (failure.memory) error.Set("code", "memory");
+  return error;
 }
 
 /** Adds a function to an object; a C++ exception becomes a JavaScript one. */

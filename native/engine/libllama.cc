@@ -15,13 +15,17 @@
 #include <link.h>
 #endif
 
+#include "failure.h"
+
 namespace hone {
 namespace {
 
 LibLlama functions;
 std::atomic<bool> bound{false};
 std::atomic<void (*)(LogLevel, const std::string&)> logSink{nullptr};
-thread_local std::string complaints;
+/** Of this thread, as the reason of a failure. */
+thread_local std::string errors;
+thread_local bool memoryLacks = false;
 
 /** Paths of the shared libraries in this process that are llama.cpp itself ("libllama.so.1", not "libllama-common"). */
 std::set<std::string> loadedLibLlamas() {
@@ -52,7 +56,10 @@ void onLog(ggml_log_level level, const char* text, void*) {
   line += text;
   if (line.empty() || line.back() != '\n') return;
   line.pop_back();
-  if (current == GGML_LOG_LEVEL_ERROR && complaints.size() < 1000) complaints += (complaints.empty() ? "" : "; ") + line;
+  if (current == GGML_LOG_LEVEL_ERROR) {
+    if (errors.size() < 1000) errors += (errors.empty() ? "" : "; ") + line;
+    memoryLacks = memoryLacks || saysOutOfMemory(line.c_str());
+  }
   if (auto sink = logSink.load()) sink(current == GGML_LOG_LEVEL_WARN ? LogLevel::warning : LogLevel::error, line);
   line.clear();
 }
@@ -82,15 +89,19 @@ const LibLlama* libLlama() { return bound ? &functions : nullptr; }
 
 std::string compiledLlamaVersion() { return HONE_LLAMA_VERSION; }
 
-std::string takeLlamaComplaints() {
-  std::string taken;
-  taken.swap(complaints);
-  return taken;
+void forgetLlamaErrors() {
+  errors.clear();
+  memoryLacks = false;
 }
 
-std::string llamaReason() {
-  const std::string said = takeLlamaComplaints();
-  return said.empty() ? "llama.cpp gave no reason" : said;
+bool llamaLacksMemory() { return memoryLacks; }
+
+void throwLlamaError(const std::string& what) {
+  const std::string message = what + ": " + (errors.empty() ? "llama.cpp gave no reason" : errors);
+  const bool memory = memoryLacks;
+  forgetLlamaErrors();
+  if (memory) throw OutOfMemory(message);
+  throw std::runtime_error(message);
 }
 
 void setLlamaLogSink(void (*sink)(LogLevel, const std::string&)) { logSink = sink; }

@@ -88,11 +88,14 @@ void bindLibLlama();
 /** The version whose headers this addon was compiled against. */
 std::string compiledLlamaVersion();
 
-/** llama.cpp's last warnings and errors on this thread since the last call, joined: the reason of a failure. */
-std::string takeLlamaComplaints();
+/** Forgets llama.cpp's errors on this thread, so that a failure from now on has its own reason. */
+void forgetLlamaErrors();
 
-/** The same for whoever has just failed, in words also where llama.cpp said nothing. */
-std::string llamaReason();
+/** Whether its errors since then say that memory is lacking. */
+bool llamaLacksMemory();
+
+/** Throws `what` with its errors since then as the reason: OutOfMemory when they say so, else std::runtime_error. */
+[[noreturn]] void throwLlamaError(const std::string& what);
 
 enum class LogLevel { warning, error };
 /** Hears llama.cpp's warnings and errors, on any thread; anything less is dropped. Null drops all. */

@@ -82,13 +82,14 @@ void LlamaDecoder::createContext(int sequences) {
   // On a CPU it sums in 16 bits: logprobs are off by 3e-3 in the mean, without it by 1e-5, and it is no faster.
   if (!settings_.useGpu) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.type_k = params.type_v = fullKv() ? GGML_TYPE_F32 : GGML_TYPE_F16;
-  takeLlamaComplaints();
+  forgetLlamaErrors();
   decltype(context_) context(lib_.llama_init_from_model(model_.get(), params));
   if (!context) {
-    throw std::runtime_error("no room for the KV of " + std::to_string(sequences) + " sequences of " +
-                             std::to_string(settings_.contextPerSequence) + " tokens (about " +
-                             std::to_string(kvBytesPerSequence() * sequences >> 20) +
-                             " MiB): " + llamaReason());
+    const std::string wanted = std::to_string(sequences) + " sequences of " +
+                               std::to_string(settings_.contextPerSequence) + " tokens";
+    const std::string size = std::to_string(kvBytesPerSequence() * static_cast<uint64_t>(sequences) >> 20) + " MiB";
+    throwLlamaError(llamaLacksMemory() ? "no room for the KV of " + wanted + " (about " + size + ")"
+                                       : "llama.cpp cannot be set up for " + wanted);
   }
   if (pool_) lib_.llama_attach_threadpool(context.get(), pool_.get(), pool_.get());
   apply(context.get());
@@ -102,7 +103,7 @@ void LlamaDecoder::apply(llama_context* context) const {
   float scale = 1;
   llama_adapter_lora* adapter = adapter_.held.get();
   if (lib_.llama_set_adapters_lora(context, &adapter, adapter ? 1 : 0, &scale) != 0) {
-    throw std::runtime_error("llama.cpp refused the adapter " + adapter_.path + ": " + llamaReason());
+    throwLlamaError("llama.cpp refused the adapter " + adapter_.path);
   }
 }
 
@@ -120,7 +121,7 @@ void LlamaDecoder::swapAdapter() {
   std::swap(adapter_, beside_);
   if (!context_) return;  // the next one is made with it
   try {
-    takeLlamaComplaints();
+    forgetLlamaErrors();
     apply(context_.get());
   } catch (...) {
     std::swap(adapter_, beside_);
@@ -171,12 +172,12 @@ void LlamaDecoder::decode(const Batch& batch) {
   view.n_seq_id = sequenceCounts_.data();
   view.seq_id = sequenceIds_.data();
   view.logits = const_cast<int8_t*>(batch.wanted.data());
-  takeLlamaComplaints();
+  forgetLlamaErrors();
   const FlushDenormals flushed;
   const int status = lib_.llama_decode(context_.get(), view);
   if (status != 0) {
-    throw std::runtime_error("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) +
-                             " tokens (code " + std::to_string(status) + "): " + llamaReason());
+    throwLlamaError("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) + " tokens (code " +
+                    std::to_string(status) + ")");
   }
   lib_.llama_synchronize(context_.get());
   // The first look at logits puts their rows in order; after that, several threads may read them.
@@ -186,7 +187,7 @@ void LlamaDecoder::decode(const Batch& batch) {
 
 const float* LlamaDecoder::logits(int row) const {
   const float* logits = lib_.llama_get_logits_ith(context_.get(), row);
-  if (!logits) throw std::runtime_error("llama.cpp has no logits of row " + std::to_string(row) + ": " + llamaReason());
+  if (!logits) throwLlamaError("llama.cpp has no logits of row " + std::to_string(row));
   return logits;
 }
 

@@ -26,9 +26,9 @@ llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu
   params.n_gpu_layers = useGpu ? -1 : 0;
   // One GPU, the first: without this the layers are spread over all that the backend lists.
   if (useGpu) params.split_mode = LLAMA_SPLIT_MODE_NONE;
-  takeLlamaComplaints();
+  forgetLlamaErrors();
   llama_model* model = lib.llama_model_load_from_file(path.c_str(), params);
-  if (!model) throw std::runtime_error(path + " cannot be loaded: " + llamaReason());
+  if (!model) throwLlamaError(path + " cannot be loaded");
   return model;
 }
 

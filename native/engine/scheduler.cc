@@ -266,7 +266,7 @@ void Scheduler::begin(SequenceId id, std::shared_ptr<Turn> turn) {
   } catch (const std::exception& exception) {
     sequence.tokens.resize(length);
     turns_.erase(turn->id);
-    turn->result.error = exception.what();
+    turn->result.error = Failure(exception);
     turn->result.length = static_cast<int>(length);
     answer(*turn);
     if (turn->scored) closeNow(id);
@@ -277,7 +277,7 @@ void Scheduler::begin(SequenceId id, std::shared_ptr<Turn> turn) {
 }
 
 /** When it throws, for want of memory, nothing has changed. */
-void Scheduler::endTurn(Sequence& sequence, Stop stop, std::string error) {
+void Scheduler::endTurn(Sequence& sequence, Stop stop, Failure error) {
   if (sequence.state == State::queued) sequence.noteWait();
   answers_.push_back([turn = sequence.turn] { answer(*turn); });
   const std::shared_ptr<Turn> turn = std::move(sequence.turn);
@@ -297,7 +297,7 @@ void Scheduler::endTurn(Sequence& sequence, Stop stop, std::string error) {
   if (turn->scored) closeNow(sequence.id);
 }
 
-void Scheduler::endRunning(const std::string& error) {
+void Scheduler::endRunning(const Failure& error) {
   while (!running_.empty()) endTurn(*running_.front(), Stop::cancelled, error);
 }
 

@@ -184,9 +184,9 @@ class Scheduler {
   void receive(Messages& messages);
   void publish();
   void begin(SequenceId id, std::shared_ptr<Turn> turn);
-  void endTurn(Sequence& sequence, Stop stop, std::string error = {});
+  void endTurn(Sequence& sequence, Stop stop, Failure error = {});
   void closeNow(SequenceId id);
-  void endRunning(const std::string& error);
+  void endRunning(const Failure& error);
   void flush();
   static void answer(Turn& turn);
 

@@ -10,7 +10,7 @@ namespace hone {
 void Scheduler::step() {
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
   // A failure in an earlier round, when there was no memory to end the turns.
-  if (running_.front()->slot < 0) return endRunning(std::bad_alloc().what());
+  if (running_.front()->slot < 0) return endRunning(Failure(std::bad_alloc()));
   try {
     compact();
     plan();
@@ -30,7 +30,7 @@ void Scheduler::step() {
   } catch (const std::exception& exception) {
     dropSlots(true);
     // A batch that was aborted for the scheduler's end has not failed.
-    endRunning(stopping() ? "" : exception.what());
+    endRunning(stopping() ? Failure() : Failure(exception));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decoder.h"
+#include "failure.h"
 #include "sampling.h"
 
 namespace hone {
@@ -39,22 +40,21 @@ struct TurnResult {
   int length = 0;
   /** Milliseconds from the request until the turn had a slot, or until its end when it never had one. */
   double waitedMs = 0;
-  /** Not empty: the turn failed, and why. Tokens sampled until then are part of the sequence. */
-  std::string error;
+  /** The turn failed, and why. Tokens sampled until then are part of the sequence. */
+  Failure error;
 };
 
 struct ScoreResult {
   std::vector<float> logprobs;
   bool cancelled = false;
-  std::string error;
+  Failure error;
 };
 
 // Called once each, on the decode thread (or on the one that stops the scheduler). They should be quick: the next batch
 // waits for them.
 using TurnDone = std::function<void(TurnResult)>;
 using ScoreDone = std::function<void(ScoreResult)>;
-/** The message of the failure, "" for success. */
-using CommandDone = std::function<void(const std::string& error)>;
+using CommandDone = std::function<void(const Failure& failure)>;
 
 /** A callback's failure is its owner's alone: all other sequences go on. */
 template <typename Callback, typename... Arguments>

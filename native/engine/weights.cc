@@ -35,11 +35,11 @@ HeldAdapter Weights::acquireAdapter(const std::string& path) {
   std::lock_guard<std::mutex> lock(mutex_);
   Shared<llama_adapter_lora>& adapter = adapters_[path];
   if (adapter.holders == 0) {
-    takeLlamaComplaints();
+    forgetLlamaErrors();
     adapter.object = libLlama()->llama_adapter_lora_init(model_.object, path.c_str());
     if (!adapter.object) {
       adapters_.erase(path);
-      refuseAdapter(path, llamaReason());
+      throwLlamaError(refusal(path));
     }
   }
   adapter.holders++;
@@ -48,15 +48,17 @@ HeldAdapter Weights::acquireAdapter(const std::string& path) {
 
 void Weights::checkAdapter(const std::string& path) const {
   std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) refuseAdapter(path, std::strerror(errno));
+  if (!file) throw std::runtime_error(refusal(path) + ": " + std::strerror(errno));
   char magic[4] = {};
   const size_t read = std::fread(magic, 1, sizeof magic, file);
   std::fclose(file);
-  if (read != sizeof magic || std::memcmp(magic, "GGUF", sizeof magic) != 0) refuseAdapter(path, "it is no GGUF file");
+  if (read != sizeof magic || std::memcmp(magic, "GGUF", sizeof magic) != 0) {
+    throw std::runtime_error(refusal(path) + ": it is no GGUF file");
+  }
 }
 
-void Weights::refuseAdapter(const std::string& path, const std::string& reason) const {
-  throw std::runtime_error("the adapter " + path + " cannot be put on " + file_ + ": " + reason);
+std::string Weights::refusal(const std::string& path) const {
+  return "the adapter " + path + " cannot be put on " + file_;
 }
 
 void Weights::releaseAdapter(const std::string& path) {

@@ -51,7 +51,8 @@ class Weights : public std::enable_shared_from_this<Weights> {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  [[noreturn]] void refuseAdapter(const std::string& path, const std::string& reason) const;
+  /** What is said of an adapter that cannot be used, up to the reason. */
+  std::string refusal(const std::string& path) const;
 
   friend ModelRelease;
   friend AdapterRelease;

@@ -56,14 +56,14 @@ export interface NativeGenerated {
   length: number;
   /** From the request until the turn had a slot, or until its end when it never had one. */
   waitedMs: number;
-  /** "" for none. */
-  error: string;
+  /** Null for none; its `code` is "memory" where that was lacking. Promises are rejected with errors of this kind. */
+  error: Error | null;
 }
 
 export interface NativeScored {
   logprobs: Float32Array;
   cancelled: boolean;
-  error: string;
+  error: Error | null;
 }
 
 export interface NativeInfo {

@@ -139,7 +139,8 @@ export interface Sequence {
   readonly length: number;
   /**
    * Samples the next turn. One call at a time. Waits while all slots are busy.
-   * @throws HoneError when the engine sleeps or was closed, or when llama.cpp fails
+   * @throws HoneError when the engine sleeps or was closed, or when llama.cpp fails; EngineOutOfMemory where memory was
+   * lacking
    */
   generate(options: GenerateOptions): Promise<Generated>;
   /** Gives the slot back. A turn that runs ends with "cancelled". */
@@ -236,7 +237,8 @@ export interface Engine {
    * Takes the KV again, and the weights where they were given back. With `sequences` it wakes with so many of those that it
    * was loaded with, at least one a lane, so that a run goes on whose KV has no room any more; the others wait for their
    * turn. Default: as many as before. Does nothing when the engine is awake. After a failure it sleeps as before.
-   * @throws HoneError when the number cannot be, or the engine is awake with another
+   * @throws HoneError when the number cannot be, or the engine is awake with another; EngineOutOfMemory where memory is
+   * lacking
    */
   wake(options?: { readonly sequences?: number }): Promise<void>;
   /**

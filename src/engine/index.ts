@@ -13,6 +13,7 @@ export type {
   Sampling,
   Sequence,
 } from "./engine.js";
+export { EngineOutOfMemory } from "./errors.js";
 export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
 export { cudaIsInstalled, nvidiaBroken } from "./missing.js";
 export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";

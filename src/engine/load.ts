@@ -4,6 +4,7 @@ import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
+import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
 import { LocalEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
@@ -83,7 +84,8 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * share that engine's weights, contexts and decode threads; each has to be closed.
  *
  * @param say hears when the engine gives way to other programs, and when it takes back
- * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings
+ * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
+ * EngineOutOfMemory where memory was lacking
  */
 export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
   const addon = await openAddon(options.gpu ?? "auto", options.device);
@@ -98,7 +100,7 @@ export async function loadEngine(options: EngineOptions, say?: (line: string) =>
     const governor = governed ? governorOf(native, settings.threads, say) : undefined;
     return new LocalEngine(addon, native, infoOf(addon, native, settings), governor);
   } catch (error) {
-    throw new HoneError(messageOf(error), { cause: error });
+    throw engineError(error);
   }
 }
 

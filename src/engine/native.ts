@@ -1,5 +1,5 @@
 /** The engine over the native addon: checks what comes in, and turns C++ results into the contract's. */
-import { HoneError, messageOf } from "../util/index.js";
+import { HoneError } from "../util/index.js";
 import type { Addon, NativeEngine, NativeSampling } from "./addon.js";
 import type {
   Engine,
@@ -11,6 +11,7 @@ import type {
   Sampling,
   Sequence,
 } from "./engine.js";
+import { engineError } from "./errors.js";
 import type { ThreadGovernor } from "./governor.js";
 
 /** Sampling with its defaults. @throws HoneError when a value is out of range */
@@ -31,7 +32,7 @@ async function told<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
   } catch (error) {
-    throw new HoneError(messageOf(error), { cause: error });
+    throw engineError(error);
   }
 }
 
@@ -85,7 +86,7 @@ class NativeSequence implements Sequence {
     };
     const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);
     this.#length = result.length || this.#length;
-    if (result.error !== "") throw new HoneError(result.error);
+    if (result.error) throw engineError(result.error);
     const { tokens, logprobs, rawLogprobs } = result;
     return { tokens, logprobs, rawLogprobs, stop: result.stop, waitedSeconds: result.waitedMs / 1000 };
   }
@@ -162,7 +163,7 @@ export class LocalEngine implements Engine {
     if (from >= tokens.length) return new Float32Array(0);
     const result = await cancellable(this.#native, this.#native.score(tokens, from), signal);
     signal?.throwIfAborted();
-    if (result.error !== "") throw new HoneError(result.error);
+    if (result.error) throw engineError(result.error);
     if (result.cancelled) throw new HoneError("the engine was closed");
     return result.logprobs;
   }

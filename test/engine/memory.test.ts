@@ -106,12 +106,12 @@ describe.skipIf(!linux)(`a load that fails${linux ? "" : " (skipped: only Linux 
     [
       "more sequences than llama.cpp allows",
       () => ({ ...settings(newModel()), sequences: 300, outputs: 301 }),
-      /no room for the KV of 300 sequences/,
+      /llama.cpp cannot be set up for 300 sequences of 256 tokens: .*256/,
     ],
     [
       "more sequences than it allows, in the second lane",
       () => ({ ...settings(newModel()), lanes: 2, sequences: 514, outputs: 515 }),
-      /no room for the KV of 257 sequences/,
+      /llama.cpp cannot be set up for 257 sequences of 256 tokens: .*256/,
     ],
   ];
   it.each(failing)("leaves no thread and no memory behind: %s", async (_, make, reason) => {

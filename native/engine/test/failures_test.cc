@@ -116,6 +116,43 @@ void aFarDeadlineIsNone() {
   CHECK(fixture.generate(fixture.scheduler.open(1, 2, {4, 5}), late).get().tokens == expected({4, 5}, 5, 2));
 }
 
+void aLackOfMemoryIsKnown() {
+  for (const char* said : {
+           "ggml_aligned_malloc: insufficient memory (attempted to allocate 512.00 MB)",
+           "ggml_gallocr_reserve_n_impl: failed to allocate Vulkan0 buffer of size 536870912",
+           "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 512.00 MiB on device 0: cudaMalloc failed: out of memory",
+           "llama_model_load: error loading model: unable to allocate CUDA0 buffer",
+           "Requested buffer size exceeds device buffer size limit: ErrorOutOfDeviceMemory",
+           "mmap failed: Cannot allocate memory",
+           "std::bad_alloc",
+       }) {
+    CHECK(saysOutOfMemory(said));
+    CHECK(Failure(std::runtime_error(said)).memory);
+  }
+  for (const char* said : {"", "out of", "told to fail", "n_seq_max must be <= 256", "tensor 'x' data is corrupted"}) {
+    CHECK(!saysOutOfMemory(said));
+    CHECK(!Failure(std::runtime_error(said)).memory);
+  }
+  CHECK(Failure(OutOfMemory("no room")).memory && Failure(std::bad_alloc()).memory);
+  CHECK(!Failure(std::runtime_error("")).empty());
+
+  Fixture fixture(2);
+  const SequenceId sequence = fixture.scheduler.open(1, 1, {1, 2, 3});
+  fixture.counters.lacksMemory = true;
+  fixture.counters.fail(Call::decode);
+  const TurnResult lacking = fixture.generate(sequence, request(5, 1)).get();
+  CHECK(lacking.error == "no memory, as told" && lacking.error.memory);
+  fixture.counters.fail(Call::decode);
+  CHECK(fixture.score({1, 2, 3}, 1).get().error.memory);
+  std::promise<Failure> told;
+  fixture.counters.fail(Call::load);
+  fixture.scheduler.useAdapter("5", [&](const Failure& failure) { told.set_value(failure); });
+  CHECK(told.get_future().get().memory);
+  fixture.counters.lacksMemory = false;
+  fixture.counters.fail(Call::decode);
+  CHECK(!fixture.generate(sequence, request(5, 1)).get().error.memory);
+}
+
 /** Three lanes with two sequences each. */
 struct ThreeLanes : Fixture {
   std::vector<SequenceId> sequences;
@@ -435,7 +472,7 @@ void memoryThatRunsOutHidesNoEnd() {
     fixture.counters.microseconds = 20'000;
     auto running = fixture.generate(first, request(100, 1));
     std::atomic<bool> told{false};
-    fixture.scheduler.useAdapter("5", [&](const std::string& error) { told = error == "the engine was closed"; });
+    fixture.scheduler.useAdapter("5", [&](const Failure& error) { told = error == "the engine was closed"; });
     failingAllocation = nth;
     fixture.scheduler.stop();
     reached = failingAllocation <= 0;
@@ -450,7 +487,7 @@ void aCommandReachesAllLanesOrNone() {
   for (bool thrown = true; thrown; refused++) {
     ThreeLanes fixture;
     std::promise<bool> done;
-    const CommandDone callback = [&](const std::string& error) { done.set_value(error.empty()); };
+    const CommandDone callback = [&](const Failure& error) { done.set_value(error.empty()); };
     thrown = false;
     failingAllocation = refused + 1;
     onDecodeThread = true;
@@ -477,6 +514,7 @@ void testFailures() {
   runTest("a failed move or clear loses nothing", aFailedMoveOrClearLosesNothing);
   runTest("memory that cannot be cleared is not used", memoryThatCannotBeClearedIsNotUsed);
   runTest("a far deadline is none", aFarDeadlineIsNone);
+  runTest("a lack of memory is known", aLackOfMemoryIsKnown);
   runTest("an adapter changes in all lanes or in none", anAdapterChangesInAllLanesOrInNone);
   runTest("lanes that differ refuse turns", lanesThatDifferRefuseTurns);
   runTest("lanes sleep and wake together", lanesSleepAndWakeTogether);

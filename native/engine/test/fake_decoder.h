@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../decoder.h"
+#include "../failure.h"
 
 namespace hone {
 
@@ -57,6 +58,8 @@ struct FakeCounters {
   std::atomic<Call> failing{Call::none};
   std::atomic<int> failingLane{-1};
   std::atomic<int> failures{0};
+  /** It fails for want of memory. */
+  std::atomic<bool> lacksMemory{false};
   /** Fail in this call too, in this lane, whenever it is called, but not the first so many times. */
   std::atomic<Call> failingToo{Call::none};
   std::atomic<int> failingTooLane{0};
@@ -199,6 +202,7 @@ class FakeDecoder final : public Decoder {
   void maybeFail(Call call) {
     const int lane = counters_.failingLane;
     if (counters_.failing == call && (lane < 0 || lane == lane_) && counters_.failures > 0 && counters_.failures-- > 0) {
+      if (counters_.lacksMemory) throw OutOfMemory("no memory, as told");
       throw std::runtime_error("told to fail");
     }
     if (counters_.failingToo == call && counters_.failingTooLane == lane_ && counters_.failingTooSkips-- <= 0) {

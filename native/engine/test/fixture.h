@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../lanes.h"
@@ -23,6 +24,10 @@
 namespace hone {
 
 constexpr int kContext = 200;
+
+inline bool operator==(const Failure& failure, std::string_view message) {
+  return std::string_view(failure.message) == message;
+}
 
 struct Fixture {
   FakeCounters counters;
@@ -76,7 +81,7 @@ struct Fixture {
   static std::future<std::string> command(Start start) {
     auto result = std::make_shared<std::promise<std::string>>();
     auto future = result->get_future();
-    start([result](const std::string& error) { result->set_value(error); });
+    start([result](const Failure& failure) { result->set_value(failure.message); });
     return future;
   }
 };

@@ -24,8 +24,11 @@ llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu
   llama_model_params params = lib.llama_model_default_params();
   params.vocab_only = onlyVocabulary;
   params.n_gpu_layers = useGpu ? -1 : 0;
-  // One GPU, the first: without this the layers are spread over all that the backend lists.
-  if (useGpu) params.split_mode = LLAMA_SPLIT_MODE_NONE;
+  if (useGpu) {
+    // All of it on the first card; by default llama.cpp spreads the layers over all that it finds.
+    params.split_mode = LLAMA_SPLIT_MODE_NONE;
+    params.main_gpu = 0;
+  }
   forgetLlamaErrors();
   llama_model* model = lib.llama_model_load_from_file(path.c_str(), params);
   if (!model) throwLlamaError(path + " cannot be loaded");

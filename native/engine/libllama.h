@@ -11,6 +11,7 @@ namespace hone {
 
 #define HONE_LLAMA_FUNCTIONS(X)  \
   X(llama_version)               \
+  X(llama_max_parallel_sequences) \
   X(llama_log_set)               \
   X(llama_model_default_params)  \
   X(llama_context_default_params) \

@@ -3,6 +3,8 @@ import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.j
 import { choice, date, flag, inGroup, list, type Option, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
+/** Sequences that llama.cpp evaluates at once in one context. */
+export const MOST_SEQUENCES = 256;
 /** Of a server's key, see `keyFor`. */
 const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
 
@@ -126,7 +128,7 @@ export const definitions = {
     mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   }),
   ...inGroup("Rollouts and sampling", {
-    concurrency: whole(1, 4096, "Rollouts at once.", {
+    concurrency: whole(1, MOST_SEQUENCES, "Rollouts at once.", {
       defaultText: `${ROLLOUTS_AT_ONCE.cpu}; in training at most ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
     }),
     workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {

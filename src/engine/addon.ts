@@ -126,6 +126,8 @@ export interface Addon extends CudaLoader {
   /** Ends all decode threads of the process, for good. */
   stopAll(): void;
   devices(): NativeDevice[];
+  /** Sequences of one llama.cpp context at most. */
+  mostSequences(): number;
   onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;
   draw(
     logits: Float32Array,

@@ -32,7 +32,7 @@ function whole(name: string, value: number): number {
   return value;
 }
 
-function settingsOf(options: EngineOptions, useGpu: boolean): NativeSettings {
+function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: number): NativeSettings {
   let model: string;
   try {
     model = realpathSync(options.model);
@@ -56,6 +56,12 @@ function settingsOf(options: EngineOptions, useGpu: boolean): NativeSettings {
   const fitting = !useGpu && statSync(model).size <= SMALL_MODEL ? settings.threads : 1;
   const lanes = Math.min(whole("lanes", options.lanes ?? fitting), settings.threads, sequences);
   return { ...settings, lanes };
+  if (Math.ceil(sequences / lanes) > mostSequences) {
+    const all = lanes === 1 ? "" : `, ${lanes * mostSequences} in ${lanes} lanes`;
+    throw new HoneError(
+      `${sequences} sequences at once are too many: llama.cpp evaluates at most ${mostSequences} in one context${all}; ask for fewer (--concurrency)`,
+    );
+  }
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {
@@ -89,7 +95,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  */
 export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
   const addon = await openAddon(options.gpu ?? "auto", options.device);
-  const settings = settingsOf(options, gpuOf(addon.devices()) !== false);
+  const settings = settingsOf(options, gpuOf(addon.devices()) !== false, addon.mostSequences());
   try {
     const native = await addon.load(settings);
     if (isMainThread) sumIn32Bits(gpuOf(addon.devices()), native.info().weightType);

@@ -47,6 +47,8 @@ describe("options", () => {
   it.each([
     ["a flag out of range", { flags: { maxTurns: "0" } }, /--max-turns: "0" .*from 1 to 1000/],
     ["a number that is none", { flags: { n: "many" } }, /--n: "many" .*whole number/],
+    ["more rollouts than an engine has", { flags: { concurrency: "257" } }, /--concurrency: "257" .*from 1 to 256/],
+    ["the same in the environment", { env: { HONE_CONCURRENCY: "300" } }, /HONE_CONCURRENCY: "300" .*from 1 to 256/],
     ["a wrong choice in the environment", { env: { HONE_RANK: "best" } }, /HONE_RANK: "best" .*date, bm25/],
     [
       "an unknown variable",

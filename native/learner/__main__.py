@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from . import protocol
-from .errors import Refused
+from .errors import Refused, is_out_of_memory
 from .lifeline import guard
 
 PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
@@ -49,13 +49,29 @@ def answer(session: Any, request: dict[str, Any], progress: protocol.Progress) -
     raise LookupError(f"unknown request {kind!r}")
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """CUDA has a type for it, the CPU allocator only a sentence."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-    )
+def explained(error: BaseException, kind: str | None) -> tuple[str, str]:
+    """The code and the line of an error that is no refusal."""
+    if not is_out_of_memory(error):
+        return "failed", f"the learner failed: {type(error).__name__}: {error}"
+    if kind == "open":
+        return "memory", (
+            "the learner's model does not fit into memory; take a smaller model, or, where engine and learner share "
+            "a GPU, --learner-lifetime offload or a lower --concurrency or --context"
+        )
+    hint = "use a smaller --micro-batch-tokens or --gradient-checkpointing"
+    return "memory", f"the update does not fit into memory; {hint}"
+
+
+def let_go(error: BaseException) -> None:
+    """Frees what a failed request held, before anybody is told that it failed and asks for less."""
+    if "torch" not in sys.modules:
+        return
+    import torch
+
+    from .memory import forget, give_back
+
+    forget(error)
+    give_back(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
 
 
 def log_traceback() -> None:
@@ -89,11 +105,8 @@ def main() -> None:
             fail("protocol" if "unknown request" in str(error) else "failed", f"{type(error).__name__}: {error}")
         except Exception as error:  # the process goes on: hone decides what becomes of it
             log_traceback()
-            if is_out_of_memory(error):
-                hint = "use a smaller --micro-batch-tokens or --gradient-checkpointing"
-                fail("memory", f"the update does not fit into memory; {hint}")
-            else:
-                fail("failed", f"the learner failed: {type(error).__name__}: {error}")
+            let_go(error)
+            fail(*explained(error, request.get("type")))
         else:
             connection.send({"type": "done", "id": number, "result": result})
 

@@ -38,6 +38,14 @@ class Backend(Protocol):
 
     def trainable(self) -> list[torch.nn.Parameter]: ...
 
+    def move(self, device: torch.device) -> None:
+        """Puts the model there. Parameters stay the same objects."""
+        ...
+
+    def placed(self) -> torch.device:
+        """Where the parameters are now."""
+        ...
+
     def base_policy(self) -> AbstractContextManager[None]:
         """Within it the model is the one before any training."""
         ...
@@ -55,6 +63,7 @@ class PeftBackend:
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
         self.device = choose_device(settings["device"])
         self.precision = choose_precision(settings["precision"], self.device)
+        _check_lifetime(settings.get("lifetime"), self.device)
         model, self.base = load_base(settings["base"]["gguf"], settings["base"].get("hf"), progress)
         lora = settings["lora"]
         if lora is None:
@@ -68,7 +77,8 @@ class PeftBackend:
                 _linears_to(model, torch.bfloat16)
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
-        self.model.to(self.device)
+        if not away(settings):
+            self.model.to(self.device)
         # Layers checkpoint only in training mode; nothing else depends on it: there is no dropout (model.py).
         self.model.train()
 
@@ -89,6 +99,12 @@ class PeftBackend:
     def trainable(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
+    def move(self, device: torch.device) -> None:
+        self.model.to(device)
+
+    def placed(self) -> torch.device:
+        return next(self.model.parameters()).device
+
     @contextmanager
     def base_policy(self) -> Iterator[None]:
         if not isinstance(self.model, PeftModel):
@@ -108,6 +124,19 @@ def choose_precision(wanted: str, device: torch.device) -> str:
     if wanted == "auto":
         return "f32" if device.type == "cpu" else "bf16"
     return wanted
+
+
+def away(settings: dict[str, Any]) -> bool:
+    """Whether the model is on the device during updates alone, and loaded beside it."""
+    return settings.get("lifetime") in ("step", "offload")
+
+
+def _check_lifetime(lifetime: str | None, device: torch.device) -> None:
+    if lifetime == "offload" and device.type == "cpu":
+        raise Refused(
+            "--learner-lifetime offload: the learner computes on the CPU here, in main memory already; "
+            "--learner-lifetime step gives its memory back between updates"
+        )
 
 
 def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from . import probe as probe_file
 from .backend import Backend
-from .errors import Refused
+from .errors import Refused, is_out_of_memory
 from .full_weights import write_model
 from .gguf_adapter import Base, write_gguf_adapter
 from .optimizer import POLICY, SUPERVISED, Optimizer
@@ -30,6 +30,8 @@ def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, 
     try:
         _write(Path(folder), backend, optimizer, probe)
     except (OSError, RuntimeError, SafetensorError) as error:
+        if is_out_of_memory(error):
+            raise
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"the checkpoint cannot be written to {folder} ({reason}); is the disk full?") from error
 

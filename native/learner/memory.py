@@ -1,9 +1,11 @@
-"""How much memory an update takes: the peak while it ran, beside what was there before."""
+"""How much memory an update takes: the peak while it ran, beside what was there before; and how it is given back."""
 
 import contextlib
 import ctypes
+import gc
 import resource
 import sys
+import traceback
 from pathlib import Path
 
 import torch
@@ -18,12 +20,34 @@ def _status_bytes(key: str) -> int:
     raise LookupError(key)
 
 
-def give_back(least: int = 2**30) -> None:
-    """Returns freed memory to the system when it is at least so many bytes.
+def forget(error: BaseException) -> None:
+    """Empties the frames that an error has left, and those of the errors behind it.
 
-    glibc keeps what was freed between blocks still in use: after an update that is most of what its activations took,
-    and the engine needs it now. To take small amounts anew for each update would cost more than they are worth.
+    A traceback keeps the variables of each of its functions: after a lack of memory the very activations that filled
+    it, until the error itself is gone. Functions that still run keep theirs.
     """
+    known: set[int] = set()
+    behind: list[BaseException | None] = [error]
+    while behind:
+        one = behind.pop()
+        if one is None or id(one) in known:
+            continue
+        known.add(id(one))
+        traceback.clear_frames(one.__traceback__)
+        behind += [one.__cause__, one.__context__]
+
+
+def give_back(device: torch.device, least: int = 2**30) -> None:
+    """Returns freed memory: on a GPU all that PyTorch has kept there, to the system what is at least so many bytes.
+
+    PyTorch keeps freed blocks of a GPU for itself, where the engine cannot have them. glibc keeps what was freed
+    between blocks still in use: after an update that is most of what its activations took, and the engine needs it
+    now. To take small amounts anew for each update would cost more than they are worth.
+    """
+    if device.type == "cuda":
+        # What only refers to itself is freed by the collector alone.
+        gc.collect()
+        torch.cuda.empty_cache()
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None)

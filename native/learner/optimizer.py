@@ -15,12 +15,15 @@ SUPERVISED = "supervised"
 class Optimizer:
     """AdamW over some parameters, and the random state, which belongs to the same transaction."""
 
-    def __init__(self, parameters: list[torch.nn.Parameter], settings: dict[str, Any]) -> None:
+    def __init__(
+        self, parameters: list[torch.nn.Parameter], settings: dict[str, Any], device: torch.device | None = None
+    ) -> None:
+        """`device` is what updates are computed on, where the parameters are not there yet."""
         self.parameters = parameters
         betas = settings.get("betas", DEFAULT_BETAS)
         decay = settings.get("weightDecay", DEFAULT_WEIGHT_DECAY)
         self._adam = torch.optim.AdamW(parameters, lr=0.0, betas=tuple(betas), weight_decay=decay)
-        self._device = parameters[0].device
+        self._device = device or parameters[0].device
         self.updates = 0
         self.objective: str | None = None
         """What the updates so far were for; None before the first."""
@@ -37,6 +40,13 @@ class Optimizer:
             self.updates = 0
             self._set_random(self._first_random)
         self.objective = objective
+
+    def move(self, device: torch.device) -> None:
+        """The moments follow their parameters. Adam's counts of steps are on the CPU wherever it computes."""
+        for state in self._adam.state.values():
+            for name, value in state.items():
+                if name != "step" and torch.is_tensor(value):
+                    state[name] = value.to(device)
 
     def clip(self, max_norm: float) -> float:
         """Scales the gradients down to a norm; returns the norm before, which may be infinite or NaN."""

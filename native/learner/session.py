@@ -8,12 +8,14 @@ from typing import Any
 import torch
 
 from . import checkpoint
-from .backend import Backend, PeftBackend
+from .backend import Backend, PeftBackend, away
 from .batch import read_batch
 from .errors import Refused
-from .memory import PeakMemory, give_back
+from .hardware import cuda_of, name_of
+from .memory import PeakMemory
 from .optimizer import POLICY, SUPERVISED, Optimizer
 from .protocol import Progress
+from .residence import Residence
 from .sft import supervised
 from .update import policy_update
 
@@ -37,16 +39,19 @@ class Session:
         torch.manual_seed(settings["seed"])
         self._backend = _backend(settings, progress)
         parameters = self._backend.trainable()
-        self._optimizer = Optimizer(parameters, settings.get("optimizer") or {})
+        self._optimizer = Optimizer(parameters, settings.get("optimizer") or {}, self._backend.device)
         if settings.get("resume"):
             if settings["lora"] is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")
             checkpoint.resume(settings["resume"], self._backend, self._optimizer, settings["lora"])
-        device = self._backend.device
+        self._residence = Residence(self._backend, self._optimizer, away(settings))
+        device = self._backend.device if away(settings) else self._backend.placed()
         packages = ("torch", "transformers", "peft", "safetensors", "gguf")
         self.info = {
             "backend": self._backend.name,
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+            "device": name_of(device),
+            "offloaded": away(settings),
+            "cuda": cuda_of(device),
             "precision": self._backend.precision,
             "architecture": self._backend.base.architecture,
             "weights": self._backend.base.weights,
@@ -70,16 +75,17 @@ class Session:
     def _run(self, work: Any, objective: str, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         started = time.monotonic()
         batch = read_batch(request["batch"], len(self._backend.output_weight()))
-        memory = PeakMemory(self._backend.device)
-        self._optimizer.begin(objective)
-        metrics = work(self._backend, self._optimizer, batch, request, progress)
-        probe = metrics.pop("probe", None)
-        saving = time.monotonic()
-        if metrics.get("applied", True):
-            progress("saving", 0, 1)
-            checkpoint.write(request["into"], self._backend, self._optimizer, probe)
-        now = time.monotonic()
-        metrics["seconds"] |= {"save": now - saving, "total": now - started}
-        metrics["memory"] = memory.report()
-        give_back()
+        with self._residence.at_work():
+            memory = PeakMemory(self._backend.device)
+            self._optimizer.begin(objective)
+            metrics = work(self._backend, self._optimizer, batch, request, progress)
+            probe = metrics.pop("probe", None)
+            saving = time.monotonic()
+            if metrics.get("applied", True):
+                progress("saving", 0, 1)
+                checkpoint.write(request["into"], self._backend, self._optimizer, probe)
+            metrics["seconds"]["save"] = time.monotonic() - saving
+            metrics["memory"] = memory.report()
+            metrics |= {"device": name_of(self._backend.placed()), "precision": self._backend.precision}
+        metrics["seconds"]["total"] = time.monotonic() - started
         return metrics

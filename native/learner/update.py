@@ -11,6 +11,7 @@ from . import head, loss
 from .backend import Backend
 from .batch import Batch
 from .errors import Refused
+from .memory import forget
 from .optimizer import Optimizer
 from .packing import Pack, plan
 from .probe import Probe
@@ -98,8 +99,9 @@ def policy_update(
             optimizer.clear()
         if metrics["applied"]:
             metrics["probe"] = probe.written()
-    except BaseException:
-        # Out of memory, say: the next try must start from where this one did.
+    except BaseException as error:
+        # Out of memory, say: the next try must start from where this one did, and going back needs memory too.
+        forget(error)
         optimizer.restore(before)
         raise
     finally:

@@ -223,8 +223,8 @@ export const definitions = {
       },
     ),
     learnerLifetime: choice(
-      ["run", "step"],
-      "run: the learner stays loaded. step: it is ended after each update, which surely gives its memory back.",
+      ["run", "step", "offload"],
+      "run: the learner stays loaded. step: it is ended after each update, which surely gives its memory back. offload: between updates it lies in main memory and leaves the GPU to the engine.",
       { default: "run" },
     ),
     python: text("Python that has the learner's packages.", {

@@ -21,6 +21,7 @@ export {
   type BaseModel,
   type Deadlines,
   type LearnerInfo,
+  type LearnerLifetime,
   type LearnerSettings,
   LINEAR_LAYERS,
   type LoraSettings,

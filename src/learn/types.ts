@@ -55,10 +55,18 @@ export interface LearnerSettings {
   readonly device: "cpu" | "cuda";
   /** What matrix products are computed in. auto: f32 on a CPU, bf16 on a GPU. Adapters are f32 in any case. */
   readonly precision: "auto" | "f32" | "bf16";
+  /**
+   * Where the model lies between updates. "run" (default): on the device that computes. "step" and "offload": in main
+   * memory, from the start; it goes to the device when an update begins. "offload" is refused where that is the CPU.
+   */
+  readonly lifetime?: LearnerLifetime;
   /** Everything the child prints is appended here. */
   readonly logFile: string;
   readonly deadlines?: Partial<Deadlines>;
 }
+
+/** How long a learner lives, or its model stays on the GPU: for the run, or for one update. */
+export type LearnerLifetime = "run" | "step" | "offload";
 
 /** Seconds after which a silent learner is ended. */
 export interface Deadlines {
@@ -133,6 +141,9 @@ export const stepMetrics = z.object({
   }),
   microBatches: z.number(),
   learningRate: z.number(),
+  /** Where the parameters were while it computed: "cpu", or the GPU's name; and in what it computed. */
+  device: z.string(),
+  precision: z.enum(["f32", "bf16"]),
   seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
   memory: z.object({ peak: z.number(), loaded: z.number() }),
@@ -173,8 +184,12 @@ export type SftMetrics = z.output<typeof sftMetrics>;
 /** What the learner says of itself once the model is loaded. */
 export const learnerInfo = z.object({
   backend: z.enum(["peft", "unsloth"]),
-  /** "cpu", or the GPU's name. */
+  /** What computes its updates: "cpu", or the GPU's name. Unless `offloaded`, the parameters lie there. */
   device: z.string(),
+  /** The model lies in main memory between updates. */
+  offloaded: z.boolean(),
+  /** CUDA of PyTorch's build and the version of NVIDIA's driver; null where it does not compute on CUDA. */
+  cuda: z.object({ version: z.string(), driver: z.string().nullable() }).nullable(),
   precision: z.enum(["f32", "bf16"]),
   architecture: z.string(),
   /** Type of the base weights: "f16", "q8_0", ... */

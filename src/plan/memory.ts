@@ -14,7 +14,7 @@ export interface PlanInput {
   readonly loraTargets: readonly string[];
   readonly microBatchTokens: number;
   readonly gradientCheckpointing: boolean;
-  readonly learnerLifetime: "run" | "step";
+  readonly learnerLifetime: "run" | "step" | "offload";
   readonly releaseWeights: boolean;
   readonly gpu: boolean;
 }

@@ -1,9 +1,15 @@
 /**
  * The learner between the steps: kept alive for the run, or ended after each update, which is the certain way to give
- * its memory back. A learner that dies is replaced once, from the checkpoint in force; one that runs out of memory is
+ * its memory back; one that is kept may itself go to main memory after each update (`offload`). A learner that dies is replaced once, from the checkpoint in force; one that runs out of memory is
  * asked again with smaller micro-batches.
  */
-import { LearnerDied, LearnerOutOfMemory, type StepMetrics, type StepSettings } from "../learn/index.js";
+import {
+  LearnerDied,
+  type LearnerLifetime,
+  LearnerOutOfMemory,
+  type StepMetrics,
+  type StepSettings,
+} from "../learn/index.js";
 import type { UpdateRequest, Updater } from "./parts.js";
 
 /** What is used of a learner. */
@@ -14,7 +20,7 @@ export interface LearnerLike {
 
 export interface UpdaterSettings {
   /** "step": ended after each update. */
-  readonly lifetime: "run" | "step";
+  readonly lifetime: LearnerLifetime;
   /** What every update shares. */
   readonly step: Omit<StepSettings, "batch" | "into" | "learningRate" | "onProgress">;
   /** Starts a learner from a checkpoint folder, or with a new adapter. Aborting the signal ends it while it loads. */

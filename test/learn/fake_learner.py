@@ -14,6 +14,8 @@ behaviour = sys.argv[1]
 INFO = {
     "backend": "peft",
     "device": "cpu",
+    "offloaded": False,
+    "cuda": None,
     "precision": "f32",
     "architecture": "qwen2",
     "weights": "f16",

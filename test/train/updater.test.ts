@@ -1,12 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { LearnerDied, LearnerOutOfMemory, LearnerRefused, type StepSettings } from "../../src/learn/index.js";
+import {
+  LearnerDied,
+  type LearnerLifetime,
+  LearnerOutOfMemory,
+  LearnerRefused,
+  type StepSettings,
+} from "../../src/learn/index.js";
 import { type LearnerLike, LearnerUpdater } from "../../src/train/updater.js";
 import { metricsOf, stepSettings } from "./support/fakes.js";
 
 type Step = (settings: StepSettings) => Promise<ReturnType<typeof metricsOf>>;
 
 /** An updater over learners that answer as told, one entry an update. */
-function updaterOf(lifetime: "run" | "step", answers: Step[]) {
+function updaterOf(lifetime: LearnerLifetime, answers: Step[]) {
   const log: string[] = [];
   const said: string[] = [];
   const start = async (from: string | undefined): Promise<LearnerLike> => {
@@ -81,6 +87,28 @@ describe("the learner between steps", () => {
     await update();
     await update();
     expect(log).toEqual(["start c", "step 1024", "close", "start c", "step 1024", "close"]);
+  });
+
+  it("or for the run while its model goes to main memory by itself", async () => {
+    const { updater, update, log } = updaterOf("offload", [good, good]);
+    await updater.prepare(undefined);
+    await update();
+    await update();
+    expect(log).toEqual(["start undefined", "step 1024", "step 1024"]);
+  });
+
+  it("is not started again with smaller micro-batches when its model does not fit", async () => {
+    let starts = 0;
+    const start = async () => {
+      starts++;
+      throw new LearnerOutOfMemory("the learner's model does not fit into memory");
+    };
+    const said: string[] = [];
+    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, say: (text) => said.push(text) });
+    const signal = new AbortController().signal;
+    const request = { batch: "b", into: "i", from: "c", learningRate: 1, signal, onProgress: () => undefined };
+    await expect(updater.update(request)).rejects.toThrow("the learner's model does not fit into memory");
+    expect({ starts, said }).toEqual({ starts: 1, said: [] });
   });
 
   it("is replaced once when it dies, from the checkpoint in force", async () => {

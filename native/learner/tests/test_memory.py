@@ -18,9 +18,9 @@ def test_freed_memory_between_blocks_in_use_is_given_back():
     held = tensors[::10]
     before = resident()
     del tensors
-    give_back(least=2**40)
+    give_back(torch.device("cpu"), least=2**40)
     assert resident() > before - 20e6
-    give_back(least=50 * 10**6)
+    give_back(torch.device("cpu"), least=50 * 10**6)
     assert resident() < before - 60e6
     assert all(float(tensor.sum()) == 25_000 for tensor in held)
 

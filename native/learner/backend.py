@@ -78,7 +78,7 @@ class PeftBackend:
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
         if not away(settings):
-            self.model.to(self.device)
+            self.move(self.device)
         # Layers checkpoint only in training mode; nothing else depends on it: there is no dropout (model.py).
         self.model.train()
 

@@ -63,8 +63,8 @@ def test_updates_between_moves_are_those_of_a_model_that_stays_bit_for_bit(base,
         assert states[0].keys() == states[1].keys()
         for key, ours in states[0].items():
             assert all(torch.equal(ours[name], states[1][key][name]) for name in ("step", "exp_avg", "exp_avg_sq"))
-    # All of them are the moving one's: the other gives back alone.
-    assert moves == 3 * [("give back", "cpu"), *ROUND, *ROUND, ("give back", "cpu")]
+    # When it was loaded, the staying one; after that it only gives back.
+    assert moves == [("model", "cpu")] + 3 * [("give back", "cpu"), *ROUND, *ROUND, ("give back", "cpu")]
 
 
 def test_the_model_leaves_after_an_update_that_failed_too(base, tmp_path, silent, moves):

@@ -71,6 +71,7 @@ function policyOf(engine: Engine, db: string, maxTokens: number): EnginePolicy {
     maxExceptions: 0,
     releaseWeights: false,
     onFailure: () => undefined,
+    say: () => undefined,
   });
 }
 

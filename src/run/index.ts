@@ -1,9 +1,12 @@
 /** A run's folder and nothing else: its store, its checkpoints, its lock, its records. */
 export { openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
 export { sealCheckpoint } from "./checkpoints.js";
+export { logEngine } from "./engine-log.js";
+export { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "./numerics.js";
 export { findRuns, placeOf } from "./place.js";
 export {
   type Adapter,
+  type Device,
   type Evaluation,
   gapsOf,
   type JudgeCount,

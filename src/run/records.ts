@@ -14,6 +14,15 @@ export interface RunRecord {
   readonly contents: Readonly<Record<string, string>>;
 }
 
+/** An engine or a learner as it really computed. */
+export interface Device {
+  readonly part: "engine" | "learner";
+  /** When the run was first computed by it: ISO time. */
+  readonly seen: string;
+  /** Device, driver, versions, types of numbers. */
+  readonly [fact: string]: unknown;
+}
+
 export interface Adapter {
   /** A GGUF file; one path always names the same content. */
   readonly path: string;
@@ -111,7 +120,7 @@ export interface StepTiming {
   memory: { peak: number; loaded: number } | null;
   /** What the judge was asked in this step and the validation before it; null without a judge. */
   judge: JudgeCount | null;
-  /** Devices and precisions of engine and learner: rounding is alike only between steps of the same ones. */
+  /** Devices and precisions of engine and learner, as they computed (numerics.ts): rounding is alike only between steps of the same ones. */
   numerics: string;
 }
 

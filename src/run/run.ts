@@ -9,6 +9,7 @@ import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { lockRun, type Owner, type RunLock } from "./lock.js";
 import {
   type Adapter,
+  type Device,
   type MetricsLine,
   metricsLine,
   type RunRecord,
@@ -147,7 +148,12 @@ export class Run {
     return { checkpoint: step, adapter: (await this.checkpoints.publish(step, about)).adapter };
   }
 
-  /** Writes a committed step's line. */
+  /** Notes what computes: run.json lists it with the time at which it was first seen. */
+  saw(part: Device["part"], facts: Readonly<Record<string, unknown>>): void {
+    if (this.store.noteDevice({ ...facts, part, seen: new Date().toISOString() })) this.#writeAbout();
+  }
+
+  /** Writes a settled step's line. */
   appendMetrics(line: MetricsLine): void {
     appendFileSync(this.#metricsFile, `${JSON.stringify(line)}\n`);
   }
@@ -211,8 +217,17 @@ export class Run {
       if (!existsSync(inForce)) throw new HoneError(`the checkpoint ${inForce} is gone, the run cannot go on from it`);
       await verifyCheckpoint(inForce);
     }
-    writeDurably(join(this.folder, "run.json"), `${JSON.stringify(this.store.record(), null, 2)}\n`);
-    const lines = steps.filter(({ step }) => step > 0).map((row) => `${JSON.stringify(metricsLine(row))}\n`);
+    this.#writeAbout();
+    // A step that is not settled has its line when it is.
+    const unsettled = this.store.unsettledStep()?.step;
+    const lines = steps
+      .filter(({ step }) => step > 0 && step !== unsettled)
+      .map((row) => `${JSON.stringify(metricsLine(row))}\n`);
     writeDurably(this.#metricsFile, lines.join(""));
+  }
+
+  #writeAbout(): void {
+    const about = { ...this.store.record(), devices: this.store.devices() };
+    writeDurably(join(this.folder, "run.json"), `${JSON.stringify(about, null, 2)}\n`);
   }
 }

@@ -79,6 +79,19 @@ const migrations: readonly string[] = [
     cost REAL
   );
   `,
+  `
+  -- 0 until the engine has been seen to play the step's own adapter: so long the step can be taken back.
+  ALTER TABLE steps ADD COLUMN settled INTEGER NOT NULL DEFAULT 1;
+
+  -- What has computed in this run, as JSON, and when each was first seen.
+  CREATE TABLE devices (
+    id INTEGER PRIMARY KEY,
+    part TEXT NOT NULL CHECK (part IN ('engine', 'learner')),
+    facts TEXT NOT NULL,
+    seen TEXT NOT NULL,
+    UNIQUE (part, facts)
+  );
+  `,
 ];
 
 /** @throws HoneError when the file is no run store, or one of a newer hone */

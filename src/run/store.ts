@@ -11,7 +11,7 @@ import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/ind
 import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/index.js";
 import { pack, unpack } from "./packing.js";
-import type { Lesson, RolloutPhase, RunRecord, StepMetricsRow, StepRow, ValidationRow } from "./records.js";
+import type { Device, Lesson, RolloutPhase, RunRecord, StepMetricsRow, StepRow, ValidationRow } from "./records.js";
 import { bringUpToDate, checkVersion, requireReadable } from "./schema.js";
 
 interface RawStep {
@@ -29,6 +29,8 @@ interface RawValidation {
   seconds: number;
 }
 
+const STEP = "step, checkpoint, adapter, metrics, timing";
+
 /** In rows of before these were noted: then every rollout was trained, and no checkpoint had a probe. */
 const UNNOTED = {
   probe: null,
@@ -39,7 +41,9 @@ const UNNOTED = {
 
 function readStep(row: RawStep): StepRow {
   const metrics = JSON.parse(row.metrics);
-  return { ...row, metrics: metrics && { ...UNNOTED, ...metrics }, timing: JSON.parse(row.timing) };
+  // In the order in which they are written, so that a row that is read and written again is the same text.
+  const complete = metrics && { ...metrics, ...UNNOTED, ...metrics };
+  return { ...row, metrics: complete, timing: JSON.parse(row.timing) };
 }
 
 export class RunStore {
@@ -109,7 +113,7 @@ export class RunStore {
   /** Back to before the run began. */
   forget(): void {
     this.#database.transaction(() => {
-      for (const table of ["rollouts", "validations", "steps", "run"]) {
+      for (const table of ["rollouts", "validations", "steps", "devices", "run"]) {
         this.#database.prepare(`DELETE FROM ${table}`).run();
       }
     })();
@@ -172,8 +176,11 @@ export class RunStore {
     this.#database.prepare("DELETE FROM rollouts WHERE phase = ? AND step = ?").run(phase, step);
   }
 
-  /** The commit point of a step. */
-  commitStep(row: StepRow, lessons: readonly Lesson[]): void {
+  /**
+   * The commit point of a step.
+   * @param settled false where the step has an adapter that nobody has seen the engine play: see `settleStep`
+   */
+  commitStep(row: StepRow, lessons: readonly Lesson[], settled = true): void {
     const note = this.#database.prepare(
       `UPDATE rollouts SET training_reward = ?, advantage = ?, explanation = ?
        WHERE phase = 'train' AND step = ? AND scenario = ? AND member = ?`,
@@ -182,33 +189,62 @@ export class RunStore {
       for (const { scenario, member, reward, advantage, explanation } of lessons) {
         note.run(reward, advantage, explanation, row.step, scenario, member);
       }
-      this.#insertStep(row);
+      this.#insertStep(row, settled);
     })();
   }
 
-  #insertStep({ step, checkpoint, adapter, metrics, timing }: StepRow): void {
+  #insertStep({ step, checkpoint, adapter, metrics, timing }: StepRow, settled = true): void {
     this.#database
-      .prepare("INSERT INTO steps (step, checkpoint, adapter, metrics, timing) VALUES (?, ?, ?, ?, ?)")
-      .run(step, checkpoint, adapter, JSON.stringify(metrics), JSON.stringify(timing));
+      .prepare(`INSERT INTO steps (${STEP}, settled) VALUES (?, ?, ?, ?, ?, ?)`)
+      .run(step, checkpoint, adapter, JSON.stringify(metrics), JSON.stringify(timing), settled ? 1 : 0);
+  }
+
+  /** The last step, where it was committed and the engine has not been seen to play its adapter. */
+  unsettledStep(): StepRow | undefined {
+    const row = this.#database
+      .prepare<[], RawStep>(`SELECT ${STEP} FROM steps WHERE settled = 0 ORDER BY step DESC LIMIT 1`)
+      .get();
+    return row && readStep(row);
+  }
+
+  /** The engine plays the step's adapter: what was measured of it joins the step's figures. */
+  settleStep({ step, metrics, timing }: StepRow): void {
+    this.#database
+      .prepare("UPDATE steps SET metrics = ?, timing = ?, settled = 1 WHERE step = ?")
+      .run(JSON.stringify(metrics), JSON.stringify(timing), step);
+  }
+
+  /** Undoes the commit of a step that was never settled. Its rollouts stay: taking the step again uses them. */
+  takeBackStep(step: number): void {
+    this.#database.transaction(() => {
+      const { changes } = this.#database.prepare("DELETE FROM steps WHERE step = ? AND settled = 0").run(step);
+      if (changes === 0) throw new RangeError(`step ${step} is settled or was never committed`);
+      this.#database
+        .prepare(
+          `UPDATE rollouts SET training_reward = NULL, advantage = NULL, explanation = NULL
+           WHERE phase = 'train' AND step = ?`,
+        )
+        .run(step);
+    })();
   }
 
   /** All committed steps, step 0 first. */
   steps(): StepRow[] {
-    return this.#database.prepare<[], RawStep>("SELECT * FROM steps ORDER BY step").all().map(readStep);
+    return this.#database.prepare<[], RawStep>(`SELECT ${STEP} FROM steps ORDER BY step`).all().map(readStep);
   }
 
   /** What the run began from. */
   firstStep(): StepRow {
-    return this.#stepBy("SELECT * FROM steps ORDER BY step LIMIT 1");
+    return this.#stepBy("ORDER BY step LIMIT 1");
   }
 
   /** Where the run stands. */
   lastStep(): StepRow {
-    return this.#stepBy("SELECT * FROM steps ORDER BY step DESC LIMIT 1");
+    return this.#stepBy("ORDER BY step DESC LIMIT 1");
   }
 
-  #stepBy(query: string): StepRow {
-    const row = this.#database.prepare<[], RawStep>(query).get();
+  #stepBy(order: string): StepRow {
+    const row = this.#database.prepare<[], RawStep>(`SELECT ${STEP} FROM steps ${order}`).get();
     if (!row) throw new HoneError("the run was not started");
     return readStep(row);
   }
@@ -224,6 +260,24 @@ export class RunStore {
       .prepare<[], RawValidation>("SELECT * FROM validations ORDER BY step")
       .all()
       .map((row) => ({ ...row, result: JSON.parse(row.result) }));
+  }
+
+  /** Notes what computes, the first time. Returns whether it was the first. */
+  noteDevice({ part, seen, ...facts }: Device): boolean {
+    const { changes } = this.#database
+      .prepare("INSERT OR IGNORE INTO devices (part, facts, seen) VALUES (?, ?, ?)")
+      .run(part, JSON.stringify(facts), seen);
+    return changes > 0;
+  }
+
+  /** All that has computed in this run, in the order in which it was first seen. */
+  devices(): Device[] {
+    return this.#database
+      .prepare<[], { part: Device["part"]; facts: string; seen: string }>(
+        "SELECT part, facts, seen FROM devices ORDER BY id",
+      )
+      .all()
+      .map(({ part, facts, seen }) => ({ part, seen, ...JSON.parse(facts) }));
   }
 
   /** What judges have said in this run. */

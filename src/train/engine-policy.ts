@@ -1,5 +1,6 @@
 /** The engine and its rollout workers as the loop sees them. */
 import type { Engine, EngineOptions } from "../engine/index.js";
+import { fitting } from "../play/index.js";
 import { gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/index.js";
 import type { TaskOptions } from "../tasks/index.js";
@@ -13,36 +14,48 @@ export interface EnginePolicySettings {
   readonly taskOptions: TaskOptions;
   readonly limits: RolloutLimits;
   readonly temperature: number;
+  /** Rollouts at once; fewer from the first time on that memory does not suffice for them. */
   readonly concurrency: number;
   readonly workers: number | undefined;
   readonly maxExceptions: number;
   /** Give the weights back too, not the KV cache alone, while it rests. */
   readonly releaseWeights: boolean;
   readonly onFailure: (failure: RolloutFailure) => void;
+  readonly say: (text: string) => void;
 }
 
 export class EnginePolicy implements Policy {
   readonly #engine: Engine;
   readonly #settings: EnginePolicySettings;
   #adapter: Adapter | null = null;
+  /** Adapter whose probe has not been looked at since it was put on. */
+  #unseen: string | null = null;
+  #concurrency: number;
 
   constructor(engine: Engine, settings: EnginePolicySettings) {
     this.#engine = engine;
     this.#settings = settings;
+    this.#concurrency = settings.concurrency;
   }
 
-  async use(adapter: Adapter | null): Promise<ProbeReading | null> {
+  async use(adapter: Adapter | null): Promise<void> {
     const path = adapter?.path ?? null;
-    const before = this.#engine.adapter;
-    if (path !== before) await this.#engine.useAdapter(path);
+    if (path !== this.#engine.adapter) {
+      await this.#engine.useAdapter(path);
+      this.#unseen = path;
+    }
     this.#adapter = adapter;
-    const probe = path === null || path === before ? undefined : readProbe(path);
+  }
+
+  async probe(): Promise<ProbeReading | null> {
+    const path = this.#unseen;
+    this.#unseen = null;
+    const probe = path === null ? undefined : readProbe(path);
     return probe ? measureProbe(this.#engine, probe) : null;
   }
 
   async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
-    const { engine, task, taskOptions, limits, temperature, concurrency, workers, maxExceptions, onFailure } =
-      this.#settings;
+    const { engine, task, taskOptions, limits, temperature, workers, maxExceptions, onFailure } = this.#settings;
     return gather({
       settings: {
         task,
@@ -55,7 +68,7 @@ export class EnginePolicy implements Policy {
       scenarios,
       group,
       have,
-      concurrency,
+      concurrency: this.#concurrency,
       maxExceptions,
       signal,
       onTrajectory,
@@ -70,6 +83,8 @@ export class EnginePolicy implements Policy {
   }
 
   async wake(): Promise<void> {
-    await this.#engine.wake();
+    const attempt = (sequences: number) => this.#engine.wake({ sequences });
+    const woken = await fitting(this.#concurrency, attempt, this.#settings.say, this.#engine.info.lanes);
+    this.#concurrency = woken.sequences;
   }
 }

@@ -39,8 +39,8 @@ export interface GapSettings {
   readonly maxGap: number;
   /** Hold later steps to a multiple of the first too. */
   readonly calibrateGap: boolean;
-  /** As in {@link StepTiming}. */
-  readonly numerics: string;
+  /** What the engine computes on and in, and whether the learner's base weights come from --hf-weights. */
+  readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
 }
 
 export interface GapLimits {

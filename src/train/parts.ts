@@ -33,15 +33,20 @@ export interface Played {
 
 /** The model as it plays: the engine and the workers around it. */
 export interface Policy {
+  /** Plays with this adapter from now on, or from its next `wake` where it rests; null is the base model. */
+  use(adapter: Adapter | null): Promise<void>;
   /**
-   * Plays with this adapter from now on; null is the base model. Returns the distance between the
-   * engine's log-probabilities and those in the checkpoint's probe, which shows whether the adapter is in force; null
-   * when it was in use already, or has no probe.
+   * The distance between the engine's log-probabilities and those in the probe of the adapter's checkpoint, which shows
+   * whether the adapter is in force; null when that has been asked since it was put on, or there is no probe.
    */
-  use(adapter: Adapter | null): Promise<ProbeReading | null>;
+  probe(): Promise<ProbeReading | null>;
   play(request: PlayRequest): Promise<Played>;
   /** Gives memory back for the learner's turn; nothing is played until `wake`. */
   rest(): Promise<void>;
+  /**
+   * With fewer rollouts at once from now on where memory does not suffice for as many as before.
+   * @throws EngineOutOfMemory when it does not suffice for one; the policy rests as before
+   */
   wake(): Promise<void>;
 }
 

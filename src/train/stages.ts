@@ -6,15 +6,15 @@ import { once } from "node:events";
 import { type StepMetrics, writeBatch } from "../learn/index.js";
 import { comparable, type GroupReward, GroupWork, rewardComparable } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import { gapsOf, metricsLine, type ProbeReading, type StepRow } from "../run/index.js";
+import { gapsOf, learnerNumerics, numericsOf, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
-import { checkGap, checkProbe, GapGrew, gapLimits } from "./gap.js";
-import { checkProgress } from "./guards.js";
+import { checkGap, GapGrew, gapLimits } from "./gap.js";
 import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
 import { interruptible, playingOf, playSaved } from "./playing.js";
 import { rateOfStep } from "./schedule.js";
+import { wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
 
 type Groups = readonly (readonly Trajectory[])[];
@@ -26,10 +26,8 @@ interface PlayedStep {
   readonly reused: number;
 }
 
-/** What is played from now on: the adapter in force, and what the engine made of its probe. */
-interface Published extends Pick<StepRow, "checkpoint" | "adapter"> {
-  readonly probe: ProbeReading | null;
-}
+/** What is played from now on. */
+type Published = Pick<StepRow, "checkpoint" | "adapter">;
 
 interface DoneStep extends Pick<PlayedStep, "failures" | "reused"> {
   readonly groups: readonly Taught[];
@@ -47,9 +45,11 @@ export interface Stages {
   advantages(groups: Groups, rewards: readonly GroupReward[]): readonly Taught[];
   /** The engine's memory is the learner's meanwhile. null when no group teaches anything. */
   update(groups: readonly Taught[]): Promise<StepMetrics | null>;
-  /** The new checkpoint gets its number, and the engine its adapter. */
+  /** The new checkpoint gets its number. */
   publish(learnt: StepMetrics | null): Promise<Published>;
   commit(done: DoneStep): StepRow;
+  /** The engine wakes with the new adapter, and is seen to play it. */
+  wake(row: StepRow): Promise<StepRow>;
 }
 
 /** The stages of the step after `at`. */
@@ -57,7 +57,8 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
   const { run, settings, scenarios, policy, view, signal } = parts;
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
-  const gaps = gapsOf(run.store.steps(), settings.numerics);
+  const numericsWith = (learnt: StepMetrics | null) =>
+    numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
   const stoppable = <T>(work: () => Promise<T>) => interruptible(signal, "train", step, work);
 
@@ -97,7 +98,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate)));
       if (learnt) {
         try {
-          checkGap(learnt.gap, gapLimits(gaps, settings));
+          checkGap(learnt.gap, gapLimits(gapsOf(run.store.steps(), numericsWith(learnt)), settings));
         } catch (error) {
           // Kept as this policy's, they would be taken up again when the run goes on.
           if (error instanceof GapGrew) run.store.dropRollouts("train", step);
@@ -108,34 +109,28 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
     },
 
     publish: async (learnt) => {
-      const now = learnt?.applied ? await timed("checkpoint", () => run.publish(step)) : at;
-      await timed("swap", () => policy.wake());
-      const probe = await timed("swap", () => policy.use(run.adapterOf(now)));
-      // Before the step is committed: taking it again also mends a checkpoint whose own files are wrong.
-      const limits = gapLimits([...gaps, ...(learnt ? [learnt.gap] : [])], settings);
-      checkProbe(probe, limits.mean, `step ${step}`, "the step was not taken");
-      return { checkpoint: now.checkpoint, adapter: now.adapter, probe };
+      const { checkpoint, adapter } = learnt?.applied ? await timed("checkpoint", () => run.publish(step)) : at;
+      return { checkpoint, adapter };
     },
 
-    commit: ({ groups, failures, reused, learnt, policy: { probe, ...now } }) => {
+    commit: ({ groups, failures, reused, learnt, policy: now }) => {
       const row: StepRow = {
         step,
         ...now,
-        metrics: { ...stepMetricsRow(groups, failures, learningRate, learnt), probe },
+        metrics: stepMetricsRow(groups, failures, learningRate, learnt),
         timing: {
-          seconds: clock.lap(),
+          seconds: clock.read(),
           reused,
           memory: learnt?.memory ?? null,
           judge: parts.judgeLap?.() ?? null,
-          numerics: settings.numerics,
+          numerics: numericsWith(learnt),
         },
       };
-      run.store.commitStep(row, lessonsOf(groups));
-      run.appendMetrics(metricsLine(row));
-      view.step(metricsLine(row));
-      if (row.metrics?.skipped) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
+      run.store.commitStep(row, lessonsOf(groups), row.checkpoint === at.checkpoint);
       return row;
     },
+
+    wake: (row) => wakeWith(parts, row, clock),
   };
 }
 

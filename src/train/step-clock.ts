@@ -19,13 +19,18 @@ export class StepClock {
     }
   }
 
-  /** Seconds by phase and in all since the lap before, which ends here: what lies between two laps is in one of them. */
+  /** Seconds by phase and in all since the last lap. */
+  read(now = performance.now()): Record<ClockPhase | "total", number> {
+    const phases = PHASES.map((phase) => [phase, this.#seconds.get(phase) ?? 0] as const);
+    return { ...(Object.fromEntries(phases) as Record<ClockPhase, number>), total: (now - this.#started) / 1000 };
+  }
+
+  /** The same, and the lap ends here: what lies between two laps is in one of them. */
   lap(): Record<ClockPhase | "total", number> {
     const now = performance.now();
-    const phases = PHASES.map((phase) => [phase, this.#seconds.get(phase) ?? 0] as const);
-    const total = (now - this.#started) / 1000;
+    const seconds = this.read(now);
     this.#started = now;
     this.#seconds = new Map();
-    return { ...(Object.fromEntries(phases) as Record<ClockPhase, number>), total };
+    return seconds;
   }
 }

@@ -16,8 +16,8 @@ import type { StepRow } from "../run/index.js";
 import type { Stages } from "./stages.js";
 
 /**
- * The row that this returns is committed. Until then all that the step did can be done again, and the rollouts it had
- * saved are used again: the process may end at any moment.
+ * Until the commit all that the step did can be done again, and the rollouts it had saved are used again; from then on
+ * its update is kept, also when there is no memory to wake the policy. The process may end at any moment.
  */
 export async function trainStep({
   sample,
@@ -27,6 +27,7 @@ export async function trainStep({
   update,
   publish,
   commit,
+  wake,
 }: Stages): Promise<StepRow> {
   const scenarios = sample();
   const played = await play(scenarios);
@@ -34,5 +35,6 @@ export async function trainStep({
   const groups = advantages(played.groups, rewards);
   const learnt = await update(groups);
   const policy = await publish(learnt);
-  return commit({ ...played, groups, learnt, policy });
+  const row = commit({ ...played, groups, learnt, policy });
+  return wake(row);
 }

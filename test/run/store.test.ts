@@ -90,12 +90,56 @@ describe("the run store", () => {
     ]);
   });
 
+  it("can take back a step that nobody has settled, with its lessons and not its rollouts", () => {
+    const store = begun();
+    store.saveRollout("train", 1, trajectoryOf({ index: 0 }));
+    const metrics = stepMetricsRow([], [], 0.1, null);
+    const lesson = { scenario: "s0", member: 0, reward: 1, advantage: 1, explanation: "well done" };
+    store.commitStep({ ...stepRow(1), metrics }, [lesson], false);
+    expect(store.unsettledStep()).toEqual({ ...stepRow(1), metrics });
+    expect(store.lastStep().step).toBe(1);
+    store.takeBackStep(1);
+    expect(store.unsettledStep()).toBeUndefined();
+    expect(store.steps().map(({ step }) => step)).toEqual([0]);
+    expect(store.rollouts("train", 1)).toHaveLength(1);
+    const reader = new Database(file, { readonly: true });
+    expect(reader.prepare("SELECT training_reward r, advantage a, explanation e FROM rollouts").get()).toEqual({
+      r: null,
+      a: null,
+      e: null,
+    });
+    reader.close();
+
+    store.commitStep({ ...stepRow(1), metrics }, [lesson], false);
+    const probe = { after: 0.1, before: 0.2, n: 3 };
+    store.settleStep({ ...stepRow(1), metrics: { ...metrics, probe } });
+    expect(store.unsettledStep()).toBeUndefined();
+    expect(store.lastStep().metrics?.probe).toEqual(probe);
+    expect(() => store.takeBackStep(1)).toThrow("step 1 is settled");
+    expect(store.lastStep().step).toBe(1);
+    store.close();
+  });
+
+  it("keeps each device that computed, with the time it was first seen", () => {
+    const store = begun();
+    const cpu = { part: "learner", device: "cpu", seen: "2031-01-01T00:00:00Z" } as const;
+    const card = { part: "learner", device: "NVIDIA H100", seen: "2031-01-02T00:00:00Z" } as const;
+    expect([cpu, card, { ...cpu, seen: "2031-01-03T00:00:00Z" }].map((device) => store.noteDevice(device))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(store.devices()).toEqual([cpu, card]);
+    store.close();
+  });
+
   it("of before hone had judges can be read, and is brought up to date when its run goes on", () => {
     const store = begun();
     store.saveRollout("train", 1, trajectoryOf());
     store.close();
     const old = new Database(file);
     old.exec("DROP TABLE verdicts; DROP TABLE judge_spending; ALTER TABLE rollouts DROP COLUMN explanation");
+    old.exec("DROP TABLE devices; ALTER TABLE steps DROP COLUMN settled");
     old.pragma("user_version = 1");
     old.close();
 
@@ -114,6 +158,9 @@ describe("the run store", () => {
     again.verdicts().put("key", [{ score: 0.5 }]);
     expect(again.verdicts().get("key")).toEqual([{ score: 0.5 }]);
     expect(again.verdicts().get("other")).toBeUndefined();
+    // Its steps were seen to be played before they were committed.
+    expect(again.unsettledStep()).toBeUndefined();
+    expect(again.devices()).toEqual([]);
     again.close();
   });
 

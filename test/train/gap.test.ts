@@ -155,10 +155,10 @@ describe("a run", () => {
     const run = await opened();
     const parts = partsOf(run, steps);
     let swaps = 0;
-    // Loaded for the commit of step 1, and again after the validation of the start.
+    // Loaded for step 1, and again after the validation of the start.
     parts.policy.reading = () => (++swaps === 3 ? old : fine);
     await expect(train(parts)).rejects.toThrow(
-      /^the engine still plays the adapter before step 2: .*; the step was not taken\. The same command tries again$/,
+      /^the engine still plays the adapter before step 2: .*; the step was taken back\. The same command tries again$/,
     );
     expect(run.store.steps().map(({ step, metrics }) => [step, metrics?.probe])).toEqual([
       [0, undefined],
@@ -218,7 +218,7 @@ describe("a run", () => {
         new FakeLearner(from, undefined, () => ({ gap: gaps.shift() ?? gap(0.001, 0.002) })),
     });
     const on = (numerics: string, stepCount: number) => ({
-      settings: { ...steps.settings, numerics, steps: stepCount },
+      settings: { ...steps.settings, numerics: { engine: numerics, hfWeights: false }, steps: stepCount },
     });
     await train(partsOf(await opened(), { ...steps, ...learner(), ...on("cpu", 1) }));
     close();

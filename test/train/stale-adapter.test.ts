@@ -96,7 +96,7 @@ describe("an engine that keeps the adapter of one update before", () => {
   it("is stopped at that update; the step is taken again when the engine is in order", async () => {
     engines.stale = true;
     await expect(trainTo(3)).rejects.toThrow(
-      /^the engine still plays the adapter before step 2: on its probe .*; the step was not taken\. /,
+      /^the engine still plays the adapter before step 2: on its probe .*; the step was taken back\. /,
     );
     const stopped = stored();
     expect(stopped.steps.map(({ step }) => step)).toEqual([0, 1]);

@@ -72,6 +72,8 @@ export class FakePolicy implements Policy {
   readonly #tick: Tick;
   #adapter: Adapter | null = null;
   #awake = true;
+  /** Adapter whose probe has not been looked at. */
+  #unseen: Adapter | null = null;
   /** Everything it was asked to play, as `played run step adapter id`. */
   readonly played: string[] = [];
   /** Waited for before every rollout. As with the real one, whatever else happens, rollouts come in one by one. */
@@ -80,16 +82,25 @@ export class FakePolicy implements Policy {
   reading = (_adapter: Adapter): ProbeReading | null => null;
   /** Gives every rollout this reward. */
   reward: number | undefined;
+  /** Called before it wakes. */
+  waking = (): void => undefined;
 
   constructor(tick: Tick = () => undefined) {
     this.#tick = tick;
   }
 
-  async use(adapter: Adapter | null): Promise<ProbeReading | null> {
+  async use(adapter: Adapter | null): Promise<void> {
     if (adapter && !existsSync(adapter.path)) throw new Error(`there is no adapter ${adapter.path}`);
-    const reading = adapter && adapter.path !== this.#adapter?.path ? this.reading(adapter) : null;
+    if (adapter?.path !== this.#adapter?.path) this.#unseen = adapter;
     this.#adapter = adapter;
     this.#tick("use");
+  }
+
+  async probe(): Promise<ProbeReading | null> {
+    if (!this.#awake) throw new Error("the policy rests");
+    const reading = this.#unseen ? this.reading(this.#unseen) : null;
+    this.#unseen = null;
+    this.#tick("probe");
     return reading;
   }
 
@@ -99,6 +110,7 @@ export class FakePolicy implements Policy {
   }
 
   async wake(): Promise<void> {
+    this.waking();
     this.#awake = true;
     this.#tick("wake");
   }
@@ -157,6 +169,8 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     tokens: { total: 20, sampled: 16, computed: 20, padding: 0 },
     microBatches: 1,
     learningRate: 0.1,
+    device: "cpu",
+    precision: "f32",
     seconds: { update: 0, save: 0, total: 0 },
     memory: { peak: 2, loaded: 1 },
     ...overrides,
@@ -228,7 +242,7 @@ export const settings: LoopSettings = {
   keep: 1,
   maxGap: 0.02,
   calibrateGap: true,
-  numerics: "fakes",
+  numerics: { engine: "fakes", hfWeights: false },
 };
 
 export const openFake = (folder: string, fork?: string): Promise<Run> =>
@@ -281,6 +295,8 @@ export async function goThrough(folder: string, tick?: Tick): Promise<readonly s
   const run = await openFake(folder);
   const short = { seed: 6, steps: 2, group: 2, validateEvery: 1, validateN: 1 };
   const parts = partsOf(run, { ...(tick ? { tick } : {}), settings: short });
+  // Of each adapter its own, so that a step without its reading, or with another's, is another state.
+  parts.policy.reading = ({ sha256 }) => ({ after: 0, before: Number.parseInt(sha256.slice(0, 6), 16), n: 1 });
   await train(parts);
   await parts.updater.close();
   run.close();

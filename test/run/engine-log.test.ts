@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { loadEngine } from "../../src/engine/index.js";
-import { logEngine } from "../../src/train/engine-log.js";
+import { logEngine } from "../../src/run/engine-log.js";
 
 it("llama.cpp's complaints stand in the file until the log is closed", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "hone-log-")), "engine.log");

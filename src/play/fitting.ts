@@ -1,0 +1,34 @@
+/** An engine that finds too little memory gets by with fewer sequences: half as many, and half again. */
+import { type Engine, type EngineOptions, EngineOutOfMemory, loadEngine } from "../engine/index.js";
+
+/**
+ * Tries with so many sequences, and with half as many each time that there is no memory for them.
+ * @param least an engine of several lanes cannot have fewer than one for each
+ * @throws EngineOutOfMemory when there is no memory for the least
+ */
+export async function fitting<T>(
+  most: number,
+  attempt: (sequences: number) => Promise<T>,
+  say: (line: string) => void,
+  least = 1,
+): Promise<{ result: T; sequences: number }> {
+  for (let sequences = most; ; ) {
+    try {
+      return { result: await attempt(sequences), sequences };
+    } catch (error) {
+      if (!(error instanceof EngineOutOfMemory) || sequences <= least) throw error;
+      const fewer = Math.max(least, Math.floor(sequences / 2));
+      say(`the engine did not fit into memory; from now on --concurrency ${fewer} instead of ${sequences}`);
+      sequences = fewer;
+    }
+  }
+}
+
+/** Loads an engine with as many of the sequences as memory suffices for. The options are those it was loaded with. */
+export async function loadFitting(
+  options: EngineOptions,
+  say: (line: string) => void,
+): Promise<{ engine: Engine; options: EngineOptions }> {
+  const loaded = await fitting(options.sequences, (sequences) => loadEngine({ ...options, sequences }, say), say);
+  return { engine: loaded.result, options: { ...options, sequences: loaded.sequences } };
+}

@@ -1,0 +1,24 @@
+/**
+ * What rounds the numbers of a step: the engine that played and the learner that trained, as both really computed.
+ * Distances between the two are alike only where both are the same.
+ */
+import type { EngineInfo } from "../engine/index.js";
+import type { StepMetrics } from "../learn/index.js";
+
+/** @param learner null in a step without an update */
+export const numericsOf = (engine: string, learner: string | null) =>
+  `engine ${engine}${learner === null ? "" : `, learner ${learner}`}`;
+
+export function engineNumerics({ compute }: Pick<EngineInfo, "compute">): string {
+  const { backend, device, offloadedLayers, layers, weights, kv, flashAttention } = compute;
+  const part = offloadedLayers > 0 && offloadedLayers < layers ? ` ${offloadedLayers}/${layers} layers` : "";
+  return `${backend} ${device}${part} ${weights} KV ${kv}${flashAttention ? " flash attention" : ""}`;
+}
+
+/** @param hfWeights whether its base weights came from elsewhere than the engine's file */
+export function learnerNumerics(update: Pick<StepMetrics, "device" | "precision">, hfWeights: boolean): string {
+  return `${update.device} ${update.precision}${hfWeights ? " with --hf-weights" : ""}`;
+}
+
+/** The learner's part of {@link numericsOf}. */
+export const learnerPart = (numerics: string): string | null => /, learner (.*)$/.exec(numerics)?.[1] ?? null;

@@ -1,0 +1,99 @@
+/**
+ * From a step whose update is committed to a policy that is known to play it. The step is committed before the engine
+ * wakes, so that no lack of memory costs its update; until the engine has been seen to play the new adapter the step is
+ * not settled, and a probe that fails takes it back: taking it again mends a checkpoint whose own files are wrong.
+ */
+import { EngineOutOfMemory } from "../engine/index.js";
+import { gapsOf, learnerPart, metricsLine, numericsOf, type ProbeReading, type StepRow } from "../run/index.js";
+import { HoneError } from "../util/index.js";
+import { checkProbe, gapLimits } from "./gap.js";
+import { checkProgress } from "./guards.js";
+import type { LoopParts } from "./parts.js";
+import type { StepClock } from "./step-clock.js";
+
+/** Wakes the policy, which rests since the update, with the adapter of a committed step, and settles the step. */
+export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock): Promise<StepRow> {
+  const { run } = parts;
+  // A step that changed nothing goes on with an adapter that was seen before.
+  const settle = run.store.unsettledStep()
+    ? orTakeBack
+    : <T>(_: LoopParts, __: StepRow, work: () => Promise<T>) => work();
+  const probe = await clock.measure("swap", () =>
+    orKept(row, async () => {
+      await settle(parts, row, () => parts.policy.use(run.adapterOf(row)));
+      await parts.policy.wake();
+      return settle(parts, row, () => seen(parts, row, `step ${row.step}`, TAKEN_BACK));
+    }),
+  );
+  const settled = finish(parts, row, probe, clock.lap());
+  if (row.metrics?.skipped) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
+  return settled;
+}
+
+/**
+ * Settles the step that a process committed and did not live to settle. The policy is awake.
+ * @returns where the run stands
+ */
+export async function settleLast(parts: LoopParts, clock: StepClock): Promise<StepRow> {
+  const row = parts.run.store.unsettledStep();
+  if (!row) return parts.run.store.lastStep();
+  const probe = await clock.measure("swap", () =>
+    orTakeBack(parts, row, () => useSeen(parts, row, `step ${row.step}`, TAKEN_BACK)),
+  );
+  return finish(parts, row, probe, row.timing?.seconds ?? {});
+}
+
+/**
+ * Puts the adapter in force after a settled step on the policy, which is awake.
+ * @throws HoneError when the engine does not play it
+ */
+export async function use(parts: LoopParts, row: StepRow): Promise<void> {
+  await useSeen(parts, row, `checkpoint ${row.checkpoint}`, "nothing was played with it");
+}
+
+const TAKEN_BACK = "the step was taken back";
+
+async function useSeen(parts: LoopParts, row: StepRow, adapter: string, consequence: string) {
+  await parts.policy.use(parts.run.adapterOf(row));
+  return seen(parts, row, adapter, consequence);
+}
+
+/** Looks at the probe of the adapter that was put on. Throws HoneError when the engine does not play it. */
+async function seen({ run, settings, policy }: LoopParts, row: StepRow, adapter: string, consequence: string) {
+  const reading = await policy.probe();
+  const steps = run.store.steps();
+  // What the learner wrote it with then, and what the engine computes with now.
+  const made = steps.find(({ step }) => step === row.checkpoint)?.timing;
+  const numerics = numericsOf(settings.numerics.engine, made ? learnerPart(made.numerics) : null);
+  checkProbe(reading, gapLimits(gapsOf(steps, numerics), settings).mean, adapter, consequence);
+  return reading;
+}
+
+async function orKept<T>({ step }: StepRow, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof EngineOutOfMemory)) throw error;
+    const message = `${error.message}. Step ${step} is kept: the same command goes on after it`;
+    throw new HoneError(message, { cause: error });
+  }
+}
+
+/** A lack of memory says nothing about the adapter. */
+async function orTakeBack<T>({ run }: LoopParts, { step }: StepRow, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof EngineOutOfMemory)) run.store.takeBackStep(step);
+    throw error;
+  }
+}
+
+function finish({ run, view }: LoopParts, row: StepRow, probe: ProbeReading | null, seconds: Record<string, number>) {
+  const { metrics, timing } = row;
+  const settled = { ...row, metrics: metrics && { ...metrics, probe }, timing: timing && { ...timing, seconds } };
+  run.store.settleStep(settled);
+  run.appendMetrics(metricsLine(settled));
+  view.step(metricsLine(settled));
+  return settled;
+}

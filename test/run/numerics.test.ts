@@ -1,0 +1,26 @@
+import { describe, expect, it } from "vitest";
+import { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "../../src/run/numerics.js";
+
+const compute = {
+  backend: "Vulkan0",
+  device: "llvmpipe (LLVM 15.0.6, 256 bits)",
+  offloadedLayers: 5,
+  layers: 5,
+  weights: "F16",
+  kv: "F16",
+  flashAttention: false,
+};
+
+describe("what rounds a step's numbers", () => {
+  it("is engine and learner as they computed", () => {
+    const engine = engineNumerics({ compute });
+    expect(engine).toBe("Vulkan0 llvmpipe (LLVM 15.0.6, 256 bits) F16 KV F16");
+    expect(engineNumerics({ compute: { ...compute, offloadedLayers: 3, flashAttention: true } })).toBe(
+      "Vulkan0 llvmpipe (LLVM 15.0.6, 256 bits) 3/5 layers F16 KV F16 flash attention",
+    );
+    const learner = learnerNumerics({ device: "NVIDIA H100", precision: "bf16" }, true);
+    expect(learner).toBe("NVIDIA H100 bf16 with --hf-weights");
+    expect(learnerPart(numericsOf(engine, learner))).toBe(learner);
+    expect(learnerPart(numericsOf(engine, null))).toBeNull();
+  });
+});

@@ -4,7 +4,7 @@ import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
 import { loadEngine, modelFile, modelFingerprint, usableCores } from "../engine/index.js";
 import { CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
-import { ProgressLine } from "../report/index.js";
+import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
 import { scratch, writeLessons } from "../train/index.js";
@@ -103,6 +103,7 @@ export const sftCommand = defineCommand({
         },
         { onProgress },
       );
+      progress.say(learnerText(learner.info));
       const stop = () => void learner.close();
       io.signal.addEventListener("abort", stop, { once: true });
       try {

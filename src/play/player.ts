@@ -3,17 +3,12 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
 import { CONTEXT, type Config, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import {
-  type Engine,
-  type EngineOptions,
-  engineOptions,
-  loadEngine,
-  modelFile,
-  trainedContext,
-} from "../engine/index.js";
+import { type Engine, type EngineOptions, engineOptions, modelFile, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
+import { engineText } from "../report/index.js";
 import { type PlayerSpec, templateOf } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";
+import { loadFitting } from "./fitting.js";
 
 /** Options that say who plays and how. */
 export const playerOptions = [
@@ -69,7 +64,7 @@ async function playingEngine(config: PlayerConfig, model: string, concurrency: n
 }
 
 /**
- * @param say hears when the engine gives way to other programs
+ * @param say hears what the engine computes with, and when it gives way to other programs
  * @throws UsageError when the options name nobody, or a file that is not there
  */
 export async function openPlayerFor(config: PlayerConfig, say: (line: string) => void): Promise<OpenPlayer> {
@@ -91,9 +86,10 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
 
   const model = modelFile(config.model);
   const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
-  const options = await playingEngine(config, model, concurrency);
+  const wanted = await playingEngine(config, model, concurrency);
   await prepareMachine(config, say);
-  const engine = await loadEngine(options, say);
+  const { engine, options } = await loadFitting(wanted, say);
+  say(engineText(engine.info));
   // Looked at here, before any worker starts: a model that cannot play is told at once.
   templateOf(engine);
   if (adapter !== null) await engine.useAdapter(adapter);
@@ -104,5 +100,5 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
     sampling: { temperature: temperature ?? 1, topK, topP, minP },
     adapter: adapter === null ? null : await sha256OfFile(adapter),
   };
-  return { spec, engine, concurrency };
+  return { spec, engine, concurrency: options.sequences };
 }

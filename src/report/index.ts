@@ -1,4 +1,5 @@
 /** What people see: progress, summaries, conversations, tables. */
+export { engineFacts, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText } from "./conversation.js";
 export { evalText } from "./eval-report.js";
 export { count, countsText, evaluate, kindsText, mean } from "./evaluation.js";

@@ -3,10 +3,11 @@ import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { engineOptions, loadEngine, modelFile, modelFingerprint } from "../engine/index.js";
+import { engineOptions, modelFile, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { prepareMachine } from "../learn/index.js";
-import { chooseScenarios } from "../play/index.js";
+import { chooseScenarios, loadFitting } from "../play/index.js";
+import { engineText } from "../report/index.js";
 import {
   type GradeRollout,
   gradeShaped,
@@ -108,26 +109,29 @@ export async function evaluateRun(
   );
 
   const concurrency = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
-  const options = engineOptions(config, { model, sequences: concurrency, contextPerSequence: settings.context });
+  const wanted = engineOptions(config, { model, sequences: concurrency, contextPerSequence: settings.context });
   const judged =
     settings.accuracy === "judge"
       ? await openGrading(settings, config, task, taskOptions, { signal, view })
       : undefined;
   const file = config.out === undefined ? undefined : openFile(config.out);
-  await prepareMachine(config, (line) => view.say(line));
-  const engine = await loadEngine(options, (line) => view.say(line));
+  const say = (line: string) => view.say(line);
+  await prepareMachine(config, say);
+  const { engine, options } = await loadFitting(wanted, say);
   try {
+    say(engineText(engine.info));
     const policy = new EnginePolicy(engine, {
       task: settings.task,
       taskOptions,
       engine: options,
       limits: limitsOf(settings, config),
       temperature: settings.temperature,
-      concurrency,
+      concurrency: options.sequences,
       workers: config.workers,
       maxExceptions: config.maxExceptions,
       releaseWeights: false,
-      onFailure: ({ id, error }) => view.say(`rollout ${id} failed: ${error}`),
+      onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+      say,
     });
     const grade = judged?.grade ?? gradeOwn;
     const evaluations: CheckpointEvaluation[] = [];
@@ -139,7 +143,8 @@ export async function evaluateRun(
       }
       const started = performance.now();
       const limit = Math.max(gapLimit(engine.info.weightType), highestGap);
-      checkProbe(await policy.use(adapter), limit, `checkpoint ${checkpoint}`, "nothing was played with it");
+      await policy.use(adapter);
+      checkProbe(await policy.probe(), limit, `checkpoint ${checkpoint}`, "nothing was played with it");
       view.begin(checkpoint, scenarios.length);
       const figures = await playGraded(signal, grade, async (signal, onGroup) => {
         const played = await policy.play({

@@ -1,14 +1,14 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
 import type { GivenOptions } from "../config/index.js";
-import { decodeThreads, type Engine, engineOptions, loadEngine, usableCores } from "../engine/index.js";
+import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, learnerDevice, startLearner } from "../learn/index.js";
-import type { Share } from "../report/index.js";
+import { loadFitting } from "../play/index.js";
+import { engineFacts, engineText, learnerFacts, learnerText, type Share } from "../report/index.js";
 import { openRewards } from "../reward/index.js";
 import { templateOf } from "../rollout/index.js";
-import { bestOf, checkSameRun, Run, type ValidationRow } from "../run/index.js";
+import { bestOf, checkSameRun, engineNumerics, logEngine, Run, type ValidationRow } from "../run/index.js";
 import { deriveSeed } from "../util/index.js";
-import { logEngine } from "./engine-log.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./gap.js";
 import { train } from "./loop.js";
@@ -91,7 +91,7 @@ async function trainWith(
 ): Promise<void> {
   const { taskOptions } = play;
   const rewards = await openRewards({ settings, config, task, taskOptions, store: run.store, signal, say, colours });
-  const options = engineOptions(config, {
+  const wanted = engineOptions(config, {
     model,
     sequences: fitted.concurrency,
     contextPerSequence: settings.context,
@@ -101,6 +101,7 @@ async function trainWith(
   if (note) say(note);
   const { maxGap = gapLimit(shape.weightType), hfWeights } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
+  let saidOfLearner = "";
   const updater = new LearnerUpdater({
     lifetime: config.learnerLifetime,
     step: {
@@ -114,8 +115,8 @@ async function trainWith(
       gradientCheckpointing: fitted.gradientCheckpointing,
       maxCompletionTokens: settings.maxTokens * settings.maxTurns,
     },
-    start: (from, signal) =>
-      startLearner(
+    start: async (from, signal) => {
+      const learner = await startLearner(
         {
           python,
           backend: config.learner,
@@ -126,11 +127,18 @@ async function trainWith(
           threads,
           device,
           precision: config.precision,
+          lifetime: config.learnerLifetime,
           logFile: run.logFile("learner.log"),
           ...(from === undefined ? {} : { resume: from }),
         },
         { signal },
-      ),
+      );
+      const text = learnerText(learner.info);
+      if (text !== saidOfLearner) say(text);
+      saidOfLearner = text;
+      run.saw("learner", learnerFacts(learner.info));
+      return learner;
+    },
     say,
   });
   let engine: Engine | undefined;
@@ -140,20 +148,24 @@ async function trainWith(
     // Loads beside the engine and the first rollouts. The loop asks again and hears what comes of it.
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
-    closeLog = await logEngine(run.logFile("engine.log"), options.gpu);
-    engine = await loadEngine(options, say);
+    closeLog = await logEngine(run.logFile("engine.log"), wanted.gpu);
+    const loaded = await loadFitting(wanted, say);
+    engine = loaded.engine;
+    say(engineText(engine.info));
+    run.saw("engine", engineFacts(engine.info));
     if (loading && threads === usableCores()) leaveCore(engine, loading);
     templateOf(engine);
     const policy = new EnginePolicy(engine, {
       ...play,
-      engine: options,
+      engine: loaded.options,
       limits: limitsOf(settings, config),
       temperature: settings.temperature,
-      concurrency: fitted.concurrency,
+      concurrency: loaded.options.sequences,
       workers: config.workers,
       maxExceptions: config.maxExceptions,
       releaseWeights: config.releaseWeights,
       onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+      say,
     });
     await train({
       run,
@@ -169,10 +181,7 @@ async function trainWith(
         maxGap,
         // A limit of one's own is the only one.
         calibrateGap: config.maxGap === undefined,
-        numerics: [
-          `engine ${engine.info.gpu || "cpu"} ${shape.weightType}`,
-          `learner ${device === "cuda" ? "gpu" : "cpu"} ${config.precision}${hfWeights === undefined ? "" : " with --hf-weights"}`,
-        ].join(", "),
+        numerics: { engine: engineNumerics(engine.info), hfWeights: hfWeights !== undefined },
       },
       scenarios,
       policy,

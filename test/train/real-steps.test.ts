@@ -23,10 +23,14 @@ const STEPS = 2;
 /** Mean distance of two log-probabilities of one token under the same weights, nats: what a run allows. */
 const LIMIT = gapLimit("F16");
 
+/** What the last call said beside its result. */
+let said = "";
+
 function hone(...args: string[]): string {
   const cli = join(packageRoot, "dist/src/cli.js");
   const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], { cwd: folder, encoding: "utf8" });
   expect(status, stderr).toBe(0);
+  said = stderr;
   return stdout.trimEnd().split("\n").at(-1) ?? "";
 }
 
@@ -97,6 +101,20 @@ describe("yarn train on the tiny model", () => {
       adapter: (summary.best as { step: number }).step === 0 ? null : expect.stringContaining("adapter.gguf"),
     });
     expect((summary.gap as { mean: number }).mean).toBeLessThan(LIMIT);
+  });
+
+  it("says what computes when it has loaded, and keeps it in run.json", () => {
+    expect(said.match(/^engine: .*$/gm)).toEqual([expect.stringMatching(/F16 weights, F16 KV, .*llama\.cpp \d/)]);
+    expect(said.match(/^learner: .*$/gm)).toEqual([expect.stringMatching(/^learner: cpu, f32, PyTorch \d/)]);
+    const { devices } = JSON.parse(readFileSync(join(run, "run.json"), "utf8"));
+    const seen = expect.stringMatching(/^\d{4}-\d\d-\d\dT/);
+    expect(devices).toHaveLength(2);
+    expect(devices).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ part: "engine", weights: "F16", kv: "F16", seen }),
+        expect.objectContaining({ part: "learner", device: "cpu", precision: "f32", cuda: null, seen }),
+      ]),
+    );
   });
 
   it("leaves a whole checkpoint and one line of metrics for every step", async () => {

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import type { LearnerInfo } from "../../src/learn/index.js";
+import { engineFacts, engineText, learnerFacts, learnerText } from "../../src/report/compute.js";
+
+const compute = {
+  backend: "Vulkan0",
+  device: "llvmpipe (LLVM 15.0.6, 256 bits)",
+  offloadedLayers: 5,
+  layers: 5,
+  weights: "F16",
+  kv: "F16",
+  flashAttention: false,
+};
+const llamaVersion = "0.5.0";
+
+describe("the line on the engine", () => {
+  it("names the device, the layers there, the numbers' types and llama.cpp", () => {
+    expect(engineText({ compute, llamaVersion })).toBe(
+      "engine: Vulkan0 llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0",
+    );
+    expect(engineText({ compute: { ...compute, flashAttention: true }, llamaVersion })).toContain(
+      "F16 KV, flash attention, llama.cpp",
+    );
+    expect(engineFacts({ compute, llamaVersion })).toEqual({ ...compute, llamaVersion });
+  });
+
+  it("warns of layers that stayed on the CPU, with the reason and what helps", () => {
+    const text = engineText({ compute: { ...compute, offloadedLayers: 3 }, llamaVersion });
+    const [line, warning, ...rest] = text.split("\n");
+    expect(line).toContain("3 of 5 layers there");
+    expect(warning).toMatch(
+      /^warning: 2 of the model's 5 layers are computed by the CPU, because .*memory.*--concurrency/,
+    );
+    expect(rest).toEqual([]);
+  });
+
+  it("counts no layers where the CPU was meant", () => {
+    const cpu = { ...compute, backend: "CPU", device: "AMD EPYC", offloadedLayers: 0 };
+    expect(engineText({ compute: cpu, llamaVersion })).toBe(
+      "engine: CPU AMD EPYC: F16 weights, F16 KV, llama.cpp 0.5.0",
+    );
+  });
+});
+
+describe("the line on the learner", () => {
+  const info: LearnerInfo = {
+    backend: "peft",
+    device: "cpu",
+    offloaded: false,
+    cuda: null,
+    precision: "f32",
+    architecture: "qwen2",
+    weights: "f16",
+    parameters: { total: 2, trainable: 1 },
+    versions: { python: "3.12.1", torch: "2.13.0", peft: "1" },
+    updates: 0,
+    seconds: 1,
+  };
+  const card = {
+    ...info,
+    device: "NVIDIA H100 80GB HBM3",
+    precision: "bf16" as const,
+    cuda: { version: "13.0", driver: "580.95.05" },
+  };
+
+  it("names the device, the precision and PyTorch, and on CUDA its version and the driver's", () => {
+    expect(learnerText(info)).toBe("learner: cpu, f32, PyTorch 2.13.0");
+    expect(learnerText(card)).toBe("learner: NVIDIA H100 80GB HBM3, bf16, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05");
+    expect(learnerText({ ...card, cuda: { version: "13.0", driver: null } })).toMatch(/CUDA 13\.0$/);
+  });
+
+  it("says that the model leaves the card, where it does", () => {
+    expect(learnerText({ ...card, offloaded: true })).toMatch(/, in main memory between updates$/);
+    expect(learnerText({ ...info, offloaded: true })).toBe("learner: cpu, f32, PyTorch 2.13.0");
+  });
+
+  it("has the same facts for the run", () => {
+    expect(learnerFacts(card)).toEqual({
+      backend: "peft",
+      device: "NVIDIA H100 80GB HBM3",
+      precision: "bf16",
+      cuda: { version: "13.0", driver: "580.95.05" },
+      offloaded: false,
+      python: "3.12.1",
+      torch: "2.13.0",
+    });
+  });
+});

@@ -18,6 +18,7 @@
         "native/engine/port.cc",
         "native/engine/preload.cc",
         "native/engine/registry.cc",
+        "native/engine/report.cc",
         "native/engine/sampling.cc",
         "native/engine/scheduler.cc",
         "native/engine/slots.cc",

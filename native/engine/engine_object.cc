@@ -60,6 +60,15 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
     control.Set(static_cast<uint32_t>(i), pair);
   }
   info.Set("controlTokens", control);
+  const LlamaReport report = engine.report();
+  info.Set("device", report.device);
+  info.Set("offloadedLayers", std::max(0, report.offloadedLayers));
+  // llama.cpp counts the output as a layer. A build without GPU says nothing of layers.
+  info.Set("layers", report.layers < 0 ? model.layers + 1 : report.layers);
+  info.Set("kv", engine.fullKv() ? "F32" : "F16");
+  info.Set("flashAttention", report.flashAttention < 0
+                                 ? env.Null()
+                                 : Napi::Boolean::New(env, report.flashAttention == 1).As<Napi::Value>());
   info.Set("endTokens", arrayOf<Napi::Int32Array>(env, vocabulary.endTokens()));
   return info;
 }
@@ -69,6 +78,18 @@ Napi::Object memoryObject(Napi::Env env, const Engine& engine) {
   memory.Set("weights", static_cast<double>(engine.weightBytes()));
   memory.Set("kv", static_cast<double>(engine.kvBytes()));
   memory.Set("kvPerSequence", static_cast<double>(engine.kvBytesPerSequence()));
+  auto buffers = Napi::Array::New(env);
+  for (const auto& [place, bytes] : engine.report().buffers) {
+    auto buffer = Napi::Object::New(env);
+    buffer.Set("place", place);
+    buffer.Set("weights", static_cast<double>(bytes.weights));
+    buffer.Set("adapters", static_cast<double>(bytes.adapters));
+    buffer.Set("kv", static_cast<double>(bytes.kv));
+    buffer.Set("compute", static_cast<double>(bytes.compute));
+    buffer.Set("output", static_cast<double>(bytes.output));
+    buffers.Set(buffers.Length(), buffer);
+  }
+  memory.Set("buffers", buffers);
   return memory;
 }
 

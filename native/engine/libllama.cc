@@ -16,6 +16,7 @@
 #endif
 
 #include "failure.h"
+#include "report.h"
 
 namespace hone {
 namespace {
@@ -47,15 +48,19 @@ std::set<std::string> loadedLibLlamas() {
   return found;
 }
 
-/** llama.cpp ends a line with "\n"; a piece without one is continued. Debug and info lines are dropped. */
+/** llama.cpp ends a line with "\n"; a piece without one is continued. Info is for those who listen; debug is dropped. */
 void onLog(ggml_log_level level, const char* text, void*) {
   static thread_local std::string line;
   static thread_local ggml_log_level current = GGML_LOG_LEVEL_NONE;
   if (level != GGML_LOG_LEVEL_CONT) current = level;
-  if (current != GGML_LOG_LEVEL_WARN && current != GGML_LOG_LEVEL_ERROR) return;
+  LlamaReport* const report = Listening::current();
+  const bool told = current == GGML_LOG_LEVEL_WARN || current == GGML_LOG_LEVEL_ERROR;
+  if (!told && !(report && current == GGML_LOG_LEVEL_INFO)) return;
   line += text;
   if (line.empty() || line.back() != '\n') return;
   line.pop_back();
+  if (report) hear(*report, line);
+  if (!told) return line.clear();
   if (current == GGML_LOG_LEVEL_ERROR) {
     if (errors.size() < 1000) errors += (errors.empty() ? "" : "; ") + line;
     memoryLacks = memoryLacks || saysOutOfMemory(line.c_str());

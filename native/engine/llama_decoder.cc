@@ -82,6 +82,9 @@ void LlamaDecoder::createContext(int sequences) {
   // On a CPU it sums in 16 bits: logprobs are off by 3e-3 in the mean, without it by 1e-5, and it is no faster.
   if (!settings_.useGpu) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.type_k = params.type_v = fullKv() ? GGML_TYPE_F32 : GGML_TYPE_F16;
+  LlamaReport made;
+  const Listening listening(made);
+  if (!settings_.useGpu) made.flashAttention = 0;
   forgetLlamaErrors();
   decltype(context_) context(lib_.llama_init_from_model(model_.get(), params));
   if (!context) {
@@ -95,6 +98,8 @@ void LlamaDecoder::createContext(int sequences) {
   apply(context.get());
   context_ = std::move(context);
   sequences_ = sequences;
+  std::lock_guard<std::mutex> lock(reportMutex_);
+  report_ = std::move(made);
   kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(sequences);
 }
 
@@ -137,6 +142,10 @@ void LlamaDecoder::dropAdapter() noexcept {
 void LlamaDecoder::sleep(bool weights) {
   context_.reset();
   kvBytes_ = 0;
+  {
+    std::lock_guard<std::mutex> lock(reportMutex_);
+    report_.buffers.clear();
+  }
   if (!weights) return;
   adapter_.held.reset();
   model_.reset();
@@ -172,6 +181,8 @@ void LlamaDecoder::decode(const Batch& batch) {
   view.n_seq_id = sequenceCounts_.data();
   view.seq_id = sequenceIds_.data();
   view.logits = const_cast<int8_t*>(batch.wanted.data());
+  LlamaReport heard;
+  const Listening listening(heard);
   forgetLlamaErrors();
   const FlushDenormals flushed;
   const int status = lib_.llama_decode(context_.get(), view);
@@ -180,9 +191,22 @@ void LlamaDecoder::decode(const Batch& batch) {
                     std::to_string(status) + ")");
   }
   lib_.llama_synchronize(context_.get());
+  if (!heard.buffers.empty()) noteCompute(heard);
   // The first look at logits puts their rows in order; after that, several threads may read them.
   const auto wanted = std::find(batch.wanted.begin(), batch.wanted.end(), 1);
   if (wanted != batch.wanted.end()) logits(static_cast<int>(wanted - batch.wanted.begin()));
+}
+
+/** llama.cpp has made its compute buffers anew: the first batch after an adapter was changed needs others. */
+void LlamaDecoder::noteCompute(const LlamaReport& heard) {
+  std::lock_guard<std::mutex> lock(reportMutex_);
+  for (auto& [place, bytes] : report_.buffers) bytes.compute = 0;
+  addBuffers(report_.buffers, heard.buffers);
+}
+
+LlamaReport LlamaDecoder::report() const {
+  std::lock_guard<std::mutex> lock(reportMutex_);
+  return report_;
 }
 
 const float* LlamaDecoder::logits(int row) const {

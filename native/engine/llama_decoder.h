@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "decoder.h"
 #include "libllama.h"
 #include "model.h"
+#include "report.h"
 #include "weights.h"
 
 namespace hone {
@@ -35,7 +37,11 @@ class LlamaDecoder final : public Decoder {
   const ModelInfo& info() const { return info_; }
   /** Bytes; may be asked for on any thread. */
   uint64_t kvBytes() const { return kvBytes_; }
+  /** Keys and values have 32 bits. */
+  bool fullKv() const;
   uint64_t kvBytesPerSequence() const;
+  /** How the context was made last, and its buffers as they are now; may be asked for on any thread. */
+  LlamaReport report() const;
 
   int vocabularySize() const override { return vocabularySize_; }
   bool canTrim() const override { return !info_.recurrent; }
@@ -65,9 +71,9 @@ class LlamaDecoder final : public Decoder {
     void operator()(ggml_threadpool* pool) const;
   };
 
-  bool fullKv() const;
   void createContext(int sequences);
   void apply(llama_context* context) const;
+  void noteCompute(const LlamaReport& heard);
   llama_memory_t memory() const { return lib_.llama_get_memory(context_.get()); }
 
   const LibLlama& lib_;
@@ -81,6 +87,8 @@ class LlamaDecoder final : public Decoder {
   int sequences_;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> kvBytes_{0};
+  mutable std::mutex reportMutex_;
+  LlamaReport report_;
   // Arrays that llama.cpp wants with every batch.
   std::vector<int32_t> sequenceCounts_;
   std::vector<int32_t*> sequenceIds_;

@@ -47,6 +47,7 @@ ModelInfo describe(const llama_model* model) {
   info.parameters = lib.llama_model_n_params(model);
   info.bytes = lib.llama_model_size(model);
   info.trainedContext = lib.llama_model_n_ctx_train(model);
+  info.layers = lib.llama_model_n_layer(model);
   const char* chatTemplate = lib.llama_model_chat_template(model, nullptr);
   info.hasChatTemplate = chatTemplate != nullptr;
   if (chatTemplate) info.chatTemplate = chatTemplate;

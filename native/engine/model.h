@@ -18,6 +18,7 @@ struct ModelInfo {
   uint64_t parameters = 0;
   uint64_t bytes = 0;
   int trainedContext = 0;
+  int layers = 0;
   bool hasChatTemplate = false;
   std::string chatTemplate;
   /** All weights are f32. */

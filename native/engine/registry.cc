@@ -71,6 +71,13 @@ uint64_t Engine::kvBytes() const {
   return bytes;
 }
 
+LlamaReport Engine::report() const {
+  LlamaReport all = weights_->report();
+  all.flashAttention = decoders_.front()->report().flashAttention;
+  for (const LlamaDecoder* decoder : decoders_) addBuffers(all.buffers, decoder->report().buffers);
+  return all;
+}
+
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto& engines = registry().engines;

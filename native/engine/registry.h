@@ -27,6 +27,9 @@ class Engine {
 
   uint64_t weightBytes() const { return weights_->bytes(); }
   uint64_t kvBytes() const;
+  /** How weights and contexts were made, and the buffers of all that is there now. */
+  LlamaReport report() const;
+  bool fullKv() const { return decoders_.front()->fullKv(); }
   uint64_t kvBytesPerSequence() const { return decoders_.front()->kvBytesPerSequence(); }
 
   const EngineSettings settings;

@@ -16,7 +16,11 @@ void AdapterRelease::operator()(llama_adapter_lora*) const { weights->releaseAda
 HeldModel Weights::acquire() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (model_.holders == 0) {
+    LlamaReport loaded;
+    const Listening listening(loaded);
     model_.object = loadModel(file_, false, useGpu_);
+    model_.buffers = loaded.buffers;
+    noteBuffers(&loaded);
     bytes_ = libLlama()->llama_model_size(model_.object);
   }
   model_.holders++;
@@ -27,6 +31,8 @@ void Weights::release() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (--model_.holders > 0) return;
   libLlama()->llama_model_free(model_.object);
+  model_.buffers.clear();
+  noteBuffers(nullptr);
   bytes_ = 0;
 }
 
@@ -35,12 +41,16 @@ HeldAdapter Weights::acquireAdapter(const std::string& path) {
   std::lock_guard<std::mutex> lock(mutex_);
   Shared<llama_adapter_lora>& adapter = adapters_[path];
   if (adapter.holders == 0) {
+    LlamaReport loaded;
+    const Listening listening(loaded);
     forgetLlamaErrors();
     adapter.object = libLlama()->llama_adapter_lora_init(model_.object, path.c_str());
     if (!adapter.object) {
       adapters_.erase(path);
       throwLlamaError(refusal(path));
     }
+    adapter.buffers = loaded.buffers;
+    noteBuffers(nullptr);
   }
   adapter.holders++;
   return HeldAdapter(adapter.object, std::move(release));
@@ -67,6 +77,20 @@ void Weights::releaseAdapter(const std::string& path) {
   if (--found->second.holders > 0) return;
   libLlama()->llama_adapter_lora_free(found->second.object);
   adapters_.erase(found);
+  noteBuffers(nullptr);
+}
+
+/** Sums up the buffers of the model and of all adapters. `loaded` is of a model that has just been loaded, else null. */
+void Weights::noteBuffers(const LlamaReport* loaded) {
+  std::lock_guard<std::mutex> lock(reportMutex_);
+  if (loaded) report_ = *loaded;
+  report_.buffers = model_.buffers;
+  for (const auto& [path, adapter] : adapters_) addBuffers(report_.buffers, adapter.buffers);
+}
+
+LlamaReport Weights::report() const {
+  std::lock_guard<std::mutex> lock(reportMutex_);
+  return report_;
 }
 
 }  // namespace hone

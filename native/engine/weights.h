@@ -10,6 +10,7 @@
 #include <string>
 
 #include "libllama.h"
+#include "report.h"
 
 namespace hone {
 
@@ -49,6 +50,8 @@ class Weights : public std::enable_shared_from_this<Weights> {
 
   /** Of the model, while somebody holds it; else 0. */
   uint64_t bytes() const { return bytes_; }
+  /** How the model was loaded last, and the buffers of what is loaded now. Never waits for a load. */
+  LlamaReport report() const;
 
  private:
   /** What is said of an adapter that cannot be used, up to the reason. */
@@ -58,12 +61,14 @@ class Weights : public std::enable_shared_from_this<Weights> {
   friend AdapterRelease;
 
   void release();
+  void noteBuffers(const LlamaReport* loaded);
   void releaseAdapter(const std::string& path);
 
   template <typename T>
   struct Shared {
     T* object = nullptr;
     int holders = 0;
+    std::map<std::string, BufferBytes> buffers;
   };
 
   const std::string file_;
@@ -72,6 +77,9 @@ class Weights : public std::enable_shared_from_this<Weights> {
   std::mutex mutex_;
   Shared<llama_model> model_;
   std::map<std::string, Shared<llama_adapter_lora>> adapters_;
+  /** Guards the report and nothing else. */
+  mutable std::mutex reportMutex_;
+  LlamaReport report_;
 };
 
 }  // namespace hone

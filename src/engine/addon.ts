@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf, packageRoot } from "../util/index.js";
-import type { EngineStats, Gpu } from "./engine.js";
+import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
 
@@ -80,13 +80,19 @@ export interface NativeInfo {
   bosText: string;
   eosText: string;
   addsBos: boolean;
+  /** ggml's name of the GPU that was used, "" for none. This and the rest as {@link EngineInfo.compute} says. */
+  device: string;
+  offloadedLayers: number;
+  layers: number;
+  kv: "F16" | "F32";
+  flashAttention: boolean | null;
   controlTokens: [text: string, id: number][];
   endTokens: Int32Array;
 }
 
 export interface NativeEngine {
   info(): NativeInfo;
-  memory(): { weights: number; kv: number; kvPerSequence: number };
+  memory(): Omit<EngineMemory, "devices" | "compute">;
   stats(): EngineStats;
   tokenize(text: string, special: boolean): Int32Array;
   bytes(tokens: Int32Array, special: boolean): Uint8Array;

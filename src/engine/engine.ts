@@ -36,6 +36,21 @@ export interface EngineOptions {
   readonly ubatch?: number;
 }
 
+/** What computes and how, as llama.cpp did it when the engine was loaded, not as it was asked to. */
+export interface EngineCompute {
+  readonly backend: "cuda" | "vulkan" | "metal" | "cpu";
+  /** In llama.cpp's words. */
+  readonly device: string;
+  /** Layers that are on the GPU, the output as one of them; fewer than `layers` where some are left to the CPU. */
+  readonly offloadedLayers: number;
+  readonly layers: number;
+  /** As `EngineInfo.weightType`. */
+  readonly weights: string;
+  readonly kv: "F16" | "F32";
+  /** Null where llama.cpp did not say. */
+  readonly flashAttention: boolean | null;
+}
+
 export interface EngineInfo {
   /** Absolute path of the GGUF file. */
   readonly model: string;
@@ -78,6 +93,7 @@ export interface EngineInfo {
   readonly devices: readonly string[];
   /** What `gpu` came to. */
   readonly gpu: Exclude<Gpu, "auto">;
+  readonly compute: EngineCompute;
   readonly llamaVersion: string;
 }
 
@@ -154,6 +170,21 @@ export interface EngineMemory {
   readonly kv: number;
   /** Bytes of one sequence's KV. */
   readonly kvPerSequence: number;
+  /** Bytes of the buffers that llama.cpp computes in, in all places together; 0 while the engine sleeps. */
+  readonly compute: number;
+  /**
+   * Bytes of all buffers by the place where they are ("CUDA0", "CUDA_Host", "CPU"), as llama.cpp logs them when it makes
+   * them: to the hundredth of a MiB. What a backend takes beside them (its own code, CUDA's pools) is not counted.
+   */
+  readonly buffers: readonly {
+    readonly place: string;
+    readonly weights: number;
+    readonly adapters: number;
+    readonly kv: number;
+    readonly compute: number;
+    /** For logits on their way to the host. */
+    readonly output: number;
+  }[];
   readonly devices: readonly { readonly name: string; readonly totalBytes: number; readonly freeBytes: number }[];
 }
 

@@ -2,6 +2,7 @@
 export { backendOf } from "./addon.js";
 export type {
   Engine,
+  EngineCompute,
   EngineInfo,
   EngineMemory,
   EngineOptions,

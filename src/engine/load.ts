@@ -55,18 +55,20 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
   };
   const fitting = !useGpu && statSync(model).size <= SMALL_MODEL ? settings.threads : 1;
   const lanes = Math.min(whole("lanes", options.lanes ?? fitting), settings.threads, sequences);
-  return { ...settings, lanes };
   if (Math.ceil(sequences / lanes) > mostSequences) {
     const all = lanes === 1 ? "" : `, ${lanes * mostSequences} in ${lanes} lanes`;
     throw new HoneError(
       `${sequences} sequences at once are too many: llama.cpp evaluates at most ${mostSequences} in one context${all}; ask for fewer (--concurrency)`,
     );
   }
+  return { ...settings, lanes };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {
-  const { bos, eos, eot, pad, controlTokens, endTokens, ...info } = native.info();
+  const { bos, eos, eot, pad, controlTokens, endTokens, device, offloadedLayers, layers, kv, flashAttention, ...info } =
+    native.info();
   const devices = addon.devices();
+  const used = devices.filter((one) => (device === "" ? !one.isGpu : one.name === device)).slice(0, 1);
   return {
     ...info,
     model: settings.model,
@@ -81,6 +83,15 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
     lanes: settings.lanes,
     devices: devices.map((device) => device.description),
     gpu: gpuOf(devices),
+    compute: {
+      backend: gpuOf(used) || "cpu",
+      device: used[0]?.description ?? device,
+      offloadedLayers,
+      layers,
+      weights: info.weightType,
+      kv,
+      flashAttention,
+    },
     llamaVersion: addon.llamaVersion() ?? "",
   };
 }

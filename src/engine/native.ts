@@ -194,8 +194,10 @@ export class LocalEngine implements Engine {
 
   memory(): EngineMemory {
     const devices = this.#addon.devices();
+    const memory = this.#native.memory();
     return {
-      ...this.#native.memory(),
+      ...memory,
+      compute: memory.buffers.reduce((sum, { compute }) => sum + compute, 0),
       devices: devices.map(({ name, totalBytes, freeBytes }) => ({ name, totalBytes, freeBytes })),
     };
   }

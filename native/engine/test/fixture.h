@@ -124,5 +124,7 @@ void runTest(const char* name, Test test) {
 
 /** failures_test.cc. */
 void testFailures();
+/** report_test.cc. */
+void testReports();
 
 }  // namespace hone

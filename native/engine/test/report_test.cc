@@ -1,0 +1,69 @@
+// What is read from llama.cpp's log.
+#include <thread>
+
+#include "../report.h"
+#include "fixture.h"
+
+namespace hone {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+void reportsAreReadFromLines() {
+  LlamaReport report;
+  for (const char* line : {
+           "llama_prepare_model_devices: using device CUDA0 (NVIDIA H100 80GB HBM3) (0000:01:00.0) - 80000 MiB free",
+           "load_tensors: offloading output layer to GPU",
+           "load_tensors: offloading 24 repeating layers to GPU",
+           "load_tensors: offloaded 25/29 layers to GPU",
+           "load_tensors:   CPU_Mapped model buffer size =   259.66 MiB",
+           "load_tensors:        CUDA0 model buffer size =   942.50 MiB",
+           "llama_context:  CUDA_Host  output buffer size =     0.58 MiB",
+           "llama_kv_cache:      CUDA0 KV buffer size =    48.00 MiB",
+           "llama_kv_cache:      CUDA0 KV buffer size =    16.00 MiB",
+           "llama_memory_recurrent:      CUDA0 RS buffer size =     8.00 MiB",
+           "resolve_fused_ops: Flash Attention enabled",
+           "sched_reserve:      CUDA0 compute buffer size =   298.50 MiB",
+           "sched_reserve:  CUDA_Host compute buffer size =     5.76 MiB",
+           "llama_adapter_lora_init_impl:      CUDA0 LoRA buffer size =     4.25 MiB",
+           "something else = 7.00 MiB",
+           "",
+       }) {
+    hear(report, line);
+  }
+  CHECK(report.device == "CUDA0" && report.offloadedLayers == 25 && report.layers == 29);
+  CHECK(report.flashAttention == 1);
+  CHECK(report.buffers.size() == 3);
+  const BufferBytes& device = report.buffers.at("CUDA0");
+  CHECK(device.weights == 942 * kMiB + kMiB / 2 && device.kv == 72 * kMiB);
+  CHECK(device.compute == 298 * kMiB + kMiB / 2 && device.adapters == 4 * kMiB + kMiB / 4 && device.output == 0);
+  CHECK(report.buffers.at("CUDA_Host").compute > 5 * kMiB && report.buffers.at("CUDA_Host").output > kMiB / 2);
+  CHECK(report.buffers.at("CPU_Mapped").weights > 259 * kMiB);
+  hear(report, "resolve_fused_ops: Flash Attention not supported, set to disabled");
+  CHECK(report.flashAttention == 0);
+  LlamaReport nothing;
+  hear(nothing, ": offloaded all layers to GPU");
+  hear(nothing, "using device ");
+  CHECK(nothing.layers == -1 && nothing.device.empty() && nothing.flashAttention == -1 && nothing.buffers.empty());
+}
+
+void onlyTheThreadThatListensHears() {
+  CHECK(Listening::current() == nullptr);
+  LlamaReport outer, inner;
+  const Listening listening(outer);
+  {
+    const Listening within(inner);
+    CHECK(Listening::current() == &inner);
+    std::thread([] { CHECK(Listening::current() == nullptr); }).join();
+  }
+  CHECK(Listening::current() == &outer);
+}
+
+}  // namespace
+
+void testReports() {
+  runTest("reports are read from lines", reportsAreReadFromLines);
+  runTest("only the thread that listens hears", onlyTheThreadThatListensHears);
+}
+
+}  // namespace hone

@@ -12,6 +12,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from .packing import Tree
 
 NAME = "hone_packed"
+MASK_ALIGNMENT = 8
+"""Elements: what PyTorch's memory-efficient attention asks of a mask's strides (preprocess_mask in ATen's attention.cpp)."""
 
 
 @dataclass
@@ -22,12 +24,23 @@ class Layout:
     _masks: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
 
     def mask(self, prompt: int, length: int, like: torch.Tensor) -> torch.Tensor:
-        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, -inf where later."""
+        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, -inf where later.
+
+        In the type that attention computes in, and with rows that start at multiples of MASK_ALIGNMENT: of any other mask
+        every call makes a copy, which is kept until the backward pass.
+        """
         key = (prompt, length)
         if key not in self._masks:
-            hidden = torch.full((length, prompt + length), float("-inf"), dtype=like.dtype, device=like.device)
-            self._masks[key] = hidden.triu(prompt + 1)
+            width = -(-(prompt + length) // MASK_ALIGNMENT) * MASK_ALIGNMENT
+            hidden = torch.full((length, width), float("-inf"), dtype=computed_in(like), device=like.device)
+            self._masks[key] = hidden.triu_(prompt + 1)[:, : prompt + length]
         return self._masks[key]
+
+
+def computed_in(like: torch.Tensor) -> torch.dtype:
+    """The type that autocast has attention compute in; without autocast the tensor's own."""
+    device = like.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype
 
 
 def packed_attention(
@@ -54,6 +67,8 @@ def packed_attention(
     parts = zip(query.split(lengths, 2), key.split(lengths, 2), value.split(lengths, 2), strict=True)
 
     def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, prompt: int) -> torch.Tensor:
+        # Autocast would convert what was expanded, and so copy a key head for each query head that shares it.
+        keys, values = keys.to(computed_in(keys)), values.to(computed_in(values))
         return scaled_dot_product_attention(
             queries,
             keys.expand(shared, -1, -1, -1),

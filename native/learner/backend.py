@@ -15,7 +15,7 @@ from .attention import Layout
 from .device import choose_device
 from .errors import Refused
 from .gguf_model import GgufModel
-from .model import load_base
+from .model import Place, load_base
 from .packing import Pack
 from .protocol import Progress
 
@@ -64,8 +64,9 @@ class PeftBackend:
         self.device = choose_device(settings["device"])
         self.precision = choose_precision(settings["precision"], self.device)
         _check_lifetime(settings.get("lifetime"), self.device)
-        model, self.base = load_base(settings["base"]["gguf"], settings["base"].get("hf"), progress)
         lora = settings["lora"]
+        base = settings["base"]
+        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(settings))
         if lora is None:
             if self.base.rope_factors is not None:
                 raise Refused("all weights of a model with scaled RoPE cannot be trained here; use LoRA")
@@ -81,6 +82,17 @@ class PeftBackend:
             self.move(self.device)
         # Layers checkpoint only in training mode; nothing else depends on it: there is no dropout (model.py).
         self.model.train()
+
+    def _placed(self, settings: dict[str, Any]) -> Place:
+        """Where the weights go as they are read, so that the host never holds all of them in f32 on a GPU's behalf."""
+        device = torch.device("cpu") if away(settings) else self.device
+        frozen = settings["lora"] is not None
+
+        def place(name: str, values: torch.Tensor) -> torch.Tensor:
+            half = frozen and self.precision == "bf16" and name.split(".")[-2] in LINEAR_LAYERS
+            return values.to(device, torch.bfloat16 if half else torch.float32)
+
+        return place
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         layout = Layout(pack.trees)

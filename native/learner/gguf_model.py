@@ -4,6 +4,7 @@ llama.cpp's converter renames tensors, interleaves the rows of Llama's query and
 neighbours, Hugging Face's rotates halves), and stores Llama 3's RoPE scaling as a tensor of factors. This undoes it.
 """
 
+import mmap
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,11 +74,21 @@ class GgufModel:
                 f"{self.path} has {kind.lower()} weights, the learner trains on {accepted}; "
                 "give --hf-weights with the original weights, or run another file"
             )
-        values = torch.from_numpy(gguf.dequantize(found.data, found.tensor_type).astype(numpy.float32))
+        numbers = gguf.dequantize(found.data, found.tensor_type)
+        # What the file has in f32 is a view of it. Anything else is a copy already: another would hold a large table twice.
+        values = torch.from_numpy(numbers.astype(numpy.float32, copy=kind == "F32"))
+        _forget_pages(found)
         if self.architecture == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
             heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
             values = unpermute(values, heads)
         return values
+
+
+def _forget_pages(tensor: gguf.ReaderTensor) -> None:
+    """Takes what was read of the file out of this process; it stays in the system's cache, where the engine has it too."""
+    mapping = getattr(tensor.data, "_mmap", None)
+    if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:

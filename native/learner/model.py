@@ -1,6 +1,7 @@
 """Loads the base model: from the engine's GGUF file, or from a Hugging Face folder of the same model."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -17,13 +18,27 @@ OTHER_TOLERANCE = 0.2
 """For coarser types. Whether they are close enough to train on, the measured gap says."""
 
 
-def load_base(gguf_path: str, hf_folder: str | None, progress: Progress) -> tuple[PreTrainedModel, GgufModel]:
-    """The model in f32 with packed attention, on the CPU. Raises Refused with the reason when it cannot be trained."""
+Place = Callable[[str, torch.Tensor], torch.Tensor]
+"""(name of a parameter, its values in f32 on the CPU) → the same where and in the type in which it will be used."""
+
+
+def as_read(_: str, values: torch.Tensor) -> torch.Tensor:
+    return values
+
+
+def load_base(
+    gguf_path: str, hf_folder: str | None, progress: Progress, place: Place = as_read
+) -> tuple[PreTrainedModel, GgufModel]:
+    """The model with packed attention. Raises Refused with the reason when it cannot be trained.
+
+    Of a GGUF file each tensor is placed as soon as it is read: no more than one of them is held in f32 besides. A folder
+    is loaded in f32 on the CPU.
+    """
     attention.register()
     file = read_gguf(gguf_path)
     if hf_folder:
         return _from_folder(hf_folder, file), file
-    return _from_gguf(file, progress), file
+    return _from_gguf(file, progress, place), file
 
 
 def _empty(config) -> PreTrainedModel:
@@ -32,7 +47,7 @@ def _empty(config) -> PreTrainedModel:
         return AutoModelForCausalLM.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
 
 
-def _from_gguf(file: GgufModel, progress: Progress) -> PreTrainedModel:
+def _from_gguf(file: GgufModel, progress: Progress, place: Place) -> PreTrainedModel:
     model = _empty(file.config)
     wanted = {name for name, _ in model.named_parameters(remove_duplicate=True)}
     missing, extra = sorted(wanted - set(file.tensors)), sorted(set(file.tensors) - wanted)
@@ -41,10 +56,10 @@ def _from_gguf(file: GgufModel, progress: Progress) -> PreTrainedModel:
         raise Refused(f"{file.path} {problem}: it is not a whole {file.architecture} model")
     state: dict[str, torch.Tensor] = {}
     for done, name in enumerate(sorted(wanted)):
-        state[name] = file.tensor(name)
-        expected = model.get_parameter(name).shape
-        if state[name].shape != expected:
-            raise Refused(f"{file.path}: {name} has the shape {list(state[name].shape)}, not {list(expected)}")
+        values, expected = file.tensor(name), model.get_parameter(name).shape
+        if values.shape != expected:
+            raise Refused(f"{file.path}: {name} has the shape {list(values.shape)}, not {list(expected)}")
+        state[name] = place(name, values)
         progress("loading", done + 1, len(wanted))
     model.load_state_dict(state, strict=False, assign=True)
     model.tie_weights()

@@ -13,7 +13,7 @@ from .packing import Tree
 
 NAME = "hone_packed"
 MASK_ALIGNMENT = 8
-"""Elements: what PyTorch's memory-efficient attention asks of a mask's strides (preprocess_mask in ATen's attention.cpp)."""
+"""Elements: so PyTorch's memory-efficient attention wants a mask's strides (preprocess_mask, ATen's attention.cpp)."""
 
 
 @dataclass
@@ -26,8 +26,8 @@ class Layout:
     def mask(self, prompt: int, length: int, like: torch.Tensor) -> torch.Tensor:
         """Added to the scores of `length` queries over prompt + length keys: 0 where seen, -inf where later.
 
-        In the type that attention computes in, and with rows that start at multiples of MASK_ALIGNMENT: of any other mask
-        every call makes a copy, which is kept until the backward pass.
+        In the type that attention computes in, and with rows that start at multiples of MASK_ALIGNMENT: of any other
+        mask every call makes a copy, which is kept until the backward pass.
         """
         key = (prompt, length)
         if key not in self._masks:

@@ -75,7 +75,7 @@ class GgufModel:
                 "give --hf-weights with the original weights, or run another file"
             )
         numbers = gguf.dequantize(found.data, found.tensor_type)
-        # What the file has in f32 is a view of it. Anything else is a copy already: another would hold a large table twice.
+        # F32 tensors are views of the file. Others are copies already: one more would hold a large table twice.
         values = torch.from_numpy(numbers.astype(numpy.float32, copy=kind == "F32"))
         _forget_pages(found)
         if self.architecture == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
@@ -85,7 +85,7 @@ class GgufModel:
 
 
 def _forget_pages(tensor: gguf.ReaderTensor) -> None:
-    """Takes what was read of the file out of this process; it stays in the system's cache, where the engine has it too."""
+    """Takes the pages that were read out of this process; they stay in the system's cache, as the engine's do."""
     mapping = getattr(tensor.data, "_mmap", None)
     if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)

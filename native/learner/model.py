@@ -31,8 +31,8 @@ def load_base(
 ) -> tuple[PreTrainedModel, GgufModel]:
     """The model with packed attention. Raises Refused with the reason when it cannot be trained.
 
-    Of a GGUF file each tensor is placed as soon as it is read: no more than one of them is held in f32 besides. A folder
-    is loaded in f32 on the CPU.
+    Of a GGUF file each tensor is placed as soon as it is read: no more than one of them is held in f32 besides. A
+    folder is loaded in f32 on the CPU.
     """
     attention.register()
     file = read_gguf(gguf_path)

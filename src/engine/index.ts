@@ -15,7 +15,7 @@ export type {
   Sequence,
 } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
-export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
+export { gpuMemory, lanesOf, loadEngine, onEngineLog, SCORE_ROWS, UBATCH } from "./load.js";
 export { cudaIsInstalled, nvidiaBroken } from "./missing.js";
 export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";

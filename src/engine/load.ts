@@ -11,9 +11,9 @@ import { sumIn32Bits } from "./sums.js";
 import { decodeThreads, usableCores } from "./threads.js";
 
 const BATCH = 2048;
-const UBATCH = 512;
+export const UBATCH = 512;
 /** Rows of logits beside those of the running sequences: positions that are scored at once. */
-const SCORE_ROWS = 64;
+export const SCORE_ROWS = 64;
 /**
  * Resting sequences between running ones that get a token too, rather than a second pass over the weights (see
  * `SchedulerSettings::fillGap`). Reading the weights is all that a pass on a GPU costs; a CPU pays for each row too.
@@ -30,6 +30,11 @@ function whole(name: string, value: number): number {
   if (!Number.isInteger(value) || value < 1)
     throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
   return value;
+}
+
+/** Lanes of an engine that is not told how many; never more than it has sequences. */
+export function lanesOf(modelBytes: number, useGpu: boolean, threads: number): number {
+  return !useGpu && modelBytes <= SMALL_MODEL ? threads : 1;
 }
 
 function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: number): NativeSettings {
@@ -53,7 +58,7 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
     samplingThreads: useGpu ? Math.min(16, usableCores()) : 1,
   };
-  const fitting = !useGpu && statSync(model).size <= SMALL_MODEL ? settings.threads : 1;
+  const fitting = lanesOf(statSync(model).size, useGpu, settings.threads);
   const lanes = Math.min(whole("lanes", options.lanes ?? fitting), settings.threads, sequences);
   if (Math.ceil(sequences / lanes) > mostSequences) {
     const all = lanes === 1 ? "" : `, ${lanes * mostSequences} in ${lanes} lanes`;
@@ -122,9 +127,13 @@ export async function loadEngine(options: EngineOptions, say?: (line: string) =>
 }
 
 /** Bytes of the GPU that an engine of this process would use; null where there is none. Loads llama.cpp, but no model. */
-export async function gpuMemory(gpu: Gpu): Promise<{ name: string; total: number; free: number } | null> {
-  const device = (await openAddon(gpu)).devices().find(({ isGpu }) => isGpu);
-  return device ? { name: device.description, total: device.totalBytes, free: device.freeBytes } : null;
+export async function gpuMemory(
+  gpu: Gpu,
+): Promise<{ kind: EngineInfo["gpu"]; name: string; total: number; free: number } | null> {
+  const devices = (await openAddon(gpu)).devices();
+  const device = devices.find(({ isGpu }) => isGpu);
+  if (!device) return null;
+  return { kind: gpuOf(devices), name: device.description, total: device.totalBytes, free: device.freeBytes };
 }
 
 /**

@@ -90,7 +90,9 @@ export class Child {
         OMP_WAIT_POLICY: process.env.OMP_WAIT_POLICY ?? "passive",
         GOMP_SPINCOUNT: process.env.GOMP_SPINCOUNT ?? "10000",
         // Large pages for what is allocated: an update takes and frees gigabytes, page by page that is a tenth of its time.
-        GLIBC_TUNABLES: process.env.GLIBC_TUNABLES ?? "glibc.malloc.hugetlb=1",
+        // What is larger than a threshold is mapped for itself and given back when it is freed. glibc raises its threshold
+        // to 32 MiB as it goes; the holes that tensors then leave in the heap take as much again as the tensors.
+        GLIBC_TUNABLES: process.env.GLIBC_TUNABLES ?? "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576",
         // The model lies on this disk; nothing may ask the network for it.
         HF_HUB_OFFLINE: "1",
         TOKENIZERS_PARALLELISM: "false",

@@ -1,7 +1,9 @@
 /** Makes a run fit the machine before anything is loaded, or says what would. */
 import { HoneError } from "../util/index.js";
+import type { PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
-import { type Plan, type PlanInput, planMemory, planRows, waysToFit } from "./memory.js";
+import { fullest, planMemory, sumOf } from "./memory.js";
+import { fits, type Room, waysToFit } from "./remedies.js";
 
 /** What nobody chose, so that the plan may. */
 export interface Free {
@@ -9,44 +11,55 @@ export interface Free {
   readonly gradientCheckpointing: boolean;
 }
 
+export interface Machine {
+  readonly host: MachineMemory;
+  readonly gpu: (MachineMemory & { readonly name: string }) | null;
+}
+
 /** Rollouts at once below which more is gained by other means. */
 const FEWEST = 4;
 
 export const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
-function rowsText(plan: Plan): string {
-  return planRows(plan)
-    .map(({ name, bytes }) => `${name} ${gigabytes(bytes)}`)
-    .join(", ");
+/** Makes free changes until the run fits; all of them where it does not, as they help all the same. */
+export function withFreeChanges(wanted: PlanInput, free: Free, room: Room): PlanInput {
+  let input = wanted;
+  if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
+  while (!fits(input, room) && free.concurrency && input.concurrency > FEWEST) {
+    const concurrency = Math.ceil(input.concurrency / 2);
+    input = { ...input, concurrency, lanes: Math.min(input.lanes, concurrency) };
+  }
+  // Where fewer rollouts at once suffice, activations need not be computed twice.
+  const without = { ...input, gradientCheckpointing: wanted.gradientCheckpointing };
+  return fits(without, room) ? without : input;
 }
 
 /**
  * Settings that fit into what is available, where only free ones are changed.
- * @param where "this machine", or the GPU's name
  * @throws HoneError when they do not fit into all there is, with flags that would
  */
-export function fitToMachine(
-  wanted: PlanInput,
-  free: Free,
-  memory: MachineMemory,
-  where: string,
-  say: (text: string) => void,
-): PlanInput {
-  let input = wanted;
-  const tooMuch = () => planMemory(input).peak > memory.available;
-  if (tooMuch() && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
-  while (tooMuch() && free.concurrency && input.concurrency > FEWEST) {
-    input = { ...input, concurrency: Math.ceil(input.concurrency / 2) };
-  }
-  const plan = planMemory(input);
-  if (plan.peak <= memory.available) return input;
+export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, say: (text: string) => void): PlanInput {
+  const { host, gpu } = machine;
+  const available: Room = { host: host.available, gpu: gpu?.available ?? 0 };
+  const total: Room = { host: host.total, gpu: gpu?.total ?? 0 };
+  const input = withFreeChanges(wanted, free, available);
+  if (fits(input, available)) return input;
 
-  const flags = waysToFit(input, memory.available) ?? waysToFit(input, memory.total);
-  const remedy = flags ? `these make it fit: ${flags.join(" ")}` : "take a smaller model";
-  const need = `about ${gigabytes(plan.peak)} are needed at once (${rowsText(plan)})`;
-  if (plan.peak > memory.total) {
+  const flags = waysToFit(input, available) ?? waysToFit(input, total);
+  const remedy = flags?.length ? `these make it fit: ${flags.join(" ")}` : "take a smaller model";
+  const plan = planMemory(input);
+  // The place that is shortest of memory.
+  const places = [
+    { where: "this machine", memory: host, plan: plan.host },
+    ...(gpu && plan.gpu ? [{ where: gpu.name, memory: gpu, plan: plan.gpu }] : []),
+  ].sort((a, b) => b.plan.peak / b.memory.available - a.plan.peak / a.memory.available);
+  const { where, memory, plan: short } = places[0] as (typeof places)[number];
+  const rows = fullest(short).map(({ name, bytes }) => `${name} ${gigabytes(bytes)}`);
+  const need = `about ${gigabytes(sumOf(fullest(short)))} are needed at once (${rows.join(", ")})`;
+  if (!fits(input, total)) {
     throw new HoneError(`this run does not fit: ${need}, ${where} has ${gigabytes(memory.total)}; ${remedy}`);
   }
-  say(`memory may run out: ${need}, ${gigabytes(memory.available)} of ${gigabytes(memory.total)} are free; ${remedy}`);
+  const text = `${gigabytes(memory.available)} of ${gigabytes(memory.total)} are free`;
+  say(`memory may run out${gpu ? ` on ${where}` : ""}: ${need}, ${text}; ${remedy}`);
   return input;
 }

@@ -1,5 +1,6 @@
 /** What a run will take, told before it begins: memory at its fullest, what would make it fit, and time. */
 
+export { cardsTable } from "./cards.js";
 export { decodeSpeed, secondsOfRun } from "./estimate.js";
 export { fitToMachine } from "./fit.js";
 export { mainMemory } from "./machine.js";

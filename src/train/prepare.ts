@@ -2,7 +2,16 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { backendOf, gpuChosen, gpuMemory, modelFile, modelFingerprint, modelShape } from "../engine/index.js";
+import {
+  backendOf,
+  decodeThreads,
+  gpuChosen,
+  gpuMemory,
+  lanesOf,
+  modelFile,
+  modelFingerprint,
+  modelShape,
+} from "../engine/index.js";
 import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { judgeAccessOptions, judgeOptions, requireRewards, rubricOf, rulerOptions } from "../reward/index.js";
@@ -126,10 +135,11 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   const backend = await backendOf(gpuChosen(config));
   const gpu = await gpuMemory(gpuChosen(config));
   const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
+  const concurrency = config.concurrency ?? most;
   const fitted = fitToMachine(
     {
       shape,
-      concurrency: config.concurrency ?? most,
+      concurrency,
       context: settings.context,
       loraRank: settings.loraRank,
       loraTargets: settings.loraTargets,
@@ -137,14 +147,16 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
       gradientCheckpointing: config.gradientCheckpointing ?? false,
       learnerLifetime: config.learnerLifetime,
       releaseWeights: config.releaseWeights,
-      gpu: gpu !== null,
+      gpu: gpu?.kind ?? false,
+      precision: config.precision,
+      hfWeights: config.hfWeights !== undefined,
+      lanes: Math.min(lanesOf(shape.bytes, gpu !== null, decodeThreads(config.threads)), concurrency),
     },
     {
       concurrency: config.concurrency === undefined,
       gradientCheckpointing: config.gradientCheckpointing === undefined,
     },
-    gpu ? { total: gpu.total, available: gpu.free } : mainMemory(),
-    gpu?.name ?? "this machine",
+    { host: mainMemory(), gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free } },
     say,
   );
   requireRewards(settings, task);

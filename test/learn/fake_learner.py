@@ -1,5 +1,6 @@
 """A learner without a model: does what its argument says. It speaks through the real protocol module."""
 
+import ctypes
 import json
 import os
 import signal
@@ -36,6 +37,32 @@ if behaviour == "import error":
 if behaviour == "mute":
     protocol.BEAT_SECONDS = 1000.0
 
+
+def held_after_freeing() -> int:
+    """Bytes that stay resident after half of 60 blocks of 2 MB were freed, each beside one still in use."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes = [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+
+    def block(size: int) -> int:
+        address = libc.malloc(size)
+        ctypes.memset(address, 1, size)
+        return address
+
+    def resident() -> int:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    # Freeing a large block is what makes glibc raise its threshold.
+    libc.free(block(30_000_000))
+    before = resident()
+    blocks = [block(2_000_000) for _ in range(60)]
+    for address in blocks[::2]:
+        libc.free(address)
+    return resident() - before
+
+
 guard(protocol.CONTROL_FD)
 connection = protocol.Connection()
 connection.start()
@@ -44,6 +71,8 @@ for request in connection.requests():
     if request["type"] == "open":
         connection.send({"type": "progress", "id": number, "phase": "loading", "done": 1, "total": 1})
         connection.send({"type": "done", "id": number, "result": INFO})
+    elif behaviour == "free":
+        connection.send({"type": "error", "id": number, "code": "failed", "message": f"held {held_after_freeing()}"})
     elif behaviour == "die":
         print("Segmentation fault in some kernel", flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)

@@ -1,8 +1,14 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ModelShape, modelFile, modelShape } from "../../src/engine/index.js";
+import { cardsTable, onCard, QWEN } from "../../src/plan/cards.js";
 import { fitToMachine } from "../../src/plan/fit.js";
+import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { mainMemory } from "../../src/plan/machine.js";
-import { adapterParameters, type PlanInput, planMemory, waysToFit } from "../../src/plan/memory.js";
+import { type PlacePlan, planMemory } from "../../src/plan/memory.js";
+import { fits, type Room, waysToFit } from "../../src/plan/remedies.js";
+import { packageRoot } from "../../src/util/paths.js";
 
 const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 
@@ -33,13 +39,18 @@ const input: PlanInput = {
   learnerLifetime: "run",
   releaseWeights: false,
   gpu: false,
+  precision: "auto",
+  hfWeights: false,
+  lanes: 1,
 };
 
-const bytesOf = (name: string, change: Partial<PlanInput> = {}) => {
-  const { playing, learning } = planMemory({ ...input, ...change });
-  return [...playing, ...learning].find((row) => row.name.includes(name))?.bytes;
-};
-const peak = (change: Partial<PlanInput>) => planMemory({ ...input, ...change }).peak;
+type Change = Partial<PlanInput>;
+const plan = (change: Change = {}) => planMemory({ ...input, ...change });
+const onGpu = (change: Change = {}) => plan({ gpu: "cuda", ...change }).gpu as PlacePlan;
+const find = ({ playing, learning }: PlacePlan, name: string) =>
+  [...playing, ...learning].find((row) => row.name.includes(name))?.bytes;
+const bytesOf = (name: string, change: Change = {}) => find(plan(change).host, name);
+const peak = (change: Change = {}) => plan(change).host.peak;
 
 describe("the memory plan", () => {
   it("counts an adapter's weights as PEFT does", () => {
@@ -50,13 +61,66 @@ describe("the memory plan", () => {
 
   it("counts the KV cache of every sequence: two bytes a number, 12 kB a token of Qwen2.5-0.5B", () => {
     expect(bytesOf("KV")).toBe(16 * 8192 * 12_288);
-    expect(bytesOf("KV", { concurrency: 1, context: 100 })).toBe(100 * 12_288);
+    // llama.cpp rounds up to 256 tokens.
+    expect(bytesOf("KV", { concurrency: 1, context: 100 })).toBe(256 * 12_288);
+    expect(bytesOf("KV", { concurrency: 3, context: 257 })).toBe(3 * 512 * 12_288);
   });
 
   it("counts four bytes a number where the engine holds KV in f32: f32 weights on a CPU", () => {
     const shape = { ...qwen, weightType: "F32" };
     expect(bytesOf("KV", { shape })).toBe(2 * 16 * 8192 * 12_288);
-    expect(bytesOf("KV", { shape, gpu: true })).toBe(16 * 8192 * 12_288);
+    expect(find(onGpu({ shape }), "KV")).toBe(16 * 8192 * 12_288);
+  });
+
+  it("counts llama.cpp's compute buffers as it logs them, in MiB", () => {
+    const logits = (sequences: number) => 4 * (sequences + 64) * qwen.vocabulary;
+    const buffer = (change: Change & { concurrency: number }) =>
+      ((bytesOf("computing", change) as number) - logits(change.concurrency)) / 2 ** 20;
+    // Of a CPU without flash attention: the scores of all heads.
+    expect(buffer({ concurrency: 4, context: 2048 })).toBeCloseTo(69.26, 1);
+    expect(buffer({ concurrency: 16, context: 8192 })).toBeCloseTo(249.26, 1);
+    // Of Vulkan with flash attention, where logits were on the host.
+    const vulkan = (change: Change) =>
+      (find(plan({ gpu: "vulkan", ...change }).gpu as PlacePlan, "computing") as number) / 2 ** 20;
+    const tiny = { ...qwen, layers: 4, embedding: 256, feedForward: 640, heads: 4, kvHeads: 4, vocabulary: 4417 };
+    expect(vulkan({ shape: tiny, concurrency: 16, context: 8192 })).toBeCloseTo(12.76, 1);
+  });
+
+  it("puts on the GPU what is there: layers in bf16, the rest in f32", () => {
+    const linear = 24 * (896 * 64 * 2 * 16 + 3 * 896 * 4864);
+    expect(find(onGpu(), "learner: weights")).toBe(2 * linear + 4 * (qwen.parameters - linear));
+    expect(find(onGpu({ precision: "f32" }), "learner: weights")).toBe(4 * qwen.parameters);
+    expect(bytesOf("learner: weights")).toBe(4 * qwen.parameters);
+  });
+
+  it("counts the host beside a GPU: processes, embeddings, and weights while they are read", () => {
+    const { host } = plan({ gpu: "cuda" });
+    expect(find(host, "reading weights")).toBe(4 * qwen.vocabulary * qwen.embedding);
+    expect(find(host, "learner: Python with CUDA")).toBeGreaterThan(1e9);
+    expect(find(host, "KV")).toBeUndefined();
+    const folder = plan({ gpu: "cuda", hfWeights: true }).host;
+    expect(find(folder, "reading weights")).toBe(4 * qwen.parameters);
+  });
+
+  it("has the learner on the host where the GPU is not CUDA, and one place where it is Metal", () => {
+    const vulkan = plan({ gpu: "vulkan" });
+    expect(find(vulkan.host, "learner: a pass")).toBe(bytesOf("learner: a pass"));
+    expect(find(vulkan.gpu as PlacePlan, "learner")).toBeUndefined();
+    expect(plan({ gpu: "metal" }).gpu).toBeNull();
+    expect(find(plan({ gpu: "metal" }).host, "KV")).toBe(16 * 8192 * 12_288);
+  });
+
+  it("takes the learner off the GPU between updates: ended with step, moved to the host with offload", () => {
+    const playing = (place: PlacePlan, name: string) => place.playing.find((row) => row.name.includes(name))?.bytes;
+    expect(playing(onGpu(), "learner: weights")).toBeGreaterThan(1e9);
+    expect(playing(onGpu({ learnerLifetime: "step" }), "learner")).toBeUndefined();
+    const offload = plan({ gpu: "cuda", learnerLifetime: "offload" });
+    expect(playing(offload.gpu as PlacePlan, "learner: weights")).toBeUndefined();
+    // CUDA's context stays with the process.
+    expect(playing(offload.gpu as PlacePlan, "learner: process")).toBeGreaterThan(0.4e9);
+    expect(playing(offload.host, "learner: weights between updates")).toBe(find(onGpu(), "learner: weights"));
+    // On a CPU there is nowhere to go.
+    expect(plan({ learnerLifetime: "offload" })).toEqual(plan());
   });
 
   it("grows with what is asked for, and shrinks with what saves memory", () => {
@@ -70,21 +134,65 @@ describe("the memory plan", () => {
     expect(peak({ ...playing, concurrency: 64 })).toBeGreaterThan(2 * peak(playing));
     expect(peak({ ...playing, learnerLifetime: "step" })).toBeLessThan(peak(playing));
   });
+});
 
-  it("finds flags that make a run fit, the gentlest first, and knows when nothing does", () => {
-    expect(waysToFit(input, peak({}))).toEqual([]);
-    expect(waysToFit(input, peak({ gradientCheckpointing: true }))).toEqual(["--gradient-checkpointing"]);
-    const flags = waysToFit(input, 4.5e9) ?? [];
-    expect(flags[0]).toBe("--gradient-checkpointing");
-    expect(new Set(flags.map((flag) => flag.split(" ")[0])).size).toBe(flags.length);
-    expect(waysToFit(input, 1e9)).toBeUndefined();
+describe("what makes a run fit", () => {
+  const OPTIONS: Record<string, (value: string | undefined) => Partial<PlanInput>> = {
+    "--gradient-checkpointing": () => ({ gradientCheckpointing: true }),
+    "--release-weights": () => ({ releaseWeights: true }),
+    "--learner-lifetime": () => ({ learnerLifetime: "step" }),
+    "--micro-batch-tokens": (value) => ({ microBatchTokens: Number(value) }),
+    "--concurrency": (value) => ({ concurrency: Number(value) }),
+    "--context": (value) => ({ context: Number(value) }),
+  };
+  const changeOf = (flag: string) => {
+    const [name, value] = flag.split(" ");
+    return OPTIONS[name as string]?.(value);
+  };
+  const applied = (flags: readonly string[], from: PlanInput): PlanInput =>
+    Object.assign({}, from, ...flags.map(changeOf)) as PlanInput;
+
+  it("is nothing for a run that fits, and unknown for one that never does", () => {
+    expect(waysToFit(input, { host: peak(), gpu: 0 })).toEqual([]);
+    expect(waysToFit(input, { host: 1e9, gpu: 0 })).toBeUndefined();
+  });
+
+  it("is one change where one is enough", () => {
+    expect(waysToFit(input, { host: peak({ gradientCheckpointing: true }), gpu: 0 })).toEqual([
+      "--gradient-checkpointing",
+    ]);
+    const checked = { ...input, gradientCheckpointing: true };
+    const room = { host: planMemory({ ...checked, concurrency: 4 }).host.peak, gpu: 0 };
+    expect(waysToFit(checked, room)).toEqual(["--concurrency 4"]);
+  });
+
+  it("never names a change that is not needed, nor goes further with one than is needed", () => {
+    for (const gpu of [false, "cuda"] as const) {
+      for (let room = 2e9; room < 16e9; room += 0.25e9) {
+        const limits: Room = gpu ? { host: 64e9, gpu: room } : { host: room, gpu: 0 };
+        const wanted: PlanInput = { ...input, gpu, concurrency: gpu ? 64 : 16 };
+        const flags = waysToFit(wanted, limits);
+        if (!flags) continue;
+        expect(fits(applied(flags, wanted), limits)).toBe(true);
+        for (const flag of flags) {
+          const others = flags.filter((other) => other !== flag);
+          expect(fits(applied(others, wanted), limits), `${gpu} ${room}: ${flags} without ${flag}`).toBe(false);
+          const [name, value] = flag.split(" ");
+          if (!Number.isFinite(Number(value))) continue;
+          const milder = applied([...others, `${name} ${2 * Number(value)}`], wanted);
+          expect(fits(milder, limits), `${gpu} ${room}: ${flags} with twice ${flag}`).toBe(false);
+        }
+      }
+    }
   });
 });
 
 describe("fitting a run to a machine", () => {
-  const fitTo = (available: number, total = available, free = { concurrency: true, gradientCheckpointing: true }) => {
+  const both = { concurrency: true, gradientCheckpointing: true };
+  const neither = { concurrency: false, gradientCheckpointing: false };
+  const fitTo = (available: number, total = available, free = both) => {
     const said: string[] = [];
-    const fitted = fitToMachine(input, free, { total, available }, "this machine", (text) => said.push(text));
+    const fitted = fitToMachine(input, free, { host: { total, available }, gpu: null }, (text) => said.push(text));
     return { fitted, said };
   };
 
@@ -96,21 +204,53 @@ describe("fitting a run to a machine", () => {
     const { fitted, said } = fitTo(peak({ gradientCheckpointing: true }));
     expect(fitted).toEqual({ ...input, gradientCheckpointing: true });
     expect(said).toEqual([]);
+    const fixed = fitTo(3e9, 100e9, { concurrency: false, gradientCheckpointing: true });
+    expect(fixed.fitted).toEqual({ ...input, gradientCheckpointing: true });
+  });
+
+  it("computes nothing twice where fewer rollouts at once are enough", () => {
+    const small = { ...input, microBatchTokens: 512 };
+    const room = planMemory({ ...small, concurrency: 8 }).host.peak;
+    const machine = { host: { total: room, available: room }, gpu: null };
+    expect(fitToMachine(small, both, machine, () => undefined)).toEqual({ ...small, concurrency: 8 });
   });
 
   it("warns when others have the memory, and goes on as it was told", () => {
-    const free = { concurrency: false, gradientCheckpointing: false };
-    const { fitted, said } = fitTo(peak({}) - 1e9, 2 * peak({}), free);
+    const { fitted, said } = fitTo(peak({}) - 1e9, 2 * peak({}), neither);
     expect(fitted).toEqual(input);
-    expect(said.join()).toMatch(/^memory may run out: .* are free; these make it fit: --gradient-checkpointing/);
+    expect(said.join()).toMatch(/^memory may run out: .* are free; these make it fit: --gradient-checkpointing$/);
   });
 
   it("refuses what the machine cannot hold, with what is needed and flags that help", () => {
-    const free = { concurrency: false, gradientCheckpointing: false };
-    expect(() => fitTo(peak({}) - 1e9, peak({}) - 1e9, free)).toThrow(
+    expect(() => fitTo(peak({}) - 1e9, peak({}) - 1e9, neither)).toThrow(
       /does not fit: about [\d.]+ GB are needed at once \(.*learner: a pass of 4096 tokens.*--gradient-checkpointing/,
     );
     expect(() => fitTo(0.5e9)).toThrow("take a smaller model");
+  });
+
+  it("names the place that is short, the card or the machine", () => {
+    const card = (gpu: number, host: number) => ({
+      host: { total: host, available: host },
+      gpu: { name: "Card", total: gpu, available: gpu },
+    });
+    const on = (gpu: number, host: number) =>
+      fitToMachine({ ...input, gpu: "cuda" }, neither, card(gpu, host), () => undefined);
+    expect(() => on(4e9, 64e9)).toThrow(/, Card has 4.0 GB; /);
+    expect(() => on(80e9, 2e9)).toThrow(/, this machine has 2.0 GB; /);
+    expect(on(80e9, 64e9)).toEqual({ ...input, gpu: "cuda" });
+  });
+});
+
+describe("models on cards", () => {
+  it("have the sizes that Qwen2.5's model cards give", () => {
+    const parameters = Object.values(QWEN).map((shape) => shape.parameters);
+    expect(parameters).toEqual([494_032_768, 1_543_714_304, 3_085_938_688, 7_615_616_512, 14_770_033_664]);
+  });
+
+  it("fit or not as the documentation says", () => {
+    expect(readFileSync(join(packageRoot, "docs/memory.md"), "utf8")).toContain(cardsTable());
+    expect(onCard(QWEN["0.5B"] as ModelShape, 80)).toBe("yes");
+    expect(onCard(QWEN["14B"] as ModelShape, 8)).toBe("no");
   });
 });
 
@@ -131,6 +271,6 @@ describe("a model's file", () => {
     // Two bytes a weight, and a header with the vocabulary.
     expect(tiny.bytes).toBeGreaterThan(2 * tiny.parameters);
     expect(tiny.bytes).toBeLessThan(2.2 * tiny.parameters);
-    expect(planMemory({ ...input, shape: tiny }).peak).toBeLessThan(peak({}));
+    expect(peak({ shape: tiny })).toBeLessThan(peak());
   });
 });

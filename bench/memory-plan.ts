@@ -1,0 +1,190 @@
+/**
+ * `yarn memory-plan`: what engine and learner really take on this machine's CPU, against the plan of src/plan. Every
+ * configuration runs in processes of its own, one after the other; it is the kernel that says how full they were.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { lanesOf, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
+import { ensurePython, startLearner, writeBatch } from "../src/learn/index.js";
+import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
+import type { PlanInput } from "../src/plan/input.js";
+import { learnerMemory, typicalRow } from "../src/plan/learner-memory.js";
+import { Random } from "../src/util/random.js";
+import { ensureTestModels, modelPath } from "./models.js";
+
+const usage = `yarn memory-plan [options]     planned and measured memory on the CPU, in an hour on a small one
+
+  --models tiny,0.5b      the tiny model that comes with hone, and random weights in the shape of Qwen2-0.5B
+  --parts engine,learner  what is measured
+  --tokens 512,4096       micro-batches of the learner
+  --contexts 2048,8192    of the engine
+  --concurrency 4,16      of the engine
+  --threads N             CPU threads (default 1)
+  --checkpointing on,off  gradient checkpointing of the learner`;
+
+const TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
+
+/** Bytes of a line of /proc/PID/status. */
+function status(pid: number | "self", key: string): number {
+  const text = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(new RegExp(`^${key}:\\s+(\\d+) kB$`, "m").exec(text)?.[1]) * 1024;
+}
+
+interface EngineCase {
+  readonly model: string;
+  readonly concurrency: number;
+  readonly context: number;
+  readonly threads: number;
+}
+
+/** Loads an engine in this process and fills one sequence of each lane, so that all buffers are in use. */
+async function runEngine({ model, concurrency, context, threads }: EngineCase): Promise<number> {
+  const options = { model, gpu: false, threads, sequences: concurrency, contextPerSequence: context } as const;
+  const engine = await loadEngine(options);
+  const prompts = Array.from({ length: engine.info.lanes }, (_, lane) =>
+    Int32Array.from({ length: context - 4 }, (_, i) => (i * 7 + lane + 1) % engine.info.vocabularySize),
+  );
+  const sequences = prompts.map((prompt) => engine.open(prompt));
+  await Promise.all(sequences.map((one, seed) => one.generate({ maxTokens: 2, sampling: { seed }, stop: [] })));
+  for (const sequence of sequences) sequence.close();
+  // The most rows of logits that are handed out at once.
+  await engine.score((prompts[0] as Int32Array).subarray(0, 128));
+  await engine.close();
+  return status("self", "VmHWM");
+}
+
+async function runLearner(model: string, vocabulary: number, tokens: number, checkpointing: boolean, threads: number) {
+  const folder = mkdtempSync(join(tmpdir(), "hone-memory-"));
+  const random = new Random("memory-plan", tokens);
+  const ids = (count: number) => Array.from({ length: count }, () => random.integer(0, vocabulary - 1));
+  const { prompt, completions } = typicalRow(tokens);
+  const shared = ids(prompt);
+  const group = completions.map((own, member) => {
+    const length = prompt + own;
+    const sampled = Array.from({ length }, (_, i) => (i < prompt ? 0 : 1));
+    const logprobs = sampled.map((flag) => -flag * Math.log(vocabulary));
+    return { advantage: member % 2 ? 1 : -1, tokens: { ids: [...shared, ...ids(own)], sampled, logprobs } };
+  });
+  const batch = join(folder, "batch.safetensors");
+  await writeBatch(batch, [group], { temperature: 1 });
+  const learner = await startLearner({
+    python: await ensurePython(),
+    backend: "peft",
+    base: { gguf: model },
+    lora: { rank: 8, alpha: 16, targets: TARGETS },
+    seed: 1,
+    optimizer: { betas: [0.9, 0.99], weightDecay: 0.1 },
+    threads,
+    device: "cpu",
+    precision: "f32",
+    logFile: join(folder, "log"),
+  });
+  try {
+    const loading = status(learner.pid, "VmHWM");
+    const { memory } = await learner.step({
+      batch,
+      into: join(folder, "checkpoint"),
+      loss: "grpo",
+      learningRate: 1e-6,
+      clipLow: 0.2,
+      clipHigh: 0.28,
+      klCoefficient: 0,
+      mismatchClip: 2,
+      maxGradNorm: 1,
+      microBatchTokens: tokens,
+      gradientCheckpointing: checkpointing,
+    });
+    return { loading, loaded: memory.loaded, peak: memory.peak };
+  } finally {
+    await learner.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const errors: number[] = [];
+function report(name: string, planned: number, measured: number): void {
+  const error = planned / measured - 1;
+  errors.push(Math.abs(error));
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`.padStart(9);
+  const percent = `${error < 0 ? "" : "+"}${(100 * error).toFixed(1)} %`.padStart(8);
+  console.log(`${name.padEnd(52)} planned ${megabytes(planned)}  measured ${megabytes(measured)}  ${percent}`);
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      models: { type: "string", default: "tiny,0.5b" },
+      parts: { type: "string", default: "engine,learner" },
+      tokens: { type: "string", default: "512,1024,2048,4096" },
+      contexts: { type: "string", default: "2048,8192" },
+      concurrency: { type: "string", default: "4,16" },
+      threads: { type: "string", default: "1" },
+      checkpointing: { type: "string", default: "on,off" },
+      "run-engine": { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) {
+    console.log(usage);
+    return;
+  }
+  if (values["run-engine"] !== undefined) {
+    console.log(await runEngine(JSON.parse(values["run-engine"]) as EngineCase));
+    return;
+  }
+  const names = values.models.split(",");
+  const numbers = (text: string) => text.split(",").map(Number);
+  const threads = Number(values.threads);
+  if (names.includes("0.5b")) await ensureTestModels(["0.5b"], (line) => console.error(line));
+  for (const name of names) {
+    const model = name === "tiny" ? modelFile("tiny") : modelPath("qwen2-0.5b-shape-f16.gguf");
+    const shape = await modelShape(model);
+    const input: PlanInput = {
+      shape,
+      concurrency: 4,
+      context: 8192,
+      loraRank: 8,
+      loraTargets: TARGETS,
+      microBatchTokens: 512,
+      gradientCheckpointing: false,
+      learnerLifetime: "run",
+      releaseWeights: false,
+      gpu: false,
+      precision: "auto",
+      hfWeights: false,
+      lanes: lanesOf(shape.bytes, false, threads),
+    };
+    if (values.parts.includes("engine")) {
+      for (const context of numbers(values.contexts)) {
+        for (const concurrency of numbers(values.concurrency)) {
+          const wanted: EngineCase = { model, concurrency, context, threads };
+          const arguments_ = [fileURLToPath(import.meta.url), "--run-engine", JSON.stringify(wanted)];
+          const done = spawnSync(process.execPath, arguments_, { encoding: "utf8" });
+          if (done.status !== 0) throw new Error(`the engine failed: ${done.stderr.trim().split("\n").at(-1)}`);
+          // No adapter is loaded, and there are no rollout workers.
+          const { weights: _, kv, compute, process: itself } = engineMemory({ ...input, concurrency, context }).host;
+          const planned = shape.bytes + kv + compute + itself - WORKERS;
+          report(`${name}: engine, ${concurrency} × ${context} tokens`, planned, Number(done.stdout));
+        }
+      }
+    }
+    if (!values.parts.includes("learner")) continue;
+    for (const tokens of numbers(values.tokens)) {
+      for (const checkpointing of values.checkpointing.split(",").map((text) => text === "on")) {
+        const measured = await runLearner(model, shape.vocabulary, tokens, checkpointing, threads);
+        const plan = learnerMemory({ ...input, microBatchTokens: tokens, gradientCheckpointing: checkpointing });
+        const idle = plan.process + plan.weights + plan.adapter;
+        const what = `${name}: learner, ${tokens} tokens${checkpointing ? ", checkpointing" : ""}`;
+        report(`${what}, loading`, idle, measured.loading);
+        report(`${what}, update`, idle + plan.pass, measured.peak);
+      }
+    }
+  }
+  console.log(`largest error ${(100 * Math.max(...errors)).toFixed(1)} % of ${errors.length}`);
+}
+
+await main();

@@ -1,0 +1,86 @@
+/**
+ * What a forward pass of the learner leaves for its backward pass, counted tensor by tensor from the layers of
+ * transformers and PEFT, and from native/learner/attention.py. test/plan/activations.test.ts compares it with what
+ * PyTorch's autograd says that it saved.
+ */
+import type { ModelShape } from "../engine/index.js";
+import { adapterParameters } from "./input.js";
+
+/** Of native/learner/attention.py: rows of a mask begin at multiples of so many numbers. A test holds the two together. */
+export const MASK_ALIGNMENT = 8;
+
+/** How the tokens of a row are laid out: what attention keeps depends on it. */
+export interface RowLayout {
+  readonly prompt: number;
+  /** Tokens of each completion after the prompt, in one tree. */
+  readonly completions: readonly number[];
+}
+
+export interface PassSettings {
+  readonly shape: ModelShape;
+  readonly loraRank: number;
+  readonly loraTargets: readonly string[];
+  readonly precision: "f32" | "bf16";
+}
+
+export interface Activations {
+  /** Bytes that one layer keeps. */
+  readonly layer: number;
+  /** What goes from a layer to the next, which gradient checkpointing keeps in the layer's place. */
+  readonly between: number;
+  /** Rotations of RoPE and masks, which all layers share. */
+  readonly shared: number;
+  /** The input of the last norm. */
+  readonly last: number;
+  /** Gradients of one layer's feed-forward part, which exist beside all that is kept when the backward pass begins. */
+  readonly gradients: number;
+}
+
+export function activations(settings: PassSettings, rows: readonly RowLayout[]): Activations {
+  const { shape, loraRank, loraTargets, precision } = settings;
+  const { embedding: d, feedForward: ff, heads, kvHeads, headSize } = shape;
+  const bf16 = precision === "bf16";
+  const width = bf16 ? 2 : 4;
+  const [query, keyValue] = [heads * headSize, kvHeads * headSize];
+  let [tokens, prompts, reach, masks] = [0, 0, 0, 0];
+  for (const { prompt, completions } of rows) {
+    tokens += prompt + completions.reduce((total, length) => total + length, 0);
+    prompts += prompt;
+    // Each completion has a copy of its prompt's keys and values before its own.
+    for (const length of completions) reach += prompt + length;
+    // Completions of equal length share a mask.
+    for (const length of new Set(completions))
+      masks += length * Math.ceil((prompt + length) / MASK_ALIGNMENT) * MASK_ALIGNMENT;
+  }
+
+  const on = (...names: string[]) => names.filter((name) => loraTargets.includes(name)).length;
+  // An adapter needs its input; autocast converts it for each layer anew, f32 layers share it.
+  const [attentionInputs, gatedInputs] = [on("q_proj", "k_proj", "v_proj"), on("gate_proj", "up_proj")];
+  const inputs = bf16 ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
+  const norms = 4 * 2 * (d + 1);
+  // Qwen3 normalises queries and keys, each head for itself, in f32.
+  const headNorms = shape.architecture === "qwen3" ? 4 * (query + keyValue + heads + kvHeads) : 0;
+  const attention = width * query * (2 + on("o_proj")) + 4 * heads;
+  const gated = width * ff * (3 + on("down_proj"));
+  const low = width * loraRank * loraTargets.length;
+  const perToken = norms + headNorms + width * d * inputs + attention + gated + low;
+  // Values of the row; of its keys in bf16 only what was converted for the prompts; then the copies for completions.
+  const keysAndValues = width * keyValue * (tokens + (bf16 ? prompts : tokens) + 2 * reach);
+  const converted = bf16 ? (2 * adapterParameters(shape, loraRank, loraTargets)) / shape.layers : 0;
+  return {
+    layer: tokens * perToken + keysAndValues + converted,
+    between: 4 * d * tokens,
+    shared: 8 * headSize * tokens + width * masks,
+    last: (4 * d + 4) * tokens,
+    gradients: tokens * (2 * width * ff + 4 * d),
+  };
+}
+
+/** Bytes that are kept between the forward and the backward pass. The first layer's input needs no gradient. */
+export function kept(
+  { layer, between, shared, last }: Activations,
+  layers: number,
+  gradientCheckpointing: boolean,
+): number {
+  return (gradientCheckpointing ? layers * between : layers * layer - between) + shared + last;
+}

@@ -1,0 +1,98 @@
+/**
+ * What the engine takes, from how llama.cpp allocates: the sizes below are those that it logs when it loads a model
+ * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
+ */
+import { SCORE_ROWS, UBATCH } from "../engine/index.js";
+import { adapterParameters, type PlanInput } from "./input.js";
+
+/** llama.cpp allocates the KV of each sequence in steps of this many tokens. */
+const CELL_STEP = 256;
+/**
+ * Node with the addon, and its rollout workers, without any model; measured, as the rest of it: per entry of the
+ * vocabulary, what the two tokenizers of a model keep.
+ */
+const PROCESS = 0.11e9;
+export const WORKERS = 0.11e9;
+const PER_VOCABULARY_ENTRY = 400;
+/**
+ * A process that computes on CUDA: its context with the kernels of ggml, and cuBLAS's workspace (32 MiB on Hopper) with
+ * the pool in which ggml converts numbers. Reported for CUDA 12 and 13 on cards of 8 to 80 GB; not run on CUDA here.
+ */
+export const CUDA_CONTEXT = 0.5e9;
+const CUDA_POOL = 0.1e9;
+
+export interface EngineMemory {
+  readonly weights: number;
+  readonly kv: number;
+  /** Computing: buffers of llama.cpp for one pass, and logits. */
+  readonly compute: number;
+  /** The process itself. */
+  readonly process: number;
+}
+
+const ceil = (value: number, step: number) => Math.ceil(value / step) * step;
+
+export const kvCells = (context: number) => ceil(context, CELL_STEP);
+
+function kvBytes({ shape, concurrency, context, gpu }: PlanInput): number {
+  const width = gpu === false && shape.weightType === "F32" ? 4 : 2;
+  return concurrency * kvCells(context) * shape.layers * 2 * shape.kvHeads * shape.headSize * width;
+}
+
+/** Of one llama.cpp context: what it computes in, the mask of its attention, and rows of logits that are handed out. */
+function contextBuffers({ shape, context, gpu }: PlanInput, sequences: number) {
+  const { embedding: d, feedForward, heads, kvHeads, headSize, vocabulary } = shape;
+  const cells = kvCells(context);
+  const tokens = ceil(Math.min(UBATCH, cells * sequences), sequences);
+  const outputs = sequences + SCORE_ROWS;
+  // Only without flash attention scores of all heads exist; they are computed in place.
+  const scores = gpu === false ? 4 * heads * cells * tokens : 0;
+  const mask = (gpu === false ? 4 : 2) * cells * tokens;
+  const attention = scores + 4 * tokens * (3 * d + 2 * heads * headSize + 2 * kvHeads * headSize);
+  const gated = 4 * tokens * (3 * feedForward + 2 * d);
+  const output = 4 * outputs * (vocabulary + 3 * d) + 4 * tokens * d;
+  return {
+    compute: mask + Math.max(attention, gated, output),
+    mask,
+    inputs: 8 * tokens * d,
+    logits: 4 * outputs * vocabulary,
+  };
+}
+
+/** The engine's parts by where they lie. Of the weights a GPU's engine maps the embeddings on the host, and reads rows of them there. */
+export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: EngineMemory | null } {
+  const { shape, concurrency, gpu, lanes } = input;
+  const adapters = 2 * 4 * adapterParameters(shape, input.loraRank, input.loraTargets);
+  const buffers = contextBuffers(input, Math.ceil(concurrency / lanes));
+  const process = PROCESS + WORKERS + PER_VOCABULARY_ENTRY * shape.vocabulary;
+  const kv = kvBytes(input);
+  if (gpu === false) {
+    const compute = lanes * (buffers.compute + buffers.logits);
+    return { host: { weights: shape.bytes + adapters, kv, compute, process }, gpu: null };
+  }
+  const table = (shape.bytes * shape.vocabulary * shape.embedding) / shape.parameters;
+  // Tied embeddings are on both sides: the GPU has them as its output layer.
+  const weights = shape.bytes - (tied(shape) ? 0 : table) + adapters;
+  const overhead = gpu === "cuda" ? CUDA_CONTEXT + CUDA_POOL : 0;
+  return {
+    host: { weights: table, kv: 0, compute: buffers.mask + buffers.inputs + buffers.logits, process },
+    gpu: { weights, kv, compute: buffers.compute, process: overhead },
+  };
+}
+
+/** Numbers of the linear layers between embeddings and output. */
+export function linearParameters({
+  layers,
+  embedding: d,
+  feedForward,
+  heads,
+  kvHeads,
+  headSize,
+}: PlanInput["shape"]): number {
+  return layers * d * headSize * 2 * (heads + kvHeads) + layers * 3 * d * feedForward;
+}
+
+/** Whether the output layer is the table of embeddings: then there is one of them beside the layers. */
+function tied(shape: PlanInput["shape"]): boolean {
+  return shape.parameters - linearParameters(shape) < 1.5 * shape.vocabulary * shape.embedding;
+}

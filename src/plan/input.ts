@@ -1,0 +1,38 @@
+/** What a memory plan is made from. */
+import type { EngineInfo, ModelShape } from "../engine/index.js";
+
+export interface PlanInput {
+  readonly shape: ModelShape;
+  /** Sequences with KV of their own. */
+  readonly concurrency: number;
+  readonly context: number;
+  readonly loraRank: number;
+  readonly loraTargets: readonly string[];
+  readonly microBatchTokens: number;
+  readonly gradientCheckpointing: boolean;
+  /** offload: the learner's weights and optimizer lie in the host's memory between updates, where it computes on a GPU. */
+  readonly learnerLifetime: "run" | "step" | "offload";
+  readonly releaseWeights: boolean;
+  /** What the engine computes on; the learner shares it if it is CUDA, and computes on the CPU otherwise. */
+  readonly gpu: EngineInfo["gpu"];
+  readonly precision: "auto" | "f32" | "bf16";
+  /** The learner's weights come from a Hugging Face folder, which is read in f32 into the host's memory. */
+  readonly hfWeights: boolean;
+  /** llama.cpp contexts. */
+  readonly lanes: number;
+}
+
+/** Numbers an adapter has: rank × (inputs + outputs) for every layer it is on. */
+export function adapterParameters(shape: ModelShape, rank: number, targets: readonly string[]): number {
+  const { embedding: d, feedForward: ff, heads, kvHeads, headSize } = shape;
+  const ends: Record<string, number> = {
+    q_proj: d + heads * headSize,
+    k_proj: d + kvHeads * headSize,
+    v_proj: d + kvHeads * headSize,
+    o_proj: heads * headSize + d,
+    gate_proj: d + ff,
+    up_proj: d + ff,
+    down_proj: ff + d,
+  };
+  return shape.layers * rank * targets.reduce((total, name) => total + (ends[name] ?? 0), 0);
+}

@@ -1,0 +1,98 @@
+/** What the learner takes: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a pass. */
+import { activations, kept, type PassSettings, type RowLayout } from "./activations.js";
+import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
+import { adapterParameters, type PlanInput } from "./input.js";
+
+/** Of native/learner/head.py: logits of one chunk, of which two buffers exist. A test holds the two together. */
+export const CHUNK_BYTES = 64 * 2 ** 20;
+const LEAST_CHUNK_ROWS = 16;
+
+/** Python with PyTorch, transformers and PEFT, measured with PyTorch 2.13. */
+const PYTHON = 0.41e9;
+/** The same with CUDA's libraries and the pinned buffers of copies, on the host. An assumption: not run on CUDA. */
+const PYTHON_CUDA = 2e9;
+/** PyTorch's own code and buffers that the first pass brings in on a CPU. Measured. */
+const FIRST_PASS = 0.05e9;
+/** Over what tensors take, on CUDA: PyTorch's caching allocator rounds large blocks up to 2 MiB. Not run on CUDA. */
+const CUDA_HOLES = 1.1;
+/** cuBLAS's and cuBLASLt's workspaces, 32 MiB each on Hopper (PyTorch's CublasHandlePool.cpp), less on other cards. */
+const CUBLAS = 64 * 2 ** 20;
+
+/** Of an adapter's numbers, in f32: weights and Adam's two moments; in an update gradients and the copy of all three. */
+const ADAPTER = { idle: 12, updating: 28 };
+
+/**
+ * How a row is taken to be filled: one question, four rollouts of it. Rollouts that share less keep fewer copies of keys
+ * and values, but their masks are larger.
+ */
+const ROW = { prompt: 1 / 4, completions: 4 };
+
+export function typicalRow(tokens: number): RowLayout {
+  const prompt = Math.floor(tokens * ROW.prompt);
+  return { prompt, completions: Array<number>(ROW.completions).fill(Math.floor((tokens - prompt) / ROW.completions)) };
+}
+
+/** A row of so many tokens: trees like the typical row, in which no conversation is longer than the context. */
+function rowsOf(tokens: number, context: number): RowLayout[] {
+  const conversation = ROW.prompt + (1 - ROW.prompt) / ROW.completions;
+  const trees = Math.max(1, Math.ceil((tokens * conversation) / context));
+  return Array.from({ length: trees }, () => typicalRow(tokens / trees));
+}
+
+/** Bytes of tensors in a pass: those kept from forward to backward, and the most that exist beside them. */
+export function passOf(
+  settings: PassSettings,
+  rows: readonly RowLayout[],
+  sampled: number,
+  gradientCheckpointing: boolean,
+): { keeping: number; beside: number } {
+  const { layers, vocabulary, embedding } = settings.shape;
+  const one = activations(settings, rows);
+  // Gradient checkpointing computes a layer again before its gradients.
+  const backward = one.gradients + (gradientCheckpointing ? one.layer : 0);
+  const chunk = Math.max(LEAST_CHUNK_ROWS, Math.min(sampled, Math.floor(CHUNK_BYTES / (4 * vocabulary))));
+  const scoring = 8 * chunk * vocabulary + 8 * embedding * sampled;
+  return { keeping: kept(one, layers, gradientCheckpointing), beside: Math.max(backward, scoring) };
+}
+
+export interface LearnerMemory {
+  readonly process: number;
+  readonly weights: number;
+  /** Adapter and optimizer, between updates. */
+  readonly adapter: number;
+  /** A pass, and what an update needs beside it. */
+  readonly pass: number;
+}
+
+export const learnerPrecision = ({ gpu, precision }: PlanInput): "f32" | "bf16" =>
+  precision === "auto" ? (gpu === "cuda" ? "bf16" : "f32") : precision;
+
+/** On the place where the learner computes. */
+export function learnerMemory(input: PlanInput): LearnerMemory {
+  const { shape, loraRank, loraTargets, microBatchTokens, gradientCheckpointing } = input;
+  const cuda = input.gpu === "cuda";
+  const precision = learnerPrecision(input);
+  const numbers = adapterParameters(shape, loraRank, loraTargets);
+  const linear = linearParameters(shape);
+  const weights = 4 * shape.parameters - (precision === "bf16" ? 2 * linear : 0);
+
+  const rows = rowsOf(microBatchTokens, input.context);
+  const sampled = microBatchTokens * (1 - ROW.prompt);
+  const settings = { shape, loraRank, loraTargets, precision };
+  const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing);
+  const adapterUpdate = (ADAPTER.updating - ADAPTER.idle) * numbers;
+  const activationsOnly = cuda ? CUDA_HOLES * (keeping + beside) : keeping + beside + FIRST_PASS;
+  return {
+    process: cuda ? CUDA_CONTEXT + CUBLAS : PYTHON,
+    weights,
+    adapter: ADAPTER.idle * numbers,
+    pass: activationsOnly + adapterUpdate,
+  };
+}
+
+/** On the host, where the learner computes on a GPU. */
+export function learnerHost({ shape, hfWeights }: PlanInput): { process: number; loading: number } {
+  // The largest tensor in f32 on its way to the GPU; of a folder all of them.
+  const loading = 4 * (hfWeights ? shape.parameters : shape.vocabulary * shape.embedding);
+  return { process: PYTHON_CUDA, loading };
+}

@@ -1,0 +1,104 @@
+/** The smallest set of option changes that makes a run fit. */
+import type { PlanInput } from "./input.js";
+import { planMemory } from "./memory.js";
+
+/** Bytes that a plan may take on each place. */
+export interface Room {
+  readonly host: number;
+  readonly gpu: number;
+}
+
+export function fits(input: PlanInput, room: Room): boolean {
+  const { host, gpu } = planMemory(input);
+  return host.peak <= room.host && (gpu?.peak ?? 0) <= room.gpu;
+}
+
+/** One option at a new value, as it is written on the command line. */
+interface Change {
+  readonly flag: string;
+  readonly changed: Partial<PlanInput>;
+}
+
+/** One option's values, the gentlest first. */
+type Remedy = readonly Change[];
+
+const FEWEST_TOKENS = 512;
+const FEWEST_ROLLOUTS = 1;
+const SHORTEST_CONTEXT = 1024;
+/** Options changed at once. More of them could be named, but by then a smaller model is the better advice. */
+const MOST = 4;
+
+function halvings(from: number, least: number): number[] {
+  const values: number[] = [];
+  for (let value = Math.floor(from / 2); value >= least; value = Math.floor(value / 2)) values.push(value);
+  return values;
+}
+
+/** The gentlest first: those that cost time, then those that change what is played. */
+function remedies(input: PlanInput): Remedy[] {
+  const all: Remedy[] = [
+    input.gradientCheckpointing ? [] : [{ flag: "--gradient-checkpointing", changed: { gradientCheckpointing: true } }],
+    halvings(input.microBatchTokens, FEWEST_TOKENS).map((microBatchTokens) => ({
+      flag: `--micro-batch-tokens ${microBatchTokens}`,
+      changed: { microBatchTokens },
+    })),
+    halvings(input.concurrency, FEWEST_ROLLOUTS).map((concurrency) => ({
+      flag: `--concurrency ${concurrency}`,
+      changed: { concurrency, lanes: Math.min(input.lanes, concurrency) },
+    })),
+    input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }],
+    input.learnerLifetime === "step" ? [] : [{ flag: "--learner-lifetime step", changed: { learnerLifetime: "step" } }],
+    halvings(input.context, SHORTEST_CONTEXT).map((context) => ({
+      flag: `--context ${context}`,
+      changed: { context },
+    })),
+  ];
+  return all.filter((remedy) => remedy.length > 0);
+}
+
+/** Subsets of `count` things, in the order of their members: those with the first ones first. */
+function* subsets<T>(things: readonly T[], count: number, from = 0): Generator<T[]> {
+  if (count === 0) {
+    yield [];
+    return;
+  }
+  for (let i = from; i <= things.length - count; i++) {
+    for (const rest of subsets(things, count - 1, i + 1)) yield [things[i] as T, ...rest];
+  }
+}
+
+const with_ = (input: PlanInput, changes: readonly Change[]): PlanInput =>
+  Object.assign({}, input, ...changes.map(({ changed }) => changed)) as PlanInput;
+
+/**
+ * The mildest values of some options that fit together: each is brought as near to its present value as the others
+ * allow, the least gentle option first. Undefined when not even their last values fit.
+ */
+function mildest(input: PlanInput, chosen: readonly Remedy[], room: Room): Change[] | undefined {
+  const changes = chosen.map((remedy) => remedy.at(-1) as Change);
+  if (!fits(with_(input, changes), room)) return undefined;
+  for (let i = chosen.length - 1; i >= 0; i--) {
+    for (const milder of chosen[i] as Remedy) {
+      const tried = changes.with(i, milder);
+      if (!fits(with_(input, tried), room)) continue;
+      changes[i] = milder;
+      break;
+    }
+  }
+  return changes;
+}
+
+/**
+ * Flags that bring the plan into the room: as few as possible, and of those sets the gentlest. Undefined when no few of
+ * them do.
+ */
+export function waysToFit(input: PlanInput, room: Room): string[] | undefined {
+  const all = remedies(input);
+  for (let count = 0; count <= MOST; count++) {
+    for (const chosen of subsets(all, count)) {
+      const changes = mildest(input, chosen, room);
+      if (changes) return changes.map(({ flag }) => flag);
+    }
+  }
+  return undefined;
+}

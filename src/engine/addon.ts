@@ -193,11 +193,6 @@ export async function openAddon(gpu: Gpu, device?: string): Promise<Addon> {
   return addon;
 }
 
-/** What an engine of this process computes on; loads llama.cpp where nobody has. */
-export async function backendOf(gpu: Gpu): Promise<Exclude<Gpu, "auto">> {
-  return gpuOf((await openAddon(gpu)).devices());
-}
-
 /** What the devices of this process come to. */
 export function gpuOf(devices: readonly NativeDevice[]): Exclude<Gpu, "auto"> {
   const backend = devices.find((device) => device.isGpu)?.backend.toLowerCase();

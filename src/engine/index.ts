@@ -1,5 +1,4 @@
 /** The engine: token ids in, token ids and logprobs out. */
-export { backendOf } from "./addon.js";
 export type {
   Engine,
   EngineCompute,
@@ -16,7 +15,7 @@ export type {
 } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
 export { gpuMemory, lanesOf, loadEngine, onEngineLog, SCORE_ROWS, UBATCH } from "./load.js";
-export { cudaIsInstalled, nvidiaBroken } from "./missing.js";
+export { cudaIsInstalled, gpuTitles, nvidiaBroken } from "./missing.js";
 export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";

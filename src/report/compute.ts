@@ -1,10 +1,10 @@
 /** What computes, as it was really loaded: in a line for people, and as facts that a run keeps. */
-import type { EngineInfo } from "../engine/index.js";
+import { type EngineInfo, gpuTitles } from "../engine/index.js";
 import type { LearnerInfo } from "../learn/index.js";
 
 type EngineShown = Pick<EngineInfo, "compute" | "llamaVersion">;
 
-/** "engine: Vulkan0 llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0" */
+/** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0" */
 export function engineText({ compute, llamaVersion }: EngineShown): string {
   const { backend, device, offloadedLayers, layers, weights, kv, flashAttention } = compute;
   const parts = [
@@ -14,12 +14,12 @@ export function engineText({ compute, llamaVersion }: EngineShown): string {
     ...(flashAttention ? ["flash attention"] : []),
     `llama.cpp ${llamaVersion}`,
   ];
-  const line = `engine: ${[backend, device].filter(Boolean).join(" ")}: ${parts.join(", ")}`;
+  const line = `engine: ${[backend === "cpu" ? "CPU" : gpuTitles[backend], device].join(", ")}: ${parts.join(", ")}`;
   if (onCpu(compute) || offloadedLayers >= layers) return line;
   return `${line}\nwarning: ${layers - offloadedLayers} of the model's ${layers} layers are computed by the CPU, because the memory of ${device} does not suffice for all: rollouts will be several times slower. Free memory there, give a lower --concurrency or --context, or take a smaller model file`;
 }
 
-const onCpu = ({ backend, offloadedLayers }: EngineInfo["compute"]) => offloadedLayers === 0 && /^cpu$/i.test(backend);
+const onCpu = ({ backend }: EngineInfo["compute"]) => backend === "cpu";
 
 export const engineFacts = ({ compute, llamaVersion }: EngineShown) => ({ ...compute, llamaVersion });
 

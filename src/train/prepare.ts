@@ -3,7 +3,6 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import {
-  backendOf,
   decodeThreads,
   gpuChosen,
   gpuMemory,
@@ -132,7 +131,6 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
   const scenarios = new ScenarioCursor(all, settings);
 
   await prepareMachine(config, say, true);
-  const backend = await backendOf(gpuChosen(config));
   const gpu = await gpuMemory(gpuChosen(config));
   const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = config.concurrency ?? most;
@@ -168,7 +166,7 @@ export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (
     ...(rubric === undefined ? {} : { rubric: createHash("sha256").update(rubric).digest("hex") }),
   };
   const play = { task: taskReference, taskOptions };
-  return { folder, model, shape, task, settings, scenarios, backend, fitted, contents, play };
+  return { folder, model, shape, task, settings, scenarios, backend: gpu?.kind ?? false, fitted, contents, play };
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { EngineCompute } from "../../src/engine/engine.js";
 import type { LearnerInfo } from "../../src/learn/index.js";
 import { engineFacts, engineText, learnerFacts, learnerText } from "../../src/report/compute.js";
 
-const compute = {
-  backend: "Vulkan0",
+const compute: EngineCompute = {
+  backend: "vulkan",
   device: "llvmpipe (LLVM 15.0.6, 256 bits)",
   offloadedLayers: 5,
   layers: 5,
@@ -16,7 +17,7 @@ const llamaVersion = "0.5.0";
 describe("the line on the engine", () => {
   it("names the device, the layers there, the numbers' types and llama.cpp", () => {
     expect(engineText({ compute, llamaVersion })).toBe(
-      "engine: Vulkan0 llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0",
+      "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0",
     );
     expect(engineText({ compute: { ...compute, flashAttention: true }, llamaVersion })).toContain(
       "F16 KV, flash attention, llama.cpp",
@@ -35,9 +36,9 @@ describe("the line on the engine", () => {
   });
 
   it("counts no layers where the CPU was meant", () => {
-    const cpu = { ...compute, backend: "CPU", device: "AMD EPYC", offloadedLayers: 0 };
+    const cpu: EngineCompute = { ...compute, backend: "cpu", device: "AMD EPYC", offloadedLayers: 0 };
     expect(engineText({ compute: cpu, llamaVersion })).toBe(
-      "engine: CPU AMD EPYC: F16 weights, F16 KV, llama.cpp 0.5.0",
+      "engine: CPU, AMD EPYC: F16 weights, F16 KV, llama.cpp 0.5.0",
     );
   });
 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { EngineCompute } from "../../src/engine/engine.js";
 import { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "../../src/run/numerics.js";
 
-const compute = {
-  backend: "Vulkan0",
+const compute: EngineCompute = {
+  backend: "vulkan",
   device: "llvmpipe (LLVM 15.0.6, 256 bits)",
   offloadedLayers: 5,
   layers: 5,
@@ -14,9 +15,9 @@ const compute = {
 describe("what rounds a step's numbers", () => {
   it("is engine and learner as they computed", () => {
     const engine = engineNumerics({ compute });
-    expect(engine).toBe("Vulkan0 llvmpipe (LLVM 15.0.6, 256 bits) F16 KV F16");
+    expect(engine).toBe("vulkan llvmpipe (LLVM 15.0.6, 256 bits) F16 KV F16");
     expect(engineNumerics({ compute: { ...compute, offloadedLayers: 3, flashAttention: true } })).toBe(
-      "Vulkan0 llvmpipe (LLVM 15.0.6, 256 bits) 3/5 layers F16 KV F16 flash attention",
+      "vulkan llvmpipe (LLVM 15.0.6, 256 bits) 3/5 layers F16 KV F16 flash attention",
     );
     const learner = learnerNumerics({ device: "NVIDIA H100", precision: "bf16" }, true);
     expect(learner).toBe("NVIDIA H100 bf16 with --hf-weights");

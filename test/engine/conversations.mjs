@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { register } from "node:module";
 import { text } from "node:stream/consumers";
 
-const { door, binaries, cases, sequences } = JSON.parse(await text(process.stdin));
+const { door, binaries, cases, engine: settings } = JSON.parse(await text(process.stdin));
 
 /** The package of binaries is found by its name: here the name stands for `binaries`. */
 if (binaries) {
@@ -45,7 +45,7 @@ let engine;
 for (const { model, adapter, alone, batched } of cases) {
   if (engine?.info.model !== model) {
     await engine?.close();
-    engine = await loadEngine({ model, gpu: false, threads: 1, sequences, contextPerSequence: 256 });
+    engine = await loadEngine({ model, threads: 1, contextPerSequence: 256, ...settings });
   }
   await engine.useAdapter(adapter);
   const one = await converse(engine, alone);

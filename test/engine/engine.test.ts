@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { loadEngine, onEngineLog } from "../../src/engine/index.js";
+import { sleepsAndWakes } from "./behaviours.js";
 import {
   adapterPath,
   close,
@@ -196,24 +197,7 @@ describe("sleep", () => {
   it.each([false, true])("shows in memory(), and wake restores everything (weights: %s)", async (weights) => {
     const engine = await testEngine();
     await engine.useAdapter(adapterPath("one"));
-    const start = prompt("before sleep ");
-    const sequence = engine.open(start);
-    const first = await sequence.generate({ maxTokens: 10, sampling, stop: [] });
-    const running = engine.open(start).generate({ maxTokens: 100, sampling, stop: [] });
-    await engine.sleep({ weights });
-    expect((await running).stop).toBe("length");
-    expect(engine.memory()).toMatchObject(weights ? { kv: 0, weights: 0 } : { kv: 0 });
-    await expect(sequence.generate({ maxTokens: 1, sampling, stop: [] })).rejects.toThrow("the engine sleeps");
-    await expect(engine.score(start)).rejects.toThrow("the engine sleeps");
-    expect(engine.tokenize("the", { special: false })).toHaveLength(1);
-    await engine.sleep({ weights });
-
-    await engine.wake();
-    await engine.wake();
-    expect(engine.memory().kv).toBeGreaterThan(0);
-    const second = await sequence.generate({ maxTokens: 10, sampling, stop: [] });
-    const scored = await engine.score(concat(start, first.tokens, second.tokens), { from: start.length });
-    expect(largestDifference([...first.rawLogprobs, ...second.rawLogprobs], scored)).toBeLessThan(ROUNDING);
+    await sleepsAndWakes(engine, weights, ROUNDING);
     await close(engine);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Sequence } from "../../src/engine/index.js";
+import { evaluatesAPromptOnce, evaluatesOnlyWhatIsAppended, keepsWhatItHasWhenCancelled } from "./behaviours.js";
 import { adapterPath, close, concat, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 import { tiny } from "./tiny-model.js";
 
@@ -66,21 +66,7 @@ describe("a turn", async () => {
     parts.close();
   });
 
-  it("evaluates only what is appended between turns", async () => {
-    const start = prompt("x".repeat(200));
-    const sequence = engine.open(start);
-    const one = await sequence.generate({ maxTokens: 8, sampling: sampling(5), stop: never });
-    const before = engine.stats();
-    const append = prompt("a tool's answer");
-    const two = await sequence.generate({ append, maxTokens: 8, sampling: sampling(5), stop: never });
-    // The last sampled token was not evaluated yet.
-    expect(engine.stats().prefilled - before.prefilled).toBe(append.length + 1);
-    expect(sequence.length).toBe(start.length + 8 + append.length + 8);
-    const all = concat(start, one.tokens, append, two.tokens);
-    const scored = await engine.score(all, { from: all.length - 8 });
-    expect(largestDifference(two.rawLogprobs, scored)).toBeLessThan(ROUNDING);
-    sequence.close();
-  });
+  it("evaluates only what is appended between turns", () => evaluatesOnlyWhatIsAppended(engine, 200, ROUNDING));
 
   it("ends when the context is full, and does not append what leaves no room", async () => {
     const sequence = engine.open(prompt("y".repeat(500)));
@@ -96,28 +82,10 @@ describe("a turn", async () => {
   });
 
   it("can be cancelled, and keeps what it has sampled", async () => {
-    const start = prompt("cancel me");
-    const sequence = long.open(start);
-    const controller = new AbortController();
-    setTimeout(() => controller.abort(), 5);
-    const { signal } = controller;
-    const result = await sequence.generate({ maxTokens: 4000, sampling: sampling(7), stop: never, signal });
-    expect(result.stop).toBe("cancelled");
-    expect(sequence.length).toBe(start.length + result.tokens.length);
-    const more = await sequence.generate({ maxTokens: 3, sampling: sampling(7), stop: never });
-    const all = concat(start, result.tokens, more.tokens);
-    const scored = await long.score(all, { from: start.length });
-    expect(largestDifference(concatFloats(result.rawLogprobs, more.rawLogprobs), scored)).toBeLessThan(ROUNDING);
-    sequence.close();
-
-    const aborted = engine.open(start);
-    const nothing = await aborted.generate({
-      maxTokens: 5,
-      sampling: sampling(7),
-      stop: [],
-      signal: AbortSignal.abort(),
-    });
-    expect(nothing.stop).toBe("cancelled");
+    await keepsWhatItHasWhenCancelled(long, ROUNDING);
+    const aborted = engine.open(prompt("cancel me"));
+    const turn = { maxTokens: 5, sampling: sampling(7), stop: never, signal: AbortSignal.abort() };
+    expect((await aborted.generate(turn)).stop).toBe("cancelled");
     aborted.close();
   });
 
@@ -173,23 +141,7 @@ describe("a turn", async () => {
 describe("a group", async () => {
   it.each([1, 3, 8])("evaluates its prompt once, with %i slots", async (sequences) => {
     const engine = await testEngine({ sequences });
-    const start = prompt("p".repeat(300));
-    const before = engine.stats();
-    const turns = engine.openGroup(start, 8).map(async (sequence: Sequence, seed) => {
-      const result = await sequence.generate({ maxTokens: 5 + seed, sampling: sampling(seed), stop: never });
-      sequence.close();
-      return result;
-    });
-    const results = await Promise.all(turns);
-    const after = engine.stats();
-    expect(after.reused - before.reused).toBe(7 * 299);
-    // The last token of a prompt is evaluated by each member; so is, here and there, one that closes a gap.
-    expect(after.prefilled - before.prefilled).toBeLessThanOrEqual(299 + 2 * 8);
-    expect(results.map(({ tokens }) => tokens.length)).toEqual([5, 6, 7, 8, 9, 10, 11, 12]);
-    for (const { tokens, rawLogprobs } of results) {
-      const scored = await engine.score(concat(start, tokens), { from: start.length });
-      expect(largestDifference(rawLogprobs, scored)).toBeLessThan(ROUNDING);
-    }
+    await evaluatesAPromptOnce(engine, { members: 8, length: 300 }, ROUNDING);
     await close(engine);
   });
 

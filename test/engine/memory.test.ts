@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { type NativeSettings, openAddon } from "../../src/engine/addon.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { givesMemoryBack } from "./behaviours.js";
 import { close, newModel, prompt, testEngine } from "./support.js";
 
 const MB = 2 ** 20;
@@ -49,17 +50,7 @@ describe("sleep", () => {
     await play();
     const awake = resident();
     expect(awake).toBeGreaterThan(KV + WEIGHTS);
-    for (const weights of [false, true]) {
-      const given = KV + (weights ? WEIGHTS : 0);
-      await engine.sleep({ weights });
-      const asleep = resident();
-      // JavaScript's own heap moves by some tens of MB.
-      expect(awake - asleep).toBeGreaterThan(0.8 * given);
-      if (!weights) expect(asleep).toBeGreaterThan(WEIGHTS);
-      await engine.wake();
-      await play();
-      expect(resident() - asleep).toBeGreaterThan(0.8 * given);
-    }
+    await givesMemoryBack(engine, { kv: KV, weights: WEIGHTS }, resident, play);
     await close(engine);
     expect(awake - resident()).toBeGreaterThan(0.8 * (KV + WEIGHTS));
   });

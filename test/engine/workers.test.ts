@@ -6,6 +6,7 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import type { EngineOptions } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { outlivesItsWorkers } from "./behaviours.js";
 import { adapterPath, concat, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
 
 const run = promisify(execFile);
@@ -99,14 +100,7 @@ describe("threads", () => {
   });
 
   it("may be terminated in mid-decode, 20 times, without harm to the others", { timeout: 300_000 }, async () => {
-    const job = { door, workers: 20, engine: options({ sequences: 6 }) };
-    const script = join(packageRoot, "test/engine/termination.mjs");
-    const { stdout } = await run(process.execPath, [script, JSON.stringify(job)]);
-    const { played, stops, worst, sequences } = JSON.parse(stdout);
-    expect(played).toBeGreaterThan(1);
-    expect(stops).toEqual(["length"]);
-    expect(worst).toBeLessThan(ROUNDING);
-    expect(sequences).toEqual({ open: 0, running: 0, queued: 0 });
+    await outlivesItsWorkers(20, options({ sequences: 6 }), ROUNDING);
   });
 
   it("leave nothing behind when the process exits in mid-decode", async () => {

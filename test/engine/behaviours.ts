@@ -1,0 +1,203 @@
+/**
+ * What the engine does on every device, as bodies of tests: engine.test.ts, generate.test.ts and the others call them on
+ * a CPU, engine.gpu.test.ts on a GPU. `rounding`: log-probabilities that differ by more are not the same computation.
+ */
+import { execFile } from "node:child_process";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "vitest";
+import type { Engine, EngineOptions, GenerateOptions, Sequence } from "../../src/engine/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { concat, largestDifference, prompt } from "./support.js";
+
+const never: number[] = [];
+const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: { seed }, stop: never });
+
+/**
+ * Scores, from a number of rows that few kernels serve on a GPU (support/gpu.ts): what comes after a token does not
+ * change its score.
+ */
+export async function scores(engine: Engine, tokens: Int32Array, from: number): Promise<Float32Array> {
+  const rows = 32 * Math.ceil((tokens.length - 1) / 32);
+  const filler = engine.info.gpu === false ? 0 : rows + 1 - tokens.length;
+  return (await engine.score(concat(tokens, new Int32Array(filler)), { from })).slice(0, tokens.length - from);
+}
+
+export async function evaluatesOnlyWhatIsAppended(engine: Engine, length: number, rounding: number): Promise<void> {
+  const start = prompt("x".repeat(length));
+  const sequence = engine.open(start);
+  const one = await sequence.generate(turn(8, 5));
+  const before = engine.stats();
+  const append = prompt("a tool's answer");
+  const two = await sequence.generate({ append, ...turn(8, 5) });
+  // The last sampled token was not evaluated yet.
+  expect(engine.stats().prefilled - before.prefilled).toBe(append.length + 1);
+  expect(sequence.length).toBe(start.length + 8 + append.length + 8);
+  const all = concat(start, one.tokens, append, two.tokens);
+  expect(largestDifference(two.rawLogprobs, await scores(engine, all, all.length - 8))).toBeLessThan(rounding);
+  sequence.close();
+}
+
+/** @param limits what ends the turn; called when it has begun to decode, or before it begins */
+async function endsEarly(
+  engine: Engine,
+  stop: "cancelled" | "deadline",
+  limits: (decoding: Promise<void>) => Pick<GenerateOptions, "signal" | "deadline">,
+  rounding: number,
+): Promise<void> {
+  const start = prompt("a turn that ends too early");
+  const sequence = engine.open(start);
+  const before = engine.stats().decoded;
+  const decoding = (async () => {
+    while (engine.stats().decoded === before) await new Promise((resolve) => setTimeout(resolve, 1));
+  })();
+  const maxTokens = engine.info.contextPerSequence - start.length - 8;
+  const result = await sequence.generate({ ...turn(maxTokens, 7), ...limits(decoding) });
+  expect(result.stop).toBe(stop);
+  expect(result.tokens.length).toBeGreaterThan(0);
+  expect(result.tokens.length).toBeLessThan(maxTokens);
+  expect(sequence.length).toBe(start.length + result.tokens.length);
+  const more = await sequence.generate(turn(3, 7));
+  const scored = await scores(engine, concat(start, result.tokens, more.tokens), start.length);
+  expect(largestDifference([...result.rawLogprobs, ...more.rawLogprobs], scored)).toBeLessThan(rounding);
+  sequence.close();
+}
+
+export function keepsWhatItHasWhenCancelled(engine: Engine, rounding: number): Promise<void> {
+  const limits = (decoding: Promise<void>) => {
+    const controller = new AbortController();
+    void decoding.then(() => controller.abort());
+    return { signal: controller.signal };
+  };
+  return endsEarly(engine, "cancelled", limits, rounding);
+}
+
+/** @param milliseconds so many that a token is sampled, and fewer than the whole context takes */
+export function keepsWhatItHasAtItsDeadline(engine: Engine, milliseconds: number, rounding: number): Promise<void> {
+  return endsEarly(engine, "deadline", () => ({ deadline: Date.now() + milliseconds }), rounding);
+}
+
+export async function evaluatesAPromptOnce(
+  engine: Engine,
+  { members, length }: { members: number; length: number },
+  rounding: number,
+): Promise<void> {
+  const start = prompt("p".repeat(length));
+  const before = engine.stats();
+  const turns = engine.openGroup(start, members).map(async (sequence: Sequence, seed) => {
+    const result = await sequence.generate(turn(5 + seed, seed));
+    sequence.close();
+    return result;
+  });
+  const results = await Promise.all(turns);
+  const after = engine.stats();
+  expect(after.reused - before.reused).toBe((members - 1) * (length - 1));
+  // The last token of a prompt is evaluated by each member; so is, here and there, one that closes a gap.
+  expect(after.prefilled - before.prefilled).toBeLessThanOrEqual(length - 1 + 2 * members);
+  expect(results.map(({ tokens }) => tokens.length)).toEqual(Array.from({ length: members }, (_, seed) => 5 + seed));
+  for (const { tokens, rawLogprobs } of results) {
+    const scored = await scores(engine, concat(start, tokens), start.length);
+    expect(largestDifference(rawLogprobs, scored)).toBeLessThan(rounding);
+  }
+}
+
+/** @param asleep what else there is to see then */
+export async function sleepsAndWakes(
+  engine: Engine,
+  weights: boolean,
+  rounding: number,
+  asleep: () => void = () => undefined,
+): Promise<void> {
+  const start = prompt("before sleep ");
+  const sequence = engine.open(start);
+  const first = await sequence.generate(turn(10, 1));
+  const running = engine.open(start).generate(turn(100, 1));
+  await engine.sleep({ weights });
+  expect((await running).stop).toBe("length");
+  expect(engine.memory()).toMatchObject(weights ? { kv: 0, weights: 0 } : { kv: 0 });
+  await expect(sequence.generate(turn(1, 1))).rejects.toThrow("the engine sleeps");
+  await expect(engine.score(start)).rejects.toThrow("the engine sleeps");
+  await expect(engine.useAdapter(null)).rejects.toThrow("the engine sleeps");
+  expect(engine.tokenize("the", { special: false }).length).toBeGreaterThan(0);
+  await engine.sleep({ weights });
+  asleep();
+
+  await engine.wake();
+  await engine.wake();
+  expect(engine.memory().kv).toBeGreaterThan(0);
+  const second = await sequence.generate(turn(10, 1));
+  const scored = await scores(engine, concat(start, first.tokens, second.tokens), start.length);
+  expect(largestDifference([...first.rawLogprobs, ...second.rawLogprobs], scored)).toBeLessThan(rounding);
+  sequence.close();
+}
+
+/**
+ * Puts one adapter on again and again, each time from a file of another name, mostly with a turn under way.
+ *
+ * @param after called after so many changes
+ */
+export async function changesAdapter(
+  engine: Engine,
+  adapter: string,
+  changes: number,
+  after: (changes: number) => void | Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "hone-swaps-"));
+  try {
+    for (let change = 1; change <= changes; change++) {
+      const version = join(folder, `${change}.gguf`);
+      copyFileSync(adapter, version);
+      const sequence = engine.open(prompt("under a change"));
+      const under = sequence.generate(turn(4, change));
+      await engine.useAdapter(version);
+      await under;
+      sequence.close();
+      rmSync(version);
+      await after(change);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/**
+ * @param held bytes that the engine's device or process holds now
+ * @param play touches the weights, where a device takes them at their first use
+ */
+export async function givesMemoryBack(
+  engine: Engine,
+  bytes: { readonly kv: number; readonly weights: number },
+  held: () => number,
+  play: () => Promise<void>,
+): Promise<void> {
+  await play();
+  const awake = held();
+  for (const weights of [false, true]) {
+    const given = bytes.kv + (weights ? bytes.weights : 0);
+    await engine.sleep({ weights });
+    const asleep = held();
+    // JavaScript's own heap moves by some tens of MB.
+    expect(awake - asleep).toBeGreaterThan(0.8 * given);
+    if (!weights) expect(awake - asleep).toBeLessThan(bytes.kv + 0.8 * bytes.weights);
+    await engine.wake();
+    await play();
+    expect(held() - asleep).toBeGreaterThan(0.8 * given);
+  }
+}
+
+/**
+ * Workers are terminated in mid-decode beside a thread that goes on playing, in a process of its own: if it crashed, this
+ * would fail.
+ */
+export async function outlivesItsWorkers(workers: number, engine: EngineOptions, rounding: number): Promise<void> {
+  const job = { door: join(packageRoot, "dist/src/engine/index.js"), workers, engine };
+  const script = join(packageRoot, "test/engine/termination.mjs");
+  const { stdout } = await promisify(execFile)(process.execPath, [script, JSON.stringify(job)]);
+  const { played, stops, worst, sequences } = JSON.parse(stdout);
+  expect(played).toBeGreaterThan(1);
+  expect(stops).toEqual(["length"]);
+  expect(worst).toBeLessThan(rounding);
+  expect(sequences).toEqual({ open: 0, running: 0, queued: 0 });
+}

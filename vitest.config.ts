@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/support/environment.ts"],
-    exclude: ["test/**/*.long.test.ts"],
+    exclude: ["test/**/*.{gpu,long}.test.ts"],
     // Tests wait for processes and clocks half of their time; Vitest would leave one core out.
     maxWorkers: "100%",
     testTimeout: 60_000,

@@ -1,0 +1,91 @@
+// `yarn test:gpu`: the tests that need a GPU (test/**/*.gpu.test.ts), on the device that gpu-device.mjs finds;
+// --software takes Mesa's llvmpipe. Other arguments are handed to vitest. Ends with "N passed, N failed" and writes
+// build/reports/gpu.json. Exit status 0: all passed; 1: a test failed; 3: nothing was run, and a line says why.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { chooseDevice, lookAtMachine } from "./gpu-device.mjs";
+import { figures, leftOut, prepare, root, tool } from "./test-ground.mjs";
+
+const NOT_RUN = 3;
+const reports = { vitest: "build/reports/vitest-gpu.json", gpu: "build/reports/gpu.json" };
+/** A kernel is compiled at its first use, for seconds on llvmpipe. Where a rerun finds it, and no other program's. */
+const cache = join(root, "build", "shader-cache");
+
+const only = process.argv.slice(2).filter((argument) => argument !== "--software");
+const software = process.argv.includes("--software");
+
+mkdirSync(join(root, "build/reports"), { recursive: true });
+for (const report of Object.values(reports)) rmSync(join(root, report), { force: true });
+const write = (result) => writeFileSync(join(root, reports.gpu), `${JSON.stringify(result, null, 2)}\n`);
+
+/** Why hone cannot use a backend, in its own words; "" where it can. */
+function whyNot(backend) {
+  const program = `import("./dist/src/engine/index.js")
+    .then(({ gpuMemory }) => gpuMemory(${JSON.stringify(backend)}))
+    .then(() => process.exit(0), (error) => { console.log(error.message); process.exit(1); });`;
+  const { status, stdout } = spawnSync(process.execPath, ["-e", program], { cwd: root, encoding: "utf8" });
+  return status === 0 ? "" : stdout.trim() || `the process that loads it ended with status ${status}`;
+}
+
+const machine = { ...lookAtMachine(), software };
+let { device, notRun } = chooseDevice(machine);
+if (device) {
+  write({ device, passed: 0, failed: 1 });
+  try {
+    await prepare();
+  } catch (error) {
+    console.error(`hone: ${error.message}`);
+    console.log("0 passed, 1 failed");
+    process.exit(1);
+  }
+  // A driver alone is not all that CUDA needs, and hone then takes Vulkan too.
+  const why = device.backend === "cuda" ? whyNot("cuda") : "";
+  if (why !== "") {
+    console.log(`not on ${device.name}: ${why}`);
+    ({ device, notRun } = chooseDevice({ ...machine, nvidia: [] }));
+  }
+}
+if (!device) {
+  write({ device: null, notRun, passed: 0, failed: 0 });
+  console.log(`not run: the tests on a GPU: ${notRun}`);
+  process.exit(NOT_RUN);
+}
+console.log(`GPU tests on ${device.name}: ${device.backend}, ${device.driver}`);
+const result = { device, passed: 0, failed: 1, seconds: 0 };
+write(result);
+
+const began = performance.now();
+const status = tool(
+  "vitest/vitest.mjs",
+  [
+    "run",
+    "--config=vitest.gpu.config.ts",
+    "--reporter=verbose",
+    "--reporter=json",
+    `--outputFile.json=${reports.vitest}`,
+    ...only,
+  ],
+  {
+    ...process.env,
+    MESA_SHADER_CACHE_DIR: cache,
+    ...device.env,
+    HONE_TEST_GPU: device.backend,
+    HONE_TEST_GPU_NAME: device.name,
+    HONE_TEST_GPU_SOFTWARE: device.software ? "1" : "",
+  },
+);
+result.seconds = (performance.now() - began) / 1000;
+if (existsSync(join(root, reports.vitest))) {
+  const report = JSON.parse(readFileSync(join(root, reports.vitest), "utf8"));
+  Object.assign(result, figures(report, status));
+  if (only.length === 0) {
+    for (const { line, failed } of leftOut(report)) {
+      console.log(line);
+      if (failed) result.failed += 1;
+    }
+  }
+}
+write(result);
+console.log(`${result.passed} passed, ${result.failed} failed`);
+process.exit(result.failed === 0 && result.passed > 0 ? 0 : 1);

@@ -1,0 +1,54 @@
+// What tests stand on: the compiled files, the learner's Python and the test models, made where they are missing.
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** @returns {number} its exit status; 1 where it was killed */
+export function run(command, args, env = process.env) {
+  return spawnSync(command, args, { cwd: root, stdio: "inherit", env }).status ?? 1;
+}
+
+/** Runs a node_modules tool without a shell between, so that Ctrl-C reaches it. */
+export function tool(path, args, env = process.env) {
+  return run(process.execPath, [`node_modules/${path}`, ...args], env);
+}
+
+/**
+ * @returns {Promise<string>} the learner's Python
+ * @throws Error with one line that says why, and process exit 1 after the compiler's own complaints
+ */
+export async function prepare() {
+  if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
+  const { ensurePython } = await import("../dist/src/learn/index.js");
+  const { ensureTestModels } = await import("../dist/bench/models.js");
+  const python = await ensurePython({
+    development: true,
+    onProgress: console.error,
+    torchIndex: process.env.HONE_TORCH_INDEX,
+  });
+  await ensureTestModels(["tiny"], console.error);
+  return python;
+}
+
+/** Tests of vitest's JSON report. A file that does not load has no tests, yet it failed; so has one whose preparation failed. */
+export function figures(report, status) {
+  return {
+    passed: report.numPassedTests,
+    failed: Math.max(report.numFailedTests, report.success && status === 0 ? 0 : 1),
+  };
+}
+
+/** Tests that did not run, with a name that says why ("(skipped: …)") or not: then one is missed by nobody. */
+export function leftOut(report) {
+  const left = report.testResults.flatMap(({ assertionResults }) =>
+    assertionResults.filter(({ status }) => status !== "passed" && status !== "failed"),
+  );
+  return left.map(({ fullName }) => {
+    const said = fullName.includes("(skipped: ");
+    return {
+      line: said ? `not run: ${fullName}` : `not run, without a reason in its name: ${fullName}`,
+      failed: !said,
+    };
+  });
+}

@@ -1,0 +1,98 @@
+/** Rollouts and training on a GPU, by the commands as a user calls them, with conversations of some thirty tokens. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, describe, expect, it } from "vitest";
+import { verifyCheckpoint } from "../../src/run/checkpoints.js";
+import { RunStore } from "../../src/run/store.js";
+import { GAP_FLOOR, GAP_MULTIPLE, gapLimit } from "../../src/train/gap.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { gpu } from "../support/gpu.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-gpu-"));
+const run = join(folder, ".hone", "vowels", "models", "tiny");
+const cli = join(packageRoot, "dist/src/cli.js");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A turn may wait for kernels to be compiled. */
+const patience = ["--turn-timeout", "900", "--rollout-timeout", "900"];
+const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--max-tokens", "8"];
+const small = ["--group", "2", "--concurrency", "2", "--context", "256", "--max-turns", "2"];
+const common = [...task, "--model", "tiny", "--gpu", gpu.backend, ...small, ...patience, "--json"];
+
+describe("yarn rollout", () => {
+  it("plays on the GPU", () => {
+    const args = [cli, "rollout", ...common, "--n", "2", "--out", "rollouts.jsonl"];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+    expect(status, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ rollouts: 4, groups: 2, failures: [] });
+    const played = readFileSync(join(folder, "rollouts.jsonl"), "utf8").trimEnd().split("\n");
+    expect(played).toHaveLength(4);
+  });
+});
+
+describe("yarn train", () => {
+  const STEPS = 3;
+  const start = (python: string) => {
+    const steps = ["--steps", String(STEPS), "--groups", "2", "--validate-n", "2", "--keep", String(STEPS)];
+    const rates = ["--learning-rate", "1e-2", "--warmup", "0"];
+    return spawn(process.execPath, [cli, "train", ...common, ...steps, ...rates, "--python", python], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+  };
+  const output = (child: ChildProcess) => {
+    const said = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const) {
+      child[name]?.setEncoding("utf8").on("data", (text: string) => {
+        said[name] += text;
+      });
+    }
+    return said;
+  };
+  /** Rollouts of a step that are saved. */
+  const saved = (step: number) => {
+    if (!existsSync(join(run, "run.sqlite"))) return 0;
+    const store = RunStore.read(join(run, "run.sqlite"));
+    try {
+      return store.rollouts("train", step).length;
+    } finally {
+      store.close();
+    }
+  };
+
+  it("learns from what the GPU played, and goes on after a kill in its second step", async () => {
+    const python = await ensureLearnerPython();
+    const killed = start(python);
+    const before = output(killed);
+    const ended = once(killed, "close");
+    while (killed.exitCode === null && saved(2) === 0) await delay(50);
+    killed.kill("SIGKILL");
+    expect((await ended)[1], before.stderr).toBe("SIGKILL");
+    expect(before.stderr).toMatch(new RegExp(`engine ${gpu.backend} F16`));
+
+    const again = start(python);
+    const after = output(again);
+    const [status] = await once(again, "close");
+    expect(status, after.stderr).toBe(0);
+    expect(JSON.parse(after.stdout)).toMatchObject({ run: "tiny", steps: STEPS });
+
+    const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    const metrics = lines.map((line) => JSON.parse(line));
+    expect(metrics.map(({ step }) => step)).toEqual([1, 2, 3]);
+    for (const { step, skipped } of metrics) {
+      expect(skipped).toBe(null);
+      await verifyCheckpoint(join(run, "checkpoints", String(step).padStart(4, "0")));
+    }
+    const gaps = metrics.map(({ gap }) => gap.mean as number);
+    console.log(
+      `engine and learner apart, mean |Δ| of each step: ${gaps.map((gap) => gap.toExponential(1)).join(" ")}`,
+    );
+    expect(gaps[0]).toBeLessThan(gapLimit("F16"));
+    for (const gap of gaps) expect(gap).toBeLessThan(Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * (gaps[0] as number)));
+  });
+});

@@ -1,0 +1,19 @@
+/** The device of `yarn test:gpu`, and how the tests share it. */
+import type { EngineOptions } from "../../src/engine/index.js";
+
+const backend = process.env.HONE_TEST_GPU;
+if (backend !== "cuda" && backend !== "vulkan")
+  throw new Error("tests on a GPU run by `yarn test:gpu`, which finds one");
+
+export const gpu = {
+  backend,
+  name: process.env.HONE_TEST_GPU_NAME ?? "",
+  /** llvmpipe: a kernel takes up to a minute to compile, and there is one for each number of rows up to 8. */
+  software: process.env.HONE_TEST_GPU_SOFTWARE === "1",
+} as const;
+
+/**
+ * Few kernels: two sequences decode 1 or 2 rows, prompts of the tests have more than 8, and of the matrix products for
+ * those the one for up to 32 rows is enough.
+ */
+export const few = { gpu: backend, threads: 1, sequences: 2, ubatch: 32 } as const satisfies Partial<EngineOptions>;

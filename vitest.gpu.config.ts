@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+/** `yarn test:gpu`, which says in the environment which device there is. */
+export default defineConfig({
+  test: {
+    include: ["test/**/*.gpu.test.ts"],
+    setupFiles: ["test/support/environment.ts"],
+    // One device, and a kernel is compiled by whoever needs it first.
+    maxWorkers: 1,
+    // The first test that needs a kernel waits for its compilation.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+  },
+});

@@ -7,8 +7,8 @@ export default defineConfig({
     setupFiles: ["test/support/environment.ts"],
     // One device, and a kernel is compiled by whoever needs it first.
     maxWorkers: 1,
-    // The first test that needs a kernel waits for its compilation.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    // The first test that needs a kernel waits for its compilation, on a busy machine too.
+    testTimeout: 1_800_000,
+    hookTimeout: 1_800_000,
   },
 });

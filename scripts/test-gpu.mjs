@@ -70,9 +70,9 @@ const status = tool(
     ...process.env,
     MESA_SHADER_CACHE_DIR: cache,
     ...device.env,
-    HONE_TEST_GPU: device.backend,
-    HONE_TEST_GPU_NAME: device.name,
-    HONE_TEST_GPU_SOFTWARE: device.software ? "1" : "",
+    GPU_TEST_BACKEND: device.backend,
+    GPU_TEST_NAME: device.name,
+    GPU_TEST_SOFTWARE: device.software ? "1" : "",
   },
 );
 result.seconds = (performance.now() - began) / 1000;

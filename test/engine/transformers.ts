@@ -96,6 +96,10 @@ export async function playCases(
     })),
   };
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  // A test that ran out of time does not leave it behind.
+  const end = () => child.kill("SIGKILL");
+  process.once("exit", end);
+  void ended.then(() => process.off("exit", end));
   child.stdin.end(JSON.stringify(input));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
   if (code !== 0) throw new Error(stderr.split("\n").find((line) => /^\w*Error: /.test(line)) ?? stderr);

@@ -1,15 +1,15 @@
 /** The device of `yarn test:gpu`, and how the tests share it. */
 import type { EngineOptions } from "../../src/engine/index.js";
 
-const backend = process.env.HONE_TEST_GPU;
+const backend = process.env.GPU_TEST_BACKEND;
 if (backend !== "cuda" && backend !== "vulkan")
   throw new Error("tests on a GPU run by `yarn test:gpu`, which finds one");
 
 export const gpu = {
   backend,
-  name: process.env.HONE_TEST_GPU_NAME ?? "",
+  name: process.env.GPU_TEST_NAME ?? "",
   /** llvmpipe: a kernel takes up to a minute to compile, and there is one for each number of rows up to 8. */
-  software: process.env.HONE_TEST_GPU_SOFTWARE === "1",
+  software: process.env.GPU_TEST_SOFTWARE === "1",
 } as const;
 
 /**

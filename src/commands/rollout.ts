@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
 import { openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
 import { compact, conversationText, countsText, kindsText, ProgressLine } from "../report/index.js";
+import { chatOptions } from "../rollout/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
 import { taskOptionsOf } from "../tasks/index.js";
 import { UnfinishedError, UsageError } from "../util/index.js";
@@ -35,12 +36,11 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 ): Promise<C> {
   const other = (["model", "adapter", "agentUrl", "expert"] as const).find((name) => given[name]);
   if (other) throw new UsageError(`--checkpoint and ${flagOf(other)} name different players; give one of them`);
-  const { task, db } = given as Partial<Config>;
+  const stronger = (["task", "db", ...chatOptions] as const).filter((name) => given[name] !== undefined);
   return {
     ...config,
     ...(await optionsOfCheckpoint(config, names)),
-    ...(task === undefined ? {} : { task }),
-    ...(db === undefined ? {} : { db }),
+    ...Object.fromEntries(stronger.map((name) => [name, given[name]])),
   };
 }
 

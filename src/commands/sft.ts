@@ -32,6 +32,7 @@ export const sftCommand = defineCommand({
     "into",
     "successes",
     "epochs",
+    "templateArg",
     "updateTrajectories",
     "learningRate",
     "maxGradNorm",
@@ -83,9 +84,10 @@ export const sftCommand = defineCommand({
       const lora = config.fullWeights
         ? null
         : { rank: loraRank, alpha: config.loraAlpha ?? 2 * loraRank, targets: config.loraTargets };
-      const lessons = await writeLessons({ file, engine, task, successes: config.successes }, batch).finally(() =>
-        engine.close(),
-      );
+      const lessons = await writeLessons(
+        { file, engine, task, successes: config.successes, templateArg: config.templateArg },
+        batch,
+      ).finally(() => engine.close());
       io.say(`${lessons.trajectories} of ${lessons.read} rollouts, ${lessons.sampledTokens} tokens to learn`);
       const onProgress = ({ phase, done, total }: { phase: string; done: number; total: number }) =>
         progress.update(() => `${phase} ${done}/${total}`);

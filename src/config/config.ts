@@ -55,20 +55,43 @@ function fromText(kind: OptionKind, value: string): unknown {
   return value;
 }
 
+/** `NAME=VALUE`s as an object; what is no such pair stays as it is, for the schema to refuse. */
+function fromPairs(raw: unknown): unknown {
+  const given = Array.isArray(raw) ? raw : [raw];
+  const pairs = given.map((one) => (typeof one === "string" ? /^([^=]+)=(.*)$/s.exec(one) : null));
+  if (pairs.includes(null)) return raw;
+  return Object.fromEntries(
+    pairs.map((pair): [string, unknown] => {
+      const [, name = "", text = ""] = pair ?? [];
+      try {
+        return [name.trim(), JSON.parse(text)];
+      } catch {
+        // Text needs no quotation marks.
+        return [name.trim(), text];
+      }
+    }),
+  );
+}
+
 /** Never shown, not even when they are wrong. */
 const secrets: ReadonlySet<string> = new Set(["hfToken", "agentKey", "judgeKey"] satisfies OptionName[]);
 
 /** Checks one value. `where` names its source, as the user wrote it. */
 function check(name: OptionName, raw: unknown, where: string): unknown {
   const { schema, kind, accepts } = options[name];
-  if (Array.isArray(raw) && kind !== "list")
+  if (Array.isArray(raw) && kind !== "list" && kind !== "pairs")
     throw new UsageError(`${where} is given ${raw.length} times; give it once`);
   let value = raw;
-  if (typeof raw === "string") value = fromText(kind, raw);
+  if (kind === "pairs") value = fromPairs(raw);
+  else if (typeof raw === "string") value = fromText(kind, raw);
   else if (kind === "list" && Array.isArray(raw)) {
     value = raw.flatMap((item) => (typeof item === "string" ? item.split(",").map((part) => part.trim()) : [item]));
   }
   const parsed = schema.safeParse(value);
+  // In one order, however they were given: a run compares them.
+  if (parsed.success && kind === "pairs") {
+    return Object.fromEntries(Object.entries(parsed.data as object).sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
   if (!parsed.success) {
     const shown = secrets.has(name) ? "what was given" : JSON.stringify(raw);
     throw new UsageError(`${where}: ${shown} is not accepted; give ${accepts}`);

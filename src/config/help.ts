@@ -60,7 +60,12 @@ function declaration(name: OptionName, hidden: boolean): Options {
     hidden,
   };
   if (kind === "flag") return { ...common, boolean: true };
-  return { ...common, string: true, requiresArg: true, ...(kind === "list" ? { array: true } : {}) };
+  return {
+    ...common,
+    string: true,
+    requiresArg: true,
+    ...(kind === "list" || kind === "pairs" ? { array: true } : {}),
+  };
 }
 
 /** Tells yargs of a command's options, and what its help shows. */

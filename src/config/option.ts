@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 /** How text from a flag or a variable becomes a value: its type in the schema decides. */
-export type OptionKind = "text" | "number" | "flag" | "list";
+export type OptionKind = "text" | "number" | "flag" | "list" | "pairs";
 
 export interface Option<T = unknown> {
   readonly kind: OptionKind;
@@ -63,6 +63,16 @@ export const flag = <const A extends About<boolean>>(description: string, about:
 
 export const list = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
   option("list", z.array(z.string().min(1)), "one or more values", description, about);
+
+/** `NAME=VALUE`, given any number of times; a value is JSON, or text where it is none. An object in a config file. */
+export const pairs = <const A extends About<Record<string, unknown>>>(description: string, about: A = {} as A) =>
+  option(
+    "pairs",
+    z.record(z.string().min(1), z.json()) as z.ZodType<Record<string, unknown>>,
+    "NAME=VALUE, where VALUE is JSON or text",
+    description,
+    about,
+  );
 
 export const whole = <const A extends About<number>>(
   low: number,

@@ -1,6 +1,6 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
-import { choice, date, flag, inGroup, list, type Option, real, text, whole } from "./option.js";
+import { choice, date, flag, inGroup, list, type Option, pairs, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Sequences that llama.cpp evaluates at once in one context. */
@@ -146,6 +146,21 @@ export const definitions = {
       default: 1,
     }),
     minP: real(0, 1, "Drop tokens less likely than this share of the likeliest; 0 is off.", { default: 0 }),
+    toolFormat: choice(
+      ["auto", "hermes", "llama3", "mistral"],
+      "How the model writes tool calls; auto is what its chat template writes. docs/tool-formats.md says how each is read.",
+      { default: "auto" },
+    ),
+    templateArg: pairs(
+      "Variable of the model's chat template, such as enable_thinking=false; may be given several times.",
+      { defaultText: "none" },
+    ),
+    maxThinkingTokens: whole(
+      1,
+      MANY,
+      "Tokens of a turn that may be thoughts (<think>); longer ones are ended there by tokens that nobody sampled.",
+      { defaultText: "no limit but --max-tokens" },
+    ),
     onToolError: choice(
       ["observe", "stop"],
       "What a malformed call, an unknown tool or wrong arguments do. observe: the model reads a short error and goes on. stop: the rollout ends (as in ART).",

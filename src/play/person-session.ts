@@ -31,7 +31,7 @@ export class PersonSession implements Session {
     this.#help();
   }
 
-  /** One call; none when the person stops. */
+  /** One call, or plain text; neither when the person stops. */
   async turn(): Promise<Turn> {
     for (;;) {
       const line = await this.#terminal.ask();
@@ -43,6 +43,10 @@ export class PersonSession implements Session {
         this.#help();
         continue;
       }
+      const { tools } = this.#opening;
+      const said = tools.some((tool) => tool.function.name === "say") ? null : /^say\s+(.+)$/s.exec(line.trim());
+      const text = tools.length === 0 ? line : said?.[1];
+      if (text !== undefined) return { content: text, calls: [], completionTokens: 0, stop: "stop" };
       const call = readCallLine(line, this.#opening.tools);
       if ("reason" in call) {
         this.#terminal.say(`${call.reason} (help shows how)`);
@@ -68,6 +72,7 @@ export class PersonSession implements Session {
 
   #help(): void {
     const lines = this.#opening.tools.map((tool) => `  ${usage(tool)}\n      ${tool.function.description}`);
-    this.#terminal.say(["Type a call, or quit:", ...lines].join("\n"));
+    const asked = lines.length === 0 ? "Type your answer, or quit." : "Type a call, say TEXT for plain text, or quit:";
+    this.#terminal.say([asked, ...lines].join("\n"));
   }
 }

@@ -2,11 +2,11 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
-import { CONTEXT, type Config, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { type Engine, type EngineOptions, engineOptions, modelFile, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { engineText } from "../report/index.js";
-import { type PlayerSpec, templateOf } from "../rollout/index.js";
+import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";
 import { loadFitting } from "./fitting.js";
 
@@ -31,6 +31,7 @@ export const playerOptions = [
   "topP",
   "minP",
   "maxTokens",
+  ...chatOptions,
 ] as const;
 
 export type PlayerConfig = Pick<Config, (typeof playerOptions)[number]>;
@@ -63,6 +64,12 @@ async function playingEngine(config: PlayerConfig, model: string, concurrency: n
   });
 }
 
+/** These say how the engine's model is written to; others come with their own way. */
+function refuseChatOptions(config: PlayerConfig, player: string): void {
+  const given = chatOptions.find((name) => config[name] !== options[name].default);
+  if (given) throw new UsageError(`${flagOf(given)} is for a model that plays with --model, not for ${player}`);
+}
+
 /**
  * @param say hears what the engine computes with, and when it gives way to other programs
  * @throws UsageError when the options name nobody, or a file that is not there
@@ -75,6 +82,7 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
   );
   if (named.length > 1) throw new UsageError(`${named.join(" and ")} name different players; give one of them`);
 
+  if (expert || agentUrl !== undefined) refuseChatOptions(config, named.join());
   if (expert) return { spec: { kind: "expert", mistakes }, engine: undefined, concurrency };
   if (agentUrl !== undefined) {
     if (agentModel === undefined) throw new UsageError("--agent-url needs --agent-model: the model's name there");
@@ -88,17 +96,19 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
   const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
   const wanted = await playingEngine(config, model, concurrency);
   await prepareMachine(config, say);
-  const { engine, options } = await loadFitting(wanted, say);
+  const { engine, options: playing } = await loadFitting(wanted, say);
   say(engineText(engine.info));
   // Looked at here, before any worker starts: a model that cannot play is told at once.
-  templateOf(engine);
+  const chat = chatSettings(config);
+  chatOf(engine, chat);
   if (adapter !== null) await engine.useAdapter(adapter);
   const { topK, topP, minP } = config;
   const spec: PlayerSpec = {
     kind: "engine",
-    engine: options,
+    engine: playing,
     sampling: { temperature: temperature ?? 1, topK, topP, minP },
+    chat,
     adapter: adapter === null ? null : await sha256OfFile(adapter),
   };
-  return { spec, engine, concurrency: options.sequences };
+  return { spec, engine, concurrency: playing.sequences };
 }

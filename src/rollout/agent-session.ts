@@ -7,8 +7,8 @@ import { APIError } from "openai";
 import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../chat/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
+import type { WrittenCall } from "./formats/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
-import type { WrittenCall } from "./tool-calls.js";
 
 export interface AgentSettings extends ChatServer {
   readonly model: string;
@@ -67,7 +67,8 @@ export class AgentSession implements Session {
         {
           model,
           messages: this.#messages,
-          tools: this.#tools,
+          // An empty list is refused.
+          ...(this.#tools.length > 0 ? { tools: this.#tools } : {}),
           // Servers take 32-bit seeds; those that know none ignore it.
           seed: this.#seed % 2 ** 31,
           ...(temperature === undefined ? {} : { temperature }),
@@ -102,6 +103,7 @@ export class AgentSession implements Session {
 
   respond(messages: readonly ChatMessage[], _calls: readonly CallRecord[]): void {
     messages.forEach((message, index) => {
+      if (message.role === "user") this.#messages.push(message);
       const call = this.#open[index];
       if (call) this.#messages.push({ role: "tool", tool_call_id: call.id, content: message.content });
     });

@@ -2,43 +2,29 @@
  * The engine as a player. Token-exact: what is sampled is kept as it was sampled, a later turn only appends what the
  * template puts between, and nothing is ever tokenised twice.
  */
-import type { Engine, Sampling, Sequence } from "../engine/index.js";
+import type { Engine, Generated, Sampling, Sequence } from "../engine/index.js";
 import type { ChatMessage } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
+import type { Chat } from "./chat.js";
+import type { WrittenCall } from "./formats/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
-import { ChatTemplate } from "./template.js";
-import { readToolCalls, usesHermesCalls } from "./tool-calls.js";
+import { callId, usableId } from "./template.js";
+import { splitThoughts } from "./thoughts.js";
 import { type TokenRecord, Transcript } from "./transcript.js";
 
 /** Sampling without the seed, which each rollout has of its own. */
 export type SamplingSettings = Omit<Sampling, "seed">;
 
-/**
- * The chat template of the engine's model.
- *
- * @throws HoneError when the model has none, or one whose tool calls hone does not speak
- */
-export function templateOf(engine: Engine): ChatTemplate {
-  const { chatTemplate, model, bosText, eosText, controlTokens } = engine.info;
-  if (chatTemplate === null) {
-    throw new HoneError(`${model} has no chat template (tokenizer.chat_template); use the instruct form of the model`);
-  }
-  if (!usesHermesCalls(chatTemplate)) {
-    throw new HoneError(
-      `the chat template of ${model} has no <tool_call>: hone reads tool calls in the Hermes form, as Qwen2.5, Qwen3 and Hermes models write them`,
-    );
-  }
-  return new ChatTemplate(chatTemplate, {
-    tokenize: (text) => engine.tokenize(text, { special: false }),
-    controlTokens,
-    bosText,
-    eosText,
-  });
+interface Sampled extends Pick<Generated, "tokens"> {
+  readonly stop: Turn["stop"];
+  readonly waitedSeconds: number | undefined;
 }
+
+const waited = (seconds: number | undefined) => (seconds === undefined ? {} : { waitedSeconds: seconds });
 
 export class EngineSession implements Session {
   readonly #engine: Engine;
-  readonly #template: ChatTemplate;
+  readonly #chat: Chat;
   readonly #sequence: Sequence;
   readonly #opening: Opening;
   readonly #sampling: Sampling;
@@ -46,34 +32,63 @@ export class EngineSession implements Session {
   readonly #transcript = new Transcript();
   /** Ids that the next turn starts with, not yet in the sequence. */
   #pending: number[] = [];
-  /** Did the last turn end with the template's own closing token? */
+  /** Did the last turn end with a token that the template closes turns with? */
   #closed = true;
+  /** Calls so far, for their ids. */
+  #calls = 0;
 
   constructor(
     engine: Engine,
-    template: ChatTemplate,
+    chat: Chat,
     sequence: Sequence,
     opening: Opening,
     prompt: ArrayLike<number>,
     sampling: Sampling,
   ) {
     this.#engine = engine;
-    this.#template = template;
+    this.#chat = chat;
     this.#sequence = sequence;
     this.#opening = opening;
     this.#sampling = sampling;
-    this.#stop = [...new Set([template.closing.id, ...engine.info.endTokens])];
+    this.#stop = [...new Set([...chat.closing, ...engine.info.endTokens])];
     this.#transcript.given(Array.from(prompt));
   }
 
   async turn(limits: TurnLimits): Promise<Turn> {
-    const none: Turn = { content: "", calls: [], completionTokens: 0, stop: "context" };
-    const append = Int32Array.from(this.#pending);
-    if (this.#transcript.length + append.length >= this.#engine.info.contextPerSequence) return none;
+    const { marks, opened, maxThinkingTokens = Number.POSITIVE_INFINITY } = this.#chat;
+    const { maxTokens } = limits;
+    const ids: number[] = [];
+    const first = await this.#sample(this.#pending, Math.min(maxTokens, maxThinkingTokens), limits);
+    let { stop, waitedSeconds } = first;
+    let completionTokens = first.tokens.length;
+    if (completionTokens === 0) return { content: "", calls: [], completionTokens, stop, ...waited(waitedSeconds) };
+    this.#pending = [];
+    ids.push(...first.tokens);
+    if (stop === "length" && maxThinkingTokens < maxTokens) {
+      // Thoughts that are not over are ended with tokens that nobody sampled. Other turns just go on.
+      const thinking = splitThoughts(this.#engine.detokenize(ids, { special: true }), marks, opened).open;
+      const ending = thinking && marks ? this.#chat.template.encode(marks.ending) : [];
+      const rest = await this.#sample(ending, maxTokens - completionTokens, limits);
+      if (rest.tokens.length > 0) ids.push(...ending, ...rest.tokens);
+      stop = rest.stop;
+      completionTokens += rest.tokens.length;
+      waitedSeconds = (waitedSeconds ?? 0) + (rest.waitedSeconds ?? 0);
+    }
+    const ended = stop === "stop";
+    this.#closed = ended && this.#chat.closing.includes(ids.at(-1) as number);
+    const text = this.#engine.detokenize(ended ? ids.slice(0, -1) : ids, { special: true });
+    return { ...this.#read(text), completionTokens, stop, ...waited(waitedSeconds) };
+  }
+
+  /** Samples up to `maxTokens` after what is appended, and keeps both. Without a sampled token it keeps neither. */
+  async #sample(append: readonly number[], maxTokens: number, limits: TurnLimits): Promise<Sampled> {
+    if (this.#transcript.length + append.length >= this.#engine.info.contextPerSequence) {
+      return { tokens: new Int32Array(), stop: "context", waitedSeconds: undefined };
+    }
     const asked = performance.now();
     const { tokens, logprobs, stop, waitedSeconds } = await this.#sequence.generate({
-      append,
-      maxTokens: limits.maxTokens,
+      append: Int32Array.from(append),
+      maxTokens,
       sampling: this.#sampling,
       stop: this.#stop,
       deadline: limits.deadline,
@@ -85,20 +100,37 @@ export class EngineSession implements Session {
     }
     // Without a sampled token the transcript stays as it was: the deadline may have come before the appended tokens were
     // evaluated. All of that time counts as waiting: the engine served other sequences, or evaluated the appended tokens.
-    if (tokens.length === 0) return { ...none, stop, waitedSeconds: (performance.now() - asked) / 1000 };
-
-    this.#transcript.given(this.#pending);
+    if (tokens.length === 0) return { tokens, stop, waitedSeconds: (performance.now() - asked) / 1000 };
+    this.#transcript.given(append);
     this.#transcript.sampled(tokens, logprobs);
-    this.#pending = [];
-    const ended = stop === "stop";
-    this.#closed = ended && tokens.at(-1) === this.#template.closing.id;
-    const text = this.#engine.detokenize(ended ? tokens.subarray(0, -1) : tokens, { special: true });
-    return { ...readToolCalls(text), completionTokens: tokens.length, stop, waitedSeconds };
+    return { tokens, stop, waitedSeconds };
+  }
+
+  /** Calls are read from what follows the thoughts; where there are no tools, all is text. */
+  #read(text: string): Pick<Turn, "content" | "said" | "calls"> {
+    const { marks, opened, format, template } = this.#chat;
+    const { thoughts, said } = splitThoughts(text, marks, opened);
+    if (this.#opening.tools.length === 0 || !format) return { content: text.trim(), said: said.trim(), calls: [] };
+    const { content, calls } = format.read(said);
+    const between = thoughts && content ? /^\s*/.exec(said)?.[0] : "";
+    return {
+      content: `${thoughts}${between}${content}`.trim(),
+      said: content,
+      calls: template.usesIds ? calls.map((call) => this.#withId(call)) : calls,
+    };
+  }
+
+  /** The id that the model wrote where it is a usable one, else the number of the call. */
+  #withId(written: WrittenCall): WrittenCall {
+    this.#calls++;
+    if (written.kind === "malformed") return { ...written, id: callId(this.#calls) };
+    const id = usableId(written.call.id) ?? callId(this.#calls);
+    return { ...written, call: { ...written.call, id } };
   }
 
   respond(messages: readonly ChatMessage[]): void {
     const { messages: before, tools } = this.#opening;
-    this.#pending = this.#template.delta(before, tools, messages, this.#closed);
+    this.#pending = this.#chat.template.delta(before, tools, messages, this.#closed);
   }
 
   tokens(): TokenRecord {
@@ -106,7 +138,7 @@ export class EngineSession implements Session {
     if (this.#closed || this.#pending.length > 0) return record;
     // After a cut the template's closing token makes the last turn whole, as something given, not sampled.
     const { ids, sampled, logprobs } = record;
-    return { ids: [...ids, this.#template.closing.id], sampled: [...sampled, 0], logprobs: [...logprobs, 0] };
+    return { ids: [...ids, this.#chat.template.closing.id], sampled: [...sampled, 0], logprobs: [...logprobs, 0] };
   }
 
   promptTokens(): number {

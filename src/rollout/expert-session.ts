@@ -1,11 +1,19 @@
-/** The task's scripted expert as a player: it writes calls, not tokens. */
-import type { AnyTask, CallRecord, ExpertOptions, ExpertTurn, Scenario } from "../tasks/index.js";
+/** The task's scripted expert as a player: it writes calls and texts, not tokens. */
+import type {
+  AnyTask,
+  CallRecord,
+  ChatMessage,
+  ExpertHears,
+  ExpertOptions,
+  ExpertTurn,
+  Scenario,
+} from "../tasks/index.js";
 import { HoneError, type Random } from "../util/index.js";
 import type { Session, Turn } from "./session.js";
 
 export class ExpertSession implements Session {
-  readonly #script: Generator<ExpertTurn, void, CallRecord[]>;
-  #results: CallRecord[] = [];
+  readonly #script: Generator<ExpertTurn, void, ExpertHears>;
+  #results: ExpertHears = [];
   #started = false;
 
   /** @throws HoneError when the task has no expert */
@@ -18,12 +26,14 @@ export class ExpertSession implements Session {
     // The first `next` runs the script up to its first turn; what is passed to it goes nowhere.
     const step = this.#started ? this.#script.next(this.#results) : this.#script.next([]);
     this.#started = true;
-    const calls = step.done ? [] : step.value.map((call) => ({ kind: "call" as const, call }));
-    return { content: "", calls, completionTokens: 0, stop: "stop" };
+    const turn = step.done ? [] : step.value;
+    const calls = typeof turn === "string" ? [] : turn.map((call) => ({ kind: "call" as const, call }));
+    return { content: typeof turn === "string" ? turn : "", calls, completionTokens: 0, stop: "stop" };
   }
 
-  respond(_messages: readonly unknown[], calls: readonly CallRecord[]): void {
-    this.#results = [...calls];
+  respond(messages: readonly ChatMessage[], calls: readonly CallRecord[]): void {
+    const reply = messages.find(({ role }) => role === "user")?.content;
+    this.#results = Object.assign([...calls], reply === undefined ? {} : { reply });
   }
 
   tokens(): undefined {

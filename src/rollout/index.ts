@@ -1,7 +1,8 @@
 /** The door of the rollout room. */
 export type { AgentSettings } from "./agent-session.js";
+export { type Chat, type ChatSettings, chatOf, chatOptions, chatSettings, requireFormat, templateOf } from "./chat.js";
 export { brokenOff, type DeadlineCause } from "./deadline.js";
-export { type SamplingSettings, templateOf } from "./engine-session.js";
+export type { SamplingSettings } from "./engine-session.js";
 export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";
 export type { EnginePlayer, GroupJob, PlayerSpec, WorkerSettings } from "./job.js";

@@ -3,6 +3,7 @@ import type { MessagePort } from "node:worker_threads";
 import type { EngineOptions } from "../engine/index.js";
 import type { ExpertOptions, Scenario, TaskOptions } from "../tasks/index.js";
 import type { AgentSettings } from "./agent-session.js";
+import type { ChatSettings } from "./chat.js";
 import type { SamplingSettings } from "./engine-session.js";
 import type { RolloutLimits, Waiting } from "./rollout.js";
 import type { RolloutFailure, Trajectory } from "./trajectory.js";
@@ -11,6 +12,7 @@ export interface EnginePlayer {
   readonly kind: "engine";
   readonly engine: EngineOptions;
   readonly sampling: SamplingSettings;
+  readonly chat?: ChatSettings;
   /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
   readonly adapter: string | null;
 }

@@ -6,7 +6,8 @@ import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
 import type { AnyTask } from "../tasks/index.js";
 import { HoneError, Random } from "../util/index.js";
 import { AgentSession, agentClient } from "./agent-session.js";
-import { EngineSession, templateOf } from "./engine-session.js";
+import { chatOf, requireFormat } from "./chat.js";
+import { EngineSession } from "./engine-session.js";
 import { ExpertSession } from "./expert-session.js";
 import type { EnginePlayer, GroupJob, PlayerSpec } from "./job.js";
 import type { Opening, Session } from "./session.js";
@@ -28,11 +29,13 @@ export function enginePlayers(
   spec: EnginePlayer,
   open: (prompt: Int32Array, count: number) => Sequence[] = (prompt, count) => engine.openGroup(prompt, count),
 ): Players {
-  const template = templateOf(engine);
+  const chat = chatOf(engine, spec.chat);
+  const { template } = chat;
   const { temperature = 1 } = spec.sampling;
   return {
     info: { kind: "engine", model: spec.engine.model, adapter: spec.adapter, temperature },
     start: (opening, job) => {
+      requireFormat(chat, opening.tools, engine.info.model);
       const prompt = Int32Array.from(template.prompt(opening.messages, opening.tools));
       const room = engine.info.contextPerSequence;
       if (prompt.length >= room) {
@@ -43,14 +46,19 @@ export function enginePlayers(
       const sequences = open(prompt, job.members.length);
       return job.members.map(({ seed }, index) => {
         const sequence = sequences[index] as Sequence;
-        return new EngineSession(engine, template, sequence, opening, prompt, { ...spec.sampling, seed });
+        return new EngineSession(engine, chat, sequence, opening, prompt, { ...spec.sampling, seed });
       });
     },
   };
 }
 
 export async function openPlayer(spec: PlayerSpec, task: AnyTask): Promise<Players> {
-  if (spec.kind === "engine") return enginePlayers(await loadEngine(spec.engine), spec);
+  if (spec.kind === "engine") {
+    const engine = await loadEngine(spec.engine);
+    // One line for the whole gathering, where otherwise each rollout would fail.
+    requireFormat(chatOf(engine, spec.chat), task.tools, engine.info.model);
+    return enginePlayers(engine, spec);
+  }
   if (spec.kind === "module") return ((await import(spec.module)) as PlayerModule).openPlayer(spec.settings, task);
   if (spec.kind === "agent") {
     const { settings } = spec;

@@ -1,7 +1,7 @@
 /**
- * One rollout: the player and the task's tools take turns until the player answers or a limit ends it. Nothing the
- * player writes can make it fail: every such end has a name. It rejects only when a person must look (a defect in the
- * task's reward, a player that cannot be reached) or when its signal is aborted.
+ * One rollout: the player and the task (its tools, or what it replies) take turns until the player answers or a limit
+ * ends it. Nothing the player writes can make it fail: every such end has a name. It rejects only when a person must
+ * look (a defect in the task's reward, a player that cannot be reached) or when its signal is aborted.
  */
 import {
   type AnyTask,
@@ -11,14 +11,11 @@ import {
   type Reward,
   type RolloutEnd,
   type Scenario,
-  type Tool,
-  ToolError,
   toolSchema,
 } from "../tasks/index.js";
-import { messageOf, nearest } from "../util/index.js";
+import { OutOfTime, replyTo, runCall, ToolFailure } from "./calls.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";
 import type { Session, Turn } from "./session.js";
-import type { WrittenCall } from "./tool-calls.js";
 import type { TokenRecord } from "./transcript.js";
 
 export interface RolloutLimits {
@@ -33,9 +30,6 @@ export interface RolloutLimits {
   /** What a call that cannot run does: the model reads the error and goes on, or the rollout ends as in ART. */
   readonly onToolError: "observe" | "stop";
 }
-
-/** Characters of one tool result; more is a defect of the tool, not something to put before a model. */
-export const MAX_RESULT_CHARS = 1_000_000;
 
 /** What a rollout waits for, for whoever must explain a hang. */
 export interface Waiting {
@@ -77,99 +71,6 @@ export function opening(task: AnyTask, scenario: Scenario, maxTurns: number) {
   return { messages: task.prompt(scenario, { maxTurns }), tools: task.tools.map((tool) => toolSchema(tool)) };
 }
 
-/** The tool itself failed or hung: not the model's doing. */
-class ToolFailure extends Error {}
-
-/** The rollout's time was over while a tool ran. */
-class OutOfTime extends Error {}
-
-/** What a call gave: the record, and the text the model reads of its result. */
-interface Answered {
-  record: CallRecord;
-  text: string;
-}
-
-/** Runs one written call. Throws {@link ToolFailure} and {@link OutOfTime}. */
-async function runCall(written: WrittenCall, turn: number, input: RolloutInput, deadline: number): Promise<Answered> {
-  const refused = (name: string, args: Record<string, unknown>, outcome: CallOutcome, error: string): Answered => ({
-    record: { turn, name, arguments: args, outcome, result: { error } },
-    text: JSON.stringify({ error }),
-  });
-  if (written.kind === "malformed") return refused("", {}, "malformed", written.reason);
-
-  const { name, arguments: args } = written.call;
-  const { tools } = input.task;
-  const tool = tools.find((candidate) => candidate.name === name);
-  if (!tool) {
-    const names = tools.map((candidate) => candidate.name);
-    const close = nearest(name, names);
-    const hint = close ? `did you mean ${close}?` : `there are ${names.join(", ")}`;
-    return refused(name, args, "unknown_tool", `no tool is called ${name.slice(0, 64)}; ${hint}`);
-  }
-  const parsed = tool.parameters.safeParse(args);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const where = issue?.path.join(".");
-    const problem = `${where ? `${where}: ` : ""}${issue?.message ?? "wrong arguments"}`.slice(0, 200);
-    return refused(
-      name,
-      args,
-      "bad_arguments",
-      `${problem}; ${name} takes ${Object.keys(tool.parameters.shape).join(", ")}`,
-    );
-  }
-  try {
-    const result = (await execute(tool, parsed.data, input, deadline)) ?? null;
-    return { record: { turn, name, arguments: parsed.data, outcome: "ok", result }, text: resultText(name, result) };
-  } catch (error) {
-    if (error instanceof ToolError) return refused(name, parsed.data, "tool_error", error.message);
-    if (error instanceof ToolFailure || error instanceof OutOfTime) throw error;
-    throw new ToolFailure(`the tool ${name} failed: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-/** What the model reads of a result: a string as it is, anything else as JSON. */
-function resultText(name: string, result: unknown): string {
-  const text = typeof result === "string" ? result : JSON.stringify(result);
-  if (text.length > MAX_RESULT_CHARS) {
-    const millions = (text.length / 1e6).toFixed(1);
-    throw new ToolFailure(
-      `the tool ${name} returned ${millions} million characters; let it return at most ${MAX_RESULT_CHARS / 1e6} million`,
-    );
-  }
-  return text;
-}
-
-/** Runs the tool's function under its deadline and the rollout's signal. */
-async function execute(tool: Tool, args: unknown, input: RolloutInput, deadline: number): Promise<unknown> {
-  const { scenario, world, signal, limits } = input;
-  const left = deadline - Date.now();
-  const milliseconds = Math.max(0, Math.min(limits.toolSeconds * 1000, left));
-  const stop = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const abort = () => stop.abort(signal.reason);
-  try {
-    signal.throwIfAborted();
-    signal.addEventListener("abort", abort, { once: true });
-    const ended = new Promise<never>((_, reject) => {
-      stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
-      timer = setTimeout(() => {
-        const seconds = (milliseconds / 1000).toFixed(1);
-        stop.abort(
-          left <= limits.toolSeconds * 1000
-            ? new OutOfTime(`the rollout's time was over after ${seconds} seconds of the tool ${tool.name}`)
-            : new ToolFailure(`the tool ${tool.name} did not return within ${seconds} seconds`),
-        );
-      }, milliseconds);
-    });
-    const result = tool.execute(args as Record<string, unknown>, { scenario, world, signal: stop.signal });
-    return await Promise.race([result, ended]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
-  }
-}
-
 /** Outcomes that end a rollout under `--on-tool-error stop`, as they do in ART. */
 const badCalls: ReadonlySet<CallOutcome> = new Set(["malformed", "unknown_tool", "bad_arguments"]);
 
@@ -203,6 +104,28 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   };
   const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, since: Date.now() });
 
+  /** After a turn of plain text: how that ends the rollout, or undefined when the task has answered. */
+  const hear = async (text: string): Promise<RolloutEnd | undefined> => {
+    if (text === "") return "no_tool_call";
+    if (task.reply) {
+      waitingFor("the task's reply", turns);
+      const asked = performance.now();
+      const reply = await replyTo(text, { messages, calls, turns }, input, deadline).finally(() => {
+        seconds.tools += since(asked);
+      });
+      if (reply !== null) {
+        const said: ChatMessage = { role: "user", content: reply };
+        messages.push(said);
+        if (Date.now() >= deadline) return overdue();
+        session.respond([said], []);
+        return undefined;
+      }
+    }
+    if (task.tools.some((tool) => tool.final)) return "no_tool_call";
+    answer = { text };
+    return "answered";
+  };
+
   const play = async (): Promise<RolloutEnd> => {
     while (turns < limits.maxTurns) {
       waitingFor("the player", turns + 1);
@@ -228,7 +151,11 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
         return "deadline";
       }
       if (turn.stop !== "stop") return endOfStop[turn.stop];
-      if (turn.calls.length === 0) return "no_tool_call";
+      if (turn.calls.length === 0) {
+        const ended = await hear((turn.said ?? turn.content).trim());
+        if (ended) return ended;
+        continue;
+      }
 
       const records: CallRecord[] = [];
       const responses: ChatMessage[] = [];
@@ -246,7 +173,8 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
           return "answered";
         }
         if (limits.onToolError === "stop" && badCalls.has(record.outcome)) return "bad_call";
-        responses.push({ role: "tool", name: record.name, content: text });
+        const id = written.kind === "call" ? written.call.id : written.id;
+        responses.push({ role: "tool", name: record.name, content: text, ...(id === undefined ? {} : { id }) });
       }
       messages.push(...responses);
       if (Date.now() >= deadline) return overdue();

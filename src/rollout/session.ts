@@ -3,7 +3,7 @@
  * behind an OpenAI-compatible API, or the task's scripted expert.
  */
 import type { CallRecord, ChatMessage, ToolSchema } from "../tasks/index.js";
-import type { WrittenTurn } from "./tool-calls.js";
+import type { WrittenTurn } from "./formats/index.js";
 import type { TokenRecord } from "./transcript.js";
 
 export interface Opening {
@@ -21,6 +21,8 @@ export type TurnStop =
   | "deadline";
 
 export interface Turn extends WrittenTurn {
+  /** `content` without the player's thoughts, where it has any. Default `content`. */
+  said?: string;
   /** Tokens the player wrote, a stop token included. */
   completionTokens: number;
   stop: TurnStop;
@@ -40,7 +42,10 @@ export interface TurnLimits {
 export interface Session {
   /** The next assistant turn. Rejects only for reasons that are not the player's doing. */
   turn(limits: TurnLimits): Promise<Turn>;
-  /** Tells the player what its calls returned, one message for each call, in order. */
+  /**
+   * Tells the player what its calls returned, one message for each call, in order; or, after a turn of plain text,
+   * what the user answers to that.
+   */
   respond(messages: readonly ChatMessage[], calls: readonly CallRecord[]): void;
   /** Tokens of the conversation, for players that have them. */
   tokens(): TokenRecord | undefined;

@@ -30,8 +30,15 @@ const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
 const NONCHARACTERS = Array.from({ length: 32 }, (_, index) => String.fromCharCode(0xfdd0 + index));
 const STAND_IN = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
-/** The date that Llama 3's template falls back to. */
+/** The date that Llama 3's template falls back to: a prompt must not change overnight. */
 const DATE = "26 Jul 2024";
+const DATE_PARTS: Readonly<Record<string, string>> = {
+  ...{ Y: "2024", y: "24", m: "07", d: "26", B: "July", b: "Jul", A: "Friday", a: "Fri", H: "00", M: "00", S: "00" },
+  ...{ "%": "%" },
+};
+/** In the place of the function that gives templates today's date, which the library does not let us replace. */
+const NOW = "hone_now";
+const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: string) => DATE_PARTS[letter] ?? all);
 /** Stands for the assistant's turn while the text after it is found. The one message whose text is not protected. */
 const TURN: ChatMessage = { role: "assistant", content: "\uFDD2turn\uFDD3" };
 
@@ -41,19 +48,41 @@ function anyOf(texts: readonly string[]): string {
   return [...texts.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")), "(?!)"].join("|");
 }
 
-/** Content as templates take it: Hugging Face's form of tool calls. */
-function templateMessage(message: ChatMessage): Record<string, unknown> {
-  if (message.role !== "assistant" || !message.tool_calls) return { ...message };
-  return {
-    role: message.role,
-    content: message.content,
-    tool_calls: message.tool_calls.map((call) => ({ type: "function", function: call })),
-  };
+/** An id as Mistral's templates demand them: nine letters or digits. */
+export const callId = (number: number) => String(number).padStart(9, "0");
+
+/** A call's own id where it is one that every template takes. */
+export const usableId = (id: string | undefined) => (id !== undefined && /^[a-zA-Z0-9]{9}$/.test(id) ? id : undefined);
+
+/**
+ * Messages as templates take them: Hugging Face's form. Calls that have no id, from players without tokens, get the
+ * number of their place in the turn, and so do their results.
+ */
+function templateMessages(messages: readonly ChatMessage[], withIds: boolean): unknown[] {
+  let results = 0;
+  return messages.map((message) => {
+    if (message === TURN) return message;
+    results = message.role === "tool" ? results + 1 : 0;
+    if (message.role === "tool") {
+      const { id, ...rest } = message;
+      return withIds ? { ...rest, tool_call_id: usableId(id) ?? callId(results) } : rest;
+    }
+    if (message.role !== "assistant" || !message.tool_calls) return { ...message };
+    const calls = message.tool_calls.map(({ id, ...call }, index) => ({
+      type: "function",
+      ...(withIds ? { id: usableId(id) ?? callId(index + 1) } : {}),
+      function: call,
+    }));
+    return { role: message.role, content: message.content, tool_calls: calls };
+  });
 }
 
 export class ChatTemplate {
   readonly #template: Template;
   readonly #tokenizer: TemplateTokenizer;
+  readonly #args: Readonly<Record<string, unknown>>;
+  /** Whether the template writes ids of calls; to others they are not shown. */
+  readonly usesIds: boolean;
   /** Longest first, so that a token that starts with another is found whole. */
   readonly #control: readonly string[];
   readonly #splitter: RegExp;
@@ -63,24 +92,31 @@ export class ChatTemplate {
   readonly #toProtect: RegExp;
   /** Ids of tokens that end an assistant's turn in this template. */
   readonly closing: { readonly text: string; readonly id: number };
+  /** What stands before a turn of the model, from the end of an earlier one on. */
+  readonly opening: string;
 
   /**
    * @param source the Jinja text, from the model's `tokenizer.chat_template`
+   * @param args values of variables of the template's own (`enable_thinking`)
    * @throws HoneError when it cannot be parsed, or does not end an assistant's turn with a special token
    */
-  constructor(source: string, tokenizer: TemplateTokenizer) {
+  constructor(source: string, tokenizer: TemplateTokenizer, args: Readonly<Record<string, unknown>> = {}) {
     try {
-      this.#template = new Template(source);
+      this.#template = new Template(source.replace(/\bstrftime_now\b/g, NOW));
     } catch (error) {
       throw new HoneError(`the model's chat template cannot be read: ${messageOf(error)}`, { cause: error });
     }
     this.#tokenizer = tokenizer;
+    this.#args = args;
+    this.usesIds = /\b(tool_call_)?id\b/.test(source);
     this.#control = [...tokenizer.controlTokens.keys()].sort((a, b) => b.length - a.length);
     this.#splitter = new RegExp(`(${anyOf(this.#control)})`);
     this.#apart = [...this.#control, ...NONCHARACTERS];
     this.#standIns = new Map(this.#apart.map((text, index) => [text, `${OPEN}${index}${CLOSE}`]));
     this.#toProtect = new RegExp(anyOf(this.#apart), "g");
-    this.closing = this.#findClosing();
+    const after = this.#afterAny();
+    this.closing = this.#findClosing(after);
+    this.opening = this.#unprotect(after);
   }
 
   #protectText(text: string): string {
@@ -106,12 +142,15 @@ export class ChatTemplate {
   #render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>): string {
     try {
       return this.#template.render({
-        messages: messages.map((message) => (message === TURN ? message : this.#protect(templateMessage(message)))),
+        messages: templateMessages(messages, this.usesIds).map((message) =>
+          message === TURN ? message : this.#protect(message),
+        ),
         ...(tools.length > 0 ? { tools: this.#protect(tools) } : {}),
         bos_token: this.#tokenizer.bosText,
         eos_token: this.#tokenizer.eosText,
-        // Llama 3's template prints today's date unless it is given one; a prompt must not change overnight.
         date_string: DATE,
+        [NOW]: now,
+        ...(this.#protect(this.#args) as Record<string, unknown>),
         ...more,
       });
     } catch (error) {
@@ -146,8 +185,23 @@ export class ChatTemplate {
     return text.slice(at + TURN.content.length);
   }
 
-  #findClosing(): { text: string; id: number } {
-    const after = this.#after([{ role: "user", content: "?" }], [], [{ role: "user", content: "!" }], true);
+  /** What follows a turn in a conversation without tools, or with one where a template cannot do without. */
+  #afterAny(): string {
+    const question: ChatMessage = { role: "user", content: "?" };
+    const about = { name: "look", description: "Look.", parameters: { type: "object", properties: {} } };
+    try {
+      return this.#after([question], [], [question], true);
+    } catch (error) {
+      try {
+        return this.#after([question], [{ type: "function", function: about }], [question], true);
+      } catch {
+        // The first error is the one that says what is wrong with the template itself.
+        throw error;
+      }
+    }
+  }
+
+  #findClosing(after: string): { text: string; id: number } {
     const text = this.#control.find((control) => after.startsWith(control));
     const id = text === undefined ? undefined : this.#tokenizer.controlTokens.get(text);
     if (text === undefined || id === undefined) {
@@ -168,6 +222,39 @@ export class ChatTemplate {
     return this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));
   }
 
+  /** Ids of a text of the template's kind: special tokens in it are meant as such. */
+  encode(text: string): number[] {
+    return this.#encode(text);
+  }
+
+  /**
+   * What an assistant's turn is in this template, closing token included.
+   *
+   * @param before the messages of the first prompt
+   */
+  #turn(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): string {
+    const whole = this.#render([...before, message], tools, { add_generation_prompt: false });
+    const opened = this.#render(before, tools, { add_generation_prompt: true });
+    const start = whole.startsWith(opened) ? opened : this.#startOfTurn(before, tools);
+    // What stands in the message is protected, so the first closing text is the template's own.
+    const end = whole.indexOf(this.closing.text, start.length);
+    if (!whole.startsWith(start) || end < 0) {
+      throw new HoneError("the model's chat template writes a finished turn otherwise than it opens one");
+    }
+    return whole.slice(start.length, end + this.closing.text.length);
+  }
+
+  /** Some templates (Mistral's) write a prompt otherwise once a turn follows it: all that comes before that turn. */
+  #startOfTurn(before: readonly ChatMessage[], tools: readonly ToolSchema[]): string {
+    const text = this.#render([...before, TURN], tools, { add_generation_prompt: false });
+    return text.slice(0, Math.max(0, text.indexOf(TURN.content)));
+  }
+
+  /** As {@link turn}, without the closing token, as text. */
+  turnText(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): string {
+    return this.#unprotect(this.#turn(before, tools, message).slice(0, -this.closing.text.length));
+  }
+
   /**
    * Ids of an assistant's turn as this template writes it, closing token included: what a model is shown that is to
    * learn the turn. Sampled turns are never made this way.
@@ -175,14 +262,7 @@ export class ChatTemplate {
    * @param before the messages of the first prompt
    */
   turn(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): number[] {
-    const opened = this.#render(before, tools, { add_generation_prompt: true });
-    const whole = this.#render([...before, message], tools, { add_generation_prompt: false });
-    // What stands in the message is protected, so the first closing text is the template's own.
-    const end = whole.indexOf(this.closing.text, opened.length);
-    if (!whole.startsWith(opened) || end < 0) {
-      throw new HoneError("the model's chat template writes a finished turn otherwise than it opens one");
-    }
-    return this.#encode(whole.slice(opened.length, end + this.closing.text.length));
+    return this.#encode(this.#turn(before, tools, message));
   }
 
   /**

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/index.js";
+import { chatOptions } from "../rollout/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { findRun } from "./place.js";
@@ -79,10 +80,19 @@ export async function openCheckpoints(
 export async function optionsOfCheckpoint(
   place: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
-): Promise<Partial<Pick<Config, "model" | "adapter" | "task" | "db">>> {
+): Promise<Partial<Pick<Config, "model" | "adapter" | "task" | "db" | (typeof chatOptions)[number]>>> {
   if (names.length > 1) throw new UsageError("rollout plays with one --checkpoint; `yarn eval` compares several");
   const { record, chosen } = await openCheckpoints(place, names);
-  const { model, task, db } = settingsOf(record);
+  const settings = settingsOf(record);
+  const { model, task, db } = settings;
+  // The record of an older hone has none of them.
+  const chat = chatOptions.flatMap((name) => (settings[name] === undefined ? [] : [[name, settings[name]]]));
   const path = chosen[0]?.adapter?.path;
-  return { model, task, ...(db === undefined ? {} : { db }), ...(path === undefined ? {} : { adapter: path }) };
+  return {
+    model,
+    task,
+    ...Object.fromEntries(chat),
+    ...(db === undefined ? {} : { db }),
+    ...(path === undefined ? {} : { adapter: path }),
+  };
 }

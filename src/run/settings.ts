@@ -34,6 +34,9 @@ export const identity = [
   "maxTurns",
   "maxTokens",
   "onToolError",
+  "toolFormat",
+  "templateArg",
+  "maxThinkingTokens",
 ] as const satisfies readonly OptionName[];
 
 /** These are kept with the run, but may change while it goes on. */
@@ -54,7 +57,15 @@ export const changeable = [
 export const hidden = ["betas", "weightDecay", "stdFloor"] as const;
 
 type Kept = (typeof identity)[number] | (typeof changeable)[number];
-type Optional = "db" | "judgeModel" | "judgeTemperature" | "judgeMaxTokens" | "judgeUrl" | "rulerRubric";
+type Optional =
+  | "db"
+  | "judgeModel"
+  | "judgeTemperature"
+  | "judgeMaxTokens"
+  | "judgeUrl"
+  | "rulerRubric"
+  | "templateArg"
+  | "maxThinkingTokens";
 
 /** Settings that a run keeps. */
 export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {
@@ -67,7 +78,10 @@ export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullab
 
 export const settingsOf = (record: RunRecord) => record.options as unknown as RunSettings;
 
-const show = (value: unknown) => (Array.isArray(value) ? value.join(",") : String(value ?? "unset"));
+const show = (value: unknown) => {
+  if (Array.isArray(value)) return value.join(",");
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "unset");
+};
 
 /**
  * Is it still the run that was begun?

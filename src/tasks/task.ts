@@ -36,7 +36,7 @@ export interface Tool<P extends z.ZodObject = z.ZodObject, S extends Scenario = 
   readonly description: string;
   /** Arguments; each field's `.describe()` is shown to the model. Unknown arguments are refused. */
   readonly parameters: P;
-  /** A tool that ends the rollout: its arguments are the model's answer. */
+  /** A tool that ends the rollout: its arguments are the model's answer. A task without one is answered in plain text. */
   readonly final: boolean;
   /**
    * Runs one call. The result is shown to the model: a string as it is, anything else as JSON.
@@ -87,17 +87,20 @@ export function toolSchema(tool: Pick<Tool, "name" | "description" | "parameters
 export interface ToolCall {
   name: string;
   arguments: Record<string, unknown>;
+  /** Only where the model's chat template has ids of calls. */
+  id?: string;
 }
 
 export type ChatMessage =
   | { role: "system" | "user"; content: string }
   | { role: "assistant"; content: string; tool_calls?: ToolCall[] }
-  | { role: "tool"; name: string; content: string };
+  /** `id` is the call's, where that has one. */
+  | { role: "tool"; name: string; content: string; id?: string };
 
 /** Why a call did not run, or what became of it. */
 export type CallOutcome =
   | "ok"
-  /** The text between the call's tags is not a JSON object with a name and arguments. */
+  /** What was written as a call is not one in the model's tool-call format. */
   | "malformed"
   | "unknown_tool"
   /** The arguments do not fit the tool's schema. */
@@ -119,7 +122,9 @@ export interface CallRecord {
 }
 
 export type RolloutEnd =
+  /** By a final tool; in a task without one by plain text. */
   | "answered"
+  /** Plain text where only a final tool answers; or no text and no call. */
   | "no_tool_call"
   | "turn_limit"
   | "token_limit"
@@ -132,7 +137,10 @@ export type RolloutEnd =
 export interface FinishedRollout {
   readonly messages: readonly ChatMessage[];
   readonly calls: readonly CallRecord[];
-  /** Arguments of the final tool's call, when the rollout ended with one. */
+  /**
+   * When the rollout ended with an answer: the arguments of the final tool's call; in a task without a final tool
+   * `{ text }`, what the model said last, without its thoughts.
+   */
   readonly answer: Readonly<Record<string, unknown>> | undefined;
   readonly end: RolloutEnd;
   /** Assistant turns played. */
@@ -157,8 +165,21 @@ export interface Claim {
   readonly given: string;
 }
 
-/** What a scripted expert does in one turn. */
-export type ExpertTurn = ToolCall[];
+/** What a task sees when it answers the model as the user. */
+export interface ReplyContext<S extends Scenario = Scenario, W = unknown> extends ToolContext<S, W> {
+  /** The whole conversation, the text that is to be answered last. */
+  readonly messages: readonly ChatMessage[];
+  readonly calls: readonly CallRecord[];
+  /** Assistant turns so far, this one included. */
+  readonly turns: number;
+  readonly maxTurns: number;
+}
+
+/** What a scripted expert does in one turn: calls, or plain text. */
+export type ExpertTurn = ToolCall[] | string;
+
+/** What the expert is sent after its turn: the calls with their results; after plain text also what was answered. */
+export type ExpertHears = CallRecord[] & { reply?: string };
 
 export interface ExpertOptions {
   /**
@@ -183,7 +204,17 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
   close(world: W): void | Promise<void>;
   /** The messages before the model's first turn. */
   prompt(scenario: S, limits: { maxTurns: number }): ChatMessage[];
+  /**
+   * Any number of tools. Where none is final, the model answers in plain text: a turn without calls ends the rollout
+   * with it, unless `reply` goes on.
+   */
   readonly tools: readonly Tool<z.ZodObject, S, W>[];
+  /**
+   * Answers a turn of plain text as the user, so that the conversation goes on, up to the turn limit. null: nothing is
+   * said to it, and it ends the rollout as if there were no `reply`. `text` is the turn without the model's thoughts.
+   * An error that it throws ends the rollout as a tool's failure does.
+   */
+  reply?(context: ReplyContext<S, W>, text: string): string | null | Promise<string | null>;
   reward(rollout: FinishedRollout, scenario: S, world: W): Reward | Promise<Reward>;
   /**
    * For tasks with free answers: what a judge has to be asked to know whether the rollout's answer is right. null when
@@ -193,28 +224,28 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
   /** A graded reward for which it is known whether the answer is right: `--reward shaped`. */
   shaped?(rollout: FinishedRollout, scenario: S, world: W, right: boolean): Reward | Promise<Reward>;
   /**
-   * A scripted player, when the task has one: yields the calls of each turn and is sent their results. It makes
-   * warm-start traces and shows the task without a model.
+   * A scripted player, when the task has one: yields the calls (or the text) of each turn and is sent their results
+   * (or the reply). It makes warm-start traces and shows the task without a model.
    */
-  expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, CallRecord[]>;
+  expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, ExpertHears>;
 }
 
-type TaskDefinition<S extends Scenario, W> = Omit<Task<S, W>, "description" | "open" | "close"> & {
+type TaskDefinition<S extends Scenario, W> = Omit<Task<S, W>, "description" | "open" | "close" | "tools"> & {
   description?: string;
+  tools?: Task<S, W>["tools"];
   open?(options: TaskOptions): W | Promise<W>;
   close?(world: W): void | Promise<void>;
 };
 
-/** Checks and completes a task. Throws TypeError when two tools share a name or none is final. */
+/** Checks and completes a task. Throws TypeError when two tools share a name. */
 export function defineTask<S extends Scenario, W = undefined>(definition: TaskDefinition<S, W>): Task<S, W> {
-  const names = definition.tools.map((tool) => tool.name);
+  const { tools = [] } = definition;
+  const names = tools.map((tool) => tool.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice) throw new TypeError(`task ${definition.name}: two tools are called ${twice}`);
-  if (!definition.tools.some((tool) => tool.final)) {
-    throw new TypeError(`task ${definition.name}: no tool has final: true, so no rollout could end with an answer`);
-  }
   return {
     ...definition,
+    tools,
     description: definition.description ?? definition.name,
     open: definition.open ?? (() => undefined as W),
     close: definition.close ?? (() => undefined),

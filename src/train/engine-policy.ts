@@ -1,7 +1,7 @@
 /** The engine and its rollout workers as the loop sees them. */
 import type { Engine, EngineOptions } from "../engine/index.js";
 import { fitting } from "../play/index.js";
-import { gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
+import { type ChatSettings, gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/index.js";
 import type { TaskOptions } from "../tasks/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
@@ -14,6 +14,7 @@ export interface EnginePolicySettings {
   readonly taskOptions: TaskOptions;
   readonly limits: RolloutLimits;
   readonly temperature: number;
+  readonly chat?: ChatSettings;
   /** Rollouts at once; fewer from the first time on that memory does not suffice for them. */
   readonly concurrency: number;
   readonly workers: number | undefined;
@@ -55,13 +56,14 @@ export class EnginePolicy implements Policy {
   }
 
   async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
-    const { engine, task, taskOptions, limits, temperature, workers, maxExceptions, onFailure } = this.#settings;
+    const { engine, task, taskOptions, limits, temperature, chat = {} } = this.#settings;
+    const { workers, maxExceptions, onFailure } = this.#settings;
     return gather({
       settings: {
         task,
         taskOptions,
         limits,
-        player: { kind: "engine", engine, sampling: { temperature }, adapter: this.#adapter?.sha256 ?? null },
+        player: { kind: "engine", engine, sampling: { temperature }, chat, adapter: this.#adapter?.sha256 ?? null },
       },
       run,
       step,

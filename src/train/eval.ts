@@ -18,7 +18,7 @@ import {
   requireClaim,
   VERDICTS_FILE,
 } from "../reward/index.js";
-import type { Trajectory } from "../rollout/index.js";
+import { chatOptions, chatSettings, type Trajectory } from "../rollout/index.js";
 import { type Evaluation, openCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
 import { type AnyTask, loadTask, scenariosOf, type TaskOptions, taskOptionsOf } from "../tasks/index.js";
 import { HoneError, UsageError } from "../util/index.js";
@@ -40,6 +40,7 @@ const changeable = [
   "maxTurns",
   "maxTokens",
   "onToolError",
+  ...chatOptions,
   "rank",
   "accuracy",
   "judgeUrl",
@@ -126,6 +127,7 @@ export async function evaluateRun(
       engine: options,
       limits: limitsOf(settings, config),
       temperature: settings.temperature,
+      chat: chatSettings(settings),
       concurrency: options.sequences,
       workers: config.workers,
       maxExceptions: config.maxExceptions,

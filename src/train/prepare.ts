@@ -14,7 +14,7 @@ import {
 import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { judgeAccessOptions, judgeOptions, requireRewards, rubricOf, rulerOptions } from "../reward/index.js";
-import type { RolloutLimits } from "../rollout/index.js";
+import { chatOptions, type RolloutLimits } from "../rollout/index.js";
 import { placeOf, type RunSettings, RunStore, STORE_FILE } from "../run/index.js";
 import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
@@ -78,6 +78,7 @@ export const trainOptions = [
   "maxTurns",
   "maxTokens",
   "onToolError",
+  ...chatOptions,
   "rank",
   ...playingOptions,
   "learner",

@@ -6,7 +6,7 @@ import { ensurePython, learnerDevice, startLearner } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
 import { engineFacts, engineText, learnerFacts, learnerText, type Share } from "../report/index.js";
 import { openRewards } from "../reward/index.js";
-import { templateOf } from "../rollout/index.js";
+import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
 import { bestOf, checkSameRun, engineNumerics, logEngine, Run, type ValidationRow } from "../run/index.js";
 import { deriveSeed } from "../util/index.js";
 import { EnginePolicy } from "./engine-policy.js";
@@ -154,12 +154,14 @@ async function trainWith(
     say(engineText(engine.info));
     run.saw("engine", engineFacts(engine.info));
     if (loading && threads === usableCores()) leaveCore(engine, loading);
-    templateOf(engine);
+    const chat = chatSettings(settings);
+    requireFormat(chatOf(engine, chat), task.tools, model);
     const policy = new EnginePolicy(engine, {
       ...play,
       engine: loaded.options,
       limits: limitsOf(settings, config),
       temperature: settings.temperature,
+      chat,
       concurrency: loaded.options.sequences,
       workers: config.workers,
       maxExceptions: config.maxExceptions,

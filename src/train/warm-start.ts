@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { Engine } from "../engine/index.js";
 import { type BatchGroup, type BatchSummary, writeBatch } from "../learn/index.js";
 import {
+  type ChatSettings,
   type ChatTemplate,
   readTrajectories,
   type TokenRecord,
@@ -55,6 +56,8 @@ export interface LessonSource {
   /** Has the model that learns; it tokenizes. */
   readonly engine: Engine;
   readonly task: AnyTask;
+  /** Variables of its chat template. */
+  readonly templateArg?: ChatSettings["templateArg"];
   /** Only rollouts that solved their scenario. */
   readonly successes: boolean;
 }
@@ -72,7 +75,7 @@ export async function writeLessons(source: LessonSource, batch: string): Promise
   const { file, task, engine } = source;
   const { model, trainedContext: context } = engine.info;
   const tools = task.tools.map((tool) => toolSchema(tool));
-  const template = templateOf(engine);
+  const template = templateOf(engine, { templateArg: source.templateArg });
   const groups = new Map<string, { tokens: TokenRecord; advantage: number }[]>();
   let read = 0;
   let unsolved = 0;

@@ -41,6 +41,17 @@ export default defineTask({
   return file;
 }
 
+/** A model whose template writes `<"name": ...}`, which is no format at all. */
+function otherCalls(): string {
+  const bytes = readFileSync(modelPath("llama-tiny-f16.gguf"));
+  const at = bytes.indexOf(`'{"name": "' + tool_call.name`);
+  if (at < 0) throw new Error("the template is not Llama's");
+  bytes.write("<", at + 1);
+  const file = join(folder, "other.gguf");
+  writeFileSync(file, bytes);
+  return file;
+}
+
 beforeAll(() => ensureTestModels(["tiny"], () => undefined), 300_000);
 
 describe("Ctrl-C", () => {
@@ -97,9 +108,24 @@ describe("one line says what is wrong with", () => {
       /package\.json is not a GGUF model/,
     ],
     [
-      "a model with another template",
-      () => [...arithmetic, "--model", modelPath("llama-tiny-f16.gguf"), "--gpu", "off"],
-      /the chat template of .* has no <tool_call>/,
+      "a model whose template writes calls in another format",
+      () => [...arithmetic, "--model", otherCalls(), "--gpu", "off"],
+      /the chat template of .* writes tool calls in no format that hone reads \(hermes, llama3, mistral\)/,
+    ],
+    [
+      "a variable that the template does not have",
+      () => [...arithmetic, ...engine, "--template-arg", "enable_thinking=false"],
+      /--template-arg enable_thinking: the chat template of .* has no such variable/,
+    ],
+    [
+      "a limit of thoughts that the template does not mark",
+      () => [...arithmetic, ...engine, "--max-thinking-tokens", "5"],
+      /--max-thinking-tokens: the chat template of .* has no marks of thoughts/,
+    ],
+    [
+      "a tool format for a player that comes with its own",
+      () => [...arithmetic, "--expert", "--tool-format", "llama3"],
+      /--tool-format is for a model that plays with --model, not for --expert/,
     ],
     [
       "a context too small for the prompt",
@@ -152,6 +178,30 @@ describe("one line says what is wrong with", () => {
     expect(lines, stderr).toHaveLength(1);
     expect(lines[0]).toMatch(message);
     expect(stderr).not.toMatch(/unexpected error|^\s+at /m);
+  });
+});
+
+describe("a task without tools", () => {
+  it("is played in plain text and with replies", () => {
+    const about = 'tools: [], reply: ({ turns }) => (turns < 2 ? "And?" : null), expert: undefined,';
+    const out = join(folder, "plain.jsonl");
+    const model = ["--model", modelPath("llama-tiny-f16.gguf"), "--gpu", "off", "--threads", "1"];
+    const flags = [
+      "--task",
+      taskFile("plain", about),
+      ...model,
+      "--group",
+      "2",
+      "--max-tokens",
+      "6",
+      "--max-turns",
+      "3",
+    ];
+    const { status, stdout, stderr } = rollout(...flags, "--json", "--out", out);
+    expect(status, stderr).toBe(0);
+    const { ends, rollouts } = JSON.parse(stdout) as { ends: Record<string, number>; rollouts: number };
+    expect(rollouts).toBe(2);
+    for (const end of Object.keys(ends)) expect(["answered", "token_limit", "no_tool_call"]).toContain(end);
   });
 });
 

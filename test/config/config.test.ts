@@ -38,6 +38,19 @@ describe("options", () => {
     expect((await load({})).keywords).toEqual(["x", "y"]);
   });
 
+  it("may be pairs, whose values are JSON or text, in one order however they are given", async () => {
+    const load = (flags: Record<string, unknown>, env = {}) =>
+      loadConfig(["templateArg"], { flags, env, folder }).then((config) => config.templateArg);
+    expect(await load({})).toBeUndefined();
+    const given = await load({ templateArg: ["enable_thinking=false", 'a=[1,"x=y"]', "date_string=26 Jul, 2024"] });
+    expect(JSON.stringify(given)).toBe('{"a":[1,"x=y"],"date_string":"26 Jul, 2024","enable_thinking":false}');
+    expect(await load({ templateArg: "budget=5" })).toEqual({ budget: 5 });
+    expect(await load({}, { HONE_TEMPLATE_ARG: "budget=6" })).toEqual({ budget: 6 });
+    writeConfig({ templateArg: { enable_thinking: true, budget: 7 } });
+    expect(JSON.stringify(await load({}))).toBe('{"budget":7,"enable_thinking":true}');
+    expect(await load({}, { HONE_TEMPLATE_ARG: "budget=6" })).toEqual({ budget: 6 });
+  });
+
   it("read HF_HUB_OFFLINE=1 and HF_ENDPOINT as the Hugging Face tools do", async () => {
     const env = { HF_HUB_OFFLINE: "1", HF_ENDPOINT: "http://127.0.0.1:9" };
     const config = await loadConfig(["hfOffline", "hfEndpoint"], { env, folder });
@@ -55,6 +68,8 @@ describe("options", () => {
       { env: { HONE_MAX_TURN: "3" } },
       /HONE_MAX_TURN is not an option; did you mean HONE_MAX_TURNS/,
     ],
+    ["a pair without a value", { flags: { templateArg: ["a=1", "b"] } }, /--template-arg: \["a=1","b"\] .*NAME=VALUE/],
+    ["an unknown format", { flags: { toolFormat: "xml" } }, /--tool-format: "xml" .*auto, hermes, llama3, mistral/],
     ["an impossible date", { flags: { sentBefore: "2001-02-30" } }, /--sent-before: "2001-02-30" .*YYYY-MM-DD/],
   ])("refuse %s with the key, the value and what is accepted", async (_, sources, message) => {
     const error = await loadConfig(["n"], { ...sources, folder }).catch((thrown: unknown) => thrown);

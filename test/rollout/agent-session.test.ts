@@ -49,7 +49,7 @@ const toolCall = (id: string, name: string, args: string) => ({
   function: { name, arguments: args },
 });
 
-function play(url: string, more: Partial<AgentSettings> = {}, turnSeconds = 5) {
+function play(url: string, more: Partial<AgentSettings> = {}, turnSeconds = 5, played = task) {
   const settings: AgentSettings = {
     url,
     model: "m",
@@ -58,7 +58,7 @@ function play(url: string, more: Partial<AgentSettings> = {}, turnSeconds = 5) {
     maxTokens: undefined,
     ...more,
   };
-  const session = new AgentSession(agentClient(settings), settings, opening(task, scenario, 4), 2 ** 40 + 5);
+  const session = new AgentSession(agentClient(settings), settings, opening(played, scenario, 4), 2 ** 40 + 5);
   const limits = {
     maxTurns: 4,
     maxTokens: 99,
@@ -67,7 +67,14 @@ function play(url: string, more: Partial<AgentSettings> = {}, turnSeconds = 5) {
     rolloutSeconds: 30,
     onToolError: "observe" as const,
   };
-  return playRollout({ task, scenario, world: undefined, session, limits, signal: new AbortController().signal });
+  return playRollout({
+    task: played,
+    scenario,
+    world: undefined,
+    session,
+    limits,
+    signal: new AbortController().signal,
+  });
 }
 
 describe("a model behind an OpenAI-compatible API", () => {
@@ -96,6 +103,22 @@ describe("a model behind an OpenAI-compatible API", () => {
     expect(told).toEqual([
       { role: "tool", tool_call_id: "x1", content: '{"sum":2}' },
       { role: "tool", tool_call_id: "x2", content: expect.stringMatching(/not valid JSON/) as string },
+    ]);
+  });
+
+  it("hears what a task answers to plain text, and is offered no tools where there are none", async () => {
+    const { url, requests } = await serve(completion({ content: "one" }), completion({ content: "two" }));
+    const talking = {
+      ...task,
+      tools: [],
+      reply: (_: unknown, text: string) => (text === "two" ? null : `not ${text}`),
+    } as AnyTask;
+    const outcome = await play(url, {}, 5, talking);
+    expect(outcome).toMatchObject({ end: "answered", answer: { text: "two" }, turns: 2 });
+    expect(requests[0]).not.toHaveProperty("tools");
+    expect(requests[1]?.messages.slice(-2)).toEqual([
+      { role: "assistant", content: "one" },
+      { role: "user", content: "not one" },
     ]);
   });
 

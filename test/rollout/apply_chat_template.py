@@ -1,6 +1,6 @@
 """Renders and tokenises conversations with Hugging Face's `apply_chat_template`, for comparison with hone's.
 
-Reads a JSON list of {vocabulary, template, messages, tools, generation} from standard input and writes a list of
+Reads a JSON list of {vocabulary, template, messages, tools, generation, args?} from standard input and writes a list of
 {text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file.
 """
 
@@ -39,7 +39,7 @@ def render(case: dict) -> dict:
         add_generation_prompt=case["generation"],
         tokenize=False,
         # Llama 3's template prints today's date otherwise.
-        date_string="26 Jul 2024",
+        **{"date_string": "26 Jul 2024", **case.get("args", {})},
     )
     return {"text": text, "ids": hf(text, add_special_tokens=False).input_ids}
 

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
 import {
@@ -7,12 +9,15 @@ import {
   loadEngine,
   type Sequence,
 } from "../../src/engine/index.js";
-import { EngineSession, templateOf } from "../../src/rollout/engine-session.js";
+import { type Chat, chatOf } from "../../src/rollout/chat.js";
+import { EngineSession } from "../../src/rollout/engine-session.js";
+import { formatNamed } from "../../src/rollout/formats/index.js";
 import type { ChatTemplate } from "../../src/rollout/index.js";
 import { opening } from "../../src/rollout/rollout.js";
-import type { TurnLimits } from "../../src/rollout/session.js";
+import type { Opening, TurnLimits } from "../../src/rollout/session.js";
 import type { AnyTask, ChatMessage, Scenario } from "../../src/tasks/task.js";
 import { HoneError } from "../../src/util/errors.js";
+import { llamaCppFiles } from "../support/bundle.js";
 import { countingTask } from "../support/counting-task.js";
 
 const task = countingTask as unknown as AnyTask;
@@ -27,6 +32,7 @@ const limits = (more: Partial<TurnLimits> = {}): TurnLimits => ({
 });
 
 let engine: Engine;
+let chat: Chat;
 let template: ChatTemplate;
 let prompt: Int32Array;
 
@@ -37,13 +43,14 @@ beforeAll(async () => {
     sequences: 4,
     contextPerSequence: 1024,
   });
-  template = templateOf(engine);
+  chat = chatOf(engine);
+  template = chat.template;
   prompt = Int32Array.from(template.prompt(first.messages, first.tools));
 });
 afterAll(() => engine.close());
 
 const session = (sequence: Sequence, seed: number) =>
-  new EngineSession(engine, template, sequence, first, prompt, { seed });
+  new EngineSession(engine, chat, sequence, first, prompt, { seed });
 
 describe("a session on the engine", () => {
   it("keeps exactly the tokens that were given and sampled, with the probabilities they were drawn with", async () => {
@@ -118,6 +125,10 @@ describe("a session on the engine", () => {
 
 /** An engine whose sequences answer by a script; everything else is the real one's. */
 function scripted(...turns: Partial<Generated>[]) {
+  return scriptedWith(chat, first, ...turns);
+}
+
+function scriptedWith(how: Chat, begin: Opening, ...turns: Partial<Generated>[]) {
   const asked: GenerateOptions[] = [];
   const sequence: Sequence = {
     length: 0,
@@ -129,7 +140,7 @@ function scripted(...turns: Partial<Generated>[]) {
     },
     close: () => undefined,
   };
-  return { player: session(sequence, 1), asked };
+  return { player: new EngineSession(engine, how, sequence, begin, prompt, { seed: 1 }), asked };
 }
 
 describe("the end of a turn", () => {
@@ -186,13 +197,163 @@ describe("the end of a turn", () => {
   });
 });
 
-describe("a model that cannot play", () => {
-  it.each([
-    ["no chat template", null, /has no chat template/],
-    ["a template without Hermes tool calls", "{{ messages }}", /has no <tool_call>/],
-  ])("is refused with one line: %s", (_, chatTemplate, message) => {
-    const other = { info: { ...engine.info, chatTemplate } } as Engine;
-    expect(() => templateOf(other)).toThrow(message);
-    expect(() => templateOf(other)).toThrow(HoneError);
+describe("a turn that closes itself otherwise", () => {
+  it("gets no closing token behind it: Llama's <|eom_id|>", async () => {
+    const eom = engine.info.controlTokens.get("<|im_start|>") as number;
+    const how: Chat = { ...chat, format: formatNamed("llama3"), closing: [...chat.closing, eom] };
+    const call = engine.tokenize('{"name": "add", "parameters": {"a": 1, "b": 1}}', { special: false });
+    const { player, asked } = scriptedWith(how, first, { tokens: Int32Array.from([...call, eom]) }, { tokens: call });
+    expect((await player.turn(limits())).calls).toHaveLength(1);
+    expect(asked[0]?.stop).toContain(eom);
+    player.respond(results);
+    await player.turn(limits());
+    expect([...(asked[1]?.append ?? [])]).toEqual(template.delta(first.messages, first.tools, results, true));
   });
+});
+
+describe("calls of a model whose template has ids", () => {
+  it("keep a usable id that the model wrote, and are numbered otherwise", async () => {
+    const how: Chat = { ...chat, format: formatNamed("mistral"), template: { ...template, usesIds: true } as never };
+    const text = `[TOOL_CALLS][{"name": "add", "arguments": {}, "id": "abcDEF123"}, {"name": "add", "arguments": {}, "id": "x"}, {"name": "add"}]`;
+    const { player } = scriptedWith(how, first, { tokens: engine.tokenize(text, { special: false }), stop: "length" });
+    const { calls } = await player.turn(limits());
+    expect(calls.map((call) => (call.kind === "call" ? call.call.id : call.id))).toEqual([
+      "abcDEF123",
+      "000000002",
+      "000000003",
+    ]);
+  });
+});
+
+describe("thoughts", () => {
+  const call = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 1}}\n</tool_call>';
+  const ids = (text: string) => engine.tokenize(text, { special: false });
+  const thinking = (maxThinkingTokens?: number): Chat => ({
+    ...{ ...chat, maxThinkingTokens },
+    marks: { open: "<think>", close: "</think>", ending: "\n</think>\n\n" },
+  });
+  const end = () => template.closing.id;
+
+  it("stay in the message, and calls in them are no calls", async () => {
+    const text = `<think>\nI could write ${call}.\n</think>\n\n${call}`;
+    const { player } = scriptedWith(thinking(), first, { tokens: Int32Array.from([...ids(text), end()]) });
+    const turn = await player.turn(limits());
+    expect(turn.calls).toEqual([{ kind: "call", call: { name: "add", arguments: { a: 1, b: 1 } } }]);
+    expect(turn.content).toBe(`<think>\nI could write ${call}.\n</think>`);
+    expect(turn.said).toBe("");
+  });
+
+  it("that are not over when the turn ends hold no call and no answer", async () => {
+    const { player } = scriptedWith(thinking(), first, { tokens: ids(`<think>\n${call}`), stop: "length" });
+    expect(await player.turn(limits())).toMatchObject({ calls: [], said: "" });
+  });
+
+  it("begin with the turn where the prompt has opened them", async () => {
+    const how = { ...thinking(), opened: true };
+    const { player } = scriptedWith(how, first, { tokens: Int32Array.from([...ids(`Hm.</think>Two.`), end()]) });
+    expect(await player.turn(limits())).toMatchObject({ content: "Hm.</think>Two.", said: "Two.", calls: [] });
+  });
+
+  it("are ended at their limit by tokens that were not sampled, and the turn goes on", async () => {
+    const thought = ids("<think>\nI wonder and wonder");
+    const rest = Int32Array.from([...ids(call), end()]);
+    const limit = thought.length;
+    const how = thinking(limit);
+    const { player, asked } = scriptedWith(how, first, { tokens: thought, stop: "length" }, { tokens: rest });
+    const turn = await player.turn(limits({ maxTokens: 100 }));
+    const ending = template.encode("\n</think>\n\n");
+    expect(asked.map(({ maxTokens }) => maxTokens)).toEqual([limit, 100 - limit]);
+    expect([...(asked[1]?.append ?? [])]).toEqual(ending);
+    expect(turn).toMatchObject({ stop: "stop", said: "", completionTokens: thought.length + rest.length });
+    expect(turn.calls).toEqual([{ kind: "call", call: { name: "add", arguments: { a: 1, b: 1 } } }]);
+    const record = player.tokens();
+    expect(record.ids).toEqual([...prompt, ...thought, ...ending, ...rest]);
+    const marks = [
+      [0, prompt.length],
+      [1, thought.length],
+      [0, ending.length],
+      [1, rest.length],
+    ] as const;
+    expect(record.sampled).toEqual(marks.flatMap(([mark, count]) => new Array<number>(count).fill(mark)));
+    expect(record.logprobs.every((logprob, i) => (record.sampled[i] === 1) === logprob < 0)).toBe(true);
+    expect(player.promptTokens()).toBe(prompt.length + ending.length);
+  });
+
+  it.each([
+    ["that ended before the limit", "<think>\nTwo.\n</think>\n\nI say"],
+    ["of which the turn has none", "I say that it is"],
+  ])("%s need no ending: the turn goes on by itself", async (_, text) => {
+    const { player, asked } = scriptedWith(
+      thinking(ids(text).length),
+      first,
+      { tokens: ids(text), stop: "length" },
+      { tokens: Int32Array.from([...ids(" two"), end()]) },
+    );
+    const turn = await player.turn(limits({ maxTokens: 100 }));
+    expect(asked[1]?.append).toHaveLength(0);
+    expect(turn.content).toBe(`${text} two`);
+    expect(player.tokens().sampled.slice(prompt.length)).not.toContain(0);
+  });
+
+  it("keep no ending after which nothing was sampled", async () => {
+    const thought = ids("<think>\nI wonder");
+    const how = thinking(thought.length);
+    const { player } = scriptedWith(how, first, { tokens: thought, stop: "length" }, { stop: "deadline" });
+    const turn = await player.turn(limits({ maxTokens: 100 }));
+    expect(turn).toMatchObject({ stop: "deadline", completionTokens: thought.length });
+    expect(player.tokens().ids).toEqual([...prompt, ...thought, end()]);
+  });
+
+  it("of earlier turns stay in the history, token for token, although Qwen3's template removes them", async () => {
+    const qwen3 = readFileSync(join(llamaCppFiles(), "models/templates/Qwen-Qwen3-0.6B.jinja"), "utf8");
+    const how = chatOf({
+      ...engine,
+      info: { ...engine.info, chatTemplate: qwen3 },
+      tokenize: engine.tokenize.bind(engine),
+    } as Engine);
+    const begin: Opening = { messages: first.messages, tools: [] };
+    const said = Int32Array.from([...ids("<think>\nMany.\n</think>\n\nHow many?"), end()]);
+    const answer: ChatMessage = { role: "user", content: "Two." };
+    const { player, asked } = scriptedWith(how, begin, { tokens: said }, { tokens: said });
+    await player.turn(limits());
+    player.respond([answer]);
+    await player.turn(limits());
+    const between = how.template.delta(begin.messages, [], [answer], true);
+    expect([...(asked[1]?.append ?? [])]).toEqual(between);
+    expect(player.tokens().ids).toEqual([...prompt, ...said, ...between, ...said]);
+    const rendered = how.template.promptText(
+      [...begin.messages, { role: "assistant", content: "<think>\nMany.\n</think>\n\nHow many?" }, answer],
+      [],
+    );
+    expect(rendered).toContain("assistant\nHow many?");
+    expect(rendered).not.toContain("Many.");
+  });
+
+  it("are limited by the engine itself just so, and what it evaluates is what is kept", async () => {
+    const how: Chat = { ...thinking(6), opened: true };
+    const player = new EngineSession(engine, how, engine.open(prompt), first, prompt, { seed: 9 });
+    const turn = await player.turn(limits({ maxTokens: 12 }));
+    const { ids: all, sampled, logprobs } = player.tokens();
+    player.close();
+    const ending = template.encode("\n</think>\n\n");
+    expect(turn.completionTokens).toBe(12);
+    expect(all.slice(prompt.length + 6, prompt.length + 6 + ending.length)).toEqual(ending);
+    const scores = await engine.score(Int32Array.from(all));
+    const differences = all.flatMap((_, i) =>
+      sampled[i] === 1 ? [Math.abs((scores[i - 1] as number) - (logprobs[i] as number))] : [],
+    );
+    expect(differences).toHaveLength(12);
+    expect(Math.max(...differences)).toBeLessThan(4e-4);
+  });
+});
+
+describe("a model that cannot play", () => {
+  it.each([["no chat template", null, /has no chat template/]])(
+    "is refused with one line: %s",
+    (_, chatTemplate, message) => {
+      const other = { info: { ...engine.info, chatTemplate } } as Engine;
+      expect(() => chatOf(other)).toThrow(message);
+      expect(() => chatOf(other)).toThrow(HoneError);
+    },
+  );
 });

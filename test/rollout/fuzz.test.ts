@@ -2,9 +2,9 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
+import { hermes } from "../../src/rollout/formats/hermes.js";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
-import { readToolCalls } from "../../src/rollout/tool-calls.js";
 import { openMailDatabaseWriter } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/index.js";
 import { syntheticWorld } from "../../src/tasks/email/synthetic/index.js";
@@ -111,7 +111,7 @@ class Fuzzer implements Session {
     if (random.chance(0.02))
       return { content: "", calls: [], completionTokens: 3, stop: random.pick(["length", "context", "deadline"]) };
     const text = Array.from({ length: random.integer(1, 3) }, () => this.#text()).join(random.pick(["", "\n", " hm "]));
-    return { ...readToolCalls(text), completionTokens: 5, stop: "stop" };
+    return { ...hermes.read(text), completionTokens: 5, stop: "stop" };
   }
 
   respond = () => undefined;

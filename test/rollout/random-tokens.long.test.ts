@@ -5,10 +5,11 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
 import { type Engine, loadEngine } from "../../src/engine/index.js";
-import { EngineSession, templateOf } from "../../src/rollout/engine-session.js";
+import { chatOf } from "../../src/rollout/chat.js";
+import { EngineSession } from "../../src/rollout/engine-session.js";
+import { hermes } from "../../src/rollout/formats/hermes.js";
 import { opening, playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/rollout/session.js";
-import { readToolCalls } from "../../src/rollout/tool-calls.js";
 import type { AnyTask, CallRecord, ChatMessage } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { countingTask } from "../support/counting-task.js";
@@ -52,7 +53,7 @@ class Prompted implements Session {
     const turn = await this.inner.turn(limits);
     if (turn.stop !== "length" || this.random.chance(0.1)) return turn;
     const text = `<tool_call>${this.random.pick(this.random.chance(0.7) ? calls.slice(0, 5) : calls)}</tool_call>`;
-    return { ...turn, stop: "stop", calls: [...turn.calls, ...readToolCalls(text).calls] };
+    return { ...turn, stop: "stop", calls: [...turn.calls, ...hermes.read(text).calls] };
   }
 
   respond(messages: readonly ChatMessage[], _calls: readonly CallRecord[]): void {
@@ -65,7 +66,7 @@ class Prompted implements Session {
 }
 
 it("ends 10,000 turns of random tokens in named ends only, and keeps every token", async () => {
-  const template = templateOf(engine);
+  const chat = chatOf(engine);
   const scenarios = await task.scenarios({});
   const ends = new Map<string, number>();
   let turns = 0;
@@ -81,11 +82,11 @@ it("ends 10,000 turns of random tokens in named ends only, and keeps every token
       onToolError: group % 3 === 0 ? "stop" : "observe",
     };
     const first = opening(task, scenario, limits.maxTurns);
-    const prompt = Int32Array.from(template.prompt(first.messages, first.tools));
+    const prompt = Int32Array.from(chat.template.prompt(first.messages, first.tools));
     await Promise.all(
       engine.openGroup(prompt, GROUP).map(async (sequence, index) => {
         const sampling = { seed: group * GROUP + index, temperature: index === 0 ? 5 : 1 };
-        const inner = new EngineSession(engine, template, sequence, first, prompt, sampling);
+        const inner = new EngineSession(engine, chat, sequence, first, prompt, sampling);
         const session = new Prompted(inner, new Random("random tokens", group, index));
         const signal = new AbortController().signal;
         const outcome = await playRollout({ task, scenario, world: undefined, session, limits, signal });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
+import { hermes } from "../../src/rollout/formats/hermes.js";
 import { playRollout, type RolloutLimits, type Waiting } from "../../src/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/rollout/session.js";
-import { readToolCalls } from "../../src/rollout/tool-calls.js";
 import type { AnyTask, ChatMessage, Scenario } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { countingTask } from "../support/counting-task.js";
@@ -29,7 +29,7 @@ class Script implements Session {
 
   async turn(_limits: TurnLimits): Promise<Turn> {
     const next = this.#turns.shift() ?? "I have nothing more to say.";
-    const turn = typeof next === "string" ? readToolCalls(next) : { content: "", calls: [], ...next };
+    const turn = typeof next === "string" ? hermes.read(next) : { content: "", calls: [], ...next };
     return { completionTokens: 7, stop: "stop", ...turn };
   }
 
@@ -203,7 +203,7 @@ describe("a rollout", () => {
     const session = new Script();
     session.turn = async () => {
       await new Promise((resolve) => setTimeout(resolve, 300));
-      return { ...readToolCalls(call("misbehave", { how: "hang" })), completionTokens: 9, stop: "stop" };
+      return { ...hermes.read(call("misbehave", { how: "hang" })), completionTokens: 9, stop: "stop" };
     };
     const outcome = await play(session, { toolSeconds: 5, rolloutSeconds: 0.2 });
     expect(outcome).toMatchObject({ end: "deadline", deadlineCause: "generation" });

@@ -131,6 +131,42 @@ describe("a run that goes on", () => {
   });
 });
 
+describe("how a model converses", () => {
+  const given: GivenOptions = { toolFormat: "llama3", templateArg: { enable_thinking: false }, maxThinkingTokens: 64 };
+  const check = (recorded: RunRecord, more: GivenOptions) =>
+    checkSameRun(recorded, resolve(more, { recorded }), recorded.contents, "/runs/r");
+
+  it("belongs to the run, which goes on with it", () => {
+    const recorded = begun(given);
+    expect(recorded.options).toMatchObject(given);
+    expect(resolve({}, { recorded })).toMatchObject(given);
+    expect(() => check(recorded, {})).not.toThrow();
+    expect(() => check(recorded, given)).not.toThrow();
+  });
+
+  it("makes it another run", () => {
+    const recorded = begun(given);
+    expect(() => check(recorded, { toolFormat: "hermes" })).toThrow("--tool-format hermes (was llama3)");
+    expect(() => check(recorded, { templateArg: { enable_thinking: true } })).toThrow(
+      '--template-arg {"enable_thinking":true} (was {"enable_thinking":false})',
+    );
+    expect(() => check(recorded, { maxThinkingTokens: 65 })).toThrow("--max-thinking-tokens 65 (was 64)");
+    expect(() => check(begun({}), { maxThinkingTokens: 65 })).toThrow("--max-thinking-tokens 65 (was unset)");
+  });
+
+  it("does not make a run of before hone could be told another one", () => {
+    const recorded = begun({});
+    const options = Object.fromEntries(
+      Object.entries(recorded.options).filter(([name]) => !Object.hasOwn(given, name)),
+    );
+    const old = { ...recorded, options };
+    expect(Object.keys(options).length).toBeLessThan(Object.keys(recorded.options).length);
+    expect(() => check(old, {})).not.toThrow();
+    expect(() => check(old, { toolFormat: "auto" })).not.toThrow();
+    expect(() => check(old, { toolFormat: "mistral" })).toThrow("--tool-format mistral (was auto)");
+  });
+});
+
 describe("settings that cannot be trained with", () => {
   it.each([
     [{ topK: 40 }, /--top-k 40: training samples from the model's whole distribution/],

@@ -6,7 +6,7 @@
  */
 
 import { HoneError, nearest, type Random } from "../../util/index.js";
-import type { CallRecord, ExpertOptions, ExpertTurn } from "../task.js";
+import type { CallRecord, ExpertOptions, ToolCall } from "../task.js";
 import { badSearch, goodSearches } from "./keywords.js";
 import { NOT_FOUND } from "./prompt.js";
 import type { EmailScenario } from "./scenario.js";
@@ -53,20 +53,20 @@ export function* emailExpert(
   scenario: EmailScenario,
   random: Random,
   options: ExpertOptions = {},
-): Generator<ExpertTurn, void, CallRecord[]> {
+): Generator<ToolCall[], void, CallRecord[]> {
   const makes = drawMistakes(options.mistakes, random);
   const isEvidence = (id: string) => scenario.message_ids.includes(id);
 
-  function* search(keywords: string[]): Generator<ExpertTurn, string[], CallRecord[]> {
+  function* search(keywords: string[]): Generator<ToolCall[], string[], CallRecord[]> {
     const [record] = yield [{ name: "search_inbox", arguments: { keywords } }];
     return idsOf(record);
   }
   /** The mail's text; undefined when it could not be read. */
-  function* read(id: string): Generator<ExpertTurn, string | undefined, CallRecord[]> {
+  function* read(id: string): Generator<ToolCall[], string | undefined, CallRecord[]> {
     const [record] = yield [{ name: "read_email", arguments: { message_id: id } }];
     return bodyOf(record);
   }
-  function* answer(text: string, cited: string[]): Generator<ExpertTurn, void, CallRecord[]> {
+  function* answer(text: string, cited: string[]): Generator<ToolCall[], void, CallRecord[]> {
     yield [{ name: "return_final_answer", arguments: { answer: text, reference_message_ids: cited } }];
   }
 

@@ -1,6 +1,7 @@
 /** Chat templates of several models over their real vocabularies, and what Hugging Face makes of the same conversations. */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlama, type LlamaModel, readGgufFileInfo } from "node-llama-cpp";
 import { ChatTemplate } from "../../../src/rollout/template.js";
@@ -20,6 +21,57 @@ export const models = [
     name: "hone tiny",
     vocabulary: join(packageRoot, "models/tiny/tiny.gguf"),
     template: join(packageRoot, "models/tiny/chat_template.jinja"),
+  },
+];
+
+/** Mistral's control tokens, in the place of Llama's: llama.cpp's files have no vocabulary of Mistral's. */
+const mistralTokens = [
+  ...["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"],
+  ...["[TOOL_CALLS]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[CALL_ID]", "[ARGS]", "[TOOL_CONTENT]"],
+  ...["[THINK]", "[/THINK]"],
+];
+
+/** Llama 3's vocabulary with other names for its control tokens. A GGUF text is its length and its bytes. */
+function mistralVocabulary(): string {
+  const sized = (text: string) => {
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(Buffer.byteLength(text)));
+    return Buffer.concat([length, Buffer.from(text)]);
+  };
+  const names: [string, string][] = [
+    ["<|begin_of_text|>", "<s>"],
+    ["<|end_of_text|>", "</s>"],
+    ...mistralTokens.map((name, i): [string, string] => [`<|reserved_special_token_${i}|>`, name]),
+  ];
+  let bytes = readFileSync(vocabulary("llama-bpe"));
+  for (const [from, to] of names) {
+    const at = bytes.indexOf(sized(from));
+    if (at < 0) throw new Error(`the vocabulary has no ${from}`);
+    bytes = Buffer.concat([bytes.subarray(0, at), sized(to), bytes.subarray(at + sized(from).length)]);
+  }
+  const folder = mkdtempSync(join(tmpdir(), "hone-vocabulary-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "mistral.gguf");
+  writeFileSync(file, bytes);
+  return file;
+}
+
+const mistral = mistralVocabulary();
+
+/** More of them, whose conversations have no places that are alike. */
+export const moreModels = [
+  {
+    name: "Llama-3.1",
+    vocabulary: vocabulary("llama-bpe"),
+    template: templateFile("meta-llama-Llama-3.1-8B-Instruct"),
+  },
+  { name: "Mistral Nemo", vocabulary: mistral, template: templateFile("mistralai-Mistral-Nemo-Instruct-2407") },
+  { name: "Mistral Small 3.2", vocabulary: mistral, template: templateFile("Mistral-Small-3.2-24B-Instruct-2506") },
+  { name: "Ministral 3", vocabulary: mistral, template: templateFile("mistralai-Ministral-3-14B-Reasoning-2512") },
+  {
+    name: "SmolLM2's kind",
+    vocabulary: vocabulary("qwen2"),
+    template: join(packageRoot, "test/rollout/support/without-tools.jinja"),
   },
 ];
 
@@ -64,14 +116,15 @@ export async function loadVocabulary(file: string): Promise<LoadedVocabulary> {
   return entry;
 }
 
-export function chatTemplate({ template }: (typeof models)[number], vocabulary: LoadedVocabulary): ChatTemplate {
+export function chatTemplate(
+  { template }: (typeof models)[number],
+  vocabulary: LoadedVocabulary,
+  args: Record<string, unknown> = {},
+): ChatTemplate {
   const { model, control, bos, eos } = vocabulary;
-  return new ChatTemplate(readFileSync(template, "utf8"), {
-    tokenize: (text) => model.tokenize(text, false),
-    controlTokens: control,
-    bosText: bos,
-    eosText: eos,
-  });
+  const tokenize = (text: string) => model.tokenize(text, false);
+  const source = readFileSync(template, "utf8");
+  return new ChatTemplate(source, { tokenize, controlTokens: control, bosText: bos, eosText: eos }, args);
 }
 
 export interface Case {
@@ -80,6 +133,8 @@ export interface Case {
   messages: readonly ChatMessage[];
   tools: readonly ToolSchema[];
   generation: boolean;
+  /** Variables of the template. */
+  args?: Record<string, unknown>;
 }
 
 export interface Rendered {

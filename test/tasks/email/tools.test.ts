@@ -107,7 +107,8 @@ function playExpert(asked: EmailScenario, world: EmailWorld): FinishedRollout & 
   const written = messages.map(({ content }) => content);
   for (let turn = 1, records: CallRecord[] = []; ; turn++) {
     const step = script?.next(records);
-    if (!step || step.done) throw new Error(`the expert stopped without an answer: ${asked.id}`);
+    if (!step || step.done || typeof step.value === "string")
+      throw new Error(`the expert stopped without an answer: ${asked.id}`);
     records = step.value.map(({ name, arguments: args }) => ({
       turn,
       name,

@@ -1,0 +1,141 @@
+/** The task's own code in a rollout: its tools and its replies, under their deadline. */
+import {
+  type AnyTask,
+  type CallOutcome,
+  type CallRecord,
+  type ReplyContext,
+  type Scenario,
+  type ToolContext,
+  ToolError,
+} from "../tasks/index.js";
+import { messageOf, nearest } from "../util/index.js";
+import type { WrittenCall } from "./formats/index.js";
+
+/** Characters of one tool result; more is a defect of the tool, not something to put before a model. */
+export const MAX_RESULT_CHARS = 1_000_000;
+
+/** The rollout that the code is run for. */
+export interface Running {
+  readonly task: AnyTask;
+  readonly scenario: Scenario;
+  readonly world: unknown;
+  readonly limits: { readonly maxTurns: number; readonly toolSeconds: number };
+  readonly signal: AbortSignal;
+}
+
+/** The tool itself failed or hung: not the model's doing. */
+export class ToolFailure extends Error {}
+
+/** The rollout's time was over while a tool ran. */
+export class OutOfTime extends Error {}
+
+/** What a call gave: the record, and the text the model reads of its result. */
+export interface Answered {
+  record: CallRecord;
+  text: string;
+}
+
+/** Runs one written call. Throws {@link ToolFailure} and {@link OutOfTime}. */
+export async function runCall(written: WrittenCall, turn: number, input: Running, deadline: number): Promise<Answered> {
+  const refused = (name: string, args: Record<string, unknown>, outcome: CallOutcome, error: string): Answered => ({
+    record: { turn, name, arguments: args, outcome, result: { error } },
+    text: JSON.stringify({ error }),
+  });
+  if (written.kind === "malformed") return refused("", {}, "malformed", written.reason);
+
+  const { name, arguments: args } = written.call;
+  const { tools } = input.task;
+  const tool = tools.find((candidate) => candidate.name === name);
+  if (!tool) {
+    const names = tools.map((candidate) => candidate.name);
+    const close = nearest(name, names);
+    const hint = close ? `did you mean ${close}?` : `there are ${names.join(", ")}`;
+    return refused(name, args, "unknown_tool", `no tool is called ${name.slice(0, 64)}; ${hint}`);
+  }
+  const parsed = tool.parameters.safeParse(args);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const where = issue?.path.join(".");
+    const problem = `${where ? `${where}: ` : ""}${issue?.message ?? "wrong arguments"}`.slice(0, 200);
+    return refused(
+      name,
+      args,
+      "bad_arguments",
+      `${problem}; ${name} takes ${Object.keys(tool.parameters.shape).join(", ")}`,
+    );
+  }
+  try {
+    const run = (context: ToolContext) => tool.execute(parsed.data, context);
+    const result = (await execute(`the tool ${name}`, run, input, deadline)) ?? null;
+    return { record: { turn, name, arguments: parsed.data, outcome: "ok", result }, text: resultText(name, result) };
+  } catch (error) {
+    if (error instanceof ToolError) return refused(name, parsed.data, "tool_error", error.message);
+    if (error instanceof ToolFailure || error instanceof OutOfTime) throw error;
+    throw new ToolFailure(`the tool ${name} failed: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** What the model reads of a result: a string as it is, anything else as JSON. */
+function resultText(name: string, result: unknown): string {
+  const text = typeof result === "string" ? result : JSON.stringify(result);
+  if (text.length > MAX_RESULT_CHARS) {
+    const millions = (text.length / 1e6).toFixed(1);
+    throw new ToolFailure(
+      `the tool ${name} returned ${millions} million characters; let it return at most ${MAX_RESULT_CHARS / 1e6} million`,
+    );
+  }
+  return text;
+}
+
+/** Runs a function of the task under a tool's deadline and the rollout's signal. */
+async function execute(
+  name: string,
+  run: (context: ToolContext) => unknown,
+  input: Running,
+  deadline: number,
+): Promise<unknown> {
+  const { scenario, world, signal, limits } = input;
+  const left = deadline - Date.now();
+  const milliseconds = Math.max(0, Math.min(limits.toolSeconds * 1000, left));
+  const stop = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const abort = () => stop.abort(signal.reason);
+  try {
+    signal.throwIfAborted();
+    signal.addEventListener("abort", abort, { once: true });
+    const ended = new Promise<never>((_, reject) => {
+      stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
+      timer = setTimeout(() => {
+        const seconds = (milliseconds / 1000).toFixed(1);
+        stop.abort(
+          left <= limits.toolSeconds * 1000
+            ? new OutOfTime(`the rollout's time was over after ${seconds} seconds of ${name}`)
+            : new ToolFailure(`${name} did not return within ${seconds} seconds`),
+        );
+      }, milliseconds);
+    });
+    return await Promise.race([run({ scenario, world, signal: stop.signal }), ended]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** What the task answers to a turn of plain text. Throws as {@link runCall}. */
+export async function replyTo(
+  text: string,
+  so: Pick<ReplyContext, "messages" | "calls" | "turns">,
+  input: Running,
+  deadline: number,
+): Promise<string | null> {
+  const { task, limits } = input;
+  try {
+    const run = (context: ToolContext) => task.reply?.({ ...context, ...so, maxTurns: limits.maxTurns }, text);
+    const reply = (await execute("the task's reply", run, input, deadline)) ?? null;
+    if (reply === null || typeof reply === "string") return reply;
+    throw new Error(`it returned neither a text nor null`);
+  } catch (error) {
+    if (error instanceof ToolFailure || error instanceof OutOfTime) throw error;
+    throw new ToolFailure(`the task's reply failed: ${messageOf(error)}`, { cause: error });
+  }
+}

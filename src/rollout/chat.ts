@@ -1,0 +1,121 @@
+/**
+ * How the engine's model converses: its chat template, the format of its tool calls, and the marks of its thoughts. All
+ * come from the template; the user may name the format and set the template's variables.
+ */
+import type { OptionName } from "../config/index.js";
+import type { Engine } from "../engine/index.js";
+import type { ChatMessage, ToolSchema } from "../tasks/index.js";
+import { HoneError, nearest, UsageError } from "../util/index.js";
+import { formatNamed, formatNames, formatOf, type ToolFormat } from "./formats/index.js";
+import { ChatTemplate } from "./template.js";
+import { marksOf, splitThoughts, type ThoughtMarks } from "./thoughts.js";
+
+/** Plain data, so that it can be sent to workers. */
+export interface ChatSettings {
+  /** Default "auto": the one in which the template writes a call. */
+  readonly toolFormat?: string;
+  /** Variables of the template: `enable_thinking`, say. */
+  readonly templateArg?: Readonly<Record<string, unknown>> | undefined;
+  /** Tokens of a turn after which thoughts that have not ended are ended. */
+  readonly maxThinkingTokens?: number | undefined;
+}
+
+/** Those of a configuration that say how a model converses. */
+export const chatSettings = ({ toolFormat, templateArg, maxThinkingTokens }: ChatSettings): ChatSettings => ({
+  ...(toolFormat === undefined ? {} : { toolFormat }),
+  templateArg,
+  maxThinkingTokens,
+});
+
+/** Options of which {@link chatSettings} are made. */
+export const chatOptions = ["toolFormat", "templateArg", "maxThinkingTokens"] as const satisfies readonly OptionName[];
+
+export interface Chat {
+  readonly template: ChatTemplate;
+  /** Undefined where the template has none that hone knows and none was named. */
+  readonly format: ToolFormat | undefined;
+  readonly marks: ThoughtMarks | undefined;
+  /** Whether a turn begins inside the model's thoughts: the prompt has opened them. */
+  readonly opened: boolean;
+  readonly maxThinkingTokens: number | undefined;
+  /** Ids that end a turn and leave nothing for the template to close. */
+  readonly closing: readonly number[];
+}
+
+/** Variables that hone sets itself. */
+const own = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
+
+const question: ChatMessage = { role: "user", content: "?" };
+const sample: ToolSchema = {
+  type: "function",
+  function: { name: "look", description: "Look.", parameters: { type: "object", properties: {} } },
+};
+
+function checkArgs(args: Readonly<Record<string, unknown>>, template: string, model: string): void {
+  const words = new Set(template.match(/\b[a-zA-Z_]\w*\b/g));
+  for (const name of Object.keys(args)) {
+    if (own.includes(name)) throw new UsageError(`--template-arg ${name}: hone sets this variable itself`);
+    if (words.has(name)) continue;
+    const close = nearest(name, [...words]);
+    const hint = close ? `; did you mean ${close}?` : "";
+    throw new UsageError(`--template-arg ${name}: the chat template of ${model} has no such variable${hint}`);
+  }
+}
+
+/** The format in which a template writes a call. */
+function formatIn(template: ChatTemplate, marks: ThoughtMarks | undefined): ToolFormat | undefined {
+  const { name } = sample.function;
+  const call: ChatMessage = { role: "assistant", content: "", tool_calls: [{ name, arguments: { at: 1 } }] };
+  let written: string;
+  try {
+    written = template.turnText([question], [sample], call);
+  } catch {
+    // A template may refuse tools, or calls in the history. Then it says nothing of a format.
+    return undefined;
+  }
+  return formatOf(splitThoughts(written, marks, false).said, name);
+}
+
+/**
+ * How the engine's model converses.
+ *
+ * @throws HoneError when the model has no chat template, or one that cannot be used
+ * @throws UsageError when the settings do not fit the template
+ */
+export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
+  const { chatTemplate: source, model, bosText, eosText, controlTokens } = engine.info;
+  const { toolFormat = "auto", templateArg: args = {}, maxThinkingTokens } = settings;
+  if (source === null) {
+    throw new HoneError(`${model} has no chat template (tokenizer.chat_template); use the instruct form of the model`);
+  }
+  checkArgs(args, source, model);
+  const marks = marksOf(source);
+  if (maxThinkingTokens !== undefined && !marks) {
+    throw new UsageError(
+      `--max-thinking-tokens: the chat template of ${model} has no marks of thoughts (<think>); leave it out`,
+    );
+  }
+  const tokenize = (text: string) => engine.tokenize(text, { special: false });
+  const template = new ChatTemplate(source, { tokenize, controlTokens, bosText, eosText }, args);
+  const format = toolFormat === "auto" ? formatIn(template, marks) : formatNamed(toolFormat);
+  const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
+  return {
+    template,
+    format,
+    marks,
+    opened: marks !== undefined && template.opening.trimEnd().endsWith(marks.open),
+    maxThinkingTokens,
+    closing: [template.closing.id, ...ends],
+  };
+}
+
+/** @throws HoneError when there are tools and nobody knows how the model would call them */
+export function requireFormat({ format }: Chat, tools: readonly unknown[], model: string): void {
+  if (format || tools.length === 0) return;
+  throw new HoneError(
+    `the chat template of ${model} writes tool calls in no format that hone reads (${formatNames()}); take another model, or name with --tool-format the format in which the task's own prompt asks for calls`,
+  );
+}
+
+/** As {@link chatOf}, the template alone. */
+export const templateOf = (engine: Engine, settings?: ChatSettings): ChatTemplate => chatOf(engine, settings).template;

@@ -1,0 +1,73 @@
+/**
+ * What a tool-call format is: how a model writes its calls. A format reads what the model wrote and never repairs it:
+ * what is malformed is named, and the model told. Each is one file; index.ts lists them.
+ */
+import type { ToolCall } from "../../tasks/index.js";
+
+export type WrittenCall =
+  | { readonly kind: "call"; readonly call: ToolCall }
+  | { readonly kind: "malformed"; readonly text: string; readonly reason: string; readonly id?: string };
+
+export interface WrittenTurn {
+  /** The text outside well-formed calls; malformed ones stay in it as they were written. */
+  content: string;
+  calls: WrittenCall[];
+}
+
+export interface ToolFormat {
+  readonly name: string;
+  /** Special tokens that end a turn besides the template's own closing token. */
+  readonly ends: readonly string[];
+  /** Splits an assistant's text into its calls and the rest. Never throws. */
+  read(text: string): WrittenTurn;
+}
+
+export const malformed = (text: string, reason: string): WrittenCall => ({ kind: "malformed", text, reason });
+
+/** Index behind the JSON object or list that opens at `from`; -1 when it does not end. */
+export function jsonEnd(text: string, from: number): number {
+  let depth = 0;
+  let quoted = false;
+  for (let i = from; i < text.length; i++) {
+    const character = text[i];
+    if (quoted) {
+      if (character === "\\") i++;
+      else if (character === '"') quoted = false;
+    } else if (character === '"') quoted = true;
+    else if (character === "{" || character === "[") depth++;
+    else if ((character === "}" || character === "]") && --depth === 0) return i + 1;
+  }
+  return -1;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/**
+ * The call that a JSON value stands for.
+ *
+ * @param text as it was written
+ * @param keys names under which the arguments may stand; the first is the one that the model is told of
+ */
+export function callOf(value: unknown, text: string, keys: readonly string[]): WrittenCall {
+  if (!isObject(value)) return malformed(text, "the tool call is not a JSON object");
+  const { name, id } = value;
+  if (typeof name !== "string") return malformed(text, 'the tool call has no "name"');
+  const given = keys.filter((key) => value[key] !== undefined);
+  if (given.length > 1) return malformed(text, `the tool call has both "${given.join('" and "')}"`);
+  const args = value[given[0] ?? ""];
+  if (!isObject(args)) return malformed(text, `the tool call has no "${keys[0]}" object`);
+  return { kind: "call", call: { name, arguments: args, ...(typeof id === "string" ? { id } : {}) } };
+}
+
+/** As {@link callOf}, of a text that ought to be JSON. */
+export function readCall(text: string, keys: readonly string[]): WrittenCall {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the model's text at length; the model is better served by the rule.
+    return malformed(text, "the tool call is not valid JSON");
+  }
+  return callOf(value, text, keys);
+}

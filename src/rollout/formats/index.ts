@@ -1,0 +1,32 @@
+/** The door of the tool-call formats. A new one is a file like the others, an entry here, and a name in options.ts. */
+import { HoneError } from "../../util/index.js";
+import type { ToolFormat } from "./format.js";
+import { hermes } from "./hermes.js";
+import { llama3 } from "./llama3.js";
+import { mistral } from "./mistral.js";
+
+export type { ToolFormat, WrittenCall, WrittenTurn } from "./format.js";
+
+export const formats: readonly ToolFormat[] = [hermes, llama3, mistral];
+
+/** @throws HoneError when there is none of that name */
+export function formatNamed(name: string): ToolFormat {
+  const format = formats.find((one) => one.name === name);
+  if (!format) throw new HoneError(`there is no tool-call format ${name}; there are ${formatNames()}`);
+  return format;
+}
+
+export const formatNames = () => formats.map(({ name }) => name).join(", ");
+
+/**
+ * The format whose reader understands what a template writes.
+ *
+ * @param written a turn with nothing but one call of `name`, as the template writes it
+ */
+export function formatOf(written: string, name: string): ToolFormat | undefined {
+  return formats.find(({ read }) => {
+    const { content, calls } = read(written);
+    const [call] = calls;
+    return content === "" && calls.length === 1 && call?.kind === "call" && call.call.name === name;
+  });
+}

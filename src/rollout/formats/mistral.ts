@@ -1,0 +1,80 @@
+/**
+ * Mistral, after the token `[TOOL_CALLS]`: a JSON list of calls (7B v0.3, Nemo), or a call for each token as
+ * `name[ARGS]{...}`, with `[CALL_ID]` and the call's id between (Small 3.2). Text may stand before and behind.
+ */
+import { callOf, jsonEnd, malformed, type ToolFormat, type WrittenCall } from "./format.js";
+
+const MARK = "[TOOL_CALLS]";
+const LISTED = /^(\{|\[(?!ARGS\]|CALL_ID\]))/;
+const NAMED = /^([^[{]*)(?:\[CALL_ID\]([^[{]*))?\[ARGS\]\s*/;
+
+interface Part {
+  calls: WrittenCall[];
+  /** Characters that the calls take. */
+  length: number;
+}
+
+/** Nothing can be said of where a malformed call ends: it reaches to the next token of its kind. */
+function wrong(text: string, reason: string): Part {
+  const next = text.indexOf(MARK);
+  const length = next < 0 ? text.length : next;
+  return { calls: [malformed(text.slice(0, length), reason)], length };
+}
+
+function parse(text: string): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    // Said to the model by the caller, in its own words.
+    return undefined;
+  }
+}
+
+function readList(text: string): Part {
+  const end = jsonEnd(text, 0);
+  if (end < 0) return wrong(text, "the list of tool calls does not end");
+  const parsed = parse(text.slice(0, end));
+  if (!parsed) return wrong(text, "the list of tool calls is not valid JSON");
+  if (!Array.isArray(parsed.value)) return wrong(text, `no JSON list of tool calls follows ${MARK}`);
+  if (parsed.value.length === 0) return wrong(text, "the list of tool calls is empty");
+  return {
+    calls: parsed.value.map((value) => callOf(value, JSON.stringify(value), ["arguments"])),
+    length: end,
+  };
+}
+
+function readNamed(text: string): Part {
+  const [head, name = "", id] = NAMED.exec(text) ?? [];
+  if (head === undefined) return wrong(text, "no [ARGS] follows the tool's name");
+  if (name.trim() === "") return wrong(text, `no tool's name follows ${MARK}`);
+  if (text[head.length] !== "{") return wrong(text, "no JSON object follows [ARGS]");
+  const end = jsonEnd(text, head.length);
+  if (end < 0) return wrong(text, "the tool call's JSON does not end");
+  const parsed = parse(text.slice(head.length, end));
+  if (!parsed) return wrong(text, "the tool call's arguments are not valid JSON");
+  const written = { name: name.trim(), arguments: parsed.value, ...(id === undefined ? {} : { id: id.trim() }) };
+  return { calls: [callOf(written, text.slice(0, end), ["arguments"])], length: end };
+}
+
+export const mistral: ToolFormat = {
+  name: "mistral",
+  ends: [],
+  read(text) {
+    const calls: WrittenCall[] = [];
+    let content = "";
+    let at = 0;
+    for (;;) {
+      const mark = text.indexOf(MARK, at);
+      if (mark < 0) break;
+      content += text.slice(at, mark);
+      const rest = text.slice(mark + MARK.length);
+      const body = rest.trimStart();
+      const { calls: read, length } = LISTED.test(body) ? readList(body) : readNamed(body);
+      calls.push(...read);
+      at = mark + MARK.length + (rest.length - body.length) + length;
+      // One malformed call keeps its whole list in the text.
+      if (read.some(({ kind }) => kind === "malformed")) content += text.slice(mark, at);
+    }
+    return { content: (content + text.slice(at)).trim(), calls };
+  },
+};

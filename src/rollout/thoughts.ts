@@ -1,0 +1,40 @@
+/**
+ * Thoughts that a model writes before it speaks, between marks of its own. They stay in the history as they were
+ * sampled; calls are read, and answers taken, from what follows them alone.
+ */
+
+export interface ThoughtMarks {
+  readonly open: string;
+  readonly close: string;
+  /** What ends thoughts that were cut, as templates write it. */
+  readonly ending: string;
+}
+
+const known: readonly ThoughtMarks[] = [
+  { open: "<think>", close: "</think>", ending: "\n</think>\n\n" },
+  { open: "[THINK]", close: "[/THINK]", ending: "[/THINK]" },
+];
+
+/** The marks that a chat template names. */
+export const marksOf = (template: string): ThoughtMarks | undefined =>
+  known.find(({ close }) => template.includes(close));
+
+export interface Split {
+  /** As written, marks included; "" when the turn has none. */
+  readonly thoughts: string;
+  /** What follows them. */
+  readonly said: string;
+  /** The thoughts have not ended. */
+  readonly open: boolean;
+}
+
+/**
+ * @param opened whether the prompt itself ends with the opening mark
+ */
+export function splitThoughts(text: string, marks: ThoughtMarks | undefined, opened: boolean): Split {
+  if (!marks || !(opened || text.trimStart().startsWith(marks.open))) return { thoughts: "", said: text, open: false };
+  const close = text.indexOf(marks.close);
+  if (close < 0) return { thoughts: text, said: "", open: true };
+  const end = close + marks.close.length;
+  return { thoughts: text.slice(0, end), said: text.slice(end), open: false };
+}

@@ -1,0 +1,121 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { modelPath } from "../../bench/models.js";
+import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type ChatSettings, chatOf, requireFormat } from "../../src/rollout/chat.js";
+import { HoneError, UsageError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { llamaCppFiles } from "../support/bundle.js";
+
+const files = llamaCppFiles();
+const ofLlamaCpp = (name: string) => readFileSync(join(files, `models/templates/${name}.jinja`), "utf8");
+const withoutTools = readFileSync(join(packageRoot, "test/rollout/support/without-tools.jinja"), "utf8");
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await loadEngine({
+    model: modelPath("qwen2-tiny-f32.gguf"),
+    gpu: false,
+    sequences: 1,
+    contextPerSequence: 64,
+  });
+});
+afterAll(() => engine.close());
+
+/** The engine's tokenizer under another template, with the control tokens that it has. */
+function chat(chatTemplate: string, settings: ChatSettings = {}) {
+  const names = ["<|eot_id|>", "<|eom_id|>", "</s>", "[TOOL_CALLS]", "<|start_header_id|>", "<|end_header_id|>"];
+  const own = engine.info.controlTokens;
+  const controlTokens = new Map([...own, ...names.map((name, i): [string, number] => [name, 900_000 + i])]);
+  const info = { ...engine.info, chatTemplate, controlTokens, eosText: "</s>" };
+  return chatOf({ info, tokenize: engine.tokenize.bind(engine) } as unknown as Engine, settings);
+}
+
+describe("the tool-call format of a template", () => {
+  it.each([
+    ["Qwen-Qwen2.5-7B-Instruct", "hermes"],
+    ["Qwen-Qwen3-0.6B", "hermes"],
+    ["Qwen-QwQ-32B", "hermes"],
+    ["NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "hermes"],
+    ["HuggingFaceTB-SmolLM3-3B", undefined],
+    ["meta-llama-Llama-3.1-8B-Instruct", "llama3"],
+    ["meta-llama-Llama-3.2-3B-Instruct", "llama3"],
+    ["meta-llama-Llama-3.3-70B-Instruct", "llama3"],
+    ["mistralai-Mistral-Nemo-Instruct-2407", "mistral"],
+    ["Mistral-Small-3.2-24B-Instruct-2506", "mistral"],
+    ["unsloth-mistral-Devstral-Small-2507", "mistral"],
+    ["mistralai-Ministral-3-14B-Reasoning-2512", "mistral"],
+    // These two write <tool_call> too, but no JSON in it.
+    ["Qwen3-Coder", undefined],
+    ["Qwen3.5-4B", undefined],
+  ])("of %s is %s", (name, format) => {
+    expect(chat(ofLlamaCpp(name)).format?.name).toBe(format);
+  });
+
+  it("is the one that was named", () => {
+    expect(chat(ofLlamaCpp("Qwen3-Coder"), { toolFormat: "hermes" }).format?.name).toBe("hermes");
+    expect(chat(ofLlamaCpp("Qwen-Qwen3-0.6B"), { toolFormat: "mistral" }).format?.name).toBe("mistral");
+  });
+
+  it("is needed for tools alone", () => {
+    const none = chat(withoutTools);
+    expect(none.format).toBeUndefined();
+    expect(() => requireFormat(none, [], "smollm2.gguf")).not.toThrow();
+    const refused = () => requireFormat(none, [1], "smollm2.gguf");
+    expect(refused).toThrow(HoneError);
+    expect(refused).toThrow(/smollm2\.gguf writes tool calls in no format .*hermes, llama3, mistral.*--tool-format/);
+    expect(() => requireFormat(chat(withoutTools, { toolFormat: "hermes" }), [1], "smollm2.gguf")).not.toThrow();
+  });
+});
+
+describe("the end of a turn", () => {
+  it.each([
+    ["Qwen-Qwen3-0.6B", ["<|im_end|>"]],
+    ["meta-llama-Llama-3.2-3B-Instruct", ["<|eot_id|>", "<|eom_id|>"]],
+    ["mistralai-Mistral-Nemo-Instruct-2407", ["</s>"]],
+  ])("of %s is %s", (name, ends) => {
+    const { closing, template } = chat(ofLlamaCpp(name));
+    const names = ["<|eot_id|>", "<|eom_id|>", "</s>"];
+    const texts = closing.map((id) => (id >= 900_000 ? names[id - 900_000] : template.closing.text));
+    expect(texts).toEqual(ends);
+  });
+});
+
+describe("thoughts", () => {
+  it.each([
+    ["Qwen-Qwen3-0.6B", "<think>", false],
+    ["Qwen3.5-4B", "<think>", true],
+    ["mistralai-Ministral-3-14B-Reasoning-2512", "[THINK]", false],
+    ["Qwen-Qwen2.5-7B-Instruct", undefined, false],
+  ])("of %s begin with %s, in the prompt: %s", (name, open, opened) => {
+    expect(chat(ofLlamaCpp(name))).toMatchObject({ opened, ...(open ? { marks: { open } } : {}) });
+    expect(chat(ofLlamaCpp(name)).marks?.open).toBe(open);
+  });
+
+  it("that a template does not mark cannot be limited", () => {
+    const limited = () => chat(ofLlamaCpp("Qwen-Qwen2.5-7B-Instruct"), { maxThinkingTokens: 5 });
+    expect(limited).toThrow(UsageError);
+    expect(limited).toThrow(/--max-thinking-tokens: the chat template of .* has no marks of thoughts/);
+    expect(chat(ofLlamaCpp("Qwen-Qwen3-0.6B"), { maxThinkingTokens: 5 }).maxThinkingTokens).toBe(5);
+  });
+});
+
+describe("a variable of the template", () => {
+  const qwen3 = () => ofLlamaCpp("Qwen-Qwen3-0.6B");
+
+  it("that it does not have is refused, with the one that was meant", () => {
+    const wrong = () => chat(qwen3(), { templateArg: { enable_thinkng: false } });
+    expect(wrong).toThrow(UsageError);
+    expect(wrong).toThrow(/--template-arg enable_thinkng: .*no such variable; did you mean enable_thinking\?/);
+  });
+
+  it.each(["messages", "tools", "add_generation_prompt"])("that hone sets is refused: %s", (name) => {
+    expect(() => chat(qwen3(), { templateArg: { [name]: 1 } })).toThrow(`--template-arg ${name}: hone sets`);
+  });
+
+  it("is in every prompt", () => {
+    const { template } = chat(qwen3(), { templateArg: { enable_thinking: false } });
+    expect(template.promptText([{ role: "user", content: "?" }], [])).toMatch(/<think>\n\n<\/think>\n\n$/);
+  });
+});

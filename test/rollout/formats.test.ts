@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { options } from "../../src/config/config.js";
+import { hermes } from "../../src/rollout/formats/hermes.js";
+import { formatNamed, formatNames, formats } from "../../src/rollout/formats/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { differenceRow, readAlike, writtenTexts } from "./support/written-calls.js";
+
+const call = (value: unknown) =>
+  `<tool_call>\n${typeof value === "string" ? value : JSON.stringify(value)}\n</tool_call>`;
+
+describe("calls in the Hermes form", () => {
+  it("reads several calls and the text around them", () => {
+    const first = { name: "search_inbox", arguments: { keywords: ["a", "b"] } };
+    const second = { name: "read_email", arguments: { message_id: "<1@x>" } };
+    expect(hermes.read(`Let me look.\n${call(first)}\n${call(second)} done`)).toEqual({
+      content: "Let me look.\n\n done",
+      calls: [
+        { kind: "call", call: first },
+        { kind: "call", call: second },
+      ],
+    });
+  });
+
+  it("finds no call in plain text", () => {
+    expect(hermes.read("The answer is 4.")).toEqual({ content: "The answer is 4.", calls: [] });
+  });
+
+  it.each([
+    ["broken JSON", call('{"name": "x", "arguments": {'), /not valid JSON/],
+    ["an array", call("[1]"), /not a JSON object/],
+    ["no name", call({ arguments: {} }), /no "name"/],
+    ["no arguments", call({ name: "x" }), /no "arguments"/],
+    ["arguments that are a string", call({ name: "x", arguments: "{}" }), /no "arguments" object/],
+    ["no closing tag", '<tool_call>\n{"name": "x", "arguments": {}}', /no <\/tool_call>/],
+  ])("names what is wrong with %s and keeps the text", (_, text, reason) => {
+    const turn = hermes.read(`hm ${text}`);
+    expect(turn.calls).toHaveLength(1);
+    expect(turn.calls[0]).toMatchObject({ kind: "malformed", reason: expect.stringMatching(reason) });
+    expect(turn.content).toBe(`hm ${text}`);
+  });
+});
+
+describe("every format", () => {
+  it.each(formats)("$name never throws, whatever a model writes, and keeps what is malformed", ({ read }) => {
+    const marks = ["<tool_call>", "</tool_call>", "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", ";"];
+    const piece = fc.oneof(
+      fc.constantFrom(...marks, "{", "}", "[", "]", '"', "\\", '"name"', '"arguments"', ":", '"x"', "\n", "\u0000"),
+      fc.string(),
+      fc.json().map((json) => call(json)),
+      fc.constantFrom('{"name": "x", "parameters": {}}', '{"name": "x", "arguments": {"a": "}"}}'),
+    );
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const { calls, content } = read(pieces.join(""));
+        expect(typeof content).toBe("string");
+        for (const written of calls) {
+          expect(["call", "malformed"]).toContain(written.kind);
+          if (written.kind === "malformed") expect(content).not.toBe("");
+        }
+      }),
+      { seed: 7, numRuns: 2000 },
+    );
+  });
+
+  it.each(writtenTexts)("reads as is written down: $format, $about", ({ format, text, calls, errors, content }) => {
+    const read = formatNamed(format.split(" ")[0] as string).read(text);
+    expect(read.content).toBe(content);
+    expect(read.calls.flatMap((one) => (one.kind === "call" ? [one.call] : []))).toEqual(calls);
+    expect(read.calls.flatMap((one) => (one.kind === "malformed" ? [one.reason] : []))).toEqual(errors);
+  });
+
+  it("differs from vLLM's parser where docs/tool-formats.md says so, and nowhere else", () => {
+    const page = readFileSync(join(packageRoot, "docs/tool-formats.md"), "utf8");
+    const rows = page.split("\n").filter((line) => /^\| (hermes|llama3|mistral)/.test(line));
+    expect(rows).toEqual(writtenTexts.filter((one) => !readAlike(one)).map(differenceRow));
+    for (const one of writtenTexts) expect([one.about, one.why === undefined]).toEqual([one.about, readAlike(one)]);
+  });
+
+  it("is a choice of --tool-format", () => {
+    expect(options.toolFormat.accepts).toBe(`auto, ${formatNames()}`);
+  });
+});

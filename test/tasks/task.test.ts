@@ -1,0 +1,172 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { ExpertSession } from "../../src/rollout/expert-session.js";
+import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
+import type { Session, Turn } from "../../src/rollout/session.js";
+import { type AnyTask, type ChatMessage, defineTask, defineTool, type Scenario } from "../../src/tasks/task.js";
+import { Random } from "../../src/util/random.js";
+
+const limits: RolloutLimits = {
+  maxTurns: 3,
+  maxTokens: 100,
+  turnSeconds: 5,
+  toolSeconds: 0.2,
+  rolloutSeconds: 10,
+  onToolError: "observe",
+};
+const scenario: Scenario = { id: "one", split: "train", question: "How many?" };
+
+const about = {
+  scenarios: () => [scenario],
+  prompt: ({ question }: Scenario) => [{ role: "user" as const, content: question }],
+  reward: ({ answer }: { answer: Readonly<Record<string, unknown>> | undefined }) => {
+    const success = answer?.text === "two";
+    return { reward: success ? 1 : 0, success, parts: {} };
+  },
+};
+const count = defineTool({
+  name: "count",
+  description: "Count.",
+  parameters: z.object({}),
+  execute: () => 2,
+});
+const answer = defineTool({ ...count, name: "answer", final: true });
+
+/** A player that writes the given turns. */
+class Script implements Session {
+  readonly heard: (readonly ChatMessage[])[] = [];
+  readonly #turns: Partial<Turn>[];
+
+  constructor(...turns: (string | Partial<Turn>)[]) {
+    this.#turns = turns.map((turn) => (typeof turn === "string" ? { content: turn } : turn));
+  }
+
+  async turn(): Promise<Turn> {
+    return { content: "", calls: [], completionTokens: 1, stop: "stop", ...this.#turns.shift() };
+  }
+
+  respond(messages: readonly ChatMessage[]): void {
+    this.heard.push(messages);
+  }
+
+  tokens = () => undefined;
+  promptTokens = () => 0;
+  close = () => undefined;
+}
+
+const call = { calls: [{ kind: "call" as const, call: { name: "count", arguments: {} } }] };
+const play = (task: unknown, session: Session, more: Partial<RolloutLimits> = {}) =>
+  playRollout({
+    task: task as AnyTask,
+    scenario,
+    world: undefined,
+    session,
+    limits: { ...limits, ...more },
+    signal: new AbortController().signal,
+  });
+
+describe("a task without a final tool", () => {
+  it("is answered by plain text, without tools", async () => {
+    const task = defineTask({ ...about, name: "plain" });
+    expect(task.tools).toEqual([]);
+    const { end, answer, reward, messages } = await play(task, new Script("two"));
+    expect({ end, answer, success: reward.success }).toEqual({
+      end: "answered",
+      answer: { text: "two" },
+      success: true,
+    });
+    expect(messages.at(-1)).toEqual({ role: "assistant", content: "two" });
+  });
+
+  it("is answered by plain text after tools", async () => {
+    const task = defineTask({ ...about, name: "tools", tools: [count] });
+    const session = new Script(call, "two");
+    const { end, answer, calls, turns } = await play(task, session);
+    expect({ end, answer, turns }).toEqual({ end: "answered", answer: { text: "two" }, turns: 2 });
+    expect(calls).toMatchObject([{ name: "count", outcome: "ok", result: 2 }]);
+    expect(session.heard).toEqual([[{ role: "tool", name: "count", content: "2" }]]);
+  });
+
+  it("takes the answer without the thoughts, which stay in the message", async () => {
+    const task = defineTask({ ...about, name: "thoughts" });
+    const { answer, messages } = await play(task, new Script({ content: "<think>Hm.</think> two", said: " two" }));
+    expect(answer).toEqual({ text: "two" });
+    expect(messages.at(-1)?.content).toBe("<think>Hm.</think> two");
+  });
+
+  it.each(["", " \n"])("is not answered by nothing: %j", async (text) => {
+    const { end, answer } = await play(defineTask({ ...about, name: "plain" }), new Script(text));
+    expect({ end, answer }).toEqual({ end: "no_tool_call", answer: undefined });
+  });
+
+  it("still refuses two tools of one name", () => {
+    expect(() => defineTask({ ...about, name: "twice", tools: [count, count] })).toThrow(/two tools are called count/);
+  });
+});
+
+describe("a task that answers back", () => {
+  const asked: { text: string; turns: number; said: number }[] = [];
+  const task = defineTask({
+    ...about,
+    name: "back",
+    tools: [count],
+    reply: ({ messages, turns }, text) => {
+      asked.push({ text, turns, said: messages.length });
+      return text === "two" ? null : `not ${text}`;
+    },
+  });
+
+  it("goes on as the user until it has nothing more to say", async () => {
+    asked.length = 0;
+    const session = new Script("one", call, "two");
+    const { end, answer, messages, turns } = await play(task, session);
+    expect({ end, answer, turns }).toEqual({ end: "answered", answer: { text: "two" }, turns: 3 });
+    expect(asked).toEqual([
+      { text: "one", turns: 1, said: 2 },
+      { text: "two", turns: 3, said: 6 },
+    ]);
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant", "tool", "assistant"]);
+    expect(session.heard[0]).toEqual([{ role: "user", content: "not one" }]);
+  });
+
+  it("ends at the turn limit, its last reply in the messages", async () => {
+    const { end, answer, turns, messages } = await play(task, new Script("one", "three", "four", "two"));
+    expect({ end, answer, turns }).toEqual({ end: "turn_limit", answer: undefined, turns: 3 });
+    expect(messages.at(-1)).toEqual({ role: "user", content: "not four" });
+  });
+
+  it("and has a final tool ends without an answer when it has nothing to say", async () => {
+    const { end } = await play(defineTask({ ...task, tools: [count, answer] }), new Script("one", "two"));
+    expect(end).toBe("no_tool_call");
+  });
+
+  it.each([
+    ["throws", () => Promise.reject(new Error("no voice")), /the task's reply failed: no voice/],
+    ["hangs", () => new Promise<string>(() => undefined), /the task's reply did not return within 0\.2 seconds/],
+    ["returns no text", () => 5 as unknown as string, /the task's reply failed: it returned neither a text nor null/],
+  ])("ends the rollout as a tool's failure does when it %s", async (_, reply, reason) => {
+    const { end, reason: why } = await play(defineTask({ ...about, name: "bad", reply }), new Script("one"));
+    expect(end).toBe("tool_failure");
+    expect(why).toMatch(reason);
+  });
+
+  it("is played by an expert that writes texts and hears the replies", async () => {
+    const heard: unknown[] = [];
+    const spoken = defineTask<Scenario>({
+      ...about,
+      name: "expert",
+      tools: [count],
+      reply: (_, text) => (text === "two" ? null : `not ${text}`),
+      *expert() {
+        const first = yield "one";
+        heard.push(first.reply, [...first]);
+        const [record] = yield [{ name: "count", arguments: {} }];
+        heard.push(record?.result);
+        yield "two";
+      },
+    });
+    const session = new ExpertSession(spoken as unknown as AnyTask, scenario, new Random("e"), {});
+    expect((await play(spoken, session)).reward.success).toBe(true);
+    expect(heard).toEqual(["not one", [], 2]);
+  });
+});

@@ -7,7 +7,8 @@ const cli = join(packageRoot, "dist/src/cli.js");
 const task = join(packageRoot, "examples/arithmetic.ts");
 
 function play(input: string, ...flags: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, "play", "--task", task, ...flags], {
+  const named = flags.includes("--task") ? [] : ["--task", task];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, "play", ...named, ...flags], {
     input,
     encoding: "utf8",
   });
@@ -39,6 +40,22 @@ describe("yarn hone play", () => {
     expect(stdout).toContain("not valid JSON");
     expect(stdout).toContain("a number cannot be divided by 0");
     expect(stdout).toContain("Not solved: stopped in turn 2, reward 0");
+  });
+
+  it("takes plain text in a task without tools, and shows what is answered", () => {
+    const guessing = ["--task", join(packageRoot, "examples/guessing.ts"), "--scenario", "number-0"];
+    const all = Array.from({ length: 100 }, (_, i) => `${i + 1}`);
+    const { status, stdout } = play(`hello\n${all.join("\n")}\n`, ...guessing, "--max-turns", "200");
+    expect(status).toBe(0);
+    expect(stdout).toContain("Type your answer, or quit.");
+    expect(stdout).toContain("Say a whole number from 1 to 100.");
+    expect(stdout).toContain("Higher.");
+    expect(stdout).toMatch(/Solved: answered in turn \d+/);
+  });
+
+  it("takes plain text besides calls", () => {
+    const { stdout } = play("say I do not know\n", "--scenario", "sum-1-20", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ end: "no_tool_call", turns: 1 });
   });
 
   it("refuses a scenario that is not there", () => {

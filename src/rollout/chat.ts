@@ -56,7 +56,11 @@ function checkArgs(args: Readonly<Record<string, unknown>>, template: string, mo
   for (const name of Object.keys(args)) {
     if (own.includes(name)) throw new UsageError(`--template-arg ${name}: hone sets this variable itself`);
     if (words.has(name)) continue;
-    const close = nearest(name, [...words]);
+    // Shorter ones are words of the template language.
+    const close = nearest(
+      name,
+      [...words].filter((word) => word.length > 4),
+    );
     const hint = close ? `; did you mean ${close}?` : "";
     throw new UsageError(`--template-arg ${name}: the chat template of ${model} has no such variable${hint}`);
   }

@@ -110,6 +110,10 @@ describe("a variable of the template", () => {
     expect(wrong).toThrow(/--template-arg enable_thinkng: .*no such variable; did you mean enable_thinking\?/);
   });
 
+  it("is not guessed at from the template language's own words", () => {
+    expect(() => chat(qwen3(), { templateArg: { nope: 1 } })).toThrow(/no such variable$/);
+  });
+
   it.each(["messages", "tools", "add_generation_prompt"])("that hone sets is refused: %s", (name) => {
     expect(() => chat(qwen3(), { templateArg: { [name]: 1 } })).toThrow(`--template-arg ${name}: hone sets`);
   });

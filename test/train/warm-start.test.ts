@@ -58,6 +58,26 @@ describe("supervised lessons", () => {
   }, 900_000);
   afterAll(() => engine.close());
 
+  it("are written with the variables of the template that were given", async () => {
+    const templateArg = { enable_thinking: false };
+    await expect(lessons([], { templateArg })).rejects.toThrow(/--template-arg enable_thinking: .* no such variable/);
+  });
+
+  it("hold what a task replied as something given", () => {
+    const talk: ChatMessage[] = [
+      { role: "user", content: "Which?" },
+      { role: "assistant", content: "one" },
+      { role: "user", content: "No." },
+      { role: "assistant", content: "two" },
+    ];
+    const { ids, sampled } = tokensOfMessages(talk, [], template);
+    const learnt = engine.detokenize(
+      ids.filter((_, i) => sampled[i] === 1),
+      { special: true },
+    );
+    expect(learnt).toBe(["one", "two"].map((text) => text + template.closing.text).join(""));
+  });
+
   it("are the assistant's turns, closing token included, as the model's template writes them", () => {
     const { ids, sampled } = tokensOfMessages(messages, tools, template);
     const learnt: string[] = [];

@@ -1,0 +1,33 @@
+import { mkdirSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { optionsOfCheckpoint } from "../../src/run/checkpoint-choice.js";
+import { RunStore } from "../../src/run/store.js";
+
+/** A run that has no step yet, with these options. */
+function run(options: Record<string, unknown>) {
+  const home = mkdtempSync(join(tmpdir(), "hone-checkpoint-choice-"));
+  const folder = join(home, "counting/models/r");
+  mkdirSync(folder, { recursive: true });
+  const store = RunStore.open(join(folder, "run.sqlite"));
+  store.begin(
+    { name: "r", created: "2031-01-01T00:00:00Z", options, contents: { model: "ab" } },
+    { checkpoint: null, adapter: null },
+  );
+  store.close();
+  return { home, project: "counting", run: "r" };
+}
+
+describe("a checkpoint that plays", () => {
+  const task = { model: "/m.gguf", task: "email" };
+  const chat = { toolFormat: "llama3", templateArg: { enable_thinking: false }, maxThinkingTokens: 64 };
+
+  it("is written to as in its training", async () => {
+    expect(await optionsOfCheckpoint(run({ ...task, ...chat }), ["base"])).toEqual({ ...task, ...chat });
+  });
+
+  it("of an older hone, which kept nothing of that, leaves it to the defaults", async () => {
+    expect(await optionsOfCheckpoint(run(task), ["base"])).toEqual(task);
+  });
+});

@@ -125,10 +125,13 @@ def run_hone(options):
         slot += count
         advantages.append(torch.full((count,), advantage))
         owner.append(torch.full((count,), number))
-    # Far less likely than anything is, and a bound of 1: every mismatch weight is 1, as TRL takes it without vLLM.
-    rollout = torch.full((slot,), -50.0)
+    rollout = torch.zeros(slot)
     batch = Batch(trajectories, rollout, torch.cat(advantages), torch.cat(owner), 1.0)
-    request = dict(loss="grpo", clipLow=0.2, clipHigh=0.28, klCoefficient=0, mismatchClip=1.0, maxGradNorm=1e9)
+    objective = dict(name="grpo", surrogate="clipped-ratio", ratio="token", normaliser="tokens")
+    objective |= dict(clipLow=0.2, clipHigh=0.28)
+    # Without vLLM TRL has no importance weights either.
+    importance = dict(mode="off", low=0, high=2)
+    request = dict(objective=objective, importance=importance, klCoefficient=0, maxGradNorm=1e9)
     request |= dict(gradientCheckpointing=options.checkpointing, learningRate=LEARNING_RATE)
     # As many positions in a row as TRL's micro-batch has without its padding.
     request["microBatchTokens"] = int(sum(len(ids) for _, _, ids, _, _ in rollouts) / len(rollouts) * options.rows)

@@ -1,53 +1,90 @@
 """The policy-gradient losses, as pure functions of log-probabilities. All tensors are over S sampled tokens.
 
-Three policies are told apart: `rollout` sampled the tokens (the engine), `old` is this learner before the update, and
-`new` is being trained. old/new is what PPO clips; old/rollout only corrects for the two programs rounding differently.
+Three policies are told apart: `rollout` sampled the tokens (the engine), `old` is this learner before the first update
+on the batch, and `new` is being trained. new/old is what an objective bounds; old/rollout only corrects for the two
+programs rounding differently (importance.py).
 
 References
 - clipped ratio: PPO (arXiv 1707.06347); a higher upper bound: DAPO (arXiv 2503.14476)
 - group advantages: GRPO (arXiv 2402.03300); division by a constant instead of lengths: Dr. GRPO (arXiv 2503.20783)
-- truncated mismatch weight: TIS (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL
-  training")
+- one ratio for a whole trajectory, the geometric mean of its tokens' ratios: GSPO (arXiv 2507.18071)
+- a bounded ratio as a constant weight of the log-probability: CISPO (MiniMax-M1, arXiv 2506.13585)
 - k1, k3 estimates of KL: Schulman 2020, http://joschu.net/blog/kl-approx.html
 
-In TRL's GRPOConfig: `loss="grpo"` is loss_type "dapo" (TRL's "grpo" divides by each sequence's length), "dr-grpo" is
-"dr_grpo"; both with importance_sampling_level "token", vllm_importance_sampling_mode "token_truncate" and
-vllm_importance_sampling_clip_max = mismatch_clip, epsilon = clip_low, epsilon_high = clip_high, beta = kl_coefficient.
+In TRL's GRPOConfig, with beta = kl_coefficient and use_bias_correction_kl = False (here the KL term has no ratio):
+
+| here | loss_type | importance_sampling_level | epsilon | epsilon_high |
+| --- | --- | --- | --- | --- |
+| grpo, dapo | "dapo" | "token" | clip_low | clip_high |
+| dr-grpo | "dr_grpo" | "token" | clip_low | clip_high |
+| gspo | "grpo" | "sequence" | clip_low | clip_high |
+| cispo | "cispo" | "token" | unused | 1 + clip_high |
+
+TRL's own "grpo" with tokens' ratios divides each trajectory's sum by its length, which none of these does. Where a
+batch has several mini-batches, TRL's "dapo" and "cispo" divide by their average number of tokens, here each by its own.
+
+The constant of "dr-grpo" is the most tokens a completion may have, so its gradient is that of a mean over tokens times
+the share of the constant that completions fill: with 2,560 tokens allowed and 100 used, a 26th. Adam divides a gradient
+by its own size, so a constant factor leaves its step the same while gradients are far above its epsilon (1e-8). But a
+bound of the gradient's norm that was chosen for "grpo" then hardly ever acts, and a step with longer completions weighs
+more in Adam's moments than one with shorter ones, which is the point of the constant.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
+from .importance import Importance, over_trajectory, weights
+from .objective import Objective
+
 
 @dataclass(frozen=True)
 class LossSettings:
-    kind: str
-    """"grpo" or "dr-grpo": what the sum over tokens is divided by."""
-    clip_low: float
-    clip_high: float
+    objective: Objective
+    importance: Importance
     kl_coefficient: float
     """Weight of KL(new ‖ base); with 0, `base` is not needed."""
-    mismatch_clip: float
-    """Upper bound of old/rollout."""
+
+    @property
+    def whole_trajectories(self) -> bool:
+        """A token's gradient depends on the other tokens of its trajectory, so these must be there with it."""
+        return self.objective.ratio == "sequence" or self.importance.level == "sequence"
 
 
-def normaliser(
-    settings: LossSettings, sampled_tokens: int, trajectories: int, max_completion_tokens: int | None
-) -> float:
-    """What the whole step's sum is divided by; never a micro-batch's own count, so that packing changes nothing."""
-    if settings.kind == "grpo":
-        return float(sampled_tokens)
-    if settings.kind == "dr-grpo":
-        if not max_completion_tokens:
-            raise ValueError("dr-grpo needs maxCompletionTokens, the constant it divides by")
-        return float(trajectories * max_completion_tokens)
-    raise ValueError(f"unknown loss {settings.kind!r}; there are grpo and dr-grpo")
+@dataclass(frozen=True)
+class Tokens:
+    """What the loss is a function of, [S] each."""
+
+    new: torch.Tensor
+    old: torch.Tensor
+    rollout: torch.Tensor
+    advantages: torch.Tensor
+    owner: torch.Tensor
+    """Number of the token's trajectory."""
+    base: torch.Tensor | None = None
 
 
-def mismatch_weights(old: torch.Tensor, rollout: torch.Tensor, clip: float) -> torch.Tensor:
-    """min(π_old/π_rollout, clip), a constant of the update."""
-    return (old - rollout).exp().clamp(max=clip).detach()
+OVERFLOW = 80.0
+"""exp of more than 88 is infinite in f32."""
+
+
+def token_scale(
+    objective: Objective, owner: torch.Tensor, rollouts: float, max_completion_tokens: int | None
+) -> torch.Tensor:
+    """What each token's loss is multiplied by before all are added, [S], for the tokens of one update.
+
+    Never of a micro-batch, so that packing changes nothing. `rollouts` are those that the update stands for: also those
+    whose gradient is zero and that are not in the batch, because their group has no spread or they are masked. Dr. GRPO
+    (its equation 1, and its code) and TRL divide by these too: a mean over all sampled completions.
+    """
+    if objective.normaliser == "tokens":
+        return torch.full((len(owner),), 1 / len(owner))
+    if objective.normaliser == "sequences":
+        return 1 / (owner.bincount()[owner] * rollouts)
+    if not max_completion_tokens:
+        raise ValueError(f"{objective.name} needs maxCompletionTokens, the constant it divides by")
+    return torch.full((len(owner),), 1 / (rollouts * max_completion_tokens))
 
 
 def k3(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
@@ -56,32 +93,68 @@ def k3(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     return log_ratio.exp() - log_ratio - 1
 
 
-def policy_loss(
-    new: torch.Tensor,
-    old: torch.Tensor,
-    rollout: torch.Tensor,
-    advantages: torch.Tensor,
-    base: torch.Tensor | None,
-    settings: LossSettings,
+Surrogate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Objective], torch.Tensor]
+"""(log of new/old, new log-probabilities, advantages, objective) → loss of each token, [S]."""
+
+
+def clipped_ratio(
+    log_ratio: torch.Tensor, new: torch.Tensor, advantages: torch.Tensor, objective: Objective
 ) -> torch.Tensor:
-    """Loss of each token, [S], before division. Differentiable in `new` alone."""
-    ratio = (new - old.detach()).exp()
-    clipped = ratio.clamp(1 - settings.clip_low, 1 + settings.clip_high)
-    loss = -torch.minimum(ratio * advantages, clipped * advantages)
-    loss = loss * mismatch_weights(old, rollout, settings.mismatch_clip)
+    """PPO's: the worse of the ratio and the clipped ratio, times the advantage."""
+    # With an advantage above 0 the bound holds long before exp overflows, and its gradient would be 0 · ∞ = NaN.
+    safe = log_ratio.where(advantages < 0, log_ratio.clamp(max=OVERFLOW))
+    ratio = safe.exp()
+    return -torch.minimum(ratio * advantages, _clip(ratio, objective) * advantages)
+
+
+def clipped_weight(
+    log_ratio: torch.Tensor, new: torch.Tensor, advantages: torch.Tensor, objective: Objective
+) -> torch.Tensor:
+    """CISPO's: REINFORCE with the bounded ratio as a constant, so that every token keeps a gradient."""
+    return -_clip(log_ratio.detach().exp(), objective) * advantages * new
+
+
+def _clip(ratio: torch.Tensor, objective: Objective) -> torch.Tensor:
+    return ratio.clamp(min=None if objective.clip_low is None else 1 - objective.clip_low, max=1 + objective.clip_high)
+
+
+SURROGATES: dict[str, Surrogate] = {"clipped-ratio": clipped_ratio, "clipped-weight": clipped_weight}
+"""By the name that an objective of hone's table gives (src/config/objectives.ts)."""
+
+
+def _log_ratio(tokens: Tokens, objective: Objective) -> torch.Tensor:
+    log_ratio = tokens.new - tokens.old.detach()
+    return log_ratio if objective.ratio == "token" else over_trajectory(log_ratio, tokens.owner, mean=True)
+
+
+def policy_loss(tokens: Tokens, settings: LossSettings) -> torch.Tensor:
+    """Loss of each token, [S], before `token_scale`. Differentiable in `new` alone.
+
+    The tokens must be those of whole trajectories where `settings.whole_trajectories` says so.
+    """
+    objective = settings.objective
+    weight = weights(tokens.old, tokens.rollout, tokens.owner, settings.importance)
+    # A masked token has no advantage rather than a weight of 0 alone, which an infinite ratio would make NaN.
+    advantages = tokens.advantages.where(weight != 0, 0)
+    loss = SURROGATES[objective.surrogate](_log_ratio(tokens, objective), tokens.new, advantages, objective) * weight
     if settings.kl_coefficient:
-        if base is None:
+        if tokens.base is None:
             raise ValueError("a KL term needs the base model's log-probabilities")
-        loss = loss + settings.kl_coefficient * k3(new, base)
+        loss = loss + settings.kl_coefficient * k3(tokens.new, tokens.base)
     return loss
 
 
-def clipped(new: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, settings: LossSettings) -> torch.Tensor:
-    """Tokens whose ratio is outside the bounds on the side that takes their gradient away, bool [S]."""
-    ratio = (new - old).exp()
-    high = (ratio > 1 + settings.clip_high) & (advantages > 0)
-    low = (ratio < 1 - settings.clip_low) & (advantages < 0)
-    return high | low
+def bounded(tokens: Tokens, objective: Objective) -> torch.Tensor:
+    """Tokens that a bound of the ratio acts on, bool [S].
+
+    Of a clipped ratio: outside the bounds on the side that takes the gradient away. Of a clipped weight: outside them.
+    """
+    ratio = _log_ratio(tokens, objective).exp()
+    high = ratio > 1 + objective.clip_high
+    low = torch.zeros_like(high) if objective.clip_low is None else ratio < 1 - objective.clip_low
+    if objective.surrogate == "clipped-weight":
+        return high | low
+    return (high & (tokens.advantages > 0)) | (low & (tokens.advantages < 0))
 
 
 def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict[str, float]]:

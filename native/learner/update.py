@@ -1,6 +1,7 @@
-"""One policy-gradient update on a batch: forward and backward over its rows, then the optimizer."""
+"""The policy-gradient updates on one batch: for each mini-batch forward and backward over its rows, then Adam."""
 
 import math
+import random
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,13 @@ import torch
 
 from . import head, loss
 from .backend import Backend
-from .batch import Batch
+from .batch import Batch, Trajectory
 from .errors import Refused
+from .importance import importance_metrics, read_importance
 from .memory import forget
+from .objective import read_objective
 from .optimizer import Optimizer
-from .packing import Pack, plan
+from .packing import Pack, plan_trajectories
 from .probe import Probe
 from .protocol import Progress
 
@@ -25,24 +28,45 @@ class _Tokens:
     new: torch.Tensor
     old: torch.Tensor
     entropy: torch.Tensor
+    scale: torch.Tensor
+    """See loss.token_scale."""
     base: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class _MiniBatch:
+    """What one update learns from."""
+
+    packs: list[Pack]
+    slots: torch.Tensor
 
 
 def settings_of(request: dict[str, Any]) -> loss.LossSettings:
     return loss.LossSettings(
-        kind=request["loss"],
-        clip_low=request["clipLow"],
-        clip_high=request["clipHigh"],
+        objective=read_objective(request["objective"], list(loss.SURROGATES)),
+        importance=read_importance(request["importance"]),
         kl_coefficient=request["klCoefficient"],
-        mismatch_clip=request["mismatchClip"],
     )
+
+
+def deal(batch: Batch, count: int, seed: int) -> list[list[Trajectory]]:
+    """Whole groups to mini-batches, as evenly as can be; never more mini-batches than groups."""
+    groups = sorted({trajectory.group for trajectory in batch.trajectories})
+    count = min(count, len(groups))
+    if count > 1:
+        random.Random(seed).shuffle(groups)
+    hands = [set(groups[number::count]) for number in range(count)]
+    return [[trajectory for trajectory in batch.trajectories if trajectory.group in hand] for hand in hands]
 
 
 def policy_update(
     backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
-    """Applies the update, or leaves everything as it was when loss or gradient is not finite. Returns the metrics; when
-    it was applied, its `probe` is among them.
+    """Applies all updates, or leaves everything as it was when a loss or gradient of one is not finite. Returns the
+    metrics; when they were applied, the `probe` is among them.
+
+    π_old is the policy before the first update. The first mini-batch has it from its own first pass; the others need a
+    pass without gradient, before any update.
 
     Raises Refused when the batch has no advantage to learn from.
     """
@@ -52,16 +76,16 @@ def policy_update(
         )
     started = time.monotonic()
     settings = settings_of(request)
-    divisor = loss.normaliser(
-        settings, batch.sampled_tokens, len(batch.trajectories), request.get("maxCompletionTokens")
-    )
-    packs = plan(batch, request["microBatchTokens"])
+    empty = torch.full((batch.sampled_tokens,), float("nan"))
+    tokens = _Tokens(empty.clone(), empty.clone(), empty.clone(), empty, None)
+    dealt = deal(batch, request.get("minibatches", 1), request.get("seed", 0))
+    minibatches = [_minibatch(batch, trajectories, tokens, settings, request) for trajectories in dealt]
+    packs = [pack for minibatch in minibatches for pack in minibatch.packs]
+    others = [pack for minibatch in minibatches[1:] for pack in minibatch.packs]
     backend.checkpointing(request["gradientCheckpointing"])
     epochs = request.get("epochs", 1)
-    empty = torch.full((batch.sampled_tokens,), float("nan"))
-    tokens = _Tokens(empty.clone(), empty, empty.clone(), None)
     before = optimizer.snapshot()
-    rows = len(packs) * (epochs + (1 if settings.kl_coefficient else 0))
+    rows = len(packs) * (epochs + (1 if settings.kl_coefficient else 0)) + len(others)
     done = 0
 
     def tick() -> None:
@@ -70,34 +94,40 @@ def policy_update(
         progress("update", done, rows)
 
     optimizer.clear()
+    losses: list[float] = []
+    norms: list[float] = []
+    acted_on = seen = 0
+    skipped = None
+    metrics: dict[str, Any] = {}
     try:
         probe = Probe(backend, batch)
         if settings.kl_coefficient:
-            tokens.base = _base_logprobs(backend, batch, packs, tick)
-        metrics: dict[str, Any] = {}
-        for epoch in range(epochs):
-            total = sum(
-                _accumulate(backend, batch, pack, tokens, settings, divisor, epoch == 0, tick) for pack in packs
+            with backend.base_policy():
+                tokens.base, _ = _score(backend, batch, packs, tick)
+        if others:
+            slots = torch.cat([pack.slots for pack in others])
+            logprobs, entropy = _score(backend, batch, others, tick)
+            tokens.old[slots], tokens.entropy[slots] = logprobs[slots], entropy[slots]
+        for number, minibatch in enumerate(minibatches * epochs):
+            first = number == 0
+            losses.append(
+                sum(_accumulate(backend, batch, pack, tokens, settings, first, tick) for pack in minibatch.packs)
             )
-            norm = optimizer.clip(request["maxGradNorm"])
-            skipped = "loss" if not math.isfinite(total) else "gradient" if not math.isfinite(norm) else None
-            if epoch == 0:
+            norms.append(optimizer.clip(request["maxGradNorm"]))
+            if first:
                 # What the first pass computed is the policy before any update.
-                tokens.old = tokens.new.clone()
+                tokens.old[minibatch.slots] = tokens.new[minibatch.slots]
                 metrics = _before(batch, tokens, settings)
-            metrics |= {
-                "loss": total if math.isfinite(total) else None,
-                "gradNorm": norm if math.isfinite(norm) else None,
-                "skipped": skipped,
-                "applied": skipped is None,
-                "clipFraction": loss.clipped(tokens.new, tokens.old, batch.advantages, settings).double().mean().item(),
-            }
+            of_update = _of(batch, tokens, minibatch.slots, tokens.new[minibatch.slots])
+            acted_on += int(loss.bounded(of_update, settings.objective).sum())
+            seen += len(minibatch.slots)
+            skipped = "loss" if not math.isfinite(losses[-1]) else "gradient" if not math.isfinite(norms[-1]) else None
             if skipped:
                 optimizer.restore(before)
                 break
             optimizer.update(request["learningRate"])
             optimizer.clear()
-        if metrics["applied"]:
+        if not skipped:
             metrics["probe"] = probe.written()
     except BaseException as error:
         # Out of memory, say: the next try must start from where this one did, and going back needs memory too.
@@ -107,6 +137,12 @@ def policy_update(
     finally:
         optimizer.clear()
     return metrics | {
+        "loss": _finite_mean(losses),
+        "gradNorm": _finite_mean(norms),
+        "skipped": skipped,
+        "applied": skipped is None,
+        "clipFraction": acted_on / seen,
+        "updates": 0 if skipped else len(losses),
         "groups": batch.groups,
         "trajectories": len(batch.trajectories),
         "tokens": {
@@ -121,67 +157,107 @@ def policy_update(
     }
 
 
+def _minibatch(
+    batch: Batch,
+    trajectories: list[Trajectory],
+    tokens: _Tokens,
+    settings: loss.LossSettings,
+    request: dict[str, Any],
+) -> _MiniBatch:
+    packs = plan_trajectories(trajectories, request["microBatchTokens"])
+    slots = torch.cat([pack.slots for pack in packs])
+    # Rollouts that are not in the batch are shared out as those that are.
+    rollouts = request.get("rollouts", len(batch.trajectories)) * len(trajectories) / len(batch.trajectories)
+    constant = request.get("maxCompletionTokens")
+    tokens.scale[slots] = loss.token_scale(settings.objective, batch.owner[slots], rollouts, constant)
+    return _MiniBatch(packs, slots)
+
+
+def _of(batch: Batch, tokens: _Tokens, slots: torch.Tensor, new: torch.Tensor) -> loss.Tokens:
+    return loss.Tokens(
+        new=new,
+        old=tokens.old[slots],
+        rollout=batch.rollout[slots],
+        advantages=batch.advantages[slots],
+        owner=batch.owner[slots],
+        base=None if tokens.base is None else tokens.base[slots],
+    )
+
+
 def _accumulate(
     backend: Backend,
     batch: Batch,
     pack: Pack,
     tokens: _Tokens,
     settings: loss.LossSettings,
-    divisor: float,
     first: bool,
     tick: Any,
 ) -> float:
-    """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss."""
+    """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss.
+
+    Where a token's gradient depends on its whole trajectory, the output layer is applied twice: once for all
+    log-probabilities, once more for the gradients. Memory stays that of one chunk of logits (head.py), and the
+    transformer's own passes are not repeated.
+    """
     hidden = backend.hidden(pack)
-    slots = pack.slots
+    states, weight, targets = hidden.detach(), backend.output_weight(), pack.targets.to(hidden.device)
     total = 0.0
 
     def slope(logprobs: torch.Tensor, part: slice) -> torch.Tensor:
         nonlocal total
-        here = slots[part]
+        here = pack.slots[part]
         with torch.enable_grad():
             new = logprobs.cpu().requires_grad_(True)
-            old = new.detach() if first else tokens.old[here]
-            base = None if tokens.base is None else tokens.base[here]
-            value = (
-                loss.policy_loss(new, old, batch.rollout[here], batch.advantages[here], base, settings).sum() / divisor
-            )
+            if first:
+                tokens.old[here] = new.detach()
+            value = (loss.policy_loss(_of(batch, tokens, here, new), settings) * tokens.scale[here]).sum()
             (derivative,) = torch.autograd.grad(value, new)
         total += value.item()
         return derivative.to(logprobs.device)
 
-    scores = head.score(
-        hidden.detach(), backend.output_weight(), pack.targets.to(hidden.device), batch.temperature, slope
-    )
+    token_gradient: head.TokenGradient = slope
+    if settings.whole_trajectories:
+        slopes = slope(head.score(states, weight, targets, batch.temperature).logprobs, slice(None))
+
+        def token_gradient(_: torch.Tensor, part: slice) -> torch.Tensor:
+            return slopes[part]
+
+    scores = head.score(states, weight, targets, batch.temperature, token_gradient)
     hidden.backward(scores.gradient)
-    tokens.new[slots] = scores.logprobs.cpu()
+    tokens.new[pack.slots] = scores.logprobs.cpu()
     if first:
-        tokens.entropy[slots] = scores.entropy.cpu()
+        tokens.entropy[pack.slots] = scores.entropy.cpu()
     tick()
     return total
 
 
 @torch.no_grad()
-def _base_logprobs(backend: Backend, batch: Batch, packs: list[Pack], tick: Any) -> torch.Tensor:
-    logprobs = torch.empty(batch.sampled_tokens)
-    with backend.base_policy():
-        for pack in packs:
-            hidden = backend.hidden(pack)
-            targets = pack.targets.to(hidden.device)
-            logprobs[pack.slots] = head.score(
-                hidden, backend.output_weight(), targets, batch.temperature
-            ).logprobs.cpu()
-            tick()
-    return logprobs
+def _score(backend: Backend, batch: Batch, packs: list[Pack], tick: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities and entropies of the packs' tokens, [S of the batch]; the others' are not set."""
+    logprobs, entropy = torch.empty(batch.sampled_tokens), torch.empty(batch.sampled_tokens)
+    for pack in packs:
+        hidden = backend.hidden(pack)
+        scores = head.score(hidden, backend.output_weight(), pack.targets.to(hidden.device), batch.temperature)
+        logprobs[pack.slots], entropy[pack.slots] = scores.logprobs.cpu(), scores.entropy.cpu()
+        tick()
+    return logprobs, entropy
+
+
+def _finite_mean(values: list[float]) -> float | None:
+    mean = sum(values) / len(values)
+    return mean if math.isfinite(mean) else None
 
 
 def _before(batch: Batch, tokens: _Tokens, settings: loss.LossSettings) -> dict[str, Any]:
-    """Metrics of the policy before the update. Where a log-probability is NaN (the loss is too), they leave it out."""
+    """Metrics of the policy before the updates. Where a log-probability is NaN (the loss is too), they leave it out."""
     known = tokens.old.isfinite()
     old, rollout = tokens.old[known], batch.rollout[known]
     if not len(old):
         old = rollout = torch.zeros(1)
     base_kl = math.nan if tokens.base is None else loss.k3(tokens.old, tokens.base).double().nanmean().item()
     entropy = tokens.entropy.double().nanmean().nan_to_num().item()
-    kl_known = {"klBase": base_kl if math.isfinite(base_kl) else None, "entropy": entropy}
-    return loss.mismatch_metrics(old, rollout) | kl_known
+    return loss.mismatch_metrics(old, rollout) | {
+        "klBase": base_kl if math.isfinite(base_kl) else None,
+        "entropy": entropy,
+        "importance": importance_metrics(tokens.old, batch.rollout, batch.owner, settings.importance),
+    }

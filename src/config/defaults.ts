@@ -94,8 +94,8 @@ export interface Preset extends Partial<TrainingDefaults> {
   readonly temperature?: number;
   readonly maxTurns?: number;
   readonly onToolError?: "observe" | "stop";
-  /** Passes over the train split; they give `steps`. */
-  readonly epochs?: number;
+  /** Passes over the train split; they give `steps`. Not the option `epochs`, which counts passes over a step's batch. */
+  readonly passes?: number;
 }
 
 export const presetNames = ["art-e"] as const;
@@ -103,7 +103,7 @@ export const presetNames = ["art-e"] as const;
 export const presets: Readonly<Record<(typeof presetNames)[number], Preset>> = {
   // OpenPipe's email agent: 12 groups of 4, three passes over its questions.
   "art-e": {
-    epochs: 3,
+    passes: 3,
     groups: 12,
     group: 4,
     learningRate: 1.2e-5,

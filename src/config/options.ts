@@ -1,5 +1,6 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { objectiveOptions } from "./objective-options.js";
 import { choice, date, flag, inGroup, list, type Option, pairs, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -187,14 +188,6 @@ export const definitions = {
       defaultText: `${bySizeText("finalLearningRate")}; --learning-rate where that is given`,
     }),
     warmup: whole(0, MANY, "Steps over which the learning rate rises.", { defaultText: bySizeText("warmup") }),
-    loss: choice(
-      ["grpo", "dr-grpo"],
-      "grpo: advantages divided by the group's deviation, loss by the step's sampled tokens. dr-grpo: neither (Liu et al. 2025).",
-      { default: "grpo" },
-    ),
-    clipLow: real(0, 1, "The policy ratio is clipped below 1 less this.", { default: 0.2 }),
-    clipHigh: real(0, 10, "The policy ratio is clipped above 1 plus this.", { default: 0.28 }),
-    kl: real(0, 100, "Weight of the KL divergence to the base model in the loss.", { default: 0 }),
     maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
       defaultText: bySizeText("maxGradNorm"),
     }),
@@ -216,9 +209,19 @@ export const definitions = {
     }),
     keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
   }),
+  ...inGroup("Objective", {
+    ...objectiveOptions,
+    epochs: whole(
+      1,
+      10_000,
+      "Times everything is learnt from: a step's batch in training, the rollouts of a file in sft.",
+      {
+        default: 1,
+      },
+    ),
+  }),
   ...inGroup("Imitation", {
     successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
-    epochs: whole(1, 10_000, "Times every rollout is learnt from.", { default: 1 }),
     updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
     fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false }),
   }),

@@ -2,15 +2,20 @@
  * Advantages of a group: how much better each rollout did than its siblings. Pure.
  *
  * Group baseline: GRPO (Shao et al. 2024, arXiv 2402.03300, eq. 1). Leaving out the division by the standard deviation:
- * Dr. GRPO (Liu et al. 2025, arXiv 2503.20783). Leaving out groups without spread: DAPO's dynamic sampling (Yu et al.
+ * Dr. GRPO (Liu et al. 2025, arXiv 2503.20783). The mean of the others as baseline: RLOO (Ahmadian et al. 2024, arXiv
+ * 2402.14740); r − mean of the n − 1 others is n / (n − 1) times r − mean of all. Leaving out groups without spread: DAPO's dynamic sampling (Yu et al.
  * 2025, arXiv 2503.14476).
  */
+import type { AdvantageEstimator } from "../config/index.js";
 
 export interface AdvantageOptions {
-  /** Divide by the group's standard deviation: easy and hard scenarios then weigh alike. */
-  readonly stdScaling: boolean;
   /**
-   * Added to the standard deviation before dividing. A small spread is then not blown up to advantages of size one:
+   * "grpo": reward less the group's mean, divided by the group's standard deviation, so that easy and hard scenarios weigh
+   * alike. "dr-grpo": not divided. "rloo": reward less the mean of the others.
+   */
+  readonly estimator: AdvantageEstimator;
+  /**
+   * For "grpo": added to the standard deviation before dividing. A small spread is then not blown up to advantages of size one:
    * 0.1 for checkable rewards, 0 to divide by the deviation alone.
    */
   readonly stdFloor: number;
@@ -47,7 +52,7 @@ export function groupAdvantages(rewards: readonly number[], options: AdvantageOp
   const spread = n === 0 ? 0 : Math.max(...rewards) - Math.min(...rewards);
   // Of scores like 0.85 and 0.8 the difference is 0.05, whatever binary fractions make of it.
   const trainable = spread > TINY && spread >= options.spreadFloor - TINY;
-  const scale = options.stdScaling ? std + options.stdFloor : 1;
+  const scale = { grpo: std + options.stdFloor, "dr-grpo": 1, rloo: (n - 1) / n }[options.estimator];
   const advantages = rewards.map((reward) => (trainable ? (reward - mean) / scale : 0));
   return { advantages, trainable, mean, std, spread };
 }

@@ -3,7 +3,7 @@
  *
  * ```ts
  * const learner = await startLearner({ python, backend: "auto", base: { gguf }, lora, seed, threads, ... });
- * const { advantages } = groupAdvantages(rewards, { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 });
+ * const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
  * await writeBatch(batch, groups, { temperature: 1 });
  * const metrics = await learner.step({ batch, into: "checkpoints/.0021", ... });
  * await learner.close();

@@ -1,5 +1,6 @@
 /** What callers give the learner and get from it. Settings cross to Python as they are named here. */
 import { z } from "zod";
+import type { ImportanceMode, Objective } from "../config/index.js";
 import type { Progress } from "./protocol.js";
 
 /** Which model is trained. */
@@ -85,24 +86,31 @@ export interface StepSettings {
   readonly batch: string;
   /** Folder for the new checkpoint's files; made when it is not there. Every file and the folder are fsynced. */
   readonly into: string;
-  readonly loss: "grpo" | "dr-grpo";
+  /** Goes to Python as it stands; native/learner/objective.py checks it. */
+  readonly objective: Objective;
   readonly learningRate: number;
-  /** The ratio π_θ/π_old is clipped to [1 − clipLow, 1 + clipHigh]. */
-  readonly clipLow: number;
-  readonly clipHigh: number;
   /** Weight of the KL divergence to the base model (k3 estimate); 0 does not compute it. */
   readonly klCoefficient: number;
-  /** Upper bound of the weight π_old/π_rollout that corrects for the engine's rounding. */
-  readonly mismatchClip: number;
+  /** The weight π_old/π_rollout that corrects for the engine's rounding, and its bounds. */
+  readonly importance: { readonly mode: ImportanceMode; readonly low: number; readonly high: number };
   readonly maxGradNorm: number;
   /** Tokens in one forward pass at most; a longer trajectory has a pass of its own. */
   readonly microBatchTokens: number;
   /** Computes activations twice to keep fewer. */
   readonly gradientCheckpointing: boolean;
-  /** dr-grpo divides the summed loss by trajectories × this: the most tokens a completion may have. */
+  /** The most tokens a completion may have, which a "constant" normaliser divides by. */
   readonly maxCompletionTokens?: number;
-  /** Updates on this batch; π_old is the policy before the first. Default 1. */
+  /**
+   * Rollouts that the batch stands for, for objectives with a mean over rollouts: those in it, and those left out because
+   * their gradient would be zero. Default: those in it.
+   */
+  readonly rollouts?: number;
+  /** Passes over this batch; π_old is the policy before the first update. Default 1. */
   readonly epochs?: number;
+  /** Updates in each pass. Whole groups are dealt to them by the seed, once for all passes. Default 1. */
+  readonly minibatches?: number;
+  /** For the dealing alone. Default 0. */
+  readonly seed?: number;
   readonly onProgress?: OnProgress;
 }
 
@@ -114,9 +122,11 @@ export const stepMetrics = z.object({
   applied: z.boolean(),
   /** Why it was not applied. */
   skipped: z.enum(["loss", "gradient"]).nullable(),
-  /** null where it was not finite. */
+  /** Updates that were applied: all of them, or none. */
+  updates: z.number(),
+  /** Mean over the updates. null where one was not finite. */
   loss: z.number().nullable(),
-  /** Norm before clipping. null where it was not finite. */
+  /** Norm before clipping, mean over the updates. null where one was not finite. */
   gradNorm: z.number().nullable(),
   /** Distance between the engine's and the learner's log-probabilities of the sampled tokens before the update, nats. */
   gap: z.object({ mean: z.number(), p99: z.number(), max: z.number() }),
@@ -124,8 +134,13 @@ export const stepMetrics = z.object({
   klRollout: z.object({ k1: z.number(), k3: z.number() }),
   /** KL to the base model (k3); null when its coefficient is 0, or where it was not finite. */
   klBase: z.number().nullable(),
-  /** Share of sampled tokens whose ratio was clipped so that they had no gradient. 0 with one update. */
+  /**
+   * Share of sampled tokens, over all updates, on which a bound of the ratio acted: it took their gradient away, or (cispo)
+   * bounded its weight. 0 with one update.
+   */
   clipFraction: z.number(),
+  /** Shares of sampled tokens whose importance weight was bounded, and which it left out. */
+  importance: z.object({ truncated: z.number(), masked: z.number() }),
   /** Mean entropy of the next-token distribution at sampled positions, nats. */
   entropy: z.number(),
   groups: z.number(),

@@ -102,7 +102,7 @@ export class TrainView {
     const rate = (line.rollouts * line.completion_tokens) / (seconds.rollouts || Number.NaN);
     const learnt = line.skipped
       ? (skips[line.skipped] ?? line.skipped)
-      : `loss ${compact(line.loss ?? Number.NaN)}  kl ${compact(line.kl ?? Number.NaN)}  gap ${compact(line.gap?.mean ?? Number.NaN)}  grad ${compact(line.grad_norm ?? Number.NaN)}`;
+      : `loss ${compact(line.loss ?? Number.NaN)}  mismatch kl ${compact(line.mismatch_kl ?? Number.NaN)}  gap ${compact(line.gap?.mean ?? Number.NaN)}  grad ${compact(line.grad_norm ?? Number.NaN)}`;
     const { groups_flat: flat, groups_lost: lost, judge, judge_agreement: agreement } = line;
     const own = `(n=${line.rollouts})`;
     const rewards = this.#judged

@@ -97,9 +97,11 @@ export interface StepMetricsRow {
   sampled_tokens: number;
   // null without an update, or where not finite.
   loss: number | null;
-  /** Estimate (k3) of the KL divergence of the rollout policy from the learner's, nats a token. */
-  kl: number | null;
-  /** The same to the base model, where it is part of the loss. */
+  /** Updates of the adapter: epochs × mini-batches. 0 when the step changed nothing. */
+  updates: number;
+  /** Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's, nats a token. */
+  mismatch_kl: number | null;
+  /** Estimate (k3) of the KL divergence to the base model before the updates, where it is part of the loss (--kl). */
   kl_base: number | null;
   /** Distance of log-probabilities, rollout to learner, nats. */
   gap: { mean: number; p99: number; max: number } | null;
@@ -107,7 +109,11 @@ export interface StepMetricsRow {
   probe: ProbeReading | null;
   grad_norm: number | null;
   entropy: number | null;
+  /** Share of sampled tokens on which a bound of the policy ratio acted, over all updates. */
   clip_fraction: number | null;
+  /** Shares of sampled tokens whose importance weight was bounded, and which it left out (--importance-sampling). */
+  importance_truncated: number | null;
+  importance_masked: number | null;
 }
 
 /** What depends on the machine and the day. */

@@ -1,5 +1,5 @@
 /** The settings that a run keeps in its record, and which of them make it another run. */
-import { type Config, flagOf, type OptionName, options } from "../config/index.js";
+import { type Config, flagOf, type OptionName, objectiveOf, options } from "../config/index.js";
 import { UsageError } from "../util/index.js";
 import type { RunRecord } from "./records.js";
 
@@ -13,9 +13,15 @@ export const identity = [
   "finalLearningRate",
   "warmup",
   "loss",
+  "advantages",
   "clipLow",
   "clipHigh",
   "kl",
+  "epochs",
+  "minibatches",
+  "importanceSampling",
+  "importanceMin",
+  "importanceMax",
   "maxGradNorm",
   "loraRank",
   "loraAlpha",
@@ -58,6 +64,7 @@ export const hidden = ["betas", "weightDecay", "stdFloor"] as const;
 
 type Kept = (typeof identity)[number] | (typeof changeable)[number];
 type Optional =
+  | "clipLow"
   | "db"
   | "judgeModel"
   | "judgeTemperature"
@@ -95,7 +102,10 @@ export function checkSameRun(
 ): void {
   const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
   // A run of an older hone has no value of what that one did not know.
-  const unknownThen = (name: OptionName) => (name === "accuracy" ? "task" : options[name].default);
+  const unknownThen = (name: OptionName) => {
+    if (name === "advantages") return objectiveOf(settingsOf(recorded).loss).advantages;
+    return name === "accuracy" ? "task" : options[name].default;
+  };
   const before = (name: OptionName) => recorded.options[name] ?? unknownThen(name);
   const differences = [
     ...identity.flatMap((name) =>

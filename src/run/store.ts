@@ -31,19 +31,31 @@ interface RawValidation {
 
 const STEP = "step, checkpoint, adapter, metrics, timing";
 
-/** In rows of before these were noted: then every rollout was trained, and no checkpoint had a probe. */
+/**
+ * In rows of before these were noted: then every rollout was trained, no checkpoint had a probe, and there was one update a
+ * step.
+ */
 const UNNOTED = {
   probe: null,
+  importance_truncated: null,
+  importance_masked: null,
   rollouts_broken_off: 0,
   broken_off: {},
   groups_broken_off: 0,
 } satisfies Partial<StepMetricsRow>;
 
 function readStep(row: RawStep): StepRow {
-  const metrics = JSON.parse(row.metrics);
-  // In the order in which they are written, so that a row that is read and written again is the same text.
-  const complete = metrics && { ...metrics, ...UNNOTED, ...metrics };
-  return { ...row, metrics: complete, timing: JSON.parse(row.timing) };
+  return { ...row, metrics: readMetrics(JSON.parse(row.metrics)), timing: JSON.parse(row.timing) };
+}
+
+/** `mismatch_kl` was called `kl` before there were mini-batches. */
+type OldMetrics = Omit<StepMetricsRow, "updates" | "mismatch_kl"> & { readonly kl?: number | null };
+
+function readMetrics(written: StepMetricsRow | OldMetrics | null): StepMetricsRow | null {
+  if (!written) return null;
+  if ("mismatch_kl" in written) return { ...UNNOTED, ...written };
+  const { kl = null, ...metrics } = written;
+  return { ...UNNOTED, ...metrics, updates: metrics.skipped === null ? 1 : 0, mismatch_kl: kl };
 }
 
 export class RunStore {

@@ -74,6 +74,15 @@ export function lessonsOf(groups: readonly Taught[]): Lesson[] {
     );
 }
 
+/**
+ * Rollouts that a step's mean is over: of all groups whose rewards are known. In one without spread every advantage is 0, so
+ * the batch does not hold it, but a mean over rollouts (dr-grpo, gspo) counts it, as the papers and TRL do.
+ */
+export function rolloutsLearntFrom(groups: readonly Taught[]): number {
+  const known = groups.filter(({ lost, tooFew }) => lost === null && !tooFew);
+  return known.reduce((sum, { members }) => sum + members.length, 0);
+}
+
 /** @throws HoneError when a player without tokens played */
 export function batchOf(groups: readonly Taught[]): BatchGroup[] {
   return groups

@@ -48,13 +48,16 @@ export function stepMetricsRow(
     tokens: update?.tokens.total ?? 0,
     sampled_tokens: update?.tokens.sampled ?? 0,
     loss: update?.loss ?? null,
-    kl: update?.klRollout.k3 ?? null,
+    updates: update?.updates ?? 0,
+    mismatch_kl: update?.klRollout.k3 ?? null,
     kl_base: update?.klBase ?? null,
     gap: update?.gap ?? null,
     probe: null,
     grad_norm: update?.gradNorm ?? null,
     entropy: update?.entropy ?? null,
     clip_fraction: update?.clipFraction ?? null,
+    importance_truncated: update?.importance.truncated ?? null,
+    importance_masked: update?.importance.masked ?? null,
   };
 }
 

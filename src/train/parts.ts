@@ -58,6 +58,10 @@ export interface UpdateRequest {
   /** Checkpoint folder that is in force; undefined while the adapter is new. */
   readonly from: string | undefined;
   readonly learningRate: number;
+  /** Rollouts that the batch stands for; see StepSettings. */
+  readonly rollouts: number;
+  /** Deals groups to mini-batches. */
+  readonly seed: number;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }

@@ -7,7 +7,9 @@ import {
   CONTEXT,
   flagOf,
   type GivenOptions,
+  type ObjectiveName,
   type OptionName,
+  objectiveOf,
   options,
   type Preset,
   presets,
@@ -23,7 +25,7 @@ export interface SettingsSources {
   /** The run as it was begun, when it was. */
   readonly recorded: RunRecord | undefined;
   readonly model: { readonly reference: string; readonly parameters: number; readonly trainedContext: number };
-  /** Steps that go through the train split once, for presets that count in epochs. */
+  /** Steps that go through the train split once, for presets that count in passes over it. */
   readonly stepsPerEpoch: (groups: number) => number;
 }
 
@@ -32,12 +34,17 @@ export interface SettingsSources {
  */
 export function resolveSettings({ given, recorded, model, stepsPerEpoch }: SettingsSources): RunSettings {
   refuseTruncation(given);
-  const preset = presetOf(given);
+  const loss = (given.loss ?? recorded?.options.loss ?? options.loss.default) as ObjectiveName;
+  const objective = objectiveOf(loss);
+  const preset = presetOf(given, loss);
   const size = bySize[sizeOf(model.parameters)];
   const derived: Record<string, unknown> = {
     model: model.reference,
     temperature: 1,
     context: Math.min(CONTEXT, model.trainedContext),
+    advantages: objective.advantages,
+    clipLow: objective.clipLow ?? undefined,
+    clipHigh: objective.clipHigh,
   };
   // Nor to the rate that goes with the model's size.
   if (given.learningRate !== undefined) derived.finalLearningRate = given.learningRate;
@@ -46,7 +53,7 @@ export function resolveSettings({ given, recorded, model, stepsPerEpoch }: Setti
     given,
     // A preset that is given is meant: on a run begun otherwise it is refused, not ignored.
     preset as Record<string, unknown>,
-    recorded?.options ?? {},
+    begunWith(recorded, loss),
     derived,
     size as unknown as Record<string, unknown>,
   ];
@@ -60,19 +67,29 @@ export function resolveSettings({ given, recorded, model, stepsPerEpoch }: Setti
   const steps =
     given.steps ??
     recorded?.options.steps ??
-    (preset.epochs ? preset.epochs * stepsPerEpoch(settings.groups) : size.steps);
+    (preset.passes ? preset.passes * stepsPerEpoch(settings.groups) : size.steps);
   const resolved = { ...settings, steps: steps as number };
   checkSettings(resolved, model.trainedContext);
   return resolved;
 }
 
-/** A rate that somebody chose does not fall to the one that goes with the preset's. */
-function presetOf(given: GivenOptions): Preset {
+/** A rate that somebody chose does not fall to the one that goes with the preset's; nor is another loss bounded by its bounds. */
+function presetOf(given: GivenOptions, loss: ObjectiveName): Preset {
   if (given.preset === undefined) return {};
-  const { finalLearningRate, ...preset } = presets[given.preset as keyof typeof presets];
-  return given.learningRate !== undefined || finalLearningRate === undefined
-    ? preset
-    : { ...preset, finalLearningRate };
+  const { finalLearningRate, clipLow, clipHigh, ...preset } = presets[given.preset as keyof typeof presets];
+  return {
+    ...preset,
+    ...(given.learningRate !== undefined || finalLearningRate === undefined ? {} : { finalLearningRate }),
+    ...(loss === options.loss.default ? { clipLow, clipHigh } : {}),
+  };
+}
+
+/** What a run was begun with. Of another loss than now (which only a run without a step can get), not what goes with it. */
+function begunWith(recorded: RunRecord | undefined, loss: ObjectiveName): RunRecord["options"] {
+  if (!recorded) return {};
+  if ((recorded.options.loss ?? options.loss.default) === loss) return recorded.options;
+  const { advantages: _, clipLow: __, clipHigh: ___, ...others } = recorded.options;
+  return others;
 }
 
 /** The learner must know the distribution that was sampled from. */
@@ -93,6 +110,14 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   }
   if (settings.group === 1) {
     throw new UsageError("--group 1: a rollout is compared with others of its scenario; give at least 2");
+  }
+  if (settings.minibatches > settings.groups) {
+    throw new UsageError(
+      `--minibatches ${settings.minibatches}: a step has only ${settings.groups} groups to deal (--groups), and none is split`,
+    );
+  }
+  if (settings.clipLow !== undefined && objectiveOf(settings.loss).clipLow === null) {
+    throw new UsageError(`--clip-low ${settings.clipLow}: ${settings.loss} has no lower bound; leave it out`);
   }
   if (settings.loraAlpha === 0) {
     throw new UsageError("--lora-alpha 0: the adapter would change nothing; give a number above 0");

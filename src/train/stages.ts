@@ -8,8 +8,9 @@ import { comparable, type GroupReward, GroupWork, rewardComparable } from "../re
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import { gapsOf, learnerNumerics, numericsOf, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
+import { deriveSeed } from "../util/index.js";
 import { checkGap, GapGrew, gapLimits } from "./gap.js";
-import { batchOf, lessonsOf, type Taught, teach } from "./lessons.js";
+import { batchOf, lessonsOf, rolloutsLearntFrom, type Taught, teach } from "./lessons.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
 import { interruptible, playingOf, playSaved } from "./playing.js";
@@ -152,6 +153,8 @@ async function updateOn(
     into: run.checkpoints.draft(step),
     from: run.checkpointOf(at),
     learningRate,
+    rollouts: rolloutsLearntFrom(groups),
+    seed: deriveSeed("minibatches", settings.seed, step),
     signal,
     onProgress: (progress) => view.progress(progress),
   });

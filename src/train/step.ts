@@ -3,14 +3,16 @@
  *
  * Left out of GRPO:
  * - rewards of single turns (its "process supervision"): what a tool call was worth shows in the rollout's end;
- * - further updates on the same batch: after one the policy would no longer be the one that played, and the rollouts,
- *   not the update, take most of a step's time. The clipped ratio is therefore 1;
+ * - further updates on the same batch, unless `--epochs` or `--minibatches` asks for them: after one the policy is no
+ *   longer the one that played, which the clipped ratio then bounds. With one update that ratio is 1;
  * - the KL penalty to the base model, unless `--kl` asks for it: a LoRA adapter with few steps stays near, and DAPO
  *   (arXiv 2503.14476) and Dr. GRPO (arXiv 2503.20783) do without it too.
  *
+ * Other objectives than GRPO's stand in one table (src/config/objectives.ts), as records that the learner is sent.
+ *
  * Added to it: groups whose rewards do not differ are left out (DAPO), rollouts that ended by no fault of the model have
  * no part in their group (src/reward/comparable.ts), and each token is weighed by how likely the learner finds it over how
- * likely the engine did (native/learner/loss.py).
+ * likely the engine did (native/learner/importance.py).
  */
 import type { StepRow } from "../run/index.js";
 import type { Stages } from "./stages.js";

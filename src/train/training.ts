@@ -1,5 +1,5 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
-import type { GivenOptions } from "../config/index.js";
+import { type GivenOptions, objectiveOf } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, learnerDevice, startLearner } from "../learn/index.js";
@@ -46,9 +46,6 @@ export interface TrainSummary {
   /** The best adapter; null when it is the base model. */
   adapter: string | null;
 }
-
-/** Upper bound of the weight that corrects for the engine's rounding. */
-const MISMATCH_CLIP = 2;
 
 /** @throws HoneError when the run cannot go on; what it has done is kept */
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
@@ -105,11 +102,15 @@ async function trainWith(
   const updater = new LearnerUpdater({
     lifetime: config.learnerLifetime,
     step: {
-      loss: settings.loss,
-      clipLow: settings.clipLow,
-      clipHigh: settings.clipHigh,
+      objective: {
+        ...objectiveOf(settings.loss),
+        clipLow: settings.clipLow ?? null,
+        clipHigh: settings.clipHigh,
+      },
+      importance: { mode: settings.importanceSampling, low: settings.importanceMin, high: settings.importanceMax },
       klCoefficient: settings.kl,
-      mismatchClip: MISMATCH_CLIP,
+      epochs: settings.epochs,
+      minibatches: settings.minibatches,
       maxGradNorm: settings.maxGradNorm,
       microBatchTokens: fitted.microBatchTokens,
       gradientCheckpointing: fitted.gradientCheckpointing,
@@ -175,8 +176,7 @@ async function trainWith(
         ...settings,
         schedule: settings,
         advantages: {
-          // dr-grpo takes the division out of the advantages too.
-          stdScaling: settings.loss === "grpo",
+          estimator: settings.advantages,
           stdFloor: settings.stdFloor,
           spreadFloor: rewards.spreadFloor,
         },

@@ -22,7 +22,7 @@ export interface UpdaterSettings {
   /** "step": ended after each update. */
   readonly lifetime: LearnerLifetime;
   /** What every update shares. */
-  readonly step: Omit<StepSettings, "batch" | "into" | "learningRate" | "onProgress">;
+  readonly step: Omit<StepSettings, keyof UpdateRequest>;
   /** Starts a learner from a checkpoint folder, or with a new adapter. Aborting the signal ends it while it loads. */
   readonly start: (from: string | undefined, signal: AbortSignal) => Promise<LearnerLike>;
   readonly say: (text: string) => void;
@@ -95,12 +95,12 @@ export class LearnerUpdater implements Updater {
   }
 
   async #fitting(request: UpdateRequest): Promise<StepMetrics> {
-    const { batch, into, from, learningRate, onProgress, signal } = request;
+    const { from, signal, ...asked } = request;
     for (;;) {
       const learner = this.#learner ?? (await this.#start(from, signal));
       const microBatchTokens = this.#microBatchTokens;
       try {
-        const settings = { ...this.#settings.step, batch, into, learningRate, microBatchTokens, onProgress };
+        const settings = { ...this.#settings.step, ...asked, microBatchTokens };
         return await learner.step(settings);
       } catch (error) {
         if (!(error instanceof LearnerOutOfMemory) || microBatchTokens / 2 < SMALLEST_MICRO_BATCH) throw error;

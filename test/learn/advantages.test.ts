@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { groupAdvantages } from "../../src/learn/index.js";
 
-const checkable = { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 };
-const judged = { stdScaling: true, stdFloor: 0, spreadFloor: 0.05 };
+const checkable = { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 } as const;
+const judged = { estimator: "grpo", stdFloor: 0, spreadFloor: 0.05 } as const;
 
 describe("group advantages", () => {
   it("are the distance to the mean over standard deviation plus floor", () => {
@@ -14,7 +14,22 @@ describe("group advantages", () => {
   });
 
   it("are not divided without scaling, as in Dr. GRPO", () => {
-    expect(groupAdvantages([3, 1], { ...checkable, stdScaling: false }).advantages).toEqual([1, -1]);
+    expect(groupAdvantages([3, 1], { ...checkable, estimator: "dr-grpo" }).advantages).toEqual([1, -1]);
+  });
+
+  it("are the distance to the mean of the others with leave-one-out, as in RLOO", () => {
+    const { advantages } = groupAdvantages([1, 0, 0, 3], { ...checkable, estimator: "rloo" });
+    for (const [i, wanted] of [0, -4 / 3, -4 / 3, 3 - 1 / 3].entries()) expect(advantages[i]).toBeCloseTo(wanted, 12);
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: -9, max: 9 }), { minLength: 2, maxLength: 9 }), (rewards) => {
+        const { advantages, trainable } = groupAdvantages(rewards, { ...checkable, estimator: "rloo" });
+        const sum = rewards.reduce((a, b) => a + b, 0);
+        for (const [i, reward] of rewards.entries()) {
+          const others = (sum - reward) / (rewards.length - 1);
+          expect(advantages[i]).toBeCloseTo(trainable ? reward - others : 0, 9);
+        }
+      }),
+    );
   });
 
   it("are 0 where nobody did better than anybody", () => {

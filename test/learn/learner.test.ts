@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { importanceModes, objectiveNames, objectiveOf } from "../../src/config/objectives.js";
 import { type Engine, loadEngine } from "../../src/engine/index.js";
 import {
   type BatchGroup,
@@ -62,7 +63,7 @@ async function play(engine: Engine, groups: number, size: number): Promise<Batch
       }),
     );
     const rewards = records.map((_, index) => index % 2);
-    const { advantages } = groupAdvantages(rewards, { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 });
+    const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
     played.push(records.map((tokens, index) => ({ tokens, advantage: advantages[index] as number })));
   }
   return played;
@@ -140,6 +141,33 @@ describe("the learner", () => {
       const same = await learner.step({ ...step, batch, into: join(folder, name, "0002"), learningRate: 0 });
       expect(same.gap.mean).toBeLessThan(limit);
     });
+  });
+
+  it("has every objective of the table, with several updates on a batch", async () => {
+    const base = { gguf: modelPath("qwen2-tiny-f32.gguf") };
+    const engine = await loadEngine({
+      model: base.gguf,
+      gpu: false,
+      threads: 1,
+      sequences: 8,
+      contextPerSequence: 256,
+    });
+    const batch = join(folder, "objectives.safetensors");
+    await writeBatch(batch, await play(engine, 2, 4), { temperature: 1 });
+    await engine.close();
+    const learner = await startLearner({ ...settings(python, join(folder, "objectives.log")), base, lora });
+    const more = { batch, epochs: 2, minibatches: 2, rollouts: 8, seed: 2 ** 53 - 1, maxCompletionTokens: 64 };
+    for (const name of objectiveNames) {
+      const into = join(folder, "objectives", name);
+      const metrics = await learner.step({ ...step, ...more, objective: objectiveOf(name), into });
+      expect(metrics, name).toMatchObject({ applied: true, updates: 4 });
+    }
+    for (const mode of importanceModes) {
+      const into = join(folder, "objectives", mode);
+      const metrics = await learner.step({ ...step, ...more, importance: { mode, low: 0.5, high: 2 }, into });
+      expect(metrics.applied, mode).toBe(true);
+    }
+    await learner.close();
   });
 
   it("is ended in the middle of an update by close, and goes on from the last checkpoint", async () => {

@@ -1,4 +1,5 @@
 /** Settings for tests of the learner's process. */
+import { objectiveOf } from "../../src/config/index.js";
 import type { LearnerSettings, StepSettings } from "../../src/learn/index.js";
 
 export function settings(python: string, logFile: string): LearnerSettings {
@@ -18,12 +19,10 @@ export function settings(python: string, logFile: string): LearnerSettings {
 export const step: StepSettings = {
   batch: "batch.safetensors",
   into: "0001",
-  loss: "grpo",
+  objective: objectiveOf("grpo"),
+  importance: { mode: "token-truncate", low: 0, high: 2 },
   learningRate: 2e-3,
-  clipLow: 0.2,
-  clipHigh: 0.28,
   klCoefficient: 0,
-  mismatchClip: 2,
   maxGradNorm: 1,
   microBatchTokens: 4096,
   gradientCheckpointing: false,

@@ -31,13 +31,16 @@ const line: MetricsLine = {
   completion_tokens: 150,
   skipped: null,
   loss: 0.127,
-  kl: 1.8e-7,
+  updates: 1,
+  mismatch_kl: 1.8e-7,
   grad_norm: 0.074,
   gap: { mean: 0.0001, p99: 0.002, max: 0.01 },
   kl_base: null,
   probe: null,
   entropy: 0.4,
   clip_fraction: 0,
+  importance_truncated: 0,
+  importance_masked: 0,
   turns: 5,
   ends: { answered: 64 },
   tool_errors: {},
@@ -70,7 +73,7 @@ describe("the view of training in a log", () => {
     const { stream: log, written } = stream(false);
     new TrainView(log, 20).step(line);
     expect(written).toEqual([
-      "step 3/20  reward 0.432 (n=64)  success 25.0 %  groups 5/8  loss 0.127  kl 1.8e-7  gap 0.0001  grad 0.074  1,200 tok/s  12 s: 8.0 s rollouts, 3.5 s update, 0.5 s other\n",
+      "step 3/20  reward 0.432 (n=64)  success 25.0 %  groups 5/8  loss 0.127  mismatch kl 1.8e-7  gap 0.0001  grad 0.074  1,200 tok/s  12 s: 8.0 s rollouts, 3.5 s update, 0.5 s other\n",
     ]);
   });
 

@@ -164,6 +164,20 @@ describe("the run store", () => {
     again.close();
   });
 
+  it("of before there were mini-batches reads with today's names", () => {
+    const { mismatch_kl: _, updates: __, importance_masked: ___, ...old } = stepMetricsRow([], [], 0.1, null);
+    const store = begun();
+    for (const [i, skipped] of [null, "loss"].entries()) {
+      const metrics = { ...old, kl: 0.25, skipped } as unknown as StepMetricsRow;
+      store.commitStep({ ...stepRow(i + 1), metrics }, []);
+    }
+    const [, one, two] = store.steps().map(({ metrics }) => metrics);
+    expect(one).toMatchObject({ mismatch_kl: 0.25, updates: 1, importance_masked: null });
+    expect(one).not.toHaveProperty("kl");
+    expect(two).toMatchObject({ skipped: "loss", updates: 0 });
+    store.close();
+  });
+
   it("of before rollouts were left out reads as one that left out none", () => {
     const {
       rollouts_broken_off: _,

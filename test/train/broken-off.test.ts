@@ -27,7 +27,7 @@ const late = (index: number, deadlineCause?: Trajectory["deadlineCause"]): Traje
   end: "deadline",
   ...(deadlineCause ? { deadlineCause } : {}),
 });
-const options = { stdScaling: false, stdFloor: 0, spreadFloor: 0 };
+const options = { estimator: "dr-grpo", stdFloor: 0, spreadFloor: 0 } as const;
 
 async function taught(group: readonly Trajectory[], reward: RewardGroup = taskReward) {
   return teach([group], [await rewardComparable(reward)(group, 1)], options);

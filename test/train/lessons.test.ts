@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { randomReward } from "../../src/reward/control.js";
 import { taskReward } from "../../src/reward/task.js";
 import type { Trajectory } from "../../src/rollout/index.js";
-import { batchOf, lessonsOf, teach } from "../../src/train/lessons.js";
+import { batchOf, lessonsOf, rolloutsLearntFrom, type Taught, teach } from "../../src/train/lessons.js";
 import { trajectoryOf } from "./support/fakes.js";
 
-const options = { stdScaling: false, stdFloor: 0, spreadFloor: 0 };
+const options = { estimator: "dr-grpo", stdFloor: 0, spreadFloor: 0 } as const;
 const group = [0, 1, 0.5].map((reward, index) => trajectoryOf({ index, reward }));
 const flat = [1, 1].map((reward, index) => trajectoryOf({ index, reward }));
 
@@ -33,6 +33,14 @@ describe("a group's lessons", () => {
     expect(batch).toHaveLength(1);
     expect(batch[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
     expect(batch[0]?.[1]?.tokens).toBe(group[1]?.tokens);
+  });
+
+  it("count the rollouts of groups without spread in a mean over rollouts, not those without a reward", async () => {
+    const [known, same] = (await taught([group, flat])) as [Taught, Taught];
+    const [lost] = teach([group], [{ kind: "lost", reason: "timeout" }], options) as [Taught];
+    const [few] = teach([group], [{ kind: "broken_off" }], options) as [Taught];
+    const [alike] = teach([flat], [{ kind: "alike" }], options) as [Taught];
+    expect(rolloutsLearntFrom([known, same, lost, few, alike])).toBe(3 + 2 + 2);
   });
 
   it("are none when the group could not be rewarded", async () => {

@@ -126,7 +126,16 @@ describe("yarn train on the tiny model", () => {
     ]);
     for (const line of metrics) {
       expect(Object.keys(line)).toEqual(
-        expect.arrayContaining(["reward", "success", "loss", "kl", "gap", "grad_norm", "groups_trainable", "tokens"]),
+        expect.arrayContaining([
+          "reward",
+          "success",
+          "loss",
+          "mismatch_kl",
+          "gap",
+          "grad_norm",
+          "groups_trainable",
+          "tokens",
+        ]),
       );
       const { total, ...phases } = line.seconds as Record<string, number>;
       expect(Object.values(phases).reduce((sum, value) => sum + value, 0)).toBeLessThanOrEqual(total as number);

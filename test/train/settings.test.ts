@@ -167,6 +167,63 @@ describe("how a model converses", () => {
   });
 });
 
+describe("an objective", () => {
+  it("brings its paper's bounds and advantages, unless others are given", () => {
+    expect(resolve({})).toMatchObject({ loss: "grpo", advantages: "grpo", clipLow: 0.2, clipHigh: 0.28 });
+    expect(resolve({ loss: "dr-grpo" })).toMatchObject({ advantages: "dr-grpo", clipLow: 0.2, clipHigh: 0.28 });
+    expect(resolve({ loss: "gspo" })).toMatchObject({ advantages: "grpo", clipLow: 3e-4, clipHigh: 4e-4 });
+    expect(resolve({ loss: "cispo" })).toMatchObject({ clipLow: undefined, clipHigh: 4 });
+    const own = { loss: "gspo", clipLow: 0.1, advantages: "rloo" };
+    expect(resolve(own)).toMatchObject({ ...own, clipHigh: 4e-4 });
+  });
+
+  it("other than the preset's is not bounded by the preset's bounds, also when the run goes on", () => {
+    expect(resolve({ preset: "art-e", loss: "gspo" })).toMatchObject({ clipLow: 3e-4, clipHigh: 4e-4 });
+    const recorded = begun({ preset: "art-e", loss: "gspo" });
+    const again = resolve({ preset: "art-e" }, { recorded });
+    expect(() => checkSameRun(recorded, again, recorded.contents, "/runs/r")).not.toThrow();
+  });
+
+  it("of a run that begins anew does not take over the bounds of the one before", () => {
+    const recorded = begun({ loss: "gspo" });
+    expect(resolve({ loss: "cispo" }, { recorded })).toMatchObject({ clipLow: undefined, clipHigh: 4 });
+    expect(resolve({ loss: "dr-grpo" }, { recorded })).toMatchObject({ advantages: "dr-grpo", clipHigh: 0.28 });
+  });
+
+  const chosen: GivenOptions = {
+    epochs: 2,
+    minibatches: 4,
+    importanceSampling: "sequence-mask",
+    importanceMin: 0.5,
+    importanceMax: 3,
+    advantages: "rloo",
+    loss: "cispo",
+  };
+
+  it("and how it is learnt are kept with the run, and make it another one", () => {
+    const recorded = begun(chosen);
+    // As it is read from the store.
+    const stored = { ...recorded, options: JSON.parse(JSON.stringify(recorded.options)) };
+    const check = (given: GivenOptions) =>
+      checkSameRun(stored, resolve(given, { recorded: stored }), stored.contents, "/runs/r");
+    expect(resolve({}, { recorded: stored })).toMatchObject(chosen);
+    expect(() => check({})).not.toThrow();
+    for (const [name, value] of Object.entries({ epochs: 3, minibatches: 1, importanceMax: 2 })) {
+      expect(() => check({ [name]: value }), name).toThrow("was begun differently");
+    }
+    expect(() => check({ importanceSampling: "off" })).toThrow("--importance-sampling off (was sequence-mask)");
+  });
+
+  it.each(["grpo", "dr-grpo"])("%s of a run of before there were others is the same", (loss) => {
+    const recorded = begun({ loss });
+    const options = Object.fromEntries(
+      Object.entries(recorded.options).filter(([name]) => !(name in chosen) || name === "loss"),
+    );
+    const old = { ...recorded, options };
+    expect(() => checkSameRun(old, resolve({}, { recorded: old }), old.contents, "/runs/r")).not.toThrow();
+  });
+});
+
 describe("settings that cannot be trained with", () => {
   it.each([
     [{ topK: 40 }, /--top-k 40: training samples from the model's whole distribution/],
@@ -174,6 +231,8 @@ describe("settings that cannot be trained with", () => {
     [{ minP: 0.1 }, /--min-p 0.1/],
     [{ temperature: 0 }, /--temperature 0/],
     [{ group: 1 }, /--group 1: .*give at least 2/],
+    [{ minibatches: 9 }, /--minibatches 9: a step has only 8 groups to deal/],
+    [{ loss: "cispo", clipLow: 0.2 }, /--clip-low 0.2: cispo has no lower bound/],
     [{ loraAlpha: 0 }, /--lora-alpha 0/],
     [{ loraTargets: ["q_proj", "lm_head"] }, /--lora-targets lm_head: an adapter can be put on q_proj, /],
     [{ context: 40_000 }, /--context 40000: the model was trained with 32768 tokens/],

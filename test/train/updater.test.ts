@@ -11,24 +11,35 @@ import { metricsOf, stepSettings } from "./support/fakes.js";
 
 type Step = (settings: StepSettings) => Promise<ReturnType<typeof metricsOf>>;
 
+const request = {
+  batch: "b",
+  into: "i",
+  from: "c",
+  learningRate: 1,
+  rollouts: 16,
+  seed: 5,
+  onProgress: () => undefined,
+};
+
 /** An updater over learners that answer as told, one entry an update. */
 function updaterOf(lifetime: LearnerLifetime, answers: Step[]) {
   const log: string[] = [];
   const said: string[] = [];
+  const asked: StepSettings[] = [];
   const start = async (from: string | undefined): Promise<LearnerLike> => {
     log.push(`start ${from}`);
     return {
       step: async (settings) => {
         log.push(`step ${settings.microBatchTokens}`);
+        asked.push(settings);
         return (answers.shift() as Step)(settings);
       },
       close: async () => void log.push("close"),
     };
   };
   const updater = new LearnerUpdater({ lifetime, step: stepSettings, start, say: (text) => said.push(text) });
-  const update = (signal = new AbortController().signal) =>
-    updater.update({ batch: "b", into: "i", from: "c", learningRate: 1, signal, onProgress: () => undefined });
-  return { updater, update, log, said };
+  const update = (signal = new AbortController().signal) => updater.update({ ...request, signal });
+  return { updater, update, log, said, asked };
 }
 
 const good: Step = async () => metricsOf();
@@ -38,6 +49,13 @@ const fails =
     Promise.reject(error);
 
 describe("the learner between steps", () => {
+  it("is told of the step and what every step shares", async () => {
+    const { update, asked } = updaterOf("run", [good]);
+    await update();
+    const { from: _, ...told } = request;
+    expect(asked).toEqual([{ ...stepSettings, ...told }]);
+  });
+
   it("lives for the run", async () => {
     const { updater, update, log } = updaterOf("run", [good, good]);
     await updater.prepare(undefined);
@@ -75,7 +93,6 @@ describe("the learner between steps", () => {
         setImmediate(() => stop.abort());
       });
     const updater = new LearnerUpdater({ lifetime: "step", step: stepSettings, start, say: () => undefined });
-    const request = { batch: "b", into: "i", from: "c", learningRate: 1, onProgress: () => undefined };
     await expect(updater.update({ ...request, signal: stop.signal })).rejects.toThrow("was closed");
   });
 

@@ -7,6 +7,20 @@ from safetensors.torch import save_file
 VOCABULARY = 96
 
 
+def objective(name, surrogate="clipped-ratio", ratio="token", normaliser="tokens", low=0.2, high=0.28):
+    shape = {"surrogate": surrogate, "ratio": ratio, "normaliser": normaliser}
+    return {"name": name, "clipLow": low, "clipHigh": high} | shape
+
+
+OBJECTIVES = {
+    "grpo": objective("grpo"),
+    "dr-grpo": objective("dr-grpo", normaliser="constant"),
+    "gspo": objective("gspo", ratio="sequence", normaliser="sequences", low=3e-4, high=4e-4),
+    "cispo": objective("cispo", surrogate="clipped-weight", low=None, high=4.0),
+}
+"""As hone sends them."""
+
+
 def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed=0, temperature=1.0, advantage=None):
     """Returns the file's path. Advantages are random unless given."""
     generator = torch.Generator().manual_seed(seed)
@@ -62,12 +76,10 @@ def step_settings(batch, into, **more):
     return {
         "batch": str(batch),
         "into": str(into),
-        "loss": "grpo",
+        "objective": OBJECTIVES["grpo"],
+        "importance": {"mode": "token-truncate", "low": 0, "high": 2},
         "learningRate": 1e-2,
-        "clipLow": 0.2,
-        "clipHigh": 0.28,
         "klCoefficient": 0,
-        "mismatchClip": 2.0,
         "maxGradNorm": 1.0,
         "microBatchTokens": 4096,
         "gradientCheckpointing": False,

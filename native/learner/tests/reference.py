@@ -89,18 +89,19 @@ class Reference:
             old = self.logprobs(rows, temperature)
             with self.model.disable_adapter():
                 base = self.logprobs(rows, temperature)
-        mismatch = torch.minimum(torch.exp(old - rollout), torch.tensor(request["mismatchClip"]))
-        tokens = int(sampled.sum())
-        divisor = tokens if request["loss"] == "grpo" else len(rows.ids) * request["maxCompletionTokens"]
-        low, high = 1 - request["clipLow"], 1 + request["clipHigh"]
+        highest = request["importance"]["high"]
+        mismatch = torch.minimum(torch.exp(old - rollout), torch.tensor(highest))
+        tokens, objective = int(sampled.sum()), request["objective"]
+        divisor = tokens if objective["name"] == "grpo" else len(rows.ids) * request["maxCompletionTokens"]
+        low, high = 1 - objective["clipLow"], 1 + objective["clipHigh"]
         for _ in range(request["epochs"]):
             self._adam.zero_grad()
             new = self.logprobs(rows, temperature)
             ratio = torch.exp(new - old)
             surrogate = torch.minimum(ratio * rows.advantages, torch.clip(ratio, low, high) * rows.advantages)
             kl = torch.exp(base - new) - (base - new) - 1
-            objective = mismatch * surrogate - request["klCoefficient"] * kl
-            loss = -objective[sampled].sum() / divisor
+            value = mismatch * surrogate - request["klCoefficient"] * kl
+            loss = -value[sampled].sum() / divisor
             loss.backward()
             gradients = [parameter.grad.clone() for parameter in self.parameters]
             stopped = ((rows.advantages > 0) & (ratio > high)) | ((rows.advantages < 0) & (ratio < low))
@@ -109,5 +110,5 @@ class Reference:
                 group["lr"] = request["learningRate"]
             self._adam.step()
             share = stopped[sampled].double().mean().item()
-            bounded = (mismatch == request["mismatchClip"])[sampled].double().mean().item()
+            bounded = (mismatch == highest)[sampled].double().mean().item()
             stepped(Epoch(loss.item(), norm.item(), gradients, share, bounded, kl[sampled].mean().item()))

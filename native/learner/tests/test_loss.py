@@ -1,21 +1,31 @@
 """The losses, against TRL's own on the same tensors and against their definitions."""
 
-from collections import defaultdict
+import math
 from types import SimpleNamespace
 
 import pytest
 import torch
+from batches import OBJECTIVES
 from learner import loss
-from trl.trainer.grpo_trainer import GRPOTrainer
+from learner.errors import Refused
+from learner.importance import Importance, importance_metrics, read_importance, weights
+from learner.objective import read_objective
+from trl_loss import importance_ratio, trl_loss
 
-GRPO = loss.LossSettings("grpo", 0.2, 0.28, 0.0, 2.0)
+TRUNCATED = Importance("token-truncate", 0.0, 2.0)
 
 
-def tensors(batch=6, length=11, seed=0):
-    """Padded, as TRL takes them: [B, T] with a mask, tool tokens in the middle masked out too."""
+def settings(name="grpo", kl=0.0, importance=TRUNCATED, **changes):
+    record = OBJECTIVES[name] | changes
+    return loss.LossSettings(read_objective(record, list(loss.SURROGATES)), importance, kl)
+
+
+def tensors(batch=6, length=11, seed=0, drift=0.3):
+    """Padded, as TRL takes them: [B, T] with a mask, tool tokens in the middle masked out too. `drift` is how far the
+    updates before this one have moved the policy."""
     generator = torch.Generator().manual_seed(seed)
     new = -torch.rand(batch, length, generator=generator) * 3
-    old = new + torch.randn(batch, length, generator=generator) * 0.3
+    old = new + torch.randn(batch, length, generator=generator) * drift
     rollout = old + torch.randn(batch, length, generator=generator) * 0.6
     base = new + torch.randn(batch, length, generator=generator) * 0.3
     mask = (torch.rand(batch, length, generator=generator) < 0.7).int()
@@ -24,73 +34,118 @@ def tensors(batch=6, length=11, seed=0):
     return SimpleNamespace(new=new, old=old, rollout=rollout, base=base, mask=mask, advantages=advantages)
 
 
-def ours(t, settings, constant=None):
+def tokens_of(t):
     picked = t.mask.bool()
-    spread = t.advantages[:, None].expand_as(t.new)[picked]
-    tokens = loss.policy_loss(t.new[picked], t.old[picked], t.rollout[picked], spread, t.base[picked], settings)
-    return tokens.sum() / loss.normaliser(settings, int(picked.sum()), len(t.advantages), constant)
+    rows = torch.arange(len(t.mask))[:, None].expand_as(t.mask)[picked]
+    return loss.Tokens(t.new[picked], t.old[picked], t.rollout[picked], t.advantages[rows], rows, t.base[picked])
 
 
-def trl_loss(t, loss_type, beta, constant):
-    """TRL's GRPOTrainer._compute_loss, with a stand-in for the trainer that knows the log-probabilities already."""
-    accelerator = SimpleNamespace(num_processes=1, gather=lambda value: value, reduce=lambda value, reduction: value)
-    trainer = SimpleNamespace(
-        _get_per_token_logps_and_entropies=lambda *_, **__: (t.new, torch.zeros_like(t.new), None),
-        aux_loss_enabled=False,
-        top_entropy_quantile=1.0,
-        off_policy_mask_threshold=None,
-        importance_sampling_level="token",
-        beta=beta,
-        loss_type=loss_type,
-        epsilon_low=0.2,
-        epsilon_high=0.28,
-        use_vllm=True,
-        vllm_importance_sampling_correction=True,
-        max_completion_length=constant,
-        current_gradient_accumulation_steps=1,
-        _entropy_bonus_enabled=False,
-        args=SimpleNamespace(delta=None, use_bias_correction_kl=False, steps_per_generation=1),
-        accelerator=accelerator,
-        model=SimpleNamespace(training=True),
-        _metrics={"train": defaultdict(list)},
-    )
-    inputs = {
-        "prompt_ids": torch.zeros(len(t.new), 1, dtype=torch.long),
-        "prompt_mask": torch.ones(len(t.new), 1, dtype=torch.long),
-        "completion_ids": torch.zeros_like(t.mask, dtype=torch.long),
-        "completion_mask": torch.ones_like(t.mask),
-        "tool_mask": t.mask,
-        "advantages": t.advantages,
-        "old_per_token_logps": t.old,
-        "ref_per_token_logps": t.base,
-        # vllm_importance_sampling_mode="token_truncate": clamped above, per token.
-        "importance_sampling_ratio": torch.clamp(torch.exp(t.old - t.rollout), max=2.0),
-        "num_items_in_batch": t.mask.sum().float(),
+def ours(t, settings, constant=None):
+    tokens = tokens_of(t)
+    scale = loss.token_scale(settings.objective, tokens.owner, len(t.advantages), constant)
+    return (loss.policy_loss(tokens, settings) * scale).sum()
+
+
+def both(t, mine, constant=None, importance=None):
+    """Losses and gradients, ours and TRL's."""
+    record = OBJECTIVES[mine.objective.name] | {
+        "clipLow": mine.objective.clip_low,
+        "clipHigh": mine.objective.clip_high,
     }
-    return GRPOTrainer._compute_loss(trainer, SimpleNamespace(), inputs)
+    t.new.requires_grad_(True)
+    values = [ours(t, mine, constant), trl_loss(t, record, mine.kl_coefficient, constant, importance)]
+    return values, [torch.autograd.grad(value, t.new)[0] for value in values]
+
+
+def assert_equal(values, gradients):
+    assert values[0].item() == pytest.approx(values[1].item(), abs=1e-5)
+    assert torch.allclose(*gradients, rtol=1e-5, atol=1e-6)
+    assert gradients[0].abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.04])
-@pytest.mark.parametrize(("kind", "loss_type"), [("grpo", "dapo"), ("dr-grpo", "dr_grpo")])
-def test_loss_and_gradient_equal_trl(kind, loss_type, beta):
-    settings = loss.LossSettings(kind, 0.2, 0.28, beta, 2.0)
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_loss_and_gradient_equal_trl_after_the_first_update(name, beta):
     for seed in range(5):
         t = tensors(seed=seed)
-        t.new.requires_grad_(True)
-        mine = ours(t, settings, constant=64)
-        (my_gradient,) = torch.autograd.grad(mine, t.new)
-        theirs = trl_loss(t, loss_type, beta, 64)
-        (their_gradient,) = torch.autograd.grad(theirs, t.new)
-        assert mine.item() == pytest.approx(theirs.item(), abs=1e-5)
-        assert torch.allclose(my_gradient, their_gradient, atol=1e-5)
+        assert_equal(*both(t, settings(name, beta), constant=64))
+
+
+def test_gspo_with_bounds_that_some_trajectories_keep_and_some_leave_equals_trl():
+    """Mean ratios of a trajectory are near 1: the paper's bounds, and drifts about as large."""
+    clipped = []
+    for seed in range(5):
+        t = tensors(seed=seed, drift=1e-3)
+        mine = settings("gspo")
+        clipped.append(loss.bounded(tokens_of(t), mine.objective).double().mean().item())
+        assert_equal(*both(t, mine))
+    assert 0 < sum(clipped) / 5 < 1
+
+
+def test_cispo_bounds_weights_from_above_alone_and_equals_trl_there():
+    t = tensors(drift=1.0)
+    mine = settings("cispo", clipHigh=0.5)
+    assert_equal(*both(t, mine))
+    tokens = tokens_of(t)
+    acted_on = loss.bounded(tokens, mine.objective)
+    assert torch.equal(acted_on, (tokens.new - tokens.old).exp() > 1.5) and 0 < acted_on.double().mean() < 1
+    # A token whose weight is bounded keeps a gradient, unlike with a clipped ratio.
+    leaf = tokens.new.detach().clone().requires_grad_(True)
+    moved = loss.Tokens(leaf, tokens.old, tokens.rollout, tokens.advantages, tokens.owner)
+    (gradient,) = torch.autograd.grad(loss.policy_loss(moved, mine).sum(), leaf)
+    assert (gradient[acted_on] != 0).all()
+
+
+MODES = [
+    ("token-truncate", None, 1.5),
+    ("token-truncate", 0.8, 1.5),
+    ("token-mask", None, 1.5),
+    ("token-mask", 0.7, 1.5),
+    ("sequence-truncate", 0.5, 2.0),
+    ("sequence-mask", 0.3, 3.0),
+    ("sequence-mask", None, 0.6),
+]
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+@pytest.mark.parametrize(("mode", "low", "high"), MODES)
+def test_importance_sampling_modes_equal_trl(name, mode, low, high):
+    importance = Importance(mode, low or 0.0, high)
+    shares = []
+    for seed in range(4):
+        t = tensors(seed=seed)
+        mine = settings(name, 0.04, importance)
+        assert_equal(*both(t, mine, constant=64, importance={"mode": mode, "low": low, "high": high}))
+        picked = t.mask.bool()
+        ratio = importance_ratio(t.old, t.rollout, t.mask, mode.replace("mask", "truncate"), 0.0, math.inf)
+        outside = ((ratio < (low or 0)) | (ratio > high)).expand_as(t.mask)[picked].double().mean().item()
+        tokens = tokens_of(t)
+        metrics = importance_metrics(tokens.old, tokens.rollout, tokens.owner, importance)
+        masked = mode.endswith("mask")
+        wanted = {"truncated": 0 if masked else outside, "masked": outside if masked else 0}
+        assert metrics == pytest.approx(wanted)
+        shares.append(outside)
+    assert 0 < sum(shares) < len(shares)
+
+
+def test_without_importance_sampling_every_weight_is_one():
+    t = tokens_of(tensors())
+    off = Importance("off", 0.0, 2.0)
+    assert torch.equal(weights(t.old, t.rollout, t.owner, off), torch.ones(len(t.old)))
+    assert importance_metrics(t.old, t.rollout, t.owner, off) == {"truncated": 0, "masked": 0}
+
+
+def few(new, old, advantages, rollout=None):
+    owner = torch.arange(len(new))
+    return loss.Tokens(new, old, old if rollout is None else rollout, advantages, owner)
 
 
 def test_one_update_pushes_each_token_by_its_advantage_over_the_steps_tokens():
     new = torch.tensor([-1.0, -2.0, -0.5], requires_grad=True)
     advantages = torch.tensor([1.0, -0.5, 2.0])
-    old = new.detach()
-    value = loss.policy_loss(new, old, old, advantages, None, GRPO).sum() / 3
-    value.backward()
+    mine = settings()
+    tokens = few(new, new.detach(), advantages)
+    (loss.policy_loss(tokens, mine) * loss.token_scale(mine.objective, tokens.owner, 3, None)).sum().backward()
     assert torch.allclose(new.grad, -advantages / 3)
 
 
@@ -100,17 +155,52 @@ def test_one_update_pushes_each_token_by_its_advantage_over_the_steps_tokens():
 def test_a_clipped_token_has_no_gradient_and_is_counted(shift, advantage, moves):
     old = torch.tensor([-1.0])
     new = (old + shift).requires_grad_(True)
-    advantages = torch.tensor([advantage])
-    loss.policy_loss(new, old, old, advantages, None, GRPO).sum().backward()
+    tokens = few(new, old, torch.tensor([advantage]))
+    loss.policy_loss(tokens, settings()).sum().backward()
     assert bool(new.grad.abs().item() > 0) == moves
-    assert bool(loss.clipped(new.detach(), old, advantages, GRPO).item()) != moves
+    assert bool(loss.bounded(tokens, settings().objective).item()) != moves
 
 
-def test_the_mismatch_weight_is_bounded_and_has_no_gradient():
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_a_ratio_too_large_for_a_float_is_a_clipped_ratio(name):
+    """exp(95) is infinite in f32."""
+    new = torch.tensor([-1.0, -1.0, -1.0], requires_grad=True)
+    tokens = few(new, torch.tensor([-96.0, -96.0, -1.0]), torch.tensor([1.0, 0.0, 1.0]))
+    value = loss.policy_loss(tokens, settings(name)).sum()
+    value.backward()
+    assert value.isfinite() and new.grad.isfinite().all()
+    assert new.grad[1] == 0 and new.grad[2] != 0
+    assert (new.grad[0] == 0) == (name != "cispo")
+
+
+def test_a_masked_token_has_no_gradient_whatever_its_ratio():
+    new = torch.tensor([-1.0, -1.0], requires_grad=True)
+    old = torch.tensor([-96.0, -1.0])
+    tokens = few(new, old, torch.tensor([-1.0, -1.0]), rollout=torch.tensor([-90.0, -1.0]))
+    loss.policy_loss(tokens, settings(importance=Importance("token-mask", 0.5, 2.0))).sum().backward()
+    assert new.grad.tolist() == [0, 1]
+
+
+def test_the_importance_weight_is_bounded_and_has_no_gradient():
     old = torch.tensor([-1.0, -1.0], requires_grad=True)
-    weights = loss.mismatch_weights(old, torch.tensor([-3.0, -0.5]), 2.0)
-    assert weights.tolist() == pytest.approx([2.0, 0.6065], abs=1e-4)
-    assert not weights.requires_grad
+    found = weights(old, torch.tensor([-3.0, -0.5]), torch.arange(2), TRUNCATED)
+    assert found.tolist() == pytest.approx([2.0, 0.6065], abs=1e-4)
+    assert not found.requires_grad
+
+
+def test_rollouts_that_are_not_in_the_batch_count_in_a_mean_over_rollouts():
+    """As in TRL, where a group without spread, or a masked completion, has an advantage or a mask of 0."""
+    t = tensors()
+    everyone = SimpleNamespace(**vars(t))
+    everyone.advantages = t.advantages.clone()
+    everyone.advantages[:2] = 0
+    some = SimpleNamespace(**{name: value[2:] for name, value in vars(everyone).items()})
+    for name in ("dr-grpo", "gspo"):
+        mine = settings(name)
+        tokens = tokens_of(some)
+        scale = loss.token_scale(mine.objective, tokens.owner, 6, 64)
+        value = (loss.policy_loss(tokens, mine) * scale).sum()
+        assert value.item() == pytest.approx(trl_loss(everyone, OBJECTIVES[name], constant=64).item(), abs=1e-6)
 
 
 def test_mismatch_metrics_are_those_of_the_definition():
@@ -120,6 +210,23 @@ def test_mismatch_metrics_are_those_of_the_definition():
     assert metrics["klRollout"]["k1"] == pytest.approx(0.05, abs=1e-6)
 
 
-def test_an_unknown_loss_is_refused_by_name():
-    with pytest.raises(ValueError, match="ppo"):
-        loss.normaliser(loss.LossSettings("ppo", 0.2, 0.2, 0, 2), 1, 1, None)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"surrogate": "ppo2"}, "surrogate 'ppo2'; the learner has clipped-ratio, clipped-weight"),
+        ({"ratio": "turn"}, "ratio 'turn'"),
+        ({"normaliser": None}, "normaliser None"),
+        ({"clipLow": 2}, "clipLow 2"),
+        ({"clipHigh": None}, "clipHigh None"),
+    ],
+)
+def test_an_objective_that_the_learner_does_not_have_is_refused_by_name(change, message):
+    with pytest.raises(Refused, match=f"the objective grpo has the {message}"):
+        read_objective(OBJECTIVES["grpo"] | change, list(loss.SURROGATES))
+
+
+def test_importance_sampling_that_the_learner_does_not_have_is_refused():
+    with pytest.raises(Refused, match="no importance sampling mode 'turn-mask'"):
+        read_importance({"mode": "turn-mask", "low": 0, "high": 2})
+    with pytest.raises(Refused, match="bounded by 3 and 2"):
+        read_importance({"mode": "token-mask", "low": 3, "high": 2})

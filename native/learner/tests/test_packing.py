@@ -2,14 +2,23 @@
 
 import pytest
 import torch
-from batches import open_settings, random_batch
+from batches import OBJECTIVES, open_settings, random_batch
 from learner import head, loss
 from learner.backend import PeftBackend
+from learner.importance import Importance
+from learner.objective import read_objective
 from learner.packing import plan
 
 from models import make_model, write_gguf
 
-SETTINGS = loss.LossSettings("grpo", 0.2, 0.28, 0.0, 2.0)
+SETTINGS = loss.LossSettings(
+    read_objective(OBJECTIVES["grpo"], list(loss.SURROGATES)), Importance("token-truncate", 0.0, 2.0), 0.0
+)
+
+
+def token_losses(batch, new, old, slots):
+    tokens = loss.Tokens(new, old, batch.rollout[slots], batch.advantages[slots], batch.owner[slots])
+    return loss.policy_loss(tokens, SETTINGS)
 
 
 def plain(backend, batch, temperature):
@@ -49,7 +58,7 @@ def backend(request, tmp_path, silent):
 def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(backend, tmp_path, budget, temperature):
     batch = random_batch(tmp_path, temperature=temperature)
     new = plain(backend, batch, temperature)
-    expected = loss.policy_loss(new, new.detach(), batch.rollout, batch.advantages, None, SETTINGS).sum() / len(new)
+    expected = token_losses(batch, new, new.detach(), slice(None)).sum() / len(new)
     expected.backward()
     wanted = gradients(backend)
     backend.model.zero_grad()
@@ -62,8 +71,7 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(backend, tmp_
         def slope(scored, part, slots=pack.slots):
             with torch.enable_grad():
                 leaf = scored.clone().requires_grad_(True)
-                here = slots[part]
-                value = loss.policy_loss(leaf, scored, batch.rollout[here], batch.advantages[here], None, SETTINGS)
+                value = token_losses(batch, leaf, scored, slots[part])
                 (derivative,) = torch.autograd.grad(value.sum() / len(new), leaf)
             return derivative
 

@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { objectiveOf } from "../../../src/config/index.js";
 import type { StepMetrics, StepSettings } from "../../../src/learn/index.js";
 import { taskReward } from "../../../src/reward/task.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
@@ -162,7 +163,9 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     gap: { mean: 0.001, p99: 0.002, max: 0.003 },
     klRollout: { k1: 0, k3: 0 },
     klBase: null,
+    updates: 1,
     clipFraction: 0,
+    importance: { truncated: 0, masked: 0 },
     entropy: 1,
     groups: 2,
     trajectories: 4,
@@ -236,7 +239,7 @@ export const settings: LoopSettings = {
   group: 3,
   temperature: 1,
   schedule: { learningRate: 0.1, finalLearningRate: 0.01, warmup: 1 },
-  advantages: { stdScaling: true, stdFloor: 0.1, spreadFloor: 0 },
+  advantages: { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 },
   validateEvery: 2,
   validateN: 2,
   keep: 1,
@@ -249,11 +252,9 @@ export const openFake = (folder: string, fork?: string): Promise<Run> =>
   Run.open({ folder, record: { options: { group: 3 }, contents: {} }, shape, fork, agree: () => undefined });
 
 export const stepSettings = {
-  loss: "grpo",
-  clipLow: 0.2,
-  clipHigh: 0.28,
+  objective: objectiveOf("grpo"),
+  importance: { mode: "token-truncate", low: 0, high: 2 },
   klCoefficient: 0,
-  mismatchClip: 2,
   maxGradNorm: 1,
   microBatchTokens: 1024,
   gradientCheckpointing: false,

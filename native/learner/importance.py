@@ -1,0 +1,90 @@
+"""The importance weight π_old/π_rollout: engine and learner round differently, and one learns from the other's tokens.
+
+A weight is truncated (bounded from below and above) or masked (tokens with a ratio outside the bounds contribute
+nothing, but still count in the normaliser). The ratio is a token's, or that of its whole trajectory: the product of its
+tokens' ratios.
+
+References
+- truncated weight of a token: TIS (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL
+  training")
+- masked weights: MIS (Liu et al. 2025, "When speed kills stability")
+
+In TRL's GRPOConfig: vllm_importance_sampling_mode with "_" for "-", vllm_importance_sampling_clip_max = high,
+vllm_importance_sampling_clip_min = low; mode "off" is vllm_importance_sampling_correction = False. TRL's own defaults
+are "sequence_mask" and 3, hone's "token-truncate" and 2.
+
+In prime-rl up to February 2026, token_mask_low and token_mask_high (0.125 and 8) leave tokens out as "token-mask" with
+these bounds does, but of the ratio π_new/π_rollout, recomputed in each update, as its loss has no π_old. Its
+sequence_mask_low and _high leave out trajectories by their lowest and highest token, geo_mask_low and _high by the
+geometric mean of their ratios; neither is the product that "sequence-mask" (and TRL) takes. Since March 2026 prime-rl
+masks by the difference of the two probabilities instead (dppo_mask_low, dppo_mask_high), which no mode here does.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .errors import Refused
+
+MODES = ("off", "token-truncate", "token-mask", "sequence-truncate", "sequence-mask")
+
+
+@dataclass(frozen=True)
+class Importance:
+    mode: str
+    """One of MODES."""
+    low: float
+    high: float
+
+    @property
+    def level(self) -> str:
+        """Whose ratio the weight is: "token" or "sequence"."""
+        return "sequence" if self.mode.startswith("sequence-") else "token"
+
+    @property
+    def masks(self) -> bool:
+        return self.mode.endswith("-mask")
+
+
+def read_importance(record: dict[str, Any]) -> Importance:
+    """Raises Refused for a record that is none."""
+    mode, low, high = (record.get(name) for name in ("mode", "low", "high"))
+    if mode not in MODES:
+        raise Refused(f"the learner knows no importance sampling mode {mode!r}; there are {', '.join(MODES)}")
+    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or not 0 <= low < high:
+        raise Refused(f"importance weights cannot be bounded by {low} and {high}: give 0 <= low < high")
+    return Importance(mode, float(low), float(high))
+
+
+def over_trajectory(values: torch.Tensor, owner: torch.Tensor, mean: bool = False) -> torch.Tensor:
+    """Sum (or mean) of the values of each token's trajectory, at each of its tokens, [S]."""
+    counts = owner.bincount()
+    total = values.new_zeros(len(counts)).index_add(0, owner, values)
+    return (total / counts.clamp(min=1) if mean else total)[owner]
+
+
+def _ratios(old: torch.Tensor, rollout: torch.Tensor, owner: torch.Tensor, settings: Importance) -> torch.Tensor:
+    log_ratio = (old - rollout).detach()
+    return (over_trajectory(log_ratio, owner) if settings.level == "sequence" else log_ratio).exp()
+
+
+def weights(old: torch.Tensor, rollout: torch.Tensor, owner: torch.Tensor, settings: Importance) -> torch.Tensor:
+    """Of each token, [S]; a constant of the update."""
+    if settings.mode == "off":
+        return torch.ones_like(old).detach()
+    ratio = _ratios(old, rollout, owner, settings)
+    if settings.masks:
+        return ratio.masked_fill((ratio < settings.low) | (ratio > settings.high), 0)
+    return ratio.clamp(min=settings.low, max=settings.high)
+
+
+def importance_metrics(
+    old: torch.Tensor, rollout: torch.Tensor, owner: torch.Tensor, settings: Importance
+) -> dict[str, float]:
+    """Shares of the tokens whose weight was bounded, and which were left out."""
+    share = 0.0
+    if settings.mode != "off":
+        ratio = _ratios(old, rollout, owner, settings)
+        share = ((ratio < settings.low) | (ratio > settings.high)).double().mean().item()
+    return {"truncated": 0.0 if settings.masks else share, "masked": share if settings.masks else 0.0}

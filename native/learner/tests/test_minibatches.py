@@ -1,0 +1,174 @@
+"""Several updates on one batch: epochs and mini-batches, each update against TRL's loss on a plain model."""
+
+import copy
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from batches import OBJECTIVES, VOCABULARY, open_settings, random_batch, step_settings, write_random_batch
+from learner.backend import PeftBackend
+from learner.batch import read_batch
+from learner.optimizer import Optimizer
+from learner.session import Session
+from learner.update import deal, policy_update
+from reference import Reference, Rows, read_rows
+from trl_loss import trl_loss
+
+from models import make_model, write_gguf
+
+GROUPS, SIZE = 5, 3
+CONSTANT = 40
+
+
+def chosen(rows, numbers):
+    index = torch.tensor(numbers)
+    return Rows(*(getattr(rows, name)[index] for name in ("ids", "exists", "sampled", "rollout", "advantages")))
+
+
+def numbers_of(batch, trajectories):
+    places = {trajectory.first_slot: number for number, trajectory in enumerate(batch.trajectories)}
+    return [places[trajectory.first_slot] for trajectory in trajectories]
+
+
+class Watched(Optimizer):
+    """Calls `seen` with the gradient of each update before it is clipped."""
+
+    def __init__(self, parameters, seen):
+        super().__init__(parameters, {})
+        self._seen = seen
+
+    def clip(self, max_norm):
+        self._seen(torch.cat([parameter.grad.flatten() for parameter in self.parameters]))
+        return super().clip(max_norm)
+
+
+@pytest.mark.parametrize(("name", "level"), [(name, "token") for name in OBJECTIVES] + [("gspo", "sequence")])
+@pytest.mark.parametrize(("epochs", "minibatches"), [(2, 1), (1, 3), (2, 2)])
+@pytest.mark.parametrize("kl", [0.0, 0.1])
+def test_each_update_has_the_gradient_of_trls_loss(tmp_path, silent, name, level, epochs, minibatches, kl):
+    settings = open_settings(write_gguf(make_model("qwen2"), tmp_path / "model.gguf"))
+    torch.manual_seed(0)
+    backend = PeftBackend(settings, silent)
+    with torch.no_grad():
+        for parameter in backend.trainable():
+            parameter.normal_(std=0.1)
+    start = {key: value.detach() for key, value in backend.model.named_parameters() if value.requires_grad}
+    reference = Reference(make_model("qwen2"), settings["lora"], start)
+    path = write_random_batch(tmp_path / "batch.safetensors", groups=GROUPS, size=SIZE)
+    batch, rows = read_batch(path, VOCABULARY), read_rows(path)
+    importance = {"mode": f"{level}-truncate", "low": 0.1, "high": 3.0}
+    with torch.no_grad():
+        old = reference.logprobs(rows, 1.0)
+        with reference.model.disable_adapter():
+            base = reference.logprobs(rows, 1.0)
+    # Few ratios keep the bounds of the paper when the updates are this large: wider ones, so that both sides occur.
+    objective = OBJECTIVES[name] | ({"clipLow": 0.05, "clipHigh": 0.05} if name == "gspo" else {})
+    request = step_settings(
+        path,
+        tmp_path,
+        objective=objective,
+        importance=importance,
+        klCoefficient=kl,
+        epochs=epochs,
+        minibatches=minibatches,
+        seed=7,
+        maxCompletionTokens=CONSTANT,
+        # Several rows in each mini-batch.
+        microBatchTokens=60,
+    )
+    hands = [numbers_of(batch, hand) for hand in deal(batch, minibatches, 7)]
+    losses, drifts = [], []
+
+    def compare(gradient):
+        hand = hands[len(losses) % len(hands)]
+        part = chosen(rows, hand)
+        with torch.no_grad():
+            # The policy of now.
+            for ours, theirs in zip(backend.trainable(), reference.parameters, strict=True):
+                theirs.copy_(ours)
+        t = SimpleNamespace(
+            new=reference.logprobs(part, 1.0),
+            old=old[hand],
+            base=base[hand],
+            rollout=part.rollout[:, 1:],
+            mask=part.sampled[:, 1:].int(),
+            advantages=part.advantages[:, 0],
+        )
+        value = trl_loss(t, objective, kl, CONSTANT, importance)
+        wanted = torch.cat([part.flatten() for part in torch.autograd.grad(value, reference.parameters)])
+        assert (gradient - wanted).norm() <= 3e-5 * wanted.norm()
+        losses.append(value.item())
+        drifts.append((t.new - t.old)[t.mask.bool()].abs().max().item())
+
+    metrics = policy_update(backend, Watched(backend.trainable(), compare), batch, request, silent)
+    assert metrics["applied"] and metrics["updates"] == len(losses) == epochs * minibatches
+    assert metrics["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-5)
+    # π_old is the policy before the first update, for every mini-batch.
+    assert drifts[0] < 1e-5 and min(drifts[1:]) > 1e-2
+    assert metrics["clipFraction"] > 0 or name == "cispo"
+
+
+def test_whole_groups_are_dealt_by_the_seed(tmp_path):
+    batch = random_batch(tmp_path, groups=7, size=2)
+
+    def dealt(seed):
+        return [sorted({trajectory.group for trajectory in hand}) for hand in deal(batch, 3, seed)]
+
+    assert sorted(group for hand in dealt(1) for group in hand) == list(range(7))
+    assert sorted(map(len, dealt(1))) == [2, 2, 3]
+    assert dealt(1) == dealt(1) != dealt(2)
+    assert all(len(hand) == 2 * len({t.group for t in hand}) for hand in deal(batch, 3, 1))
+    # One group cannot be in two.
+    assert [len(hand) for hand in deal(batch, 50, 1)] == [2] * 7
+
+
+@pytest.fixture
+def session(tmp_path, silent):
+    return Session(open_settings(write_gguf(make_model("qwen2"), tmp_path / "model.gguf")), silent)
+
+
+@pytest.mark.parametrize("minibatches", [1, 3])
+def test_metrics_before_the_updates_are_those_of_the_policy_before_the_first(session, tmp_path, silent, minibatches):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    first = session.step(step_settings(batch, tmp_path / "1", learningRate=0.0, klCoefficient=0.1), silent)
+    many = step_settings(batch, tmp_path / "2", epochs=2, minibatches=minibatches, learningRate=0.05, klCoefficient=0.1)
+    again = session.step(many, silent)
+    assert again["updates"] == 2 * minibatches
+    for name in ("gap", "klRollout", "importance"):
+        assert again[name] == pytest.approx(first[name], rel=1e-5)
+    for name in ("entropy", "klBase"):
+        assert again[name] == pytest.approx(first[name], rel=1e-5, abs=1e-9)
+
+
+def test_a_later_minibatch_that_is_not_finite_takes_the_earlier_ones_back(session, tmp_path, silent):
+    session.step(step_settings(write_random_batch(tmp_path / "good"), tmp_path / "0001"), silent)
+    before = copy.deepcopy(session._optimizer.snapshot())
+    # The first mini-batch is applied, and makes weights that nothing can be computed with.
+    batch = write_random_batch(tmp_path / "batch")
+    metrics = session.step(step_settings(batch, tmp_path / "0002", minibatches=3, learningRate=1e30), silent)
+    assert metrics["skipped"] == "loss" and metrics["updates"] == 0 and metrics["loss"] is None
+    assert not (tmp_path / "0002").exists()
+    after = session._optimizer.snapshot()
+    assert all(torch.equal(*pair) for pair in zip(before["weights"], after["weights"], strict=True))
+    assert after["state"]["updates"] == 1
+
+
+def test_progress_counts_every_row_once(session, tmp_path):
+    seen = []
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    settings = step_settings(batch, tmp_path / "0001", epochs=2, minibatches=3, klCoefficient=0.1, microBatchTokens=50)
+    metrics = session.step(settings, lambda phase, done, total: seen.append((done, total)) if phase == "update" else 0)
+    done, totals = zip(*seen, strict=True)
+    assert list(done) == list(range(1, totals[0] + 1)) and set(totals) == {len(seen)}
+    # Two epochs, the base model, and what the second and third mini-batch need of the policy before.
+    assert len(seen) > 3 * metrics["microBatches"]
+
+
+def test_a_divisor_of_rollouts_is_shared_among_the_minibatches(session, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    more = {"objective": OBJECTIVES["dr-grpo"], "maxCompletionTokens": CONSTANT, "minibatches": 3, "learningRate": 0.0}
+    own = session.step(step_settings(batch, tmp_path / "1", **more), silent)
+    twice = session.step(step_settings(batch, tmp_path / "2", rollouts=24, **more), silent)
+    assert twice["loss"] == pytest.approx(own["loss"] / 2, rel=1e-5)
+    assert math.isfinite(own["gradNorm"]) and twice["gradNorm"] == pytest.approx(own["gradNorm"] / 2, rel=1e-5)

@@ -1,0 +1,33 @@
+/** The options of what an update learns from a step's rollouts, and how. Part of options.ts. */
+import { advantageEstimators, boundText, importanceModes, objectiveNames, objectivesText } from "./objectives.js";
+import { choice, real, whole } from "./option.js";
+
+export const objectiveOptions = {
+  loss: choice(objectiveNames, `${objectivesText()}.`, { default: "grpo" }),
+  advantages: choice(
+    advantageEstimators,
+    "A rollout's reward less the mean of its group, divided by the group's deviation (grpo) or not (dr-grpo, Liu et al. 2025); rloo: less the mean of the others of its group (leave-one-out, arXiv 2402.14740).",
+    { defaultText: "that of the paper of --loss" },
+  ),
+  clipLow: real(0, 1, "The policy ratio is clipped below 1 less this.", { defaultText: boundText("clipLow") }),
+  clipHigh: real(0, 10, "The policy ratio is clipped above 1 plus this.", { defaultText: boundText("clipHigh") }),
+  kl: real(
+    0,
+    100,
+    "Weight of the KL divergence to the base model in the loss. The base is the model file without any adapter, also in a run that was forked from `yarn hone sft`: it then pulls back behind what imitation has taught.",
+    { default: 0 },
+  ),
+  minibatches: whole(
+    1,
+    1024,
+    "Updates that a step's batch is dealt to, whole groups each, by the seed; of fewer groups with something to learn there are fewer updates. From 2 on, π_old costs a further forward pass over all but the first.",
+    { default: 1 },
+  ),
+  importanceSampling: choice(
+    importanceModes,
+    "How a token is weighed by its probability in the learner over that in the engine, a token's own or its whole rollout's (sequence). truncate: weights outside the bounds become the bound. mask: they become 0. off: all are 1.",
+    { default: "token-truncate" },
+  ),
+  importanceMin: real(0, 1, "Lower bound of that weight; 0 is none.", { default: 0 }),
+  importanceMax: real(1, 1e9, "Upper bound of that weight.", { default: 2 }),
+};

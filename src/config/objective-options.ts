@@ -1,6 +1,8 @@
 /** The options of what an update learns from a step's rollouts, and how. Part of options.ts. */
 import { advantageEstimators, boundText, importanceModes, objectiveNames, objectivesText } from "./objectives.js";
-import { choice, real, whole } from "./option.js";
+import { choice, flag, real, whole } from "./option.js";
+
+const MANY = Number.MAX_SAFE_INTEGER;
 
 export const objectiveOptions = {
   loss: choice(objectiveNames, `${objectivesText()}.`, { default: "grpo" }),
@@ -22,6 +24,16 @@ export const objectiveOptions = {
     1024,
     "Updates that a step's batch is dealt to, whole groups each, by the seed; of fewer groups with something to learn there are fewer updates. From 2 on, π_old costs a further forward pass over all but the first.",
     { default: 1 },
+  ),
+  refill: whole(
+    0,
+    MANY,
+    "Groups a step may play in the place of groups without spread (DAPO's dynamic sampling): other scenarios of the train split, drawn by the seed.",
+    { default: 0 },
+  ),
+  maskTruncated: flag(
+    "Do not learn from rollouts that a limit ended (--max-turns, --max-tokens, --context); they still count in their group's mean.",
+    { default: false },
   ),
   importanceSampling: choice(
     importanceModes,

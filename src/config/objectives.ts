@@ -50,7 +50,8 @@ export const objectives = {
   dapo: {
     ...clipped,
     name: "dapo",
-    about: "the loss of grpo, which has DAPO's bounds and its mean over tokens",
+    about:
+      "the loss of grpo, which has DAPO's bounds and its mean over tokens; its other parts are --refill and --mask-truncated",
     paper: "arXiv 2503.14476",
     advantages: "grpo",
     normaliser: "tokens",

@@ -39,6 +39,7 @@ const skips: Readonly<Record<string, string>> = {
   no_spread: "nothing to learn: in every group all rewards are equal",
   unrewarded: "nothing to learn: no group has a reward",
   broken_off: "nothing to learn: no group has two rollouts to compare",
+  truncated: "nothing to learn: all that differs in reward was ended by a limit, and is masked",
   loss: "skipped: the loss is not a finite number",
   gradient: "skipped: the gradient is not a finite number",
 };
@@ -117,6 +118,8 @@ export class TrainView {
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
       line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
+      line.groups_refilled > 0 ? `${line.groups_refilled} groups refilled` : "",
+      line.rollouts_masked > 0 ? `${line.rollouts_masked} truncated rollouts masked` : "",
       reused > 0 ? `${reused} rollouts reused` : "",
       failures > 0 ? `${failures} rollouts failed` : "",
     ].filter(Boolean);

@@ -43,9 +43,10 @@ export interface StepRow {
 
 /**
  * Why a step changed nothing. "no_spread": no group's rollouts differed in reward. "unrewarded": no group had one.
- * "broken_off": no group had two rollouts to compare, or a reward for those it had; most of them had not two.
+ * "broken_off": no group had two rollouts to compare, or a reward for those it had; most of them had not two. "truncated":
+ * what differed in reward had been ended by a limit, and --mask-truncated leaves that out.
  */
-export type SkipReason = "loss" | "gradient" | "no_spread" | "unrewarded" | "broken_off";
+export type SkipReason = "truncated" | "loss" | "gradient" | "no_spread" | "unrewarded" | "broken_off";
 
 /** Mean distances of the engine's log-probabilities, nats a token. */
 export interface ProbeReading {
@@ -79,6 +80,12 @@ export interface StepMetricsRow {
   groups_trainable: number;
   /** Groups whose rewards are equal, or nearer to each other than the spread floor of judged rewards. */
   groups_flat: number;
+  /** Groups whose rewards differ, but all of whose rollouts that could teach are masked (--mask-truncated). */
+  groups_masked: number;
+  /** Of `groups`, those that were played in the place of flat or masked ones (--refill). */
+  groups_refilled: number;
+  /** Rollouts that a limit ended and that were not learnt from (--mask-truncated); they count in their group's mean. */
+  rollouts_masked: number;
   /** Groups that could not be rewarded, and why. */
   groups_unrewarded: number;
   groups_lost: Record<string, number>;

@@ -19,6 +19,8 @@ export const identity = [
   "kl",
   "epochs",
   "minibatches",
+  "refill",
+  "maskTruncated",
   "importanceSampling",
   "importanceMin",
   "importanceMax",

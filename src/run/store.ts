@@ -37,6 +37,9 @@ const STEP = "step, checkpoint, adapter, metrics, timing";
  */
 const UNNOTED = {
   probe: null,
+  groups_masked: 0,
+  groups_refilled: 0,
+  rollouts_masked: 0,
   importance_truncated: null,
   importance_masked: null,
   rollouts_broken_off: 0,

@@ -64,15 +64,18 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
   const n = recent.reduce((sum, { rollouts }) => sum + rollouts, 0);
   const success = recent.reduce((sum, { rollouts, success }) => sum + rollouts * success, 0) / Math.max(1, n);
   const before = steps.slice(0, -flat).reduce((best, step) => Math.max(best, step.success), 0);
-  const advice =
-    success < 0.05 && before > 0.2
+  const truncated = recent.some(({ skipped }) => skipped === "truncated");
+  const advice = truncated
+    ? "what differed had been ended by a limit and was masked: raise --max-tokens, --max-turns or --context, or leave --mask-truncated out"
+    : success < 0.05 && before > 0.2
       ? `it had been ${(100 * before).toFixed(1)} % in an earlier step: the updates have broken the model, start again from an earlier checkpoint (--fork) with a lower --learning-rate`
       : success < 0.05
         ? "the scenarios are too hard for this model: warm it up on expert traces (`yarn hone sft`), take easier scenarios, a larger model or a larger --group"
         : success > 0.95
           ? "the model solves them all: take harder scenarios"
           : "every scenario is either always solved or never: raise --group or --temperature, or mix scenarios of other difficulty";
+  const same = `in each group all rollouts${truncated ? " that are learnt from" : ""} got the same reward`;
   throw new HoneError(
-    `nothing was learnt in ${flat} steps in a row: in each group all rollouts got the same reward${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,
+    `nothing was learnt in ${flat} steps in a row: ${same}${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,
   );
 }

@@ -3,12 +3,16 @@ import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../lear
 import { comparable, type GroupReward } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { Lesson } from "../run/index.js";
+import type { RolloutEnd } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 
 export interface TaughtMember {
   readonly trajectory: Trajectory;
   readonly reward: number;
+  /** 0 where nothing is learnt from it. */
   readonly advantage: number;
+  /** A limit ended it, and it is left out of the batch for that. It has its part in the group's mean. */
+  readonly masked: boolean;
   /** A judge's. */
   readonly explanation?: string;
 }
@@ -27,36 +31,55 @@ export interface Taught {
   readonly lost: string | null;
   /** How far a judge's votes agree; null where there are none to compare. */
   readonly agreement: number | null;
-  /** False when it teaches nothing: no reward, or no spread. */
+  /** False when it teaches nothing: no reward, no spread, or all that differs from the mean is masked. */
   readonly trainable: boolean;
+  /** Its rewards differ, but all that could be learnt is masked. */
+  readonly allMasked: boolean;
 }
+
+export interface TeachOptions extends AdvantageOptions {
+  /** Leave out rollouts that a limit ended (DAPO's overlong filtering; TRL's mask_truncated_completions). */
+  readonly maskTruncated?: boolean;
+}
+
+/** Ends that are a limit's doing: whatever the rollout would have come to, it was not let. */
+const TRUNCATED: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["turn_limit", "token_limit", "context_limit"]);
 
 /** @param rewards one for each group */
 export function teach(
   groups: readonly (readonly Trajectory[])[],
   rewards: readonly GroupReward[],
-  options: AdvantageOptions,
+  options: TeachOptions,
 ): Taught[] {
   return groups.map((group, i) => teachGroup(group, rewards[i] as GroupReward, options));
 }
 
-function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: AdvantageOptions): Taught {
+function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: TeachOptions): Taught {
   const group = comparable(all);
   const brokenOff = all.filter((trajectory) => !group.includes(trajectory));
   const tooFew = reward.kind === "broken_off";
   if (reward.kind !== "rewarded") {
-    const members = group.map((trajectory) => ({ trajectory, reward: trajectory.reward.reward, advantage: 0 }));
+    const members = group.map((trajectory) => ({
+      trajectory,
+      reward: trajectory.reward.reward,
+      advantage: 0,
+      masked: false,
+    }));
     const lost = reward.kind === "lost" ? reward.reason : null;
-    return { members, brokenOff, tooFew, rewarded: false, lost, agreement: null, trainable: false };
+    return { members, brokenOff, tooFew, rewarded: false, lost, agreement: null, trainable: false, allMasked: false };
   }
   const { rewards, explanations, agreement = null } = reward;
-  const { advantages, trainable } = groupAdvantages(rewards, options);
+  const { advantages, trainable: spread } = groupAdvantages(rewards, options);
   const members = group.map((trajectory, i) => {
     const explanation = explanations?.[i];
-    const taught = { trajectory, reward: rewards[i] as number, advantage: advantages[i] as number };
+    const masked = options.maskTruncated === true && TRUNCATED.has(trajectory.end);
+    const advantage = masked ? 0 : (advantages[i] as number);
+    const taught = { trajectory, reward: rewards[i] as number, advantage, masked };
     return explanation === undefined ? taught : { ...taught, explanation };
   });
-  return { members, brokenOff, tooFew, rewarded: true, lost: null, agreement, trainable };
+  const trainable = spread && members.some(({ advantage }) => advantage !== 0);
+  const allMasked = spread && !trainable;
+  return { members, brokenOff, tooFew, rewarded: true, lost: null, agreement, trainable, allMasked };
 }
 
 /** What is noted beside the rollouts when the step is committed. */
@@ -74,13 +97,20 @@ export function lessonsOf(groups: readonly Taught[]): Lesson[] {
     );
 }
 
+/** Rewarded, and nothing to learn from it: the rewards are equal, or those that differ are masked. */
+export function isIdle({ trainable, lost, tooFew }: Taught): boolean {
+  return !trainable && lost === null && !tooFew;
+}
+
 /**
- * Rollouts that a step's mean is over: of all groups whose rewards are known. In one without spread every advantage is 0, so
- * the batch does not hold it, but a mean over rollouts (dr-grpo, gspo) counts it, as the papers and TRL do.
+ * Rollouts that a step's mean is over: of all groups whose rewards are known. In an idle one every gradient is 0, so the batch
+ * does not hold it, but a mean over rollouts (dr-grpo, gspo) counts it, as the papers and TRL do; not where another group
+ * has replaced it.
+ * @param further how many of the groups were played in the place of idle ones
  */
-export function rolloutsLearntFrom(groups: readonly Taught[]): number {
-  const known = groups.filter(({ lost, tooFew }) => lost === null && !tooFew);
-  return known.reduce((sum, { members }) => sum + members.length, 0);
+export function rolloutsLearntFrom(groups: readonly Taught[], further = 0): number {
+  const size = (some: readonly Taught[]) => some.reduce((sum, { members }) => sum + members.length, 0);
+  return size(groups.filter(({ trainable }) => trainable)) + size(groups.filter(isIdle).slice(further));
 }
 
 /** @throws HoneError when a player without tokens played */
@@ -88,9 +118,11 @@ export function batchOf(groups: readonly Taught[]): BatchGroup[] {
   return groups
     .filter(({ trainable }) => trainable)
     .map(({ members }) =>
-      members.map(({ trajectory, advantage }) => {
-        if (!trajectory.tokens) throw new HoneError(`the rollout ${trajectory.id} has no tokens to train on`);
-        return { tokens: trajectory.tokens, advantage };
-      }),
+      members
+        .filter(({ masked }) => !masked)
+        .map(({ trajectory, advantage }) => {
+          if (!trajectory.tokens) throw new HoneError(`the rollout ${trajectory.id} has no tokens to train on`);
+          return { tokens: trajectory.tokens, advantage };
+        }),
     );
 }

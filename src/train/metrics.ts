@@ -3,13 +3,15 @@ import type { StepMetrics } from "../learn/index.js";
 import { count, mean } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
-import type { Taught } from "./lessons.js";
+import { isIdle, type Taught } from "./lessons.js";
 
+/** @param further groups that were played in the place of some that teach nothing */
 export function stepMetricsRow(
   groups: readonly Taught[],
   failures: readonly RolloutFailure[],
   learningRate: number,
   update: StepMetrics | null,
+  further = 0,
 ): StepMetricsRow {
   const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
     ...members.map(({ trajectory }) => trajectory),
@@ -36,7 +38,10 @@ export function stepMetricsRow(
     broken_off: count(broken),
     groups: groups.length,
     groups_trainable: groups.filter(({ trainable }) => trainable).length,
-    groups_flat: groups.filter(({ trainable, tooFew, lost }) => !trainable && !tooFew && lost === null).length,
+    groups_flat: groups.filter((group) => isIdle(group) && !group.allMasked).length,
+    groups_masked: groups.filter(({ allMasked }) => allMasked).length,
+    groups_refilled: further,
+    rollouts_masked: groups.flatMap(({ members }) => members.filter(({ masked }) => masked)).length,
     groups_unrewarded: lost.length,
     groups_lost: count(lost),
     groups_broken_off: tooFew,
@@ -44,7 +49,7 @@ export function stepMetricsRow(
     training_n: trained.length,
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
-    skipped: update ? update.skipped : skipReason(groups.length, lost.length, tooFew),
+    skipped: update ? update.skipped : skipReason(groups, lost.length, tooFew),
     tokens: update?.tokens.total ?? 0,
     sampled_tokens: update?.tokens.sampled ?? 0,
     loss: update?.loss ?? null,
@@ -61,7 +66,8 @@ export function stepMetricsRow(
   };
 }
 
-function skipReason(groups: number, lost: number, tooFew: number): SkipReason {
-  if (lost + tooFew === 0 || lost + tooFew < groups) return "no_spread";
+function skipReason(groups: readonly Taught[], lost: number, tooFew: number): SkipReason {
+  if (groups.some(({ allMasked }) => allMasked)) return "truncated";
+  if (lost + tooFew === 0 || lost + tooFew < groups.length) return "no_spread";
   return tooFew >= lost ? "broken_off" : "unrewarded";
 }

@@ -99,6 +99,10 @@ export interface LoopSettings extends GapSettings {
   readonly temperature: number;
   readonly schedule: Schedule;
   readonly advantages: AdvantageOptions;
+  /** Groups that a step may play in the place of those that teach nothing. */
+  readonly refill: number;
+  /** Do not learn from rollouts that a limit ended. */
+  readonly maskTruncated: boolean;
   /** Steps between two validations; 0 validates at the start and the end alone. */
   readonly validateEvery: number;
   /** Scenarios in a validation. */

@@ -46,7 +46,8 @@ export async function playSaved(
   { phase, step, scenarios, group, adapter, onGroup }: SavedPlay,
 ): Promise<Played & { reused: number }> {
   store.dropForeignRollouts(phase, step, adapter);
-  const have = store.rollouts(phase, step);
+  const asked = new Set(scenarios.map(({ id }) => id));
+  const have = store.rollouts(phase, step).filter(({ scenario }) => asked.has(scenario.id));
   view.phase(step, phase === "train" ? "rollouts" : "validation", scenarios.length * group);
   for (const trajectory of have) view.rollout(trajectory);
   const played = await policy.play({

@@ -62,6 +62,8 @@ export const trainOptions = [
   "kl",
   "epochs",
   "minibatches",
+  "refill",
+  "maskTruncated",
   "importanceSampling",
   "importanceMin",
   "importanceMax",

@@ -1,10 +1,15 @@
 /**
  * Which scenarios a step plays. Each epoch is a fresh shuffle of the train split, cut into steps; what does not fill a
  * step is left to the next shuffle. It depends on the seed and the step alone, so a run resumes by its step number.
+ *
+ * Dynamic sampling (DAPO: Yu et al. 2025, arXiv 2503.14476, section 3.2): groups that teach nothing are replaced by others
+ * until the step has as many as it should that do, or has played as many further ones as it may. Which ones follows from
+ * the step and the groups before: a step that was broken off comes to the same ones again, and finds their rollouts saved.
  */
 import { createHash } from "node:crypto";
 import type { Scenario } from "../tasks/index.js";
 import { HoneError, Random, UsageError } from "../util/index.js";
+import { isIdle, type Taught } from "./lessons.js";
 
 export class ScenarioCursor {
   readonly #train: readonly Scenario[];
@@ -34,6 +39,11 @@ export class ScenarioCursor {
     }
   }
 
+  /** Scenarios in a step. */
+  get groups(): number {
+    return this.#groups;
+  }
+
   get stepsPerEpoch(): number {
     return Math.floor(this.#train.length / this.#groups);
   }
@@ -43,6 +53,24 @@ export class ScenarioCursor {
     const epoch = Math.floor((step - 1) / this.stepsPerEpoch);
     const start = ((step - 1) % this.stepsPerEpoch) * this.#groups;
     return new Random("epoch", this.#seed, epoch).shuffle(this.#train).slice(start, start + this.#groups);
+  }
+
+  /**
+   * What a step plays next, given what it has made of its groups so far: its own scenarios, then others of the train split in
+   * an order of the step's own, at most `refill` of them; nothing when it goes on to its update. The epoch does not count the
+   * others: they may have been played in it, or will be.
+   */
+  next(step: number, soFar: readonly Taught[], refill: number): Scenario[] {
+    const own = this.ofStep(step);
+    if (soFar.length === 0) return own;
+    const further = soFar.length - own.length;
+    // Each further group stands for an idle one.
+    const missing = soFar.filter(isIdle).length - further;
+    if (missing <= 0 || further >= refill) return [];
+    const ids = new Set(own.map(({ id }) => id));
+    const others = this.#train.filter(({ id }) => !ids.has(id));
+    const order = new Random("refill", this.#seed, step).shuffle(others).slice(0, refill);
+    return order.slice(further, further + missing);
   }
 
   /** The scenarios of every validation: the same ones each time, so that their results can be compared. */

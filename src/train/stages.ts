@@ -20,7 +20,7 @@ import type { ClockPhase, StepClock } from "./step-clock.js";
 
 type Groups = readonly (readonly Trajectory[])[];
 
-interface PlayedStep {
+export interface PlayedGroups {
   readonly groups: Groups;
   readonly failures: readonly RolloutFailure[];
   /** Rollouts taken over from a broken attempt of this step. */
@@ -30,17 +30,19 @@ interface PlayedStep {
 /** What is played from now on. */
 type Published = Pick<StepRow, "checkpoint" | "adapter">;
 
-interface DoneStep extends Pick<PlayedStep, "failures" | "reused"> {
+interface DoneStep {
+  readonly played: readonly PlayedGroups[];
   readonly groups: readonly Taught[];
   readonly learnt: StepMetrics | null;
   readonly policy: Published;
 }
 
-/** See {@link trainStep}: in the order in which they are called. Each throws HoneError when the run cannot go on. */
+/** See {@link trainStep}: in the order in which they are called, the first four until nothing is sampled. Each throws HoneError when the run cannot go on. */
 export interface Stages {
-  sample(): readonly Scenario[];
+  /** @param soFar what was taught in this step before: the step's own scenarios when nothing was, then replacements */
+  sample(soFar: readonly Taught[]): readonly Scenario[];
   /** A group's rewards are asked for as soon as it is complete, while others are being played. */
-  play(scenarios: readonly Scenario[]): Promise<PlayedStep>;
+  play(scenarios: readonly Scenario[]): Promise<PlayedGroups>;
   /** Waits for the rewards that have not come yet. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
   advantages(groups: Groups, rewards: readonly GroupReward[]): readonly Taught[];
@@ -70,7 +72,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
   );
 
   return {
-    sample: () => scenarios.ofStep(step),
+    sample: (soFar) => scenarios.next(step, soFar, settings.refill),
 
     play: (scenarios) =>
       timed("rollouts", () =>
@@ -92,7 +94,8 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
     reward: (groups) =>
       timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
 
-    advantages: (groups, rewards) => teach(groups, rewards, settings.advantages),
+    advantages: (groups, rewards) =>
+      teach(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
 
     update: async (groups) => {
       await timed("swap", () => policy.rest());
@@ -114,14 +117,16 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       return { checkpoint, adapter };
     },
 
-    commit: ({ groups, failures, reused, learnt, policy: now }) => {
+    commit: ({ played, groups, learnt, policy: now }) => {
+      const failures = played.flatMap((round) => round.failures);
+      const further = groups.length - scenarios.groups;
       const row: StepRow = {
         step,
         ...now,
-        metrics: stepMetricsRow(groups, failures, learningRate, learnt),
+        metrics: stepMetricsRow(groups, failures, learningRate, learnt, further),
         timing: {
           seconds: clock.read(),
-          reused,
+          reused: played.reduce((sum, round) => sum + round.reused, 0),
           memory: learnt?.memory ?? null,
           judge: parts.judgeLap?.() ?? null,
           numerics: numericsWith(learnt),
@@ -136,7 +141,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
 }
 
 async function updateOn(
-  { run, settings, updater, view, signal }: LoopParts,
+  { run, settings, scenarios, updater, view, signal }: LoopParts,
   at: StepRow,
   groups: readonly Taught[],
   learningRate: number,
@@ -153,7 +158,7 @@ async function updateOn(
     into: run.checkpoints.draft(step),
     from: run.checkpointOf(at),
     learningRate,
-    rollouts: rolloutsLearntFrom(groups),
+    rollouts: rolloutsLearntFrom(groups, groups.length - scenarios.groups),
     seed: deriveSeed("minibatches", settings.seed, step),
     signal,
     onProgress: (progress) => view.progress(progress),

@@ -10,12 +10,13 @@
  *
  * Other objectives than GRPO's stand in one table (src/config/objectives.ts), as records that the learner is sent.
  *
- * Added to it: groups whose rewards do not differ are left out (DAPO), rollouts that ended by no fault of the model have
+ * Added to it: groups whose rewards do not differ are left out, or with `--refill` replaced (DAPO), rollouts that ended by no fault of the model have
  * no part in their group (src/reward/comparable.ts), and each token is weighed by how likely the learner finds it over how
  * likely the engine did (native/learner/importance.py).
  */
 import type { StepRow } from "../run/index.js";
-import type { Stages } from "./stages.js";
+import type { Taught } from "./lessons.js";
+import type { PlayedGroups, Stages } from "./stages.js";
 
 /**
  * Until the commit all that the step did can be done again, and the rollouts it had saved are used again; from then on
@@ -31,12 +32,18 @@ export async function trainStep({
   commit,
   wake,
 }: Stages): Promise<StepRow> {
-  const scenarios = sample();
-  const played = await play(scenarios);
-  const rewards = await reward(played.groups);
-  const groups = advantages(played.groups, rewards);
+  const groups: Taught[] = [];
+  const played: PlayedGroups[] = [];
+  for (;;) {
+    const scenarios = sample(groups);
+    if (scenarios.length === 0) break;
+    const now = await play(scenarios);
+    const rewards = await reward(now.groups);
+    groups.push(...advantages(now.groups, rewards));
+    played.push(now);
+  }
   const learnt = await update(groups);
   const policy = await publish(learnt);
-  const row = commit({ ...played, groups, learnt, policy });
+  const row = commit({ played, groups, learnt, policy });
   return wake(row);
 }

@@ -55,6 +55,9 @@ const line: MetricsLine = {
   training_reward: 0.4321,
   training_n: 64,
   groups_flat: 3,
+  groups_masked: 0,
+  groups_refilled: 0,
+  rollouts_masked: 0,
   groups_lost: {},
   rollouts_broken_off: 0,
   broken_off: {},
@@ -86,6 +89,15 @@ describe("the view of training in a log", () => {
     expect(written[0]).toContain("7 rollouts reused  2 rollouts failed");
     expect(written[0]).not.toContain("loss");
     expect(written[1]).toContain("skipped: the gradient is not a finite number");
+  });
+
+  it("says how many groups were refilled and rollouts masked", () => {
+    const { stream: log, written } = stream(false);
+    const view = new TrainView(log, 20);
+    view.step({ ...line, groups_refilled: 2, rollouts_masked: 5 });
+    view.step({ ...line, skipped: "truncated" });
+    expect(written[0]).toContain("  2 groups refilled  5 truncated rollouts masked\n");
+    expect(written[1]).toContain("nothing to learn: all that differs in reward was ended by a limit, and is masked");
   });
 
   it("says how many rollouts were not the model's doing", () => {

@@ -34,6 +34,14 @@ describe("steps that change nothing", () => {
     expect(() => checkProgress([row({ success: 0.1 }), ...flat])).toThrow("too hard");
   });
 
+  it("because what differs was ended by a limit and masked say so", () => {
+    const cut = many(STEPS_WITHOUT_SPREAD, { skipped: "truncated" });
+    expect(() => checkProgress(cut.slice(1))).not.toThrow();
+    expect(() => checkProgress(cut)).toThrow(
+      "in each group all rollouts that are learnt from got the same reward, and only differences teach. Success was 0.0 % (n=80); what differed had been ended by a limit and was masked: raise --max-tokens, --max-turns or --context, or leave --mask-truncated out",
+    );
+  });
+
   it("do not stop a run whose last step learnt something", () => {
     expect(() => checkProgress([...many(50, { skipped: "no_spread" }), row({})])).not.toThrow();
     expect(() => checkProgress([])).not.toThrow();

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { randomReward } from "../../src/reward/control.js";
+import type { GroupReward } from "../../src/reward/reward.js";
 import { taskReward } from "../../src/reward/task.js";
 import type { Trajectory } from "../../src/rollout/index.js";
+import type { RolloutEnd } from "../../src/tasks/index.js";
 import { batchOf, lessonsOf, rolloutsLearntFrom, type Taught, teach } from "../../src/train/lessons.js";
+import { stepMetricsRow } from "../../src/train/metrics.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const options = { estimator: "dr-grpo", stdFloor: 0, spreadFloor: 0 } as const;
@@ -41,6 +44,8 @@ describe("a group's lessons", () => {
     const [few] = teach([group], [{ kind: "broken_off" }], options) as [Taught];
     const [alike] = teach([flat], [{ kind: "alike" }], options) as [Taught];
     expect(rolloutsLearntFrom([known, same, lost, few, alike])).toBe(3 + 2 + 2);
+    // One of the others stands for the first group without spread.
+    expect(rolloutsLearntFrom([known, same, lost, few, alike], 1)).toBe(3 + 2);
   });
 
   it("are none when the group could not be rewarded", async () => {
@@ -64,6 +69,42 @@ describe("a group's lessons", () => {
     const explanations = ["no", "yes", "so so"];
     const judged = teach([group], [{ kind: "rewarded", rewards: [0, 1, 0.5], explanations }], options);
     expect(lessonsOf(judged).map(({ explanation }) => explanation)).toEqual(explanations);
+  });
+
+  it("are none of a rollout that a limit ended, on request; it has its part in the mean", () => {
+    const ended = (end: RolloutEnd, i: number) => ({ ...(group[i] as Trajectory), end });
+    const rewards: GroupReward[] = [{ kind: "rewarded", rewards: [0, 1, 0.5] }];
+    for (const end of ["turn_limit", "token_limit", "context_limit"] as const) {
+      const cut = [[ended(end, 0), ended("answered", 1), ended("no_tool_call", 2)]];
+      const [masked] = teach(cut, rewards, { ...options, maskTruncated: true }) as [Taught];
+      expect(masked).toMatchObject({ trainable: true, allMasked: false });
+      expect(lessonsOf([masked]).map(({ reward, advantage }) => [reward, advantage])).toEqual([
+        [0, 0],
+        [1, 0.5],
+        [0.5, 0],
+      ]);
+      expect(batchOf([masked])[0]?.map(({ advantage }) => advantage)).toEqual([0.5, 0]);
+      expect(rolloutsLearntFrom([masked])).toBe(3);
+      expect(stepMetricsRow([masked], [], 0.1, null)).toMatchObject({ rollouts_masked: 1, groups_masked: 0 });
+      const [learnt] = teach(cut, rewards, options) as [Taught];
+      expect(batchOf([learnt])[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
+    }
+  });
+
+  it("are none of a group of which masking leaves only the mean, which is counted", () => {
+    const cut = [0, 1, 2].map(
+      (i) => ({ ...(group[i] as Trajectory), end: i < 2 ? "token_limit" : "answered" }) as Trajectory,
+    );
+    const taught = teach([cut], [{ kind: "rewarded", rewards: [0, 1, 0.5] }], { ...options, maskTruncated: true });
+    expect(taught[0]).toMatchObject({ trainable: false, allMasked: true });
+    expect(batchOf(taught)).toEqual([]);
+    expect(stepMetricsRow(taught, [], 0.1, null)).toMatchObject({
+      groups_trainable: 0,
+      groups_flat: 0,
+      groups_masked: 1,
+      rollouts_masked: 2,
+      skipped: "truncated",
+    });
   });
 
   it("need tokens", async () => {

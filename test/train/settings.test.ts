@@ -193,6 +193,8 @@ describe("an objective", () => {
   const chosen: GivenOptions = {
     epochs: 2,
     minibatches: 4,
+    refill: 6,
+    maskTruncated: true,
     importanceSampling: "sequence-mask",
     importanceMin: 0.5,
     importanceMax: 3,
@@ -208,10 +210,12 @@ describe("an objective", () => {
       checkSameRun(stored, resolve(given, { recorded: stored }), stored.contents, "/runs/r");
     expect(resolve({}, { recorded: stored })).toMatchObject(chosen);
     expect(() => check({})).not.toThrow();
-    for (const [name, value] of Object.entries({ epochs: 3, minibatches: 1, importanceMax: 2 })) {
+    for (const [name, value] of Object.entries({ epochs: 3, minibatches: 1, refill: 0, importanceMax: 2 })) {
       expect(() => check({ [name]: value }), name).toThrow("was begun differently");
     }
-    expect(() => check({ importanceSampling: "off" })).toThrow("--importance-sampling off (was sequence-mask)");
+    expect(() => check({ importanceSampling: "off", maskTruncated: false })).toThrow(
+      "--mask-truncated false (was true); --importance-sampling off (was sequence-mask)",
+    );
   });
 
   it.each(["grpo", "dr-grpo"])("%s of a run of before there were others is the same", (loss) => {

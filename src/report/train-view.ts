@@ -118,6 +118,8 @@ export class TrainView {
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
       line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
+      line.updates > 1 ? `${line.updates} updates, ${percent(line.clip_fraction ?? Number.NaN)} clipped` : "",
+      line.importance_masked ? `${percent(line.importance_masked)} of the tokens masked by --importance-sampling` : "",
       line.groups_refilled > 0 ? `${line.groups_refilled} groups refilled` : "",
       line.rollouts_masked > 0 ? `${line.rollouts_masked} truncated rollouts masked` : "",
       reused > 0 ? `${reused} rollouts reused` : "",

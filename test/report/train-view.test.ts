@@ -91,13 +91,15 @@ describe("the view of training in a log", () => {
     expect(written[1]).toContain("skipped: the gradient is not a finite number");
   });
 
-  it("says how many groups were refilled and rollouts masked", () => {
+  it("says how many groups were refilled, what was masked, and what several updates clipped", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
     view.step({ ...line, groups_refilled: 2, rollouts_masked: 5 });
+    view.step({ ...line, updates: 4, clip_fraction: 0.125, importance_masked: 0.03 });
     view.step({ ...line, skipped: "truncated" });
     expect(written[0]).toContain("  2 groups refilled  5 truncated rollouts masked\n");
-    expect(written[1]).toContain("nothing to learn: all that differs in reward was ended by a limit, and is masked");
+    expect(written[1]).toContain("  4 updates, 12.5 % clipped  3.0 % of the tokens masked by --importance-sampling\n");
+    expect(written[2]).toContain("nothing to learn: all that differs in reward was ended by a limit, and is masked");
   });
 
   it("says how many rollouts were not the model's doing", () => {

@@ -9,6 +9,7 @@ import { teach } from "../../src/train/lessons.js";
 import { train } from "../../src/train/loop.js";
 import type { UpdateRequest } from "../../src/train/parts.js";
 import { ScenarioCursor } from "../../src/train/sampler.js";
+import { deriveSeed } from "../../src/util/index.js";
 import { openFake, partsOf, scenarios, silent } from "./support/fakes.js";
 
 let base: string;
@@ -93,6 +94,7 @@ describe("refilling", () => {
       skipped: null,
     });
     expect(asked.map(({ rollouts }) => rollouts)).toEqual([6]);
+    expect(asked.map(({ seed }) => seed)).toEqual([deriveSeed("minibatches", 3, 1)]);
     // Without it, the group without spread counts in the mean.
     const without = await oneStep("not filled", others, { refill: 0 });
     expect(without.asked.map(({ rollouts }) => rollouts)).toEqual([6]);

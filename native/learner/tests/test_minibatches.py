@@ -1,12 +1,14 @@
 """Several updates on one batch: epochs and mini-batches, each update against TRL's loss on a plain model."""
 
 import copy
+import functools
 import math
 from types import SimpleNamespace
 
 import pytest
 import torch
 from batches import OBJECTIVES, VOCABULARY, open_settings, random_batch, step_settings, write_random_batch
+from learner import head
 from learner.backend import PeftBackend
 from learner.batch import read_batch
 from learner.optimizer import Optimizer
@@ -19,6 +21,8 @@ from models import make_model, write_gguf
 
 GROUPS, SIZE = 5, 3
 CONSTANT = 40
+LEVELS = [(name, "token") for name in OBJECTIVES] + [("grpo", "sequence"), ("gspo", "sequence")]
+"""Objectives, and whose importance weights they have."""
 
 
 def chosen(rows, numbers):
@@ -43,10 +47,12 @@ class Watched(Optimizer):
         return super().clip(max_norm)
 
 
-@pytest.mark.parametrize(("name", "level"), [(name, "token") for name in OBJECTIVES] + [("gspo", "sequence")])
+@pytest.mark.parametrize(("name", "level"), LEVELS)
 @pytest.mark.parametrize(("epochs", "minibatches"), [(2, 1), (1, 3), (2, 2)])
 @pytest.mark.parametrize("kl", [0.0, 0.1])
-def test_each_update_has_the_gradient_of_trls_loss(tmp_path, silent, name, level, epochs, minibatches, kl):
+def test_each_update_has_the_gradient_of_trls_loss(tmp_path, silent, monkeypatch, name, level, epochs, minibatches, kl):
+    # Chunks of 16 tokens, so that rows and trajectories are cut by them.
+    monkeypatch.setattr(head, "score", functools.partial(head.score, chunk_bytes=1))
     settings = open_settings(write_gguf(make_model("qwen2"), tmp_path / "model.gguf"))
     torch.manual_seed(0)
     backend = PeftBackend(settings, silent)

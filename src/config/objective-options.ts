@@ -19,6 +19,12 @@ export const objectiveOptions = {
     "Weight of the KL divergence to the base model in the loss. The base is the model file without any adapter, also in a run that was forked from `yarn hone sft`: it then pulls back behind what imitation has taught.",
     { default: 0 },
   ),
+  epochs: whole(
+    1,
+    10_000,
+    "Times everything is learnt from: a step's batch in training, the rollouts of a file in sft.",
+    { default: 1 },
+  ),
   minibatches: whole(
     1,
     1024,

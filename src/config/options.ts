@@ -209,17 +209,7 @@ export const definitions = {
     }),
     keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
   }),
-  ...inGroup("Objective", {
-    ...objectiveOptions,
-    epochs: whole(
-      1,
-      10_000,
-      "Times everything is learnt from: a step's batch in training, the rollouts of a file in sft.",
-      {
-        default: 1,
-      },
-    ),
-  }),
+  ...inGroup("Objective", objectiveOptions),
   ...inGroup("Imitation", {
     successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
     updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),

@@ -56,7 +56,8 @@ type OldMetrics = Omit<StepMetricsRow, "updates" | "mismatch_kl"> & { readonly k
 
 function readMetrics(written: StepMetricsRow | OldMetrics | null): StepMetricsRow | null {
   if (!written) return null;
-  if ("mismatch_kl" in written) return { ...UNNOTED, ...written };
+  // In the order in which they were written.
+  if ("mismatch_kl" in written) return { ...written, ...UNNOTED, ...written };
   const { kl = null, ...metrics } = written;
   return { ...UNNOTED, ...metrics, updates: metrics.skipped === null ? 1 : 0, mismatch_kl: kl };
 }

@@ -24,6 +24,7 @@
         "native/engine/slots.cc",
         "native/engine/step.cc",
         "native/engine/vector_math.cc",
+        "native/engine/warm_up.cc",
         "native/engine/weights.cc"
       ],
       "include_dirs": [

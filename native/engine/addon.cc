@@ -207,6 +207,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   define(exports, "stopAll", [](const Napi::CallbackInfo&) { stopEngines(); });
   define(exports, "devices", devices);
   define(exports, "onLog", onLog);
+  define(exports, "warming", [](const Napi::CallbackInfo& info) -> Napi::Value {
+    return Napi::Boolean::New(info.Env(), warmingDecoders() > 0);
+  });
   define(exports, "mostSequences", [](const Napi::CallbackInfo& info) -> Napi::Value {
     return Napi::Number::New(info.Env(), static_cast<double>(bound().llama_max_parallel_sequences()));
   });

@@ -26,11 +26,14 @@ void Scheduler::poke() noexcept {
   wakeUp_.notify_all();
 }
 
-void Scheduler::endAdapter(bool changed, std::shared_ptr<const std::string> refusal) noexcept {
+void Scheduler::warmUp() {
+  if (!asleep_) decoder_->warmUp();
+}
+
+void Scheduler::endAdapter(bool changed, bool voided, std::shared_ptr<const std::string> refusal) noexcept {
   decoder_->dropAdapter();
-  if (!changed) return;
-  refusal_ = std::move(refusal);
-  dropSlots(!asleep_);
+  if (changed) refusal_ = std::move(refusal);
+  if (voided) dropSlots(!asleep_);
 }
 
 void Scheduler::sleepNow(bool weights) {

@@ -84,6 +84,13 @@ class Decoder {
    */
   virtual void wake(int slots) = 0;
 
+  /**
+   * Makes the device compile what the batches to come need, if it has not done so yet for the kind of the adapter in use
+   * (one, or none). All slots are empty afterwards. When it throws, their KV is unknown. Not while it sleeps; `wake` does
+   * it by itself.
+   */
+  virtual void warmUp() = 0;
+
   /** CPU threads of the batches from now on: at least 1, at most as many as it was made with. Not while it sleeps. */
   virtual void setThreads(int threads) = 0;
 

@@ -73,7 +73,7 @@ class AdapterChange final : public Joint {
         swapped_(count(), 0) {}
 
  private:
-  enum Phase { load, swap, back, finish };
+  enum Phase { load, swap, warm, back, finish };
 
   void act(int phase, Scheduler& scheduler, int lane) override {
     switch (phase) {
@@ -83,11 +83,13 @@ class AdapterChange final : public Joint {
         scheduler.swapAdapter();
         swapped_[lane] = 1;
         return;
+      case warm:
+        return scheduler.warmUp();
       case back:
         if (swapped_[lane]) scheduler.swapAdapter();
         return;
       default:
-        return scheduler.endAdapter(void_, refusal_);
+        return scheduler.endAdapter(changes_, void_, refusal_);
     }
   }
 
@@ -96,7 +98,10 @@ class AdapterChange final : public Joint {
       case load:
         return failed ? finish : swap;
       case swap:
-        void_ = !failed;
+        return failed ? back : warm;
+      case warm:
+        void_ = true;
+        changes_ = !failed;
         return failed ? back : finish;
       case back:
         if (failed) {
@@ -104,6 +109,7 @@ class AdapterChange final : public Joint {
               "the engine's lanes run different adapters, as a change failed in one and could not be taken back in "
               "another; call useAdapter() again");
           void_ = true;
+          changes_ = true;
         }
         return finish;
       default:
@@ -117,14 +123,16 @@ class AdapterChange final : public Joint {
 
   void conclude() noexcept override {
     if (refusal_) changed_("");
-    else if (void_) changed_(std::move(path_));
+    else if (changes_) changed_(std::move(path_));
   }
 
   std::string path_;
   const std::function<void(std::string)> changed_;
   /** Of each lane: whether it runs the new adapter. */
   std::vector<char> swapped_;
-  /** The KV in all lanes is void: the adapter under which it was evaluated is no longer in use. */
+  /** The lanes' adapters are not those of before. */
+  bool changes_ = false;
+  /** The KV in all lanes is void: by the change, or by the warming up for it. */
   bool void_ = false;
   std::shared_ptr<const std::string> refusal_;
 };

@@ -5,6 +5,7 @@
 
 #include "denormals.h"
 #include "ggml-cpu.h"
+#include "warm_up.h"
 
 namespace hone {
 namespace {
@@ -51,6 +52,7 @@ LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings
       info_(describe(model_.get())),
       vocabularySize_(lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_.get()))) {
   createContext(settings.sequences);
+  warmUp();
 }
 
 void LlamaDecoder::ContextFree::operator()(llama_context* context) const { libLlama()->llama_free(context); }
@@ -156,7 +158,10 @@ void LlamaDecoder::wake(int slots) {
   try {
     if (withoutWeights) model_ = weights_->acquire();
     if (!adapter_.path.empty() && !adapter_.held) adapter_.held = weights_->acquireAdapter(adapter_.path);
-    if (!context_) createContext(slots);
+    if (!context_) {
+      createContext(slots);
+      warmUp();
+    }
   } catch (...) {
     sleep(withoutWeights);
     throw;
@@ -181,6 +186,7 @@ void LlamaDecoder::decode(const Batch& batch) {
   view.n_seq_id = sequenceCounts_.data();
   view.seq_id = sequenceIds_.data();
   view.logits = const_cast<int8_t*>(batch.wanted.data());
+  if (aborted_) throw std::runtime_error("llama.cpp was told to stop");
   LlamaReport heard;
   const Listening listening(heard);
   forgetLlamaErrors();
@@ -207,6 +213,33 @@ void LlamaDecoder::noteCompute(const LlamaReport& heard) {
 LlamaReport LlamaDecoder::report() const {
   std::lock_guard<std::mutex> lock(reportMutex_);
   return report_;
+}
+
+namespace {
+
+std::atomic<int> warming{0};
+
+struct Warming {
+  Warming() { warming++; }
+  ~Warming() { warming--; }
+};
+
+}  // namespace
+
+int warmingDecoders() { return warming; }
+
+/** A CPU compiles nothing. */
+void LlamaDecoder::warmUp() {
+  if (!settings_.useGpu) return;
+  bool& warm = warm_[adapter_.held ? 1 : 0];
+  const Warming now;
+  const WarmUpShape once{1, 1, 1, 1};
+  const int prompt = std::min(settings_.batch, settings_.ubatch);
+  const int outputs = settings_.outputs - settings_.sequences + sequences_;
+  // Also where nothing is left to compile: llama.cpp makes its compute buffers at the first batch after a change of the
+  // adapter, and this is no turn's.
+  evaluateShapes(*this, warm ? once : WarmUpShape{sequences_, settings_.contextPerSequence, prompt, outputs});
+  warm = true;
 }
 
 const float* LlamaDecoder::logits(int row) const {

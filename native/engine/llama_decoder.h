@@ -26,6 +26,9 @@ struct LlamaSettings {
   int outputs = 64;
 };
 
+/** Decoders of this process that make a GPU compile its kernels right now. */
+int warmingDecoders();
+
 /** Tokens that the KV of all sequences has room for: llama.cpp rounds up the size of each. */
 int64_t totalCells(const LlamaSettings& settings);
 
@@ -55,6 +58,7 @@ class LlamaDecoder final : public Decoder {
   void dropAdapter() noexcept override;
   void sleep(bool weights) override;
   void wake(int slots) override;
+  void warmUp() override;
   void setThreads(int threads) override;
   void abort() override { aborted_ = true; }
 
@@ -87,6 +91,8 @@ class LlamaDecoder final : public Decoder {
   int sequences_;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> kvBytes_{0};
+  /** The device has compiled what it needs, without and with an adapter. */
+  bool warm_[2] = {false, false};
   mutable std::mutex reportMutex_;
   LlamaReport report_;
   // Arrays that llama.cpp wants with every batch.

@@ -103,8 +103,13 @@ class Scheduler {
   /** This and the next: see Decoder. */
   void loadAdapter(const std::string& path) { decoder_->loadAdapter(path); }
   void swapAdapter() { decoder_->swapAdapter(); }
-  /** Ends an adapter's change. If `refusal` is not null, all turns from now on fail with it. */
-  void endAdapter(bool changed, std::shared_ptr<const std::string> refusal) noexcept;
+  /** See Decoder. All KV is void afterwards, also when it throws. Does nothing while it sleeps. */
+  void warmUp();
+  /**
+   * Ends an adapter's change, which may have made the KV void without a change. After a change, all turns fail with
+   * `refusal` if that is not null.
+   */
+  void endAdapter(bool changed, bool voided, std::shared_ptr<const std::string> refusal) noexcept;
   /** Turns are refused from now on, also when it throws. */
   void sleepNow(bool weights);
   /** Makes the decoder ready with so many slots (0: as before), and says whether it slept. Turns wait for `endSleep`. */

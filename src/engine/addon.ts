@@ -132,6 +132,8 @@ export interface Addon extends CudaLoader {
   /** Ends all decode threads of the process, for good. */
   stopAll(): void;
   devices(): NativeDevice[];
+  /** Whether an engine of this process makes a GPU compile its kernels right now. */
+  warming(): boolean;
   /** Sequences of one llama.cpp context at most. */
   mostSequences(): number;
   onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;

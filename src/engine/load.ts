@@ -3,10 +3,12 @@ import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
+import { whileCompiling } from "./compiling.js";
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
 import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
 import { LocalEngine } from "./native.js";
+import { modelShape } from "./models.js";
 import { sumIn32Bits } from "./sums.js";
 import { decodeThreads, usableCores } from "./threads.js";
 
@@ -105,7 +107,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * The first call of a process must come from its main thread. Later calls for the same model file, from any thread,
  * share that engine's weights, contexts and decode threads; each has to be closed.
  *
- * @param say hears when the engine gives way to other programs, and when it takes back
+ * @param say hears when the engine gives way to other programs, and when it takes back; and when a GPU compiles for long
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
  * EngineOutOfMemory where memory was lacking
  */
@@ -113,14 +115,16 @@ export async function loadEngine(options: EngineOptions, say?: (line: string) =>
   const addon = await openAddon(options.gpu ?? "auto", options.device);
   const settings = settingsOf(options, gpuOf(addon.devices()) !== false, addon.mostSequences());
   try {
-    const native = await addon.load(settings);
-    if (isMainThread) sumIn32Bits(gpuOf(addon.devices()), native.info().weightType);
+    const gpu = gpuOf(addon.devices());
+    // Before the load, whose warm-up computes: llama.cpp reads it once.
+    if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
+    const native = await whileCompiling(addon, say, () => addon.load(settings));
     // Workers join an engine that the main thread governs. A GPU does the work that threads would. Threads that do not
     // wait for each other share the cores with other programs as the system sees fit.
     const meet = settings.threads > settings.lanes;
     const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
     const governor = governed ? governorOf(native, settings.threads, say) : undefined;
-    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor);
+    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor, say);
   } catch (error) {
     throw engineError(error);
   }

@@ -1,6 +1,7 @@
 /** The engine over the native addon: checks what comes in, and turns C++ results into the contract's. */
 import { HoneError } from "../util/index.js";
 import type { Addon, NativeEngine, NativeSampling } from "./addon.js";
+import { whileCompiling } from "./compiling.js";
 import type {
   Engine,
   EngineInfo,
@@ -103,12 +104,20 @@ export class LocalEngine implements Engine {
   readonly #addon: Addon;
   readonly #native: NativeEngine;
   readonly #governor: ThreadGovernor | undefined;
+  readonly #say: ((line: string) => void) | undefined;
 
-  constructor(addon: Addon, native: NativeEngine, info: EngineInfo, governor?: ThreadGovernor) {
+  constructor(
+    addon: Addon,
+    native: NativeEngine,
+    info: EngineInfo,
+    governor?: ThreadGovernor,
+    say?: (line: string) => void,
+  ) {
     this.#addon = addon;
     this.#native = native;
     this.info = info;
     this.#governor = governor;
+    this.#say = say;
   }
 
   get adapter(): string | null {
@@ -169,7 +178,7 @@ export class LocalEngine implements Engine {
   }
 
   useAdapter(path: string | null): Promise<void> {
-    return told(this.#native.useAdapter(path ?? ""));
+    return told(whileCompiling(this.#addon, this.#say, () => this.#native.useAdapter(path ?? "")));
   }
 
   sleep({ weights = false }: { readonly weights?: boolean } = {}): Promise<void> {
@@ -184,7 +193,7 @@ export class LocalEngine implements Engine {
         `an engine that was loaded with ${most} sequences can wake with ${least} to ${most}, not with ${sequences}`,
       );
     }
-    await told(this.#native.wake(sequences));
+    await told(whileCompiling(this.#addon, this.#say, () => this.#native.wake(sequences)));
   }
 
   holdThreads(threads: number | undefined): void {

@@ -10,7 +10,7 @@ const VARIABLE = "GGML_CUDA_CUBLAS_COMPUTE_TYPE";
  * bits (TF32), as many as f16 has. The conversion costs time and a copy of the largest matrix in 32 bits. bf16 weights
  * are summed in 32 bits as they are (line 1515), so they stay alone. A value of the user's stays. Not run on CUDA.
  *
- * Call it on the main thread, once the model is loaded and before anything is computed.
+ * Call it on the main thread, before the model is loaded: its warm-up computes.
  */
 export function sumIn32Bits(gpu: Exclude<Gpu, "auto">, weightType: string, env: NodeJS.ProcessEnv = process.env): void {
   if (gpu === "cuda" && weightType !== "BF16") env[VARIABLE] ??= "f32";

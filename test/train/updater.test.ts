@@ -123,7 +123,8 @@ describe("the learner between steps", () => {
     const said: string[] = [];
     const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, say: (text) => said.push(text) });
     const signal = new AbortController().signal;
-    const request = { batch: "b", into: "i", from: "c", learningRate: 1, signal, onProgress: () => undefined };
+    const onProgress = () => undefined;
+    const request = { batch: "b", into: "i", from: "c", learningRate: 1, rollouts: 2, seed: 1, signal, onProgress };
     await expect(updater.update(request)).rejects.toThrow("the learner's model does not fit into memory");
     expect({ starts, said }).toEqual({ starts: 1, said: [] });
   });

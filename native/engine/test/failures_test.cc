@@ -200,7 +200,7 @@ struct ThreeLanes : Fixture {
 };
 
 void anAdapterChangesInAllLanesOrInNone() {
-  for (const Call call : {Call::load, Call::swap}) {
+  for (const Call call : {Call::load, Call::swap, Call::warm}) {
     for (int lane = 0; lane < 3; lane++) {
       ThreeLanes fixture;
       CHECK(fixture.useAdapter("5").empty());
@@ -235,6 +235,9 @@ void lanesThatDifferRefuseTurns() {
   CHECK(fixture.useAdapter("broken") == "the adapter is broken");
   fixture.refuses(differ);
   fixture.counters.failingToo = Call::none;
+  fixture.counters.fail(Call::warm, 1, 1);
+  CHECK(fixture.useAdapter("7") == "told to fail");
+  fixture.refuses(differ);
   CHECK(fixture.useAdapter("7").empty());
   CHECK(fixture.scheduler.adapter() == "7");
   fixture.runs(7);

@@ -42,7 +42,7 @@ inline uint64_t stateAfter(const std::vector<Token>& tokens, size_t count, uint6
 inline thread_local bool onDecodeThread = false;
 
 /** Calls in which a decoder can be told to fail. */
-enum class Call { none, decode, copy, trim, clear, load, swap, sleep, wake };
+enum class Call { none, decode, copy, trim, clear, load, swap, warm, sleep, wake };
 
 /** Counters that tests may read while the decoders are in use. */
 struct FakeCounters {
@@ -168,6 +168,12 @@ class FakeDecoder final : public Decoder {
     weights_ = true;
     if (asleep_) counters_.asleep--;
     asleep_ = false;
+  }
+  void warmUp() override {
+    check(!asleep_, "a warm-up while asleep");
+    for (auto& cells : cells_) cells.assign(3, {kVocabulary - 1, 99});
+    maybeFail(Call::warm);
+    for (auto& cells : cells_) cells.clear();
   }
   void setThreads(int threads) override {
     check(!asleep_, "threads while asleep");

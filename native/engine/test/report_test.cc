@@ -1,7 +1,8 @@
-// What is read from llama.cpp's log.
+// What is read from llama.cpp's log, and the batches that make a GPU compile.
 #include <thread>
 
 #include "../report.h"
+#include "../warm_up.h"
 #include "fixture.h"
 
 namespace hone {
@@ -59,11 +60,44 @@ void onlyTheThreadThatListensHears() {
   CHECK(Listening::current() == &outer);
 }
 
+/** The fake decoder checks each batch; here it is asked what it evaluated. */
+void warmingUpEvaluatesWhatFitsAndLeavesNothing() {
+  for (const int slots : {1, 2, 3, 16}) {
+    for (const int context : {1, 2, 7, 64}) {
+      for (const int prompt : {1, 2, 48, 100}) {
+        FakeCounters counters;
+        FakeDecoder decoder(slots, context, true, counters);
+        const auto evaluate = [&] { evaluateShapes(decoder, {slots, context, prompt, slots + 8}); };
+        evaluate();
+        const int most = std::min(prompt, context);
+        const int response = std::min(16, most);
+        CHECK(counters.evaluated >= most + response + (response < context ? slots : 0));
+        // All cells are free again.
+        Batch batch;
+        for (int slot = 0; slot < slots; slot++) batch.add(1, 0, slot, true);
+        decoder.decode(batch);
+        CHECK(decoder.logits(0)[0] == logitsAfter(stateAfter({1}, 1, 0))[0]);
+        decoder.clear();
+        counters.fail(Call::decode);
+        bool failed = false;
+        try {
+          evaluate();
+        } catch (const std::exception&) {
+          failed = true;
+        }
+        CHECK(failed);
+        decoder.decode(batch);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void testReports() {
   runTest("reports are read from lines", reportsAreReadFromLines);
   runTest("only the thread that listens hears", onlyTheThreadThatListensHears);
+  runTest("warming up evaluates what fits and leaves nothing", warmingUpEvaluatesWhatFitsAndLeavesNothing);
 }
 
 }  // namespace hone

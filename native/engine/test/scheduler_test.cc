@@ -346,8 +346,8 @@ void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds) {
           fixture.counters.failIn = 3;
           break;
         case 2: {
-          constexpr Call calls[] = {Call::copy, Call::trim, Call::clear, Call::load, Call::swap, Call::wake};
-          fixture.counters.fail(calls[random() % 6], 1, static_cast<int>(random() % (lanes + 1)) - 1);
+          constexpr Call calls[] = {Call::copy, Call::trim, Call::clear, Call::load, Call::swap, Call::wake, Call::warm};
+          fixture.counters.fail(calls[random() % 7], 1, static_cast<int>(random() % (lanes + 1)) - 1);
           break;
         }
         case 3:

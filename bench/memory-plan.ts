@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { objectiveOf } from "../src/config/index.js";
 import { lanesOf, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
 import { ensurePython, startLearner, writeBatch } from "../src/learn/index.js";
 import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";

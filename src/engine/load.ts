@@ -116,7 +116,7 @@ export async function loadEngine(options: EngineOptions, say?: (line: string) =>
   const settings = settingsOf(options, gpuOf(addon.devices()) !== false, addon.mostSequences());
   try {
     const gpu = gpuOf(addon.devices());
-    // Before the load, whose warm-up computes: llama.cpp reads it once.
+    // Before the load, whose warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
     const native = await whileCompiling(addon, say, () => addon.load(settings));
     // Workers join an engine that the main thread governs. A GPU does the work that threads would. Threads that do not

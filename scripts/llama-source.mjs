@@ -1,6 +1,6 @@
 // The source of llama.cpp, as node-llama-cpp pins it: out of the git bundle that the package carries, into
-// build/llama.cpp. Tests compare with its converters, the benchmark with its llama-batched-bench; hone itself does not
-// need it. `node scripts/llama-source.mjs` prints the folder.
+// build/llama.cpp. Models are converted with its converter (src/models/convert.ts), tests compare with it, the benchmark
+// with its llama-batched-bench. `node scripts/llama-source.mjs` prints the folder.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

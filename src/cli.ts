@@ -5,7 +5,7 @@
  * 0 (done), 1 (failed) or 2 (wrong usage).
  */
 import { writeSync } from "node:fs";
-import yargs from "yargs";
+import yargs, { type Argv } from "yargs";
 import { hideBin } from "yargs/helpers";
 import { commands } from "./commands/index.js";
 import {
@@ -38,12 +38,22 @@ function flagsOf(command: Command, argv: Record<string, unknown>): Record<string
     }
     flags[name] = value;
   }
-  const [, ...extra] = argv._ as (string | number)[];
+  const extra = (argv._ as (string | number)[]).slice(command.name.split(" ").length);
+  // A word that a command of several words lacks is most likely one of them, misspelt.
+  const below = commands.map(({ name }) => name).filter((name) => name.startsWith(`${command.name} `));
+  if (below.length > 0 && extra.length > 0) throw unknownCommand(`${command.name} ${extra[0]}`, below);
   if (extra.length > 0 && command.positional && flags[command.positional] === undefined) {
     flags[command.positional] = String(extra.shift());
   }
   if (extra.length > 0) throw new UsageError(`${command.name} does not know what to do with "${extra.join(" ")}"`);
   return flags;
+}
+
+function unknownCommand(name: string, known: readonly string[]): UsageError {
+  const close = nearest(name, known);
+  return new UsageError(
+    `there is no command ${name}; ${close ? `did you mean ${close}?` : `\`yarn hone --help\` lists them`}`,
+  );
 }
 
 function listen(): { signal: AbortSignal; stop(): void } {
@@ -92,6 +102,11 @@ function report(error: unknown, json: boolean): number {
   return error instanceof HoneError ? error.exitCode : 1;
 }
 
+/** "models" of "models pull"; undefined for a command of one word. */
+function parentOf(name: string): string | undefined {
+  return name.includes(" ") ? name.slice(0, name.lastIndexOf(" ")) : undefined;
+}
+
 /** @throws UsageError when a word after `--help` is not understood */
 async function runCommandLine(given: string[]): Promise<number> {
   const { args, everything } = readHelp(given, commands);
@@ -110,11 +125,14 @@ async function runCommandLine(given: string[]): Promise<number> {
     });
 
   let exitCode = 0;
-  for (const command of commands) {
-    parser.command(
-      command.name,
+  const add = (to: Argv, command: Command): Argv =>
+    to.command(
+      command.name.split(" ").at(-1) as string,
       `${command.summary}\n  ${command.example}`,
-      (sub) => declare(sub, command, everything),
+      (sub) => {
+        for (const below of commands.filter(({ name }) => parentOf(name) === command.name)) add(sub, below);
+        return declare(sub, command, everything);
+      },
       async (argv) => {
         const json = argv.json === true;
         try {
@@ -124,20 +142,15 @@ async function runCommandLine(given: string[]): Promise<number> {
         }
       },
     );
-  }
+  for (const command of commands) if (parentOf(command.name) === undefined) add(parser, command);
   parser.command("$0", false, {}, (argv) => {
     const [word] = argv._;
     if (word === undefined) {
       parser.showHelp("log");
       return;
     }
-    const close = nearest(
-      String(word),
-      commands.map((command) => command.name),
-    );
-    throw new UsageError(
-      `there is no command ${word}; ${close ? `did you mean ${close}?` : `\`yarn hone --help\` lists them`}`,
-    );
+    const known = commands.map((command) => command.name);
+    throw unknownCommand(String(word), known);
   });
 
   await parser.parseAsync();

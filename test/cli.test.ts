@@ -24,11 +24,15 @@ const flagsIn = (group: string) =>
   optionNames.filter((name) => options[name].group === group).map((name) => (name === "n" ? "-n" : flagOf(name)));
 
 describe("the command line", () => {
-  it("lists every command with an example", () => {
-    const { status, stdout } = hone("--help");
+  it.each([
+    ["", commands.filter(({ name }) => !name.includes(" "))],
+    ["models", commands.filter(({ name }) => name.startsWith("models "))],
+  ])("%s --help lists every command below it with an example", (above, below) => {
+    expect(below.length).toBeGreaterThan(2);
+    const { status, stdout } = hone(...above.split(" ").filter(Boolean), "--help");
     expect(status).toBe(0);
     const text = stdout.replaceAll(/\s+/g, " ");
-    for (const { name, example } of commands) {
+    for (const { name, example } of below) {
       expect(text).toContain(name);
       expect(text).toContain(example.replaceAll(/\s+/g, " "));
     }
@@ -37,7 +41,7 @@ describe("the command line", () => {
   it.each(commands.map((command) => [command.name, command]))(
     "%s --help shows its options and its example",
     (name, command) => {
-      const { status, stdout } = hone(name, "--help");
+      const { status, stdout } = hone(...name.split(" "), "--help");
       expect(status).toBe(0);
       expect(stdout.replaceAll(/\s+/g, " ")).toContain(command.example.replaceAll(/\s+/g, " "));
       expect(stdout).toContain("--json");
@@ -53,7 +57,7 @@ describe("the command line", () => {
   it.each(commands.map((command) => [command.name, command]))(
     "%s --help all shows every option once, under the headings of docs/options.md and in their order",
     (name, command) => {
-      const { status, stdout } = hone(name, "--help", "all");
+      const { status, stdout } = hone(...name.split(" "), "--help", "all");
       expect(status).toBe(0);
       expect(shown(stdout).sort()).toEqual([...everyFlag(command), "--help"].sort());
       const headings = [...stdout.matchAll(/^([A-Z][a-z ]+):$/gm)].map(([, title]) => title);
@@ -66,7 +70,7 @@ describe("the command line", () => {
   it.each(commands.filter(({ options }) => options.length > 15).map((command) => [command.name, command]))(
     "%s --help shows what is set first, on a page, and says how to see the rest",
     (name, command) => {
-      const { status, stdout } = hone(name, "--help");
+      const { status, stdout } = hone(...name.split(" "), "--help");
       expect(status).toBe(0);
       const first = command.first?.map((one) => (one === "n" ? "-n" : flagOf(one))) ?? [];
       expect(shown(stdout).sort()).toEqual([...first, "--json", "--help"].sort());
@@ -96,6 +100,7 @@ describe("the command line", () => {
     [["judge", "--help", "rollouts.jsonl"], "judge", false],
     [["judge", "--help", "all", "rollouts.jsonl"], "judge", true],
     [["--help", "sft", "rollouts.jsonl"], "sft", false],
+    [["models", "pull", "--help", "Qwen/Qwen2.5-0.5B-Instruct"], "pull", false],
   ])("helps wherever --help stands: %j", (args, name, everything) => {
     const read = readHelp(args, commands);
     expect(read.everything).toBe(everything);
@@ -125,6 +130,9 @@ describe("the command line", () => {
 
   it.each([
     [["train", "--help", "nonsense"], /^hone: --help nonsense: give --help, or --help all for every option$/m],
+    [["models", "pul", "x"], /there is no command models pul; did you mean models pull\?/],
+    [["models", "pull"], /models pull needs --model/],
+    [["models", "pull", "a/b", "c/d"], /models pull does not know what to do with "c\/d"/],
     [["rolout"], /there is no command rolout; did you mean rollout\?/],
     [["rollout", "--grupp", "3"], /--grupp: rollout has no such option; did you mean --group\?/],
     [["rollout", "--group"], /[Nn]ot enough arguments.*group/],

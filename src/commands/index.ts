@@ -4,6 +4,7 @@ import { emailCommands } from "../tasks/email/commands/index.js";
 import { evalCommand } from "./eval.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
+import { modelsCommands } from "./models.js";
 import { playCommand } from "./play.js";
 import { rolloutCommand } from "./rollout.js";
 import { runsCommand } from "./runs.js";
@@ -18,6 +19,7 @@ export const commands: readonly Command[] = [
   trainCommand,
   evalCommand,
   runsCommand,
+  ...modelsCommands,
   playCommand,
   logprobsCommand,
 ];

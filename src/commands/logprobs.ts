@@ -1,8 +1,9 @@
 /** `yarn hone logprobs`: what the engine says of given tokens, to check it against anything else. */
 import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
-import { engineOptions, loadEngine, modelFile, trainedContext } from "../engine/index.js";
+import { engineOptions, loadEngine, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
+import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { existing } from "../play/index.js";
 import { HoneError, messageOf, printable } from "../util/index.js";
 
@@ -29,10 +30,21 @@ export const logprobsCommand = defineCommand({
   name: "logprobs",
   summary: "Log-probabilities of given token ids, to check the engine against anything else.",
   example: "yarn hone logprobs --model tiny --tokens ids.json --json",
-  options: ["model", "adapter", "tokens", "gpu", "device", "threads", "python", "torchIndex"],
+  options: [
+    "model",
+    ...modelOptions,
+    "home",
+    "adapter",
+    "tokens",
+    "gpu",
+    "device",
+    "threads",
+    "python",
+    "torchIndex",
+  ],
   required: ["model", "tokens"],
   async run(config, io) {
-    const model = modelFile(config.model);
+    const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));
     const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
     const tokens = readTokens(existing(config.tokens, "--tokens"));
     const trained = await trainedContext(model);

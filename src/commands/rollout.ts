@@ -94,7 +94,7 @@ export const rolloutCommand = defineCommand({
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : asked;
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
-    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line));
+    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
       const summary = await play({

@@ -2,8 +2,9 @@
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
-import { loadEngine, modelFile, modelFingerprint, usableCores } from "../engine/index.js";
+import { loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
 import { CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
+import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
@@ -28,6 +29,7 @@ export const sftCommand = defineCommand({
     "file",
     "home",
     "model",
+    ...modelOptions,
     "task",
     "into",
     "successes",
@@ -58,7 +60,7 @@ export const sftCommand = defineCommand({
   async run(config, io) {
     const file = resolve(config.file);
     if (!existsSync(file)) throw new UsageError(`sft: there is no file ${file}; \`yarn rollout\` writes such files`);
-    const model = modelFile(config.model);
+    const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));
     const task = await loadTask(config.task);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const into = resolve(config.into ?? join(config.home, "sft", stamp));

@@ -32,7 +32,9 @@ export function readHelp(given: readonly string[], commands: readonly NamedComma
     return { args, everything: true };
   }
   const names = commands.map(({ name }) => name);
-  const before = given.slice(0, at).find((arg) => names.includes(arg));
+  const words = ` ${given.slice(0, at).join(" ")} `;
+  // The longest: "models pull" is more than "models".
+  const before = names.filter((name) => words.includes(` ${name} `)).sort((a, b) => b.length - a.length)[0];
   const close = nearest(word, before === undefined && attached === undefined ? ["all", ...names] : ["all"]);
   const takesWord = commands.some(({ name, positional }) => name === before && positional !== undefined);
   const known = before === undefined ? names.includes(word) : takesWord && close === undefined;

@@ -49,13 +49,6 @@ export const definitions = {
       { defaultText: "a synthetic mailbox" },
     ),
     hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", { default: false }),
-    hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
-      env: "HF_ENDPOINT",
-      default: "https://huggingface.co",
-      accepts: "a URL",
-    }),
-    hfToken: text("Access token for the Hub.", { env: "HF_TOKEN", defaultText: "none" }),
-    hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
     questions: list(
       "Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
       {
@@ -80,6 +73,28 @@ export const definitions = {
       { default: "default" },
     ),
   }),
+  ...inGroup("Hugging Face Hub", {
+    hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
+      env: "HF_ENDPOINT",
+      default: "https://huggingface.co",
+      accepts: "a URL",
+    }),
+    hfToken: text("Access token for the Hub. It is sent to --hf-endpoint alone.", {
+      env: "HF_TOKEN",
+      defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
+    }),
+    hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
+    hfHome: text("Folder of Hugging Face's tools.", {
+      env: "HF_HOME",
+      accepts: "a path",
+      defaultText: "~/.cache/huggingface",
+    }),
+    hfCache: text("Folder for what is downloaded from the Hub, shared with Hugging Face's tools.", {
+      env: "HF_HUB_CACHE",
+      accepts: "a path",
+      defaultText: "hub in HF_HOME",
+    }),
+  }),
   ...inGroup("Tools by hand", {
     inbox: text("Address whose mail may be seen: sent or received by it.", { accepts: "an address" }),
     keywords: list("Words to search for, separated by commas."),
@@ -91,7 +106,13 @@ export const definitions = {
     id: text("Message id."),
   }),
   ...inGroup("Model and player", {
-    model: text("Model: a GGUF file.", { accepts: "a path" }),
+    model: text(
+      "Model: a name that `yarn hone models` lists, a Hub repository (Qwen/Qwen2.5-0.5B-Instruct, also with @REVISION), one file of one (hf:REPOSITORY:FILE.gguf), a Hugging Face folder, or a GGUF file.",
+      { accepts: "a name or a path" },
+    ),
+    weights: choice(["f16", "bf16", "q8_0"], "Weights to make of a model that comes as safetensors.", {
+      defaultText: "f16",
+    }),
     adapter: text("LoRA adapter on the model: a GGUF file.", { accepts: "a path", defaultText: "none" }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
       defaultText: "eval: latest; rollout: none",

@@ -6,18 +6,20 @@ import type { GgufFileInfo } from "node-llama-cpp";
 import { z } from "zod";
 import { HoneError, messageOf, packageRoot, UsageError } from "../util/index.js";
 
-const catalogueSchema = z.record(z.string(), z.object({ path: z.string() }).loose());
+const catalogueSchema = z.record(z.string(), z.object({ path: z.string().optional() }).loose());
 
 /** Models that come with hone: file by name. */
 function catalogue(): Map<string, string> {
   const file = join(packageRoot, "models/catalog.json");
   if (!existsSync(file)) return new Map();
   const entries = catalogueSchema.parse(JSON.parse(readFileSync(file, "utf8")));
-  return new Map(Object.entries(entries).map(([name, { path }]) => [name, join(packageRoot, "models", path)]));
+  return new Map(
+    Object.entries(entries).flatMap(([name, { path }]) => (path ? [[name, join(packageRoot, "models", path)]] : [])),
+  );
 }
 
 /**
- * The GGUF file of a model: a name of models/catalog.json, or a path.
+ * The GGUF file of a model that comes with hone, or at a path. Every other name is src/models' to resolve.
  *
  * @throws UsageError when there is no such file
  */

@@ -3,8 +3,9 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
 import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { type Engine, type EngineOptions, engineOptions, modelFile, trainedContext } from "../engine/index.js";
+import { type Engine, type EngineOptions, engineOptions, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
+import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";
@@ -13,6 +14,8 @@ import { loadFitting } from "./fitting.js";
 /** Options that say who plays and how. */
 export const playerOptions = [
   "model",
+  ...modelOptions,
+  "python",
   "adapter",
   "agentUrl",
   "agentModel",
@@ -34,7 +37,7 @@ export const playerOptions = [
   ...chatOptions,
 ] as const;
 
-export type PlayerConfig = Pick<Config, (typeof playerOptions)[number]>;
+export type PlayerConfig = Pick<Config, (typeof playerOptions)[number] | "home">;
 
 export interface OpenPlayer {
   readonly spec: PlayerSpec;
@@ -74,7 +77,11 @@ function refuseChatOptions(config: PlayerConfig, player: string): void {
  * @param say hears what the engine computes with, and when it gives way to other programs
  * @throws UsageError when the options name nobody, or a file that is not there
  */
-export async function openPlayerFor(config: PlayerConfig, say: (line: string) => void): Promise<OpenPlayer> {
+export async function openPlayerFor(
+  config: PlayerConfig,
+  say: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<OpenPlayer> {
   const { agentUrl, agentModel, agentKey, expert, mistakes, temperature, maxTokens } = config;
   const concurrency = config.concurrency ?? ROLLOUTS_AT_ONCE.cpu;
   const named = [expert ? "--expert" : "", agentUrl ? "--agent-url" : "", config.model ? "--model" : ""].filter(
@@ -92,7 +99,7 @@ export async function openPlayerFor(config: PlayerConfig, say: (line: string) =>
   }
   if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");
 
-  const model = modelFile(config.model);
+  const model = await resolveModel(config.model, config, linesTo(say, signal));
   const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
   const wanted = await playingEngine(config, model, concurrency);
   await prepareMachine(config, say);

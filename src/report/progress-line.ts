@@ -1,6 +1,8 @@
 /** One line of progress: redrawn in place on a terminal, printed now and then where there is none (a log, a pipe). */
 import { stripVTControlCharacters } from "node:util";
 
+export { clock } from "../util/index.js";
+
 /** Milliseconds between two drawings. */
 const TERMINAL_INTERVAL = 100;
 const PLAIN_INTERVAL = 10_000;
@@ -49,15 +51,6 @@ export class ProgressLine {
 function clip(text: string, columns: number): string {
   if (stripVTControlCharacters(text).length <= columns) return text;
   return stripVTControlCharacters(text).slice(0, columns);
-}
-
-/** "1:05" or "2:03:00". */
-export function clock(seconds: number): string {
-  const whole = Math.max(0, Math.round(seconds));
-  const two = (n: number) => String(n).padStart(2, "0");
-  const hours = Math.floor(whole / 3600);
-  const minutes = Math.floor(whole / 60) % 60;
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
 /** A bar of so many cells: "█████░░░". */

@@ -80,16 +80,17 @@ export async function openCheckpoints(
 export async function optionsOfCheckpoint(
   place: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
-): Promise<Partial<Pick<Config, "model" | "adapter" | "task" | "db" | (typeof chatOptions)[number]>>> {
+): Promise<Partial<Pick<Config, "model" | "weights" | "adapter" | "task" | "db" | (typeof chatOptions)[number]>>> {
   if (names.length > 1) throw new UsageError("rollout plays with one --checkpoint; `yarn eval` compares several");
   const { record, chosen } = await openCheckpoints(place, names);
   const settings = settingsOf(record);
-  const { model, task, db } = settings;
+  const { model, weights, task, db } = settings;
   // The record of an older hone has none of them.
   const chat = chatOptions.flatMap((name) => (settings[name] === undefined ? [] : [[name, settings[name]]]));
   const path = chosen[0]?.adapter?.path;
   return {
     model,
+    weights,
     task,
     ...Object.fromEntries(chat),
     ...(db === undefined ? {} : { db }),

@@ -6,8 +6,15 @@ import { loadTask } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { STORE_FILE } from "./run.js";
 
-/** "qwen2.5-0.5b-instruct-f16" for the path of that file, "tiny" for the model of that name. */
-const stem = (model: string) => basename(model).replace(/\.gguf$/i, "");
+/**
+ * "qwen2.5-0.5b-instruct-f16" for the path of that file or hf:REPOSITORY:FILE, "tiny" for the model of that name,
+ * "Qwen2.5-0.5B-Instruct" for that repository at any revision.
+ */
+const stem = (model: string) =>
+  basename(model)
+    .replace(/^.*:/, "")
+    .replace(/@.*$/, "")
+    .replace(/\.gguf$/i, "");
 
 type Place = Pick<Config, "home" | "project" | "run" | "model" | "task">;
 

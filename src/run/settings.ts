@@ -50,6 +50,7 @@ export const identity = [
 /** These are kept with the run, but may change while it goes on. */
 export const changeable = [
   "model",
+  "weights",
   "task",
   "db",
   "steps",
@@ -66,6 +67,7 @@ export const hidden = ["betas", "weightDecay", "stdFloor"] as const;
 
 type Kept = (typeof identity)[number] | (typeof changeable)[number];
 type Optional =
+  | "weights"
   | "clipLow"
   | "db"
   | "judgeModel"

@@ -3,9 +3,10 @@ import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { engineOptions, modelFile, modelFingerprint } from "../engine/index.js";
+import { engineOptions, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { prepareMachine } from "../learn/index.js";
+import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { chooseScenarios, loadFitting } from "../play/index.js";
 import { engineText } from "../report/index.js";
 import {
@@ -32,6 +33,7 @@ import { scenariosFingerprint, validationScenarios } from "./sampler.js";
 /** Settings of the run that an evaluation may change. */
 const changeable = [
   "model",
+  "weights",
   "task",
   "db",
   "seed",
@@ -57,6 +59,8 @@ export const evalOptions = [
   "n",
   "out",
   ...changeable,
+  ...modelOptions.filter((name) => name !== "weights"),
+  "python",
   ...playingOptions,
   ...judgeAccessOptions,
 ] as const satisfies readonly OptionName[];
@@ -89,7 +93,8 @@ export async function evaluateRun(
     changeable.flatMap((option) => (absolute[option] === undefined ? [] : [[option, absolute[option]]])),
   );
   const settings = { ...settingsOf(record), ...changes };
-  const model = modelFile(settings.model);
+  const from = { ...config, weights: settings.weights };
+  const model = await resolveModel(settings.model, from, linesTo(view.say, signal));
   if (modelFingerprint(model) !== record.contents.model) {
     throw new UsageError(
       `${model} is not the model that the run ${folder} was trained from; give that one with --model`,

@@ -2,16 +2,9 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import {
-  decodeThreads,
-  gpuChosen,
-  gpuMemory,
-  lanesOf,
-  modelFile,
-  modelFingerprint,
-  modelShape,
-} from "../engine/index.js";
+import { decodeThreads, gpuChosen, gpuMemory, lanesOf, modelFingerprint, modelShape } from "../engine/index.js";
 import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
+import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { judgeAccessOptions, judgeOptions, requireRewards, rubricOf, rulerOptions } from "../reward/index.js";
 import { chatOptions, type RolloutLimits } from "../rollout/index.js";
@@ -39,6 +32,7 @@ export const playingOptions = [
 
 export const trainOptions = [
   "model",
+  ...modelOptions,
   "task",
   "db",
   "home",
@@ -113,12 +107,18 @@ export function limitsOf(settings: RunSettings, config: Pick<Config, (typeof pla
 }
 
 /** What is known before anything is loaded. */
-export async function prepare(config: TrainConfig, asGiven: GivenOptions, say: (text: string) => void) {
+export async function prepare(
+  config: TrainConfig,
+  asGiven: GivenOptions,
+  say: (text: string) => void,
+  signal?: AbortSignal,
+) {
   const folder = await placeOf(config);
   const recorded = RunStore.recordIn(join(folder, STORE_FILE));
   const given = withAbsolutePaths(asGiven);
   const reference = modelOf(given, recorded?.options.model);
-  const model = modelFile(reference);
+  const weights = (given.weights ?? recorded?.options.weights) as Config["weights"];
+  const model = await resolveModel(reference, { ...config, weights }, linesTo(say, signal));
   const shape = await modelShape(model);
   if (!ARCHITECTURES.includes(shape.architecture)) {
     const known = ARCHITECTURES.join(", ");

@@ -50,7 +50,7 @@ export interface TrainSummary {
 /** @throws HoneError when the run cannot go on; what it has done is kept */
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
   const started = performance.now();
-  const prepared = await prepare(config, given, io.say);
+  const prepared = await prepare(config, given, io.say, io.signal);
   const { folder, settings, contents, backend } = prepared;
   const python = await ensurePython({
     onProgress: io.say,

@@ -5,4 +5,4 @@ export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";
 export { packageRoot } from "./paths.js";
 export { deriveSeed, Random } from "./random.js";
-export { cutText, printable } from "./text.js";
+export { clock, cutText, printable } from "./text.js";

@@ -12,3 +12,12 @@ export function cutText(text: string, length: number): string {
 export function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]/gu, "");
 }
+
+/** "1:05" or "2:03:00". */
+export function clock(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const two = (n: number) => String(n).padStart(2, "0");
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}

@@ -31,6 +31,12 @@ describe("the folder of a run", () => {
     expect(await place({ model: "/somewhere/Qwen2.5-0.5B-f16.gguf" })).toBe(
       join(home, "email/models/Qwen2.5-0.5B-f16"),
     );
+    for (const model of ["Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct@v1.0"]) {
+      expect(await place({ model })).toBe(join(home, "email/models/Qwen2.5-0.5B-Instruct"));
+    }
+    for (const model of ["hf:Qwen/Some-GGUF:some-q8_0.gguf", "hf:Qwen/Some-GGUF@v1:sub/some-q8_0.gguf"]) {
+      expect(await place({ model })).toBe(join(home, "email/models/some-q8_0"));
+    }
     const task = join(packageRoot, "examples/arithmetic.ts");
     expect(await place({ task })).toBe(join(home, "arithmetic/models/tiny"));
   });

@@ -1,6 +1,7 @@
 /**
- * A server on loopback that answers as the Hugging Face Hub does: a listing, `resolve` addresses that redirect to a
- * second host for large files, ranges, ETags. It can be told to misbehave.
+ * A server on loopback that answers as the Hugging Face Hub does for models and data sets: listings, `resolve` addresses
+ * that redirect to a second host for large files, ranges, ETags, the Hub's own headers and error codes. It can be told to
+ * misbehave.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -29,9 +30,13 @@ export interface Misbehaviour {
   damage?: boolean;
   /** Requests without this token are refused. */
   token?: string;
+  /** What is refused to everybody whose account has not accepted its conditions: to all but this token. */
+  gated?: Readonly<Record<string, string>>;
+  /** Seconds that the next busy answers ask to wait. */
+  retryAfter?: number;
 }
 
-const revision = "0123456789abcdef0123456789abcdef01234567";
+export const revision = "0123456789abcdef0123456789abcdef01234567";
 const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
 const gitBlob = (bytes: Buffer) => createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
 
@@ -41,6 +46,8 @@ const LARGE = 1000;
 export class HubServer {
   readonly requests: HubRequest[] = [];
   behave: Misbehaviour = {};
+  /** What the listing says of GGUF files. */
+  gguf: object = { architecture: "qwen2" };
   readonly #files: Readonly<Record<string, Readonly<Record<string, Buffer>>>>;
   readonly #hub = createServer((request, response) => this.#answer("hub", request, response));
   readonly #cdn = createServer((request, response) => this.#answer("cdn", request, response));
@@ -76,32 +83,52 @@ export class HubServer {
     const { range, authorization } = request.headers;
     this.requests.push({ host, method: request.method ?? "", path, range, authorization });
     const status = this.behave.statuses?.shift();
-    if (status) return void response.writeHead(status).end();
+    if (status) {
+      const { retryAfter } = this.behave;
+      if (retryAfter !== undefined) response.setHeader("retry-after", retryAfter);
+      return void response.writeHead(status).end();
+    }
     if (host === "hub" && this.behave.token && authorization !== `Bearer ${this.behave.token}`) {
       return void response.writeHead(401).end();
     }
     // What a hotel's network or a company's proxy answers.
     if (path.startsWith("/portal")) return void response.end("<html>Please log in</html>");
-    const listed = /^\/api\/datasets\/([^/]+\/[^/]+)\/revision\/main\?blobs=true$/.exec(path)?.[1];
-    const files = this.#files[listed ?? ""];
-    if (files) return void response.end(JSON.stringify(this.#listing(files)));
-    const [, repository, inside] = /^\/datasets\/([^/]+\/[^/]+)\/resolve\/[0-9a-f]{40}\/(.+)$/.exec(path) ?? [];
-    const content = this.#files[repository ?? ""]?.[inside ?? ""];
-    if (!content) return void response.writeHead(404).end();
+    const refuse = (status: number, code: string) =>
+      response.writeHead(status, { "x-error-code": code, "x-error-message": `${code} for ${path}` }).end();
+    const api = /^\/api\/(?:datasets|models)\/([^/]+\/[^/?]+)(?:\/revision\/([^?]+))?(?:\?.*)?$/.exec(path);
+    const file = /^\/(?:datasets\/)?([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
+    const [, repository = "", asked = "main", inside] = api ?? file ?? [];
+    const files = this.#files[repository];
+    // As the Hub does: it does not say to a stranger whether there is a private one.
+    if (!files) return void refuse(authorization ? 404 : 401, "RepoNotFound");
+    if (!["main", revision].includes(asked)) return void refuse(404, "RevisionNotFound");
+    const key = this.behave.gated?.[repository];
+    // The listing of a gated repository is public, its files are not.
+    if (host === "hub" && key !== undefined && inside !== undefined && authorization !== `Bearer ${key}`) {
+      return void refuse(authorization ? 403 : 401, "GatedRepo");
+    }
+    if (inside === undefined) return void response.end(JSON.stringify(this.#listing(files, repository)));
+    const content = files[inside];
+    if (!content) return void refuse(404, "EntryNotFound");
     if (host === "hub" && content.length >= LARGE) {
-      const headers = { "x-linked-etag": `"${sha256(content)}"`, "x-linked-size": content.length };
+      const headers = {
+        "x-repo-commit": revision,
+        "x-linked-etag": `"${sha256(content)}"`,
+        "x-linked-size": content.length,
+      };
       return void response.writeHead(302, { ...headers, location: this.#address(this.#cdn) + request.url }).end();
     }
     this.#send(content, request, response);
   }
 
-  #listing(files: Readonly<Record<string, Buffer>>): object {
+  #listing(files: Readonly<Record<string, Buffer>>, id: string): object {
     const siblings = Object.entries(files).map(([rfilename, content]) => {
       if (this.behave.noBlobs) return { rfilename };
       const file = { rfilename, size: content.length, blobId: gitBlob(content) };
       return content.length >= LARGE ? { ...file, lfs: { sha256: sha256(content), size: content.length } } : file;
     });
-    return { id: "x", sha: revision, siblings };
+    const about = Object.keys(files).some((name) => name.endsWith(".gguf")) ? { gguf: this.gguf } : {};
+    return { id, sha: revision, gated: false, private: false, tags: [], downloads: 0, siblings, ...about };
   }
 
   #send(content: Buffer, request: IncomingMessage, response: ServerResponse): void {
@@ -109,6 +136,7 @@ export class HubServer {
     const start = Number(asked ?? 0);
     const part = (this.behave.damage ? Buffer.alloc(content.length, 1) : content).subarray(start);
     response.writeHead(asked ? 206 : 200, {
+      "x-repo-commit": revision,
       etag: `"${content.length >= LARGE ? sha256(content) : gitBlob(content)}"`,
       "content-length": part.length,
       ...(asked ? { "content-range": `bytes ${start}-${content.length - 1}/${content.length}` } : {}),

@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -20,6 +20,19 @@ describe("what a run is begun with", () => {
       seed: 3,
     });
     expect(withAbsolutePaths({ model }).model).toBe(model);
+    expect(withAbsolutePaths({ model: "Qwen/Qwen2.5-0.5B-Instruct" }).model).toBe("Qwen/Qwen2.5-0.5B-Instruct");
+  });
+
+  it("keeps a short name of the catalogue, where a folder is called like it", () => {
+    const before = process.cwd();
+    mkdirSync(join(home, "qwen2.5-0.5b"));
+    process.chdir(home);
+    try {
+      expect(withAbsolutePaths({ model: "qwen2.5-0.5b" }).model).toBe("qwen2.5-0.5b");
+      expect(withAbsolutePaths({ model: "./qwen2.5-0.5b" }).model).toBe(resolve("qwen2.5-0.5b"));
+    } finally {
+      process.chdir(before);
+    }
   });
 
   it("is the given model, else the recorded one, else hone's own", () => {

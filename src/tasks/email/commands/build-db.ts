@@ -1,24 +1,23 @@
 /** `yarn build-db`: makes the mail database that the email task searches. */
-import { join } from "node:path";
 import { type CommandIo, type Config, defineCommand } from "../../../config/index.js";
-import { bar, clock, compact, ProgressLine } from "../../../report/index.js";
-import { UsageError } from "../../../util/index.js";
 import {
-  type BuildProgress,
-  type BuildSource,
-  type BuildSummary,
-  buildMailDatabase,
+  Rate as DownloadRate,
+  downloadLine,
   fetchDataset,
-  type HubProgress,
-} from "../building/index.js";
+  type HubOptions,
+  HubUnreachable,
+  hubOptionNames,
+  hubOptionsOf,
+} from "../../../hub/index.js";
+import { bar, compact, ProgressLine } from "../../../report/index.js";
+import { clock, HoneError, UsageError } from "../../../util/index.js";
+import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
 
 const optionNames = [
   "from",
   "hf",
-  "hfEndpoint",
-  "hfToken",
-  "hfOffline",
+  ...hubOptionNames,
   "questions",
   "maxBody",
   "maxRecipients",
@@ -49,23 +48,30 @@ async function sourceOf(config: BuildConfig, io: CommandIo, line: ProgressLine):
   if (hf && from)
     throw new UsageError("--hf and --from exclude each other: build two databases, or give all with --from");
   if (hf) {
-    const clockwork = new Rate();
-    const options = {
-      endpoint: config.hfEndpoint,
-      token: config.hfToken,
-      offline: config.hfOffline,
-      cache: join(config.home, "hub"),
+    const rate = new DownloadRate();
+    const options: HubOptions = {
+      ...hubOptionsOf(config),
       signal: io.signal,
-      onProgress: (progress: HubProgress) => line.update(() => downloadText(progress, clockwork)),
+      onProgress: (progress) => line.update(() => downloadLine(progress, rate)),
+      say: (text) => line.say(text),
     };
-    const paths = await fetchDataset("corbt/enron-emails", options);
-    const asked = questions.length > 0 ? questions : await fetchDataset("corbt/enron_emails_sample_questions", options);
+    const fetched = (id: string) => fetchDataset(id, options).catch(withOtherWay);
+    const paths = await fetched("corbt/enron-emails");
+    const asked = questions.length > 0 ? questions : await fetched("corbt/enron_emails_sample_questions");
     line.clear();
     return { kind: "mail", paths, questions: asked, rules: rulesOf(config) };
   }
   if (from) return { kind: "mail", paths: from, questions, rules: rulesOf(config) };
   if (questions.length > 0) throw new UsageError("--questions needs the mail they are about: give --from or --hf");
   return { kind: "synthetic", seed: config.seed, mailboxes: config.mailboxes, names: config.names };
+}
+
+/** What to do where no Hub can be reached. */
+function withOtherWay(error: unknown): never {
+  if (!(error instanceof HubUnreachable)) throw error;
+  throw new HoneError(`${error.message}, or download the files yourself and give them with --from and --questions`, {
+    cause: error,
+  });
 }
 
 /** Seconds since the work began, and until it ends at the pace so far. */
@@ -83,11 +89,6 @@ class Rate {
     const done = share - this.#base;
     return done > 0 ? `${clock((this.seconds * (1 - share)) / done)} left` : "";
   }
-}
-
-function downloadText({ file, done, total }: HubProgress, rate: Rate): string {
-  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(0);
-  return `downloading ${bar(done / total, 20)} ${megabytes(done)}/${megabytes(total)} MB ${rate.remaining(done / total)} ${file}`;
 }
 
 function progressText({ phase, share, read }: BuildProgress, rate: Rate): string {

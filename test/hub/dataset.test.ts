@@ -1,21 +1,23 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { fetchDataset, type HubOptions, type HubProgress } from "../../../../src/tasks/email/building/hub.js";
-import { HoneError } from "../../../../src/util/errors.js";
-import { Random } from "../../../../src/util/random.js";
-import { HubServer } from "../../../support/hub-server.js";
+import { fetchDataset } from "../../src/hub/dataset.js";
+import type { HubOptions, HubProgress } from "../../src/hub/options.js";
+import { HoneError } from "../../src/util/errors.js";
+import { Random } from "../../src/util/random.js";
+import { HubServer, revision } from "../support/hub-server.js";
 
 const random = new Random("hub");
 const large = Buffer.from(Array.from({ length: 300_000 }, () => random.integer(0, 255)));
 const small = Buffer.from("PAR1 a small file");
 const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+const gitBlob = (bytes: Buffer) => createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
 const both = [large, small].map(sha256);
 const files = {
-  "data/train-1 of 2.parquet": large,
-  "data/train-2 of 2.parquet": small,
+  "data/train 00000-of-00002.parquet": large,
+  "data/train 00001-of-00002.parquet": small,
   "README.md": Buffer.from("# x"),
 };
 
@@ -40,6 +42,8 @@ const options = (more: Partial<HubOptions> = {}): HubOptions => ({
   ...more,
 });
 const fetched = (more?: Partial<HubOptions>) => fetchDataset("a/mails", options(more));
+/** Names of what lies in the cache's folder of contents. */
+const blobs = () => readdirSync(join(cache, "datasets--a--mails/blobs"));
 /** Compared as a whole: vitest would compare byte by byte. */
 const contents = (paths: readonly string[]) => paths.map((path) => sha256(readFileSync(path)));
 const gets = () => server.requests.filter(({ path, method }) => method === "GET" && path.includes("/resolve/"));
@@ -49,8 +53,12 @@ test("the Parquet files of a data set, in order, with progress; the second time 
   const paths = await fetched({ onProgress: (progress) => seen.push(progress) });
   expect(contents(paths)).toEqual(both);
   const total = large.length + small.length;
-  expect(seen.at(-1)).toEqual({ file: "data/train-2 of 2.parquet", done: total, total });
-  expect(readdirSync(join(cache, "datasets/a/mails/data"))).toEqual(["train-1 of 2.parquet", "train-2 of 2.parquet"]);
+  expect(seen.at(-1)).toEqual({ repository: "a/mails", file: "data/train 00001-of-00002.parquet", done: total, total });
+  expect(blobs().sort()).toEqual([sha256(large), gitBlob(small)].sort());
+  expect(readFileSync(join(cache, "datasets--a--mails/refs/main"), "utf8")).toBe(revision);
+  const link = join(cache, "datasets--a--mails/snapshots", revision, "data/train 00000-of-00002.parquet");
+  expect(readlinkSync(link)).toBe(`../../../blobs/${sha256(large)}`);
+  expect(paths[0]).toBe(link);
 
   server.requests.length = 0;
   expect(await fetched()).toEqual(paths);
@@ -70,10 +78,10 @@ test("a connection that is cut again and again is continued where it broke", asy
 
 test("the next run continues what the last one left", async () => {
   server.behave = { cuts: [120_000, 0, 0, 0, 0, 0, 0, 0] };
-  await expect(fetched()).rejects.toThrow(/cannot be reached .*: set HF_ENDPOINT to a mirror, or download/);
-  const part = readdirSync(join(cache, "datasets/a/mails/data"));
-  expect(part).toEqual([expect.stringMatching(/\.part$/)]);
-  const had = statSync(join(cache, "datasets/a/mails/data", part[0] ?? "")).size;
+  await expect(fetched()).rejects.toThrow(/cannot be reached .*: set HF_ENDPOINT to a mirror$/);
+  const part = blobs();
+  expect(part).toEqual([expect.stringMatching(/\.incomplete$/)]);
+  const had = statSync(join(cache, "datasets--a--mails/blobs", part[0] ?? "")).size;
   expect(had).toBeGreaterThan(0);
   server.behave = {};
   server.requests.length = 0;
@@ -99,7 +107,7 @@ test("a connection on which nothing comes is given up", async () => {
 test("a file with another checksum than the listed is deleted and refused", async () => {
   server.behave = { damage: true };
   await expect(fetched()).rejects.toThrow(/wrong checksum/);
-  expect(readdirSync(join(cache, "datasets/a/mails/data"))).toEqual([]);
+  expect(blobs()).toEqual([]);
   server.behave = {};
   expect(contents(await fetched())).toEqual(both);
 });
@@ -108,13 +116,15 @@ test("mirrors that list names only: size and checksum come from the files' own h
   server.behave = { noBlobs: true };
   expect(contents(await fetched())).toEqual(both);
   server.behave = { noBlobs: true, damage: true };
-  rmSync(join(cache, "datasets"), { recursive: true });
+  rmSync(join(cache, "datasets--a--mails"), { recursive: true });
   await expect(fetched()).rejects.toThrow(/wrong checksum/);
 });
 
 test("the token goes to the endpoint and to nobody else", async () => {
   server.behave = { token: "secret" };
-  await expect(fetched()).rejects.toThrow(/refused \(401\): set HF_TOKEN/);
+  await expect(fetched()).rejects.toThrow(
+    /refused \(401\), no token was sent: set HF_TOKEN to a token that may read a\/mails$/,
+  );
   server.requests.length = 0;
   expect(contents(await fetched({ token: "secret" }))).toEqual(both);
   const shown = (host: string) =>
@@ -132,31 +142,49 @@ test("offline: what was downloaded before, and nothing is asked", async () => {
   expect(await fetched({ offline: true })).toEqual(paths);
   expect(server.requests).toEqual([]);
   writeFileSync(paths[1] ?? "", "shorter");
-  await expect(fetched({ offline: true })).rejects.toThrow("was not downloaded before");
+  await expect(fetched({ offline: true })).rejects.toThrow("is not what was downloaded: delete it");
   expect(contents(await fetched())).toEqual(both);
+  rmSync(paths[1] ?? "");
+  await expect(fetched({ offline: true })).rejects.toThrow("was not downloaded before");
 });
 
-test("a file of another version is fetched, one of this version is not", async () => {
-  const [first = "", second = ""] = await fetched();
-  const long_ago = new Date(2001, 1, 1);
-  for (const path of [first, second]) utimesSync(path, long_ago, long_ago);
-  const manifest = join(cache, "datasets/a/mails/manifest.json");
-  const text = readFileSync(manifest, "utf8");
-  writeFileSync(manifest, text.replace(/"checksum": "[0-9a-f]{40}"/, `"checksum": "${"0".repeat(40)}"`));
+test("a server that asks for time is given it", async () => {
+  server.behave = { statuses: [429], retryAfter: 1 };
+  const before = performance.now();
+  expect(contents(await fetched())).toEqual(both);
+  expect(performance.now() - before).toBeGreaterThanOrEqual(990);
+});
+
+test("too small a disk is told before the first byte; what is here needs no room", async () => {
+  const tooSmall = { freeBytes: () => large.length };
+  await expect(fetched(tooSmall)).rejects.toThrow(
+    /^a\/mails needs 0.000 GB of free disk in .*, which has 0.000 GB; free some, or set HF_HOME/,
+  );
+  expect(gets()).toEqual([]);
   await fetched();
-  expect(statSync(first).mtime).toEqual(long_ago);
-  expect(statSync(second).mtime).not.toEqual(long_ago);
+  expect(contents(await fetched({ freeBytes: () => 0 }))).toEqual(both);
+});
+
+test("two at once: one downloads, the other waits and finds it", async () => {
+  const said: string[] = [];
+  const say = (text: string) => said.push(text);
+  const [one, two] = await Promise.all([fetched({ say }), fetched({ say })]);
+  expect(one).toEqual(two);
+  expect(said).toEqual(["waiting for another process that downloads a/mails"]);
+  expect(gets().filter(({ host }) => host === "cdn")).toHaveLength(1);
 });
 
 test("Ctrl-C ends a download; what has come is kept", async () => {
   const controller = new AbortController();
-  const onProgress = () => controller.abort(new HoneError("interrupted"));
+  const onProgress = ({ done }: HubProgress) => done > 0 && controller.abort(new HoneError("interrupted"));
   await expect(fetched({ signal: controller.signal, onProgress })).rejects.toThrow("interrupted");
-  expect(readdirSync(join(cache, "datasets/a/mails/data"))).toEqual([expect.stringMatching(/\.part$/)]);
+  expect(blobs()).toEqual([expect.stringMatching(/\.incomplete$/)]);
 });
 
 test("addresses that are no Hub are told in one line", async () => {
-  await expect(fetchDataset("a/nothing", options())).rejects.toThrow(/a\/nothing.* answered 404: check HF_ENDPOINT$/);
+  await expect(fetchDataset("a/nothing", options())).rejects.toThrow(
+    /^there is no data set a\/nothing at http.*, or it is private \(no token was sent\): check the name/,
+  );
   await expect(fetched({ endpoint: "http://127.0.0.1:1" })).rejects.toThrow(/127\.0\.0\.1:1 cannot be reached/);
   await expect(fetched({ endpoint: `${server.endpoint}/portal` })).rejects.toThrow(/did not answer with the listing/);
 });

@@ -3,13 +3,15 @@
  * connections that break or fall silent, servers that are busy for a while.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { HoneError, messageOf } from "../../../util/index.js";
+import { HoneError, messageOf } from "../util/index.js";
 
 export interface HttpOptions {
   /** HF_ENDPOINT: `https://huggingface.co` or a mirror. */
   readonly endpoint: string;
   /** HF_TOKEN. Sent to the endpoint only, never to where it redirects. */
   readonly token: string | undefined;
+  /** HF_HUB_OFFLINE: no request is made. */
+  readonly offline: boolean;
   readonly signal?: AbortSignal;
   /** Milliseconds without a byte after which a connection counts as dead. */
   readonly stallTimeout?: number;
@@ -20,9 +22,39 @@ export interface HttpOptions {
 /** Tries in a row that bring nothing. */
 const MAX_FRUITLESS = 5;
 const MAX_REDIRECTS = 5;
+/** The longest pause that a server may ask for, in milliseconds: the Hub counts requests over five minutes. */
+const MAX_PAUSE = 300_000;
 
 /** The connection broke or the server is busy: worth another try. */
-export class Interrupted extends Error {}
+export class Interrupted extends Error {
+  constructor(
+    message: string,
+    /** Milliseconds after which the server wants to be asked again. */
+    readonly pause = 0,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** The server answered, and would answer the same again. */
+export class HubRefusal extends HoneError {
+  constructor(
+    readonly place: string,
+    readonly status: number,
+    /** `X-Error-Code`: "GatedRepo", "RepoNotFound", "RevisionNotFound", "EntryNotFound"; "" where it has none. */
+    readonly code: string,
+  ) {
+    super(
+      status === 401 || status === 403
+        ? `${place} refused (${status}): set HF_TOKEN to a token that may read it`
+        : `${place} answered ${status}: check HF_ENDPOINT`,
+    );
+  }
+}
+
+/** The endpoint could not be reached at all. */
+export class HubUnreachable extends HoneError {}
 
 /** A response, and its headers with those of the redirects on the way to it; the first of a name counts. */
 export interface Answer {
@@ -30,13 +62,15 @@ export interface Answer {
   readonly headers: ReadonlyMap<string, string>;
 }
 
-export const rootOf = ({ endpoint }: HttpOptions) => endpoint.replace(/\/+$/, "");
+export const rootOf = ({ endpoint }: Pick<HttpOptions, "endpoint">) => endpoint.replace(/\/+$/, "");
 
 /**
  * Sends a request and uses its answer; both again, with longer and longer pauses, when the connection breaks.
  *
  * @param use reads the body. It calls `fed` with every piece of it: silence counts from there, and patience begins anew
- * @throws HoneError when the server refuses or cannot be reached; the signal's reason when it is aborted
+ * @throws HubRefusal when the server refuses
+ * @throws HubUnreachable when it cannot be reached
+ * @throws the signal's reason when it is aborted
  */
 export async function exchange<T>(
   request: () => { url: string; method: "GET" | "HEAD"; headers?: Record<string, string> },
@@ -44,6 +78,7 @@ export async function exchange<T>(
   use: (answer: Answer, fed: () => void) => Promise<T>,
 ): Promise<T> {
   const { signal, stallTimeout = 30_000, retryDelay = 500 } = options;
+  if (options.offline) throw new Error("a request was about to be made with HF_HUB_OFFLINE set");
   for (let fruitless = 0; ; fruitless++) {
     const stall = new AbortController();
     const timer = setTimeout(() => stall.abort(), stallTimeout);
@@ -61,12 +96,13 @@ export async function exchange<T>(
       clearTimeout(timer);
     }
     if (fruitless >= MAX_FRUITLESS) {
-      throw new HoneError(
-        `${rootOf(options)} cannot be reached (${interruption.message}): set HF_ENDPOINT to a mirror, or download the files yourself and give them with --from and --questions`,
+      throw new HubUnreachable(
+        `${rootOf(options)} cannot be reached (${interruption.message}): set HF_ENDPOINT to a mirror`,
         { cause: interruption },
       );
     }
-    await sleep(retryDelay * 2 ** fruitless, undefined, signal ? { signal } : {}).catch(() => {
+    const pause = Math.max(retryDelay * 2 ** fruitless, Math.min(interruption.pause, MAX_PAUSE));
+    await sleep(pause, undefined, signal ? { signal } : {}).catch(() => {
       // Only an abort ends it early.
       throw signal?.reason;
     });
@@ -78,7 +114,7 @@ function asInterruption(error: unknown, stalled: boolean): Interrupted {
   if (stalled) return new Interrupted("nothing came for too long");
   if (error instanceof Interrupted) return error;
   // fetch throws TypeError for everything that happens on the network, with the reason as its cause.
-  if (error instanceof TypeError) return new Interrupted(messageOf(error.cause ?? error), { cause: error });
+  if (error instanceof TypeError) return new Interrupted(messageOf(error.cause ?? error), 0, { cause: error });
   throw error;
 }
 
@@ -103,17 +139,17 @@ async function follow(
     const location = response.headers.get("location");
     if (response.ok) return { response, headers: seen };
     await response.body?.cancel();
-    if (response.status >= 400 || !location) throw refusal(at, response.status);
+    if (response.status >= 400 || !location) throw refusal(at, response);
     at = new URL(location, at);
   }
   throw new HoneError(`${url} redirects in a circle`);
 }
 
-function refusal(url: URL, status: number): Error {
+function refusal(url: URL, { status, headers }: Response): Error {
   const place = `${url.origin}${url.pathname}`;
-  if (status === 429 || status >= 500) return new Interrupted(`${place} answered ${status}`);
-  if (status === 401 || status === 403) {
-    return new HoneError(`${place} refused (${status}): set HF_TOKEN to a token that may read it`);
+  if (status === 429 || status >= 500) {
+    const seconds = Number(headers.get("retry-after") ?? 0);
+    return new Interrupted(`${place} answered ${status}`, Number.isFinite(seconds) ? seconds * 1000 : 0);
   }
-  return new HoneError(`${place} answered ${status}: check HF_ENDPOINT`);
+  return new HubRefusal(place, status, headers.get("x-error-code") ?? "");
 }

@@ -1,0 +1,41 @@
+/** Data sets from the Hub: the Parquet files of one repository, each whole and checked. */
+import { join } from "node:path";
+import { HoneError } from "../util/index.js";
+import { checksumOfLink, missingPart, RepositoryCache } from "./cache.js";
+import { checksumOf, downloadFiles } from "./download.js";
+import { listRepository } from "./listing.js";
+import { type HubOptions, notHere } from "./options.js";
+
+const REVISION = "main";
+
+/**
+ * Makes sure the Parquet files of a data set are on this machine.
+ *
+ * @returns their paths, in the order of their names
+ * @throws HoneError when the Hub cannot be reached, refuses, or delivers something else than it listed
+ */
+export async function fetchDataset(id: string, options: HubOptions): Promise<string[]> {
+  const repository = { kind: "dataset", id } as const;
+  const cache = new RepositoryCache(options.cache, repository);
+  if (options.offline) {
+    const commit = cache.commitOf(REVISION);
+    const paths = commit === undefined ? [] : cache.files(commit).filter(isParquet);
+    if (commit === undefined || paths.length === 0 || missingPart(paths)) throw notHere(id);
+    const files = paths.map((path) => join(cache.snapshot(commit), path));
+    for (const file of files) {
+      const checksum = checksumOfLink(file);
+      if (checksum !== undefined && (await checksumOf(file, checksum)) !== checksum) {
+        throw new HoneError(`${file} is not what was downloaded: delete it, and run once without HF_HUB_OFFLINE`);
+      }
+    }
+    return files;
+  }
+  const listing = await listRepository(repository, REVISION, options);
+  const paths = listing.files.map(({ path }) => path).filter(isParquet);
+  if (paths.length === 0) throw new HoneError(`${id} has no Parquet files`);
+  const folder = await downloadFiles(listing, paths, options);
+  cache.nameCommit(REVISION, listing.commit);
+  return paths.map((path) => join(folder, path));
+}
+
+const isParquet = (path: string) => path.endsWith(".parquet");

@@ -1,0 +1,144 @@
+/**
+ * Files of a repository into the shared cache: each continued where it broke, as often as it takes, also from one run
+ * to the next, checked by size and checksum, and put in its place when it is whole.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream, mkdirSync, statfsSync } from "node:fs";
+import { mkdir, open, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { codeOf, flush, HoneError, moveDurably, withLock } from "../util/index.js";
+import { RepositoryCache } from "./cache.js";
+import { exchange, Interrupted } from "./http.js";
+import { addressOf, describe, explained, type Listing, type RemoteFile } from "./listing.js";
+import type { HubOptions } from "./options.js";
+
+/**
+ * Makes sure that some files of a commit are in the cache.
+ *
+ * @returns the folder that has them under their names
+ * @throws HoneError when the disk is too small, the Hub cannot be reached or refuses, or what came is not what it listed
+ */
+export async function downloadFiles(listing: Listing, paths: readonly string[], options: HubOptions): Promise<string> {
+  const { repository, commit } = listing;
+  const cache = new RepositoryCache(options.cache, repository);
+  const waiting = () => options.say?.(`waiting for another process that downloads ${repository.id}`);
+  await withLock(cache.lockFile, waiting, async () => {
+    const files: RemoteFile[] = [];
+    for (const path of paths) files.push(await describe(listing, path, options));
+    const have = await Promise.all(files.map((file) => bytesHere(cache, commit, file)));
+    needDisk(options, repository.id, sum(files.map(({ size }, index) => size - (have[index] as number))));
+    const total = sum(files.map(({ size }) => size));
+    let done = 0;
+    for (const [index, file] of files.entries()) {
+      if (!(await isWhole(join(cache.snapshot(commit), file.path), file.size))) {
+        const report = (bytes: number) =>
+          options.onProgress?.({ repository: repository.id, file: file.path, done: done + bytes, total });
+        // Said before the first byte comes: what is here counts.
+        report(have[index] as number);
+        await explained(repository, listing.revision, options, () => download(listing, file, cache, options, report));
+        cache.link(commit, file.path, file.checksum);
+      }
+      done += file.size;
+    }
+  });
+  return cache.snapshot(commit);
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
+
+/** Bytes of a file that need not be fetched any more. */
+async function bytesHere(cache: RepositoryCache, commit: string, file: RemoteFile): Promise<number> {
+  if (await isWhole(join(cache.snapshot(commit), file.path), file.size)) return file.size;
+  if (await isWhole(cache.blob(file.checksum), file.size)) return file.size;
+  return usable(partOf(cache, file), file.size);
+}
+
+const isWhole = async (path: string, size: number) => (await sizeOf(path)) === size;
+
+/** Named by its content: what is left of another version is never continued. Python's partial files are its own. */
+const partOf = (cache: RepositoryCache, { checksum }: RemoteFile) => cache.blob(`${checksum}.hone.incomplete`);
+
+function needDisk(options: HubOptions, name: string, bytes: number): void {
+  if (bytes === 0) return;
+  mkdirSync(options.cache, { recursive: true });
+  const free = (options.freeBytes ?? freeBytes)(options.cache);
+  if (free >= bytes) return;
+  const gigabytes = (value: number) => (value / 1e9).toFixed(value < 1e8 ? 3 : 1);
+  throw new HoneError(
+    `${name} needs ${gigabytes(bytes)} GB of free disk in ${options.cache}, which has ${gigabytes(free)} GB; free some, or set HF_HOME to a folder of a larger disk`,
+  );
+}
+
+/** Free bytes of the disk that has a folder. */
+export function freeBytes(folder: string): number {
+  const disk = statfsSync(folder);
+  return disk.bavail * disk.bsize;
+}
+
+async function download(
+  listing: Listing,
+  file: RemoteFile,
+  cache: RepositoryCache,
+  options: HubOptions,
+  report: (bytes: number) => void,
+): Promise<void> {
+  const blob = cache.blob(file.checksum);
+  if (await isWhole(blob, file.size)) return;
+  const url = addressOf(listing, file.path, options);
+  const part = partOf(cache, file);
+  await mkdir(dirname(part), { recursive: true });
+  let have = await usable(part, file.size);
+  if (have !== file.size || have === 0) {
+    const request = () => ({
+      url,
+      method: "GET" as const,
+      ...(have > 0 ? { headers: { range: `bytes=${have}-` } } : {}),
+    });
+    await exchange(request, options, async ({ response }, fed) => {
+      // A server that knows no ranges sends everything again.
+      if (response.status !== 206) have = 0;
+      const output = await open(part, have > 0 ? "a" : "w");
+      try {
+        for await (const chunk of response.body ?? []) {
+          fed();
+          await output.writeFile(chunk);
+          have += chunk.length;
+          report(have);
+        }
+      } finally {
+        await output.close();
+        have = await usable(part, file.size);
+      }
+      if (have !== file.size) throw new Interrupted(`${have} of ${file.size} bytes came`);
+    });
+  }
+  if ((await checksumOf(part, file.checksum)) !== file.checksum) {
+    await rm(part, { force: true });
+    throw new HoneError(`${url}: what came is not what the Hub listed (wrong checksum); it was deleted, try again`);
+  }
+  flush(part);
+  moveDurably(part, blob);
+}
+
+/** Bytes of a part that can be continued: none when it is longer than the file. */
+async function usable(part: string, size: number): Promise<number> {
+  const have = (await sizeOf(part)) ?? 0;
+  return have <= size ? have : 0;
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** SHA-256 of the content, or git's SHA-1 of a blob, as a given checksum is. */
+export async function checksumOf(path: string, like: string): Promise<string> {
+  const hash =
+    like.length === 64 ? createHash("sha256") : createHash("sha1").update(`blob ${(await stat(path)).size}\0`);
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(chunk);
+  return hash.digest("hex");
+}

@@ -1,0 +1,75 @@
+/** Where the Hub is, who asks, and where its files are kept: the variables that Hugging Face's own tools read. */
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Config, OptionName } from "../config/index.js";
+import { HoneError, UsageError } from "../util/index.js";
+import { type HttpOptions, rootOf } from "./http.js";
+
+/** Options that say how the Hub is spoken to. */
+export const hubOptionNames = [
+  "hfEndpoint",
+  "hfToken",
+  "hfOffline",
+  "hfHome",
+  "hfCache",
+] as const satisfies readonly OptionName[];
+
+export type HubConfig = Pick<Config, (typeof hubOptionNames)[number]>;
+
+/** How far a download is. */
+export interface HubProgress {
+  readonly repository: string;
+  readonly file: string;
+  /** Bytes of all files that were asked for together. */
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface HubOptions extends HttpOptions {
+  /** Folder that has a folder for each repository: HF_HUB_CACHE. */
+  readonly cache: string;
+  onProgress?(progress: HubProgress): void;
+  /** Hears what is waited for. */
+  say?(text: string): void;
+  /** Free bytes of the disk that has a folder; another answer in tests. */
+  freeBytes?(folder: string): number;
+}
+
+const OFFICIAL = "https://huggingface.co";
+
+const expand = (path: string) => path.replace(/^~(?=\/|$)/, homedir());
+
+/** HF_HOME, or its default. */
+function homeOf({ hfHome }: HubConfig, env: NodeJS.ProcessEnv): string {
+  return expand(hfHome ?? join(env.XDG_CACHE_HOME || "~/.cache", "huggingface"));
+}
+
+/** @throws UsageError when HF_ENDPOINT is no address, or HF_TOKEN cannot be one */
+export function hubOptionsOf(config: HubConfig, env: NodeJS.ProcessEnv = process.env): HubOptions {
+  const { hfEndpoint: endpoint, hfOffline: offline } = config;
+  if (!/^https?:\/\/[^/]/.test(endpoint) || !URL.canParse(endpoint)) {
+    throw new UsageError(`HF_ENDPOINT: ${endpoint} is no address; give one such as ${OFFICIAL}`);
+  }
+  const home = homeOf(config, env);
+  const token = (config.hfToken ?? savedToken(endpoint, home, env))?.trim();
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+    throw new UsageError("HF_TOKEN holds characters that no token has; give the token alone");
+  }
+  const cache = expand(config.hfCache ?? (env.HUGGINGFACE_HUB_CACHE || join(home, "hub")));
+  return { endpoint, token, offline, cache };
+}
+
+/** What `hf auth login` saved. It was made for the Hub itself: a mirror gets the token that it is given, and no other. */
+function savedToken(endpoint: string, home: string, env: NodeJS.ProcessEnv): string | undefined {
+  if (rootOf({ endpoint }) !== OFFICIAL || /^(1|true|yes|on)$/i.test(env.HF_HUB_DISABLE_IMPLICIT_TOKEN ?? "")) {
+    return undefined;
+  }
+  const file = expand(env.HF_TOKEN_PATH || join(home, "token"));
+  return (existsSync(file) && readFileSync(file, "utf8").trim()) || undefined;
+}
+
+/** @throws HoneError saying how to get what is not here, with the network or without */
+export function notHere(what: string): HoneError {
+  return new HoneError(`${what} was not downloaded before: run once without HF_HUB_OFFLINE`);
+}

@@ -1,0 +1,71 @@
+/** Which models hone takes: those whose computation engine and learner both know. Told from config.json alone. */
+import { ARCHITECTURES } from "../learn/index.js";
+import { HoneError } from "../util/index.js";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
+const above = (value: unknown, least: number) => typeof value === "number" && value > least;
+
+/** RoPE as the learner computes it; "linear" is stretched evenly, "llama3" by Llama 3's factors. */
+const ROPES = ["default", "linear", "llama3"];
+
+/** Signs of layers that carry a state from token to token. */
+const STATEFUL = [
+  "mamba_d_state",
+  "mamba_d_ssm",
+  "ssm_cfg",
+  "ssm_state_size",
+  "state_size",
+  "linear_num_value_heads",
+  "linear_key_head_dim",
+  "hybrid_override_pattern",
+  "attn_layer_period",
+  "full_attention_interval",
+  "conv_L_cache",
+  "lru_width",
+];
+const EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size", "moe_num_experts"];
+
+/** Why hone cannot take a model, as a clause; undefined when it can. Of several reasons, the one that explains most. */
+export function refusedBecause(config: Json): string | undefined {
+  const layers = Array.isArray(config.layer_types) ? config.layer_types.map(String) : [];
+  const type = String(config.model_type ?? "");
+  const rope = [config.rope_scaling, config.rope_parameters].find(isObject) ?? {};
+  const ropeType = String(rope.rope_type ?? rope.type ?? "default");
+  const rotated = [config.partial_rotary_factor, rope.partial_rotary_factor, config.rotary_pct].find(
+    (factor) => typeof factor === "number" && factor !== 1,
+  );
+  const quantised = isObject(config.quantization_config) ? config.quantization_config : undefined;
+  const classes = Array.isArray(config.architectures) ? config.architectures.map(String) : [];
+  // Qwen2 names a window that it does not use; Mistral and others use the one they name.
+  const windowed = config.use_sliding_window ?? (config.sliding_window !== undefined && config.sliding_window !== null);
+
+  if (isObject(config.vision_config) || isObject(config.audio_config))
+    return "it takes images or sound, not text alone";
+  if (
+    layers.some((layer) => !/attention$/.test(layer) || /linear/.test(layer)) ||
+    STATEFUL.some((key) => key in config)
+  ) {
+    return "it is a hybrid: some layers carry a state that cannot be forked and trimmed as a KV cache can";
+  }
+  if (EXPERTS.some((key) => above(config[key], 0)) || /moe|mixtral/.test(type)) return "it is a mixture of experts";
+  if (windowed || layers.some((layer) => layer !== "full_attention")) return "it attends through a sliding window";
+  if (rotated !== undefined) return `it rotates ${rotated} of each head (partial rotary), the learner rotates all`;
+  if (!ARCHITECTURES.includes(type)) {
+    return `its architecture is ${type || "not named"}; hone takes ${ARCHITECTURES.join(", ")}`;
+  }
+  if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
+  if (!ROPES.includes(ropeType)) return `it scales RoPE by ${ropeType}, which the learner does not`;
+  if (classes.length > 0 && !classes.some((name) => name.endsWith("ForCausalLM"))) {
+    return `it writes no text (${classes.join(", ")})`;
+  }
+  return undefined;
+}
+
+/** @throws HoneError in one line that names the reason */
+export function checkArchitecture(config: unknown, name: string): void {
+  if (!isObject(config)) throw new HoneError(`config.json of ${name} is no JSON object: is it a model?`);
+  const reason = refusedBecause(config);
+  if (reason) throw new HoneError(`${name} cannot be used: ${reason}`);
+}

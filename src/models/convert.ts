@@ -1,0 +1,231 @@
+/**
+ * Safetensors become a GGUF file, by the converter of the very llama.cpp that plays it. The result is kept in the home
+ * folder under a name that says from what it was made, so each model is converted once.
+ */
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { modelFingerprint, modelShape } from "../engine/index.js";
+import { checksumOf, checksumOfLink, freeBytes, sizeText } from "../hub/index.js";
+import { ensurePython } from "../learn/index.js";
+import { flush, HoneError, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
+import type { Weights } from "./catalogue.js";
+import type { ModelIo } from "./io.js";
+import { aboutFiles, weigh, weightFiles } from "./source.js";
+
+/** Files at most this large are compared as a whole where they are no downloads. */
+const SMALL = 32 << 20;
+
+/** Bytes of a weight. q8_0: 32 of them share a scale of two bytes. */
+const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, q8_0: 34 / 32 };
+
+export interface ConversionSource {
+  readonly folder: string;
+  /** Files of the folder, by their names. */
+  readonly paths: readonly string[];
+  /** For people. */
+  readonly name: string;
+  /** How its conversions are called: for the Hub the repository's folder name, so that no two share one. */
+  readonly label: string;
+}
+
+const KEY_LENGTH = 12;
+const CONVERSION = /^(.+)-(f16|bf16|q8_0)-[0-9a-f]{12}\.gguf$/;
+
+/** Folder of converted models. */
+const convertedFolder = (home: string) => resolve(home, "gguf");
+
+/** What has been made of the models of that label. */
+export function conversionsOf(label: string, home: string): { file: string; weights: Weights; bytes: number }[] {
+  const folder = convertedFolder(home);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).flatMap((name) => {
+    const [, made, weights] = CONVERSION.exec(name) ?? [];
+    if (made !== label) return [];
+    const file = join(folder, name);
+    return [{ file, weights: weights as Weights, bytes: statSync(file).size }];
+  });
+}
+
+/** Where a conversion lies, once it is made. */
+async function conversionOf(source: ConversionSource, weights: Weights, home: string): Promise<string> {
+  const key = await sourceKey(source);
+  return join(convertedFolder(home), `${source.label}-${weights}-${key.slice(0, KEY_LENGTH)}.gguf`);
+}
+
+/** Says what a conversion was made from: what the files hold, and whose converter reads them. */
+async function sourceKey({ folder, paths }: ConversionSource): Promise<string> {
+  const hash = createHash("sha256").update(llamaVersion());
+  for (const path of [...aboutFiles(paths), ...weightFiles(paths)].sort()) {
+    hash.update(`\0${path}\0${await contentKey(join(folder, path))}`);
+  }
+  return hash.digest("hex");
+}
+
+async function contentKey(file: string): Promise<string> {
+  const checksum = checksumOfLink(file);
+  if (checksum !== undefined) return checksum;
+  const { size, mtimeMs } = statSync(file);
+  // Reading all of large weights at each start would take longer than loading them.
+  return size <= SMALL ? await sha256OfFile(file) : `${modelFingerprint(file)} ${mtimeMs}`;
+}
+
+/** llama.cpp comes with node-llama-cpp, and changes with it. */
+function llamaVersion(): string {
+  const { dependencies } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
+  return `node-llama-cpp ${dependencies["node-llama-cpp"]}`;
+}
+
+export interface ConversionOptions {
+  readonly home: string;
+  readonly weights: Weights;
+  /** --python */
+  readonly python: string | undefined;
+}
+
+/**
+ * The GGUF file of a model in Hugging Face form, made where it is not there yet. Two processes make it once.
+ * @throws HoneError when the source is damaged, the disk is too small, or llama.cpp cannot convert it
+ */
+export async function converted(source: ConversionSource, options: ConversionOptions, io: ModelIo): Promise<string> {
+  const { weights, home } = options;
+  const target = await conversionOf(source, weights, home);
+  if (existsSync(target)) return target;
+  const waiting = () => io.say("waiting for another process that converts a model");
+  await withLock(join(dirname(target), ".lock"), waiting, async () => {
+    if (existsSync(target)) return;
+    const parameters = weigh(source.folder, source.paths, source.name);
+    await checkDownloads(source);
+    needDisk(dirname(target), parameters * BYTES[weights], source.name);
+    const python = await ensurePython({
+      onProgress: io.say,
+      ...(options.python === undefined ? {} : { python: options.python }),
+    });
+    io.say(`converting ${source.name} to GGUF with ${weights} weights, once`);
+    removeParts(target);
+    // Of this process alone: a converter whose hone was killed may still write to its own.
+    const part = `${target}.${process.pid}.part`;
+    try {
+      const llama = await llamaSource(io);
+      const outcome = await run(python, converterArguments(llama, source, part, weights), io, (line) => {
+        const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
+        if (percent !== undefined) io.update(() => `converting ${source.name} ${percent} %`);
+      });
+      if (outcome.code !== 0) throw conversionError(source.name, outcome.said);
+      // Reads the whole header: what cannot be read is not put in place.
+      await modelShape(part);
+      flush(part);
+      moveDurably(part, target);
+    } finally {
+      rmSync(part, { force: true });
+    }
+    io.say(`${source.name} is ready: ${target} (${sizeText(statSync(target).size)})`);
+  });
+  return target;
+}
+
+function removeParts(target: string): void {
+  const folder = dirname(target);
+  const parts = readdirSync(folder).filter((name) => name.startsWith(`${basename(target)}.`) && name.endsWith(".part"));
+  for (const name of parts) rmSync(join(folder, name), { force: true });
+}
+
+function converterArguments(llama: string, source: ConversionSource, part: string, weights: Weights): string[] {
+  return [
+    join(llama, "convert_hf_to_gguf.py"),
+    source.folder,
+    ...["--outfile", part, "--outtype", weights, "--model-name", basename(source.name)],
+  ];
+}
+
+/** Contents of downloads against the checksums they are named by, once, before they are turned into something else. */
+async function checkDownloads({ folder, paths, name }: ConversionSource): Promise<void> {
+  for (const path of [...aboutFiles(paths), ...weightFiles(paths)]) {
+    const file = join(folder, path);
+    const checksum = checksumOfLink(file);
+    if (checksum === undefined || (await checksumOf(file, checksum)) === checksum) continue;
+    throw new HoneError(
+      `${path} of ${name} is damaged (wrong checksum): \`yarn hone models remove ${name}\`, then download it again (${file})`,
+    );
+  }
+}
+
+function needDisk(folder: string, bytes: number, name: string): void {
+  mkdirSync(folder, { recursive: true });
+  const free = freeBytes(folder);
+  if (free >= bytes) return;
+  throw new HoneError(
+    `converting ${name} needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or set --home to a folder of a larger disk`,
+  );
+}
+
+/** The source of llama.cpp, out of node-llama-cpp. */
+async function llamaSource(io: ModelIo): Promise<string> {
+  const lines: string[] = [];
+  const outcome = await run(process.execPath, [join(packageRoot, "scripts/llama-source.mjs")], io, (line) =>
+    lines.push(line),
+  );
+  if (outcome.code !== 0) throw new HoneError(outcome.said.at(-1) ?? "llama.cpp's source could not be unpacked");
+  return lines.at(-1) as string;
+}
+
+interface Outcome {
+  readonly code: number | null;
+  /** Its last lines. */
+  readonly said: readonly string[];
+}
+
+/** Runs a program that needs nothing from the network. Ends it when the signal is aborted. */
+async function run(
+  program: string,
+  args: readonly string[],
+  { signal }: ModelIo,
+  onLine: (line: string) => void,
+): Promise<Outcome> {
+  signal?.throwIfAborted();
+  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
+  const said: string[] = [];
+  return await new Promise<Outcome>((settle, reject) => {
+    const child = spawn(program, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...inherited, HF_HUB_OFFLINE: "1", PYTHONUNBUFFERED: "1", TOKENIZERS_PARALLELISM: "false" },
+    });
+    const stop = () => void child.kill("SIGKILL");
+    signal?.addEventListener("abort", stop, { once: true });
+    for (const stream of [child.stdout, child.stderr]) {
+      let rest = "";
+      stream.setEncoding("utf8").on("data", (chunk: string) => {
+        // A progress bar ends its lines with a carriage return.
+        const lines = (rest + chunk).split(/[\r\n]+/);
+        rest = lines.pop() ?? "";
+        for (const line of lines.filter((one) => one.trim() !== "")) {
+          said.push(line);
+          if (said.length > 50) said.shift();
+          onLine(line);
+        }
+      });
+    }
+    child.once("error", (error) => settle({ code: 127, said: [error.message] }));
+    child.once("close", (code) => {
+      signal?.removeEventListener("abort", stop);
+      if (signal?.aborted) reject(signal.reason);
+      else settle({ code, said });
+    });
+  });
+}
+
+/** A traceback's last line is the reason; llama.cpp's words for an unknown tokenizer fill a screen. */
+function conversionError(name: string, said: readonly string[]): HoneError {
+  const text = said.join("\n");
+  if (/No space left on device/.test(text)) {
+    return new HoneError(`the disk filled up while ${name} was converted; free some space and start again`);
+  }
+  if (/pre-tokenizer was not recognized|get_vocab_base_pre/.test(text)) {
+    return new HoneError(
+      `${name} cannot be converted: llama.cpp does not know its pre-tokenizer, so its text would be cut into other tokens; give a GGUF file of it`,
+    );
+  }
+  const reason = said.findLast((line) => /^\w*(Error|Exception|KeyError|ValueError)\b/.test(line)) ?? said.at(-1) ?? "";
+  return new HoneError(`${name} cannot be converted by llama.cpp: ${reason.trim().slice(0, 300)}`);
+}

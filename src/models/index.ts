@@ -1,0 +1,5 @@
+/** Models by name: from the Hugging Face Hub, a folder, a file or hone's own, to the GGUF file that the engine loads. */
+export { listModels, type ModelRow, type Removed, removeModel, showModel } from "./installed.js";
+export { linesTo, type ModelIo } from "./io.js";
+export { isCatalogueName } from "./reference.js";
+export { type ModelConfig, modelOptions, resolveModel } from "./resolve.js";

@@ -1,0 +1,78 @@
+/** What `--model` can say: a name of the catalogue, something on the Hub, a folder, a file. */
+import { existsSync, statSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { nearest, packageRoot, UsageError } from "../util/index.js";
+import { catalogue, type Weights } from "./catalogue.js";
+
+export type ModelReference =
+  | { readonly kind: "file"; readonly path: string }
+  /** In Hugging Face form. */
+  | { readonly kind: "folder"; readonly path: string }
+  | {
+      readonly kind: "hub";
+      readonly repository: string;
+      readonly revision: string;
+      /** One GGUF file of the repository. */
+      readonly file: string | undefined;
+    };
+
+const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
+const REVISION = /^[\w][\w./-]*$/;
+
+/**
+ * @param weights that are wanted: the catalogue may know a finished file that has them
+ * @throws UsageError when it is nothing of the kind: the nearest name is shown
+ */
+export function readReference(reference: string, weights: Weights): ModelReference {
+  const entry = catalogue().get(reference);
+  if (entry?.path !== undefined) return { kind: "file", path: resolve(packageRoot, "models", entry.path) };
+  if (entry?.gguf?.weights === weights) {
+    const { repository, file } = entry.gguf;
+    return { kind: "hub", repository, revision: "main", file };
+  }
+  if (entry?.repository !== undefined) return onHub(reference, entry.repository, undefined);
+  if (reference.startsWith("hf:")) {
+    const [, place = "", file] = /^hf:([^:]*)(?::(.*))?$/.exec(reference) ?? [];
+    if (file !== undefined && (!/\.gguf$/i.test(file) || file.split("/").includes(".."))) {
+      throw new UsageError(`--model ${reference}: give hf:REPOSITORY:FILE.gguf, the name of a GGUF file in it`);
+    }
+    return onHub(reference, place, file);
+  }
+  if (existsSync(reference)) {
+    const path = resolve(reference);
+    return statSync(path).isDirectory() ? { kind: "folder", path } : { kind: "file", path };
+  }
+  // What looks like a path is one.
+  if (/\.gguf$/i.test(reference) || /^[.~/]/.test(reference)) {
+    throw new UsageError(
+      `--model: there is no file ${resolve(reference)}; give the path of a GGUF file or of a folder in Hugging Face form, or a name that \`yarn hone models\` lists`,
+    );
+  }
+  if (reference.includes("/")) return onHub(reference, reference, undefined);
+  const names = [...catalogue().keys()];
+  const close = nearest(reference, names);
+  throw new UsageError(
+    `--model: there is no model ${reference}; ${close ? `did you mean ${close}? ` : ""}\`yarn hone models\` lists the names, a Hub repository is written ORGANISATION/NAME, a file by its path`,
+  );
+}
+
+function onHub(reference: string, place: string, file: string | undefined): ModelReference {
+  const [repository = "", revision = "main", ...more] = place.split("@");
+  const wrong = !REPOSITORY.test(repository) || /\.\.|--/.test(repository) || more.length > 0;
+  if (wrong || !REVISION.test(revision) || revision.split("/").includes("..")) {
+    throw new UsageError(
+      `--model ${reference}: a model on the Hub is written ORGANISATION/NAME, with a branch, tag or commit ORGANISATION/NAME@REVISION, one file of it hf:ORGANISATION/NAME:FILE.gguf`,
+    );
+  }
+  return { kind: "hub", repository, revision, file };
+}
+
+/** For files and people: "Qwen2.5-0.5B-Instruct". */
+export function nameOf(reference: ModelReference): string {
+  return reference.kind === "hub"
+    ? (reference.repository.split("/")[1] as string)
+    : basename(reference.path).replace(/\.gguf$/i, "");
+}
+
+/** A short name of the catalogue stays one, even where a file or folder is called like it. */
+export const isCatalogueName = (reference: string) => catalogue().has(reference);

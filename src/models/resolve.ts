@@ -1,0 +1,240 @@
+/** From `--model` to the GGUF file that the engine loads: found, downloaded or converted. */
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { type Config, flagOf, type OptionName } from "../config/index.js";
+import { modelShape } from "../engine/index.js";
+import {
+  downloadFiles,
+  downloadLine,
+  folderName,
+  type HubOptions,
+  HubUnreachable,
+  hubOptionNames,
+  hubOptionsOf,
+  type Listing,
+  listRepository,
+  missingPart,
+  notHere,
+  Rate,
+  RepositoryCache,
+} from "../hub/index.js";
+import { ARCHITECTURES } from "../learn/index.js";
+import { HoneError, UsageError } from "../util/index.js";
+import type { Weights } from "./catalogue.js";
+import { type ConversionSource, converted } from "./convert.js";
+import type { ModelIo } from "./io.js";
+import { type ModelReference, nameOf, readReference } from "./reference.js";
+import { aboutFiles, checkAbout, ggufFiles, needWeights, weightFiles } from "./source.js";
+
+/** Options that say how a model comes to this machine. */
+export const modelOptions = ["weights", ...hubOptionNames] as const satisfies readonly OptionName[];
+
+export type ModelConfig = Pick<Config, (typeof modelOptions)[number] | "home"> & Partial<Pick<Config, "python">>;
+
+export const DEFAULT_WEIGHTS: Weights = "f16";
+
+export interface ResolveOptions {
+  /** Asks the Hub for a newer state of the repository even where all is here. */
+  readonly renew?: boolean;
+}
+
+/**
+ * The GGUF file of a model. What is here is used as it is, and no request is made for it.
+ *
+ * @throws UsageError for names that mean nothing
+ * @throws HoneError when a model cannot be had or cannot be used: why, in one line, before any long work
+ */
+export async function resolveModel(
+  reference: string,
+  config: ModelConfig,
+  io: ModelIo,
+  { renew = false }: ResolveOptions = {},
+): Promise<string> {
+  const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
+  const found = known.kind === "hub" ? await fromHub(known, config, io, renew) : onDisk(known);
+  if (typeof found !== "string") {
+    const options = { home: config.home, weights: config.weights ?? DEFAULT_WEIGHTS, python: config.python };
+    return converted(found, options, io);
+  }
+  if (config.weights !== undefined) await checkWeights(found, config.weights);
+  return found;
+}
+
+/** A finished file has the weights that it has. */
+async function checkWeights(file: string, weights: Weights): Promise<void> {
+  const { weightType } = await modelShape(file);
+  if (weightType.toLowerCase() === weights) return;
+  throw new UsageError(
+    `${flagOf("weights")} ${weights}: ${file} is a finished file with ${weightType.toLowerCase()} weights; leave it out, or give the model as safetensors`,
+  );
+}
+
+function onDisk(reference: Extract<ModelReference, { path: string }>): string | ConversionSource {
+  if (reference.kind === "file") {
+    checkOneFile(reference.path, basename(reference.path));
+    return reference.path;
+  }
+  const { path: folder } = reference;
+  const paths = readdirSync(folder);
+  const files = ggufFiles(paths);
+  if (weightFiles(paths).length === 0 && files.length > 0) return join(folder, theOneOf(files, folder, join));
+  needWeights(paths, folder);
+  checkAbout(folder, folder);
+  return { folder, paths, name: nameOf(reference), label: nameOf(reference) };
+}
+
+/** llama.cpp would read all parts of a model, the learner would not. */
+function checkOneFile(file: string, name: string): void {
+  if (!/-\d{5}-of-\d{5}\.gguf$/i.test(file)) return;
+  throw new HoneError(
+    `${name} is one part of a model; hone takes models in one file (join them with llama-gguf-split)`,
+  );
+}
+
+function theOneOf(files: readonly string[], place: string, written: (place: string, file: string) => string): string {
+  const [file, another] = files;
+  if (file === undefined) throw new HoneError(`${place} has no GGUF file`);
+  if (another !== undefined) {
+    throw new UsageError(
+      `${place} has several GGUF files; give one of them: ${files.map((one) => written(place, one)).join(", ")}`,
+    );
+  }
+  checkOneFile(file, file);
+  return file;
+}
+
+type HubReference = Extract<ModelReference, { kind: "hub" }>;
+
+const written = (place: string, file: string) => `hf:${place}:${file}`;
+
+async function fromHub(
+  reference: HubReference,
+  config: ModelConfig,
+  io: ModelIo,
+  renew: boolean,
+): Promise<string | ConversionSource> {
+  const rate = new Rate();
+  const hub: HubOptions = {
+    ...hubOptionsOf(config),
+    ...(io.signal ? { signal: io.signal } : {}),
+    say: io.say,
+    onProgress: (progress) => io.update(() => downloadLine(progress, rate)),
+  };
+  const repository = { kind: "model", id: reference.repository } as const;
+  const cache = new RepositoryCache(hub.cache, repository);
+  const local = localCopy(reference, cache);
+  if (hub.offline && !local)
+    throw notHere(reference.file ? written(reference.repository, reference.file) : repository.id);
+  if (local && (hub.offline || (local.certain && !renew))) return local.use(config.weights);
+  let listing: Listing;
+  try {
+    // With a copy at hand the Hub is not waited for as long.
+    listing = await listRepository(repository, reference.revision, local && !renew ? { ...hub, retryDelay: 50 } : hub);
+  } catch (error) {
+    // Whoever asked for the newest gets no older one.
+    if (!(error instanceof HubUnreachable)) throw error;
+    if (!local || renew) {
+      throw new HoneError(`${error.message}, or give --model a folder or a GGUF file of this machine`, {
+        cause: error,
+      });
+    }
+    io.say(`${error.message}; taking what was downloaded of ${repository.id} before`);
+    return local.use(config.weights);
+  }
+  return download(reference, listing, config.weights, hub, cache);
+}
+
+async function download(
+  { repository, revision, file }: HubReference,
+  listing: Listing,
+  weights: Weights | undefined,
+  hub: HubOptions,
+  cache: RepositoryCache,
+): Promise<string | ConversionSource> {
+  const paths = listing.files.map(({ path }) => path);
+  const asGguf = file !== undefined || (weightFiles(paths).length === 0 && ggufFiles(paths).length > 0);
+  if (asGguf) {
+    const chosen = chooseGguf(ggufFiles(paths), repository, file, weights);
+    const { ggufArchitecture: architecture } = listing;
+    if (architecture !== undefined && !ARCHITECTURES.includes(architecture)) {
+      throw new HoneError(
+        `${repository} cannot be used: its architecture is ${architecture}; hone takes ${ARCHITECTURES.join(", ")}`,
+      );
+    }
+    const folder = await downloadFiles(listing, [chosen], hub);
+    cache.nameCommit(revision, listing.commit);
+    return join(folder, chosen);
+  }
+  needWeights(paths, repository);
+  // First the small files, which say whether the large ones are worth fetching.
+  const folder = await downloadFiles(listing, aboutFiles(paths), hub);
+  checkAbout(folder, repository);
+  await downloadFiles(listing, weightFiles(paths), hub);
+  cache.nameCommit(revision, listing.commit);
+  return sourceIn(folder, cache.files(listing.commit), repository);
+}
+
+/** @param weights that were asked for: a file's name may say which it has */
+function chooseGguf(
+  files: readonly string[],
+  place: string,
+  file: string | undefined,
+  weights: Weights | undefined,
+): string {
+  if (file !== undefined) {
+    if (files.includes(file)) {
+      checkOneFile(file, file);
+      return file;
+    }
+    throw new UsageError(
+      files.length > 0
+        ? `${place} has no file ${file}; it has ${files.join(", ")}`
+        : `${place} has no file ${file}, and no GGUF file at all; give it as ${place}`,
+    );
+  }
+  const spelling = weights === "f16" ? "fp?16" : weights;
+  const fitting =
+    weights === undefined ? [] : files.filter((one) => new RegExp(`\\b${spelling}\\.gguf$`, "i").test(one));
+  return theOneOf(fitting.length === 1 ? fitting : files, place, written);
+}
+
+function sourceIn(folder: string, paths: readonly string[], repository: string): ConversionSource {
+  const label = folderName({ kind: "model", id: repository }).replace(/^models--/, "");
+  return { folder, paths, name: repository, label };
+}
+
+interface LocalCopy {
+  /** Whether it is what the Hub would give: of files that were fetched one by one, others may exist. */
+  readonly certain: boolean;
+  use(weights: Weights | undefined): string | ConversionSource;
+}
+
+/** What the cache has of a repository, when that is enough to play. */
+function localCopy({ repository, revision, file }: HubReference, cache: RepositoryCache): LocalCopy | undefined {
+  const commit = cache.commitOf(revision);
+  if (commit === undefined) return undefined;
+  const folder = cache.snapshot(commit);
+  const paths = cache.files(commit);
+  if (file !== undefined) {
+    return paths.includes(file) ? { certain: true, use: () => join(folder, file) } : undefined;
+  }
+  if (isComplete(paths)) {
+    return {
+      certain: paths.some((path) => /^(tokenizer_config\.json|chat_template\.)/.test(path)),
+      use: () => {
+        checkAbout(folder, repository);
+        return sourceIn(folder, paths, repository);
+      },
+    };
+  }
+  const files = ggufFiles(paths);
+  if (files.length === 0 || weightFiles(paths).length > 0) return undefined;
+  return { certain: false, use: (weights) => join(folder, chooseGguf(files, repository, undefined, weights)) };
+}
+
+/** Has a snapshot all parts of the weights, the configuration and a vocabulary? Python may have fetched some files only. */
+export function isComplete(paths: readonly string[]): boolean {
+  const weights = weightFiles(paths);
+  const vocabulary = ["tokenizer.json", "tokenizer.model", "vocab.json"].some((file) => paths.includes(file));
+  return weights.length > 0 && !missingPart(weights) && paths.includes("config.json") && vocabulary;
+}

@@ -1,0 +1,131 @@
+/** A model in Hugging Face form: which of its files are needed, and whether they are all there and whole. */
+import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { missingPart } from "../hub/index.js";
+import { HoneError } from "../util/index.js";
+import { checkArchitecture } from "./architecture.js";
+
+const INDEX = "model.safetensors.index.json";
+const WEIGHTS = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
+/** Small files: configuration, tokenizer, chat template. */
+const ABOUT = new Set([
+  "config.json",
+  "generation_config.json",
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "tokenizer.model",
+  "special_tokens_map.json",
+  "added_tokens.json",
+  "vocab.json",
+  "merges.txt",
+  "chat_template.jinja",
+  "chat_template.json",
+  INDEX,
+]);
+
+/** Files that describe the model, of all that a repository has. */
+export const aboutFiles = (paths: readonly string[]) => paths.filter((path) => ABOUT.has(path));
+
+/** Files with the model's weights, of all that a repository has; those in sub-folders belong to other programs. */
+export const weightFiles = (paths: readonly string[]) => paths.filter((path) => WEIGHTS.test(path));
+
+/** GGUF files that are whole models: no parts, no adapters for images. */
+export const ggufFiles = (paths: readonly string[]) =>
+  paths.filter((path) => /\.gguf$/i.test(path) && !/mmproj/i.test(path));
+
+/** @throws HoneError when a repository or folder has no weights that hone reads: what it has instead */
+export function needWeights(paths: readonly string[], name: string): void {
+  const missing = missingPart(weightFiles(paths));
+  if (missing) throw new HoneError(`${name} has no file ${missing}: a part of its weights is missing`);
+  if (weightFiles(paths).length > 0) return;
+  const pickled = paths.find((path) => /\.(bin|pt|pth|ckpt)$/.test(path));
+  const reason = paths.includes("adapter_config.json")
+    ? "it is an adapter: give the model under it with --model, and train from it with --init-adapter"
+    : pickled
+      ? `its weights are in ${pickled}, which is a program as much as it is data; hone reads safetensors and GGUF`
+      : "it has no model.safetensors and no GGUF file";
+  throw new HoneError(`${name} has no weights that hone reads: ${reason}`);
+}
+
+function readJson(folder: string, file: string, name: string): unknown {
+  try {
+    return JSON.parse(readFileSync(join(folder, file), "utf8"));
+  } catch (error) {
+    throw new HoneError(`${file} of ${name} is no JSON: was it written or downloaded whole?`, { cause: error });
+  }
+}
+
+/**
+ * What must hold before a weight is fetched or read.
+ *
+ * @param folder has the files of {@link aboutFiles}
+ * @throws HoneError for an architecture that hone does not take, and when vocabulary or chat template are missing
+ */
+export function checkAbout(folder: string, name: string): void {
+  const has = (file: string) => existsSync(join(folder, file));
+  if (!has("config.json")) throw new HoneError(`${name} has no config.json: it is no model in Hugging Face form`);
+  checkArchitecture(readJson(folder, "config.json", name), name);
+  if (!has("tokenizer.json") && !has("tokenizer.model") && !(has("vocab.json") && has("merges.txt"))) {
+    throw new HoneError(`${name} has no vocabulary: tokenizer.json (or vocab.json and merges.txt) must be there`);
+  }
+  const inConfig = has("tokenizer_config.json")
+    ? (readJson(folder, "tokenizer_config.json", name) as { chat_template?: unknown } | null)?.chat_template
+    : undefined;
+  if (!inConfig && !has("chat_template.jinja") && !has("chat_template.json")) {
+    throw new HoneError(
+      `${name} has no chat template: it is a base model; give the one that was made for chat (Instruct)`,
+    );
+  }
+}
+
+/**
+ * Looks at the head of each weight file.
+ *
+ * @returns how many numbers the weights are
+ * @throws HoneError when a file is missing, cut off, or is none
+ */
+export function weigh(folder: string, paths: readonly string[], name: string): number {
+  let parameters = 0;
+  const there = new Set<string>();
+  for (const path of weightFiles(paths)) {
+    const { count, tensors } = readHead(join(folder, path), `${path} of ${name}`);
+    parameters += count;
+    for (const tensor of tensors) there.add(tensor);
+  }
+  if (existsSync(join(folder, INDEX))) {
+    const { weight_map: map = {} } = readJson(folder, INDEX, name) as { weight_map?: Record<string, string> };
+    const lost = Object.entries(map).find(([tensor]) => !there.has(tensor));
+    if (lost) throw new HoneError(`${name} lacks the weights ${lost[0]}, which its index puts in ${lost[1]}`);
+  }
+  return parameters;
+}
+
+/** A safetensors header is no longer than this, by the format's own rule. */
+const MAX_HEAD = 100_000_000;
+
+function readHead(file: string, name: string): { count: number; tensors: string[] } {
+  const { size } = statSync(file);
+  const broken = (why: string) => new HoneError(`${name} is not whole (${why}): download or copy it again`);
+  const handle = openSync(file, "r");
+  try {
+    const start = Buffer.alloc(8);
+    if (readSync(handle, start, 0, 8, 0) < 8) throw broken(`${size} bytes`);
+    const length = Number(start.readBigUInt64LE(0));
+    if (length > MAX_HEAD || length + 8 > size) throw broken("its header does not end");
+    const text = Buffer.alloc(length);
+    readSync(handle, text, 0, length, 8);
+    let head: Record<string, { shape?: number[]; data_offsets?: [number, number] }>;
+    try {
+      head = JSON.parse(text.toString("utf8"));
+    } catch {
+      throw broken("its header is no JSON");
+    }
+    const tensors = Object.entries(head).filter(([tensor]) => tensor !== "__metadata__");
+    const end = Math.max(0, ...tensors.map(([, { data_offsets: offsets }]) => offsets?.[1] ?? 0));
+    if (8 + length + end !== size) throw broken(`${size} bytes, its header says ${8 + length + end}`);
+    const count = tensors.reduce((sum, [, { shape = [] }]) => sum + shape.reduce((product, n) => product * n, 1), 0);
+    return { count, tensors: tensors.map(([tensor]) => tensor) };
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,0 +1,76 @@
+/** Which models are taken, told from config.json as their makers publish it. */
+import { readFileSync } from "node:fs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { checkArchitecture, refusedBecause } from "../../src/models/architecture.js";
+
+const qwen = {
+  architectures: ["Qwen2ForCausalLM"],
+  model_type: "qwen2",
+  num_attention_heads: 14,
+  sliding_window: 32768,
+  use_sliding_window: false,
+  rope_theta: 1e6,
+};
+const llama = { architectures: ["LlamaForCausalLM"], model_type: "llama" };
+
+beforeAll(() => ensureTestModels(["tiny", "qwen2.5"], () => undefined), 900_000);
+
+describe("taken", () => {
+  it.each([
+    ["Qwen2.5, which names a window and does not use it", qwen],
+    ["Qwen3", { ...qwen, architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", head_dim: 128, rope_scaling: null }],
+    ["Llama 3.2, with its own stretched rotation", { ...llama, rope_scaling: { rope_type: "llama3", factor: 32 } }],
+    [
+      "SmolLM2, whose config has lists and nulls",
+      { ...llama, rope_scaling: null, attention_bias: false, "transformers.js_config": {} },
+    ],
+    ["layers that all attend in full", { ...qwen, layer_types: ["full_attention", "full_attention"] }],
+  ])("%s", (_, config) => {
+    expect(refusedBecause(config)).toBeUndefined();
+  });
+
+  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "qwen2.5-small"])("%s, as transformers writes it", (name) => {
+    expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
+  });
+});
+
+describe("refused, with the reason", () => {
+  const hybrid = /^it is a hybrid: some layers carry a state/;
+  it.each([
+    [
+      "Qwen3-Next",
+      { model_type: "qwen3_next", layer_types: ["linear_attention", "full_attention"], num_experts: 512 },
+      hybrid,
+    ],
+    ["Jamba", { model_type: "jamba", attn_layer_period: 8, mamba_d_state: 16 }, hybrid],
+    ["LFM2", { model_type: "lfm2", layer_types: ["conv", "full_attention"] }, hybrid],
+    ["Mamba", { model_type: "mamba", state_size: 16 }, hybrid],
+    ["Qwen3-30B-A3B", { ...qwen, model_type: "qwen3_moe", num_experts: 128 }, /^it is a mixture of experts$/],
+    ["Mixtral", { model_type: "mixtral", num_local_experts: 8, sliding_window: null }, /^it is a mixture of experts$/],
+    ["Gemma 3", { model_type: "gemma3_text", sliding_window: 512 }, /^it attends through a sliding window$/],
+    ["Mistral 7B v0.1", { model_type: "mistral", sliding_window: 4096 }, /^it attends through a sliding window$/],
+    ["Qwen2 with its window on", { ...qwen, use_sliding_window: true }, /^it attends through a sliding window$/],
+    ["GPT-OSS-like layers", { ...llama, layer_types: ["sliding_attention", "full_attention"] }, /sliding window$/],
+    ["Phi-4-mini", { model_type: "phi3", partial_rotary_factor: 0.75 }, /^it rotates 0\.75 of each head/],
+    [
+      "GLM, as transformers 5 writes it",
+      { ...llama, rope_parameters: { partial_rotary_factor: 0.5 } },
+      /^it rotates 0\.5/,
+    ],
+    ["a vision model", { ...qwen, model_type: "qwen2_vl", vision_config: {} }, /^it takes images or sound/],
+    ["another family", { model_type: "gpt2" }, /^its architecture is gpt2; hone takes qwen2, qwen3, llama$/],
+    ["nothing named", {}, /^its architecture is not named/],
+    ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],
+    ["YaRN", { ...qwen, rope_scaling: { type: "yarn", factor: 4 } }, /^it scales RoPE by yarn/],
+    ["a reward model", { ...qwen, architectures: ["Qwen2ForSequenceClassification"] }, /^it writes no text/],
+  ])("%s", (_, config, reason) => {
+    expect(refusedBecause(config)).toMatch(reason);
+  });
+
+  it("in one line that names the model", () => {
+    expect(() => checkArchitecture({ model_type: "gpt2" }, "Org/Name")).toThrow(/^Org\/Name cannot be used: its arch/);
+    expect(() => checkArchitecture([], "Org/Name")).toThrow(/its architecture is not named/);
+    expect(() => checkArchitecture("x", "Org/Name")).toThrow(/^config\.json of Org\/Name is no JSON object/);
+  });
+});

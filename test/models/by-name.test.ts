@@ -1,0 +1,185 @@
+/**
+ * The whole way of a newcomer, on the built command line: from an empty home `train --model Org/Name` downloads from a
+ * mirror, converts, plays and updates, and does so again without the mirror.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { modelShape } from "../../src/engine/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { HubServer } from "../support/hub-server.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const home = mkdtempSync(join(tmpdir(), "hone-by-name-"));
+const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--gpu", "off", "--threads", "1"];
+const small = [
+  "--groups",
+  "1",
+  "--group",
+  "2",
+  "--max-tokens",
+  "8",
+  "--max-turns",
+  "1",
+  "--validate-n",
+  "1",
+  "--context",
+  "1024",
+];
+const cached = join(home, ".cache/huggingface/hub/models--Org--Small-Instruct");
+let python: string;
+let server: HubServer;
+let endpoint: string;
+
+/** Runs the built command line in the empty home, as a user does who has a mirror. */
+async function hone(args: readonly string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, HF_ENDPOINT: endpoint, HONE_PYTHON: python, ...env },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { status, stdout, stderr };
+}
+
+const converted = () => readdirSync(join(home, ".hone/gguf")).filter((name) => name !== ".lock");
+
+beforeAll(async () => {
+  python = await ensureLearnerPython();
+  await ensureTestModels(["tiny", "qwen2.5"], () => undefined);
+  const folder = modelPath("qwen2.5-small");
+  const files = Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+  server = new HubServer({
+    "Org/Small-Instruct": {
+      ...files,
+      "README.md": Buffer.from("---\nlicense: apache-2.0\n---\n"),
+      ".gitattributes": Buffer.from("*"),
+    },
+    "Org/Small-Instruct-GGUF": { "small-f16.gguf": readFileSync(modelPath("qwen2-tiny-f16.gguf")) },
+  });
+  await server.start();
+  endpoint = server.endpoint;
+}, 900_000);
+afterAll(async () => {
+  await server.stop().catch(() => undefined);
+  rmSync(home, { recursive: true, force: true });
+});
+
+test("train --model Org/Name downloads, converts, plays and updates; offline it goes on without a request", async () => {
+  const online = await hone(["train", "--model", "Org/Small-Instruct", "--steps", "1", ...task, ...small]);
+  expect(online.status, online.stderr).toBe(0);
+  expect(online.stdout).toContain("converting Org/Small-Instruct to GGUF with f16 weights, once");
+  expect(online.stdout).toMatch(/Small-Instruct: 1 steps/);
+  expect(converted()).toEqual([expect.stringMatching(/^Org--Small-Instruct-f16-[0-9a-f]{12}\.gguf$/)]);
+  // What nobody needs is not fetched.
+  expect(server.requests.filter(({ path }) => /README|gitattributes/.test(path))).toEqual([]);
+  const checkpoint = join(home, ".hone/vowels/models/Small-Instruct/checkpoints/0001/adapter.gguf");
+  expect(existsSync(checkpoint)).toBe(true);
+
+  await server.stop();
+  const offline = { HF_HUB_OFFLINE: "1", HF_ENDPOINT: "http://127.0.0.1:1" };
+  const again = await hone(["train", "--model", "Org/Small-Instruct", "--steps", "2", ...task, ...small], offline);
+  expect(again.status, again.stderr).toBe(0);
+  expect(again.stdout).toContain("going on after step 1 of 2");
+  expect(again.stdout).not.toContain("converting");
+  const figures = await hone(["eval", "--checkpoint", "base", "--n", "1", "--gpu", "off", "--threads", "1"], offline);
+  expect(figures.status, figures.stderr).toBe(0);
+  await server.start();
+  endpoint = server.endpoint;
+}, 400_000);
+
+test("two processes at once convert a model once; what a killed one left is not taken", async () => {
+  const [name = ""] = converted();
+  const file = join(home, ".hone/gguf", name);
+  const before = readFileSync(file);
+  rmSync(file);
+  writeFileSync(`${file}.99999999.part`, before.subarray(0, 1000));
+  const pull = ["models", "pull", "Org/Small-Instruct"];
+  const both = await Promise.all([hone(pull), hone(pull)]);
+  expect(both.map(({ status }) => status)).toEqual([0, 0]);
+  const said = both.map(({ stdout }) => stdout).join("");
+  expect(said.match(/converting .* with f16 weights, once/g)).toHaveLength(1);
+  expect(converted()).toEqual([name]);
+  expect(readFileSync(file).equals(before)).toBe(true);
+}, 400_000);
+
+test.each(["bf16", "q8_0"])(
+  "--weights %s",
+  async (weights) => {
+    const { stdout, stderr } = await hone(["models", "pull", "Org/Small-Instruct", "--weights", weights, "--json"]);
+    const { file } = JSON.parse(stdout);
+    expect(file, stderr).toContain(`-${weights}-`);
+    expect((await modelShape(file)).weightType.toLowerCase()).toBe(weights);
+  },
+  200_000,
+);
+
+test("weights that changed on the disk after their download are not converted", async () => {
+  const [snapshot = ""] = readdirSync(join(cached, "snapshots"));
+  const file = join(cached, "snapshots", snapshot, "generation_config.json");
+  const content = readFileSync(file);
+  for (const name of converted()) if (name.includes("-f16-")) rmSync(join(home, ".hone/gguf", name));
+  writeFileSync(file, `${content} `);
+  const { status, stderr } = await hone(["models", "pull", "Org/Small-Instruct", "--weights", "f16"], {
+    HF_HUB_OFFLINE: "1",
+  });
+  writeFileSync(file, content);
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^hone: generation_config\.json of Org\/Small-Instruct is damaged \(wrong checksum\): `yarn hone models remove Org\/Small-Instruct`, then download it again/,
+    ),
+  ]);
+}, 100_000);
+
+test("a GGUF repository is played and trained from without a conversion, and removed again", async () => {
+  const made = converted();
+  const model = "hf:Org/Small-Instruct-GGUF:small-f16.gguf";
+  const run = await hone(["train", "--model", model, "--steps", "1", ...task, ...small]);
+  expect(run.status, run.stderr).toBe(0);
+  expect(existsSync(join(home, ".hone/vowels/models/small-f16/checkpoints/0001"))).toBe(true);
+  expect(converted()).toEqual(made);
+
+  const list = await hone(["models", "--json"]);
+  const rows = JSON.parse(list.stdout) as { name: string; here: boolean; bytes: number; files: string[] }[];
+  const here = rows.filter((row) => row.here).map(({ name, files }) => [name, files.length]);
+  expect(here).toEqual([
+    ["tiny", 1],
+    ["Org/Small-Instruct", made.length],
+    ["Org/Small-Instruct-GGUF", 1],
+  ]);
+  const shown = await hone(["models", "show", "Org/Small-Instruct"]);
+  expect(shown.stdout).toContain(join(home, ".hone/gguf", made[0] ?? ""));
+  const removed = await hone(["models", "remove", "Org/Small-Instruct"]);
+  expect(removed.stdout).toMatch(/^Org\/Small-Instruct: [\d.]+ MB freed\n/);
+  expect([existsSync(cached), converted()]).toEqual([false, []]);
+  const twice = await hone(["models", "remove", "Org/Small-Instruct"]);
+  expect([twice.status, twice.stderr]).toEqual([2, "hone: nothing of Org/Small-Instruct is here\n"]);
+}, 400_000);
+
+test("a gated repository says its line, and leaves no run behind", async () => {
+  server.behave = { gated: { "Org/Small-Instruct": "key" } };
+  const refused = await hone([
+    "train",
+    "--run",
+    "gated",
+    "--model",
+    "Org/Small-Instruct",
+    "--steps",
+    "1",
+    ...task,
+    ...small,
+  ]);
+  server.behave = {};
+  expect([refused.status, refused.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^hone: Org\/Small-Instruct is gated: accept its conditions at .*, then set HF_TOKEN .*\n$/),
+  ]);
+  expect(existsSync(join(home, ".hone/vowels/models/gated"))).toBe(false);
+}, 100_000);

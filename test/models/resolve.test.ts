@@ -1,0 +1,215 @@
+/** From a name to a file, against a server that speaks as the Hub does. Conversion itself: by-name.test.ts. */
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { safetensors, vector } from "../../src/learn/safetensors.js";
+import { type ModelConfig, type ModelIo, resolveModel } from "../../src/models/index.js";
+import { HoneError } from "../../src/util/errors.js";
+import { HubServer, revision } from "../support/hub-server.js";
+
+const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+const weights = safetensors({ a: vector("F32", [1, 2, 3, 4]), b: vector("F32", [5]) }, {});
+const about = {
+  "config.json": json({ model_type: "qwen2", architectures: ["Qwen2ForCausalLM"] }),
+  "tokenizer.json": json({}),
+  "tokenizer_config.json": json({ chat_template: "{{ messages }}" }),
+};
+const without = (name: keyof typeof about) =>
+  Object.fromEntries(Object.entries(about).filter(([file]) => file !== name));
+const model = { ...about, "model.safetensors": weights };
+
+let gguf: Buffer;
+let server: HubServer;
+let folder: string;
+let said: string[];
+const io: ModelIo = { say: (text) => said.push(text), update: () => undefined };
+
+beforeAll(async () => {
+  await ensureTestModels(["tiny"], () => undefined);
+  gguf = readFileSync(modelPath("qwen2-tiny-q8_0.gguf"));
+}, 900_000);
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "hone-resolve-"));
+  said = [];
+  server = new HubServer({
+    "Org/Files": { "one-q8_0.gguf": gguf, "two-f16.gguf": gguf, "README.md": Buffer.from("#") },
+    "Org/File": { "one.gguf": gguf, "mmproj-one.gguf": Buffer.from("x") },
+    "Org/Parts": { "one-00001-of-00002.gguf": gguf, "one-00002-of-00002.gguf": gguf },
+    "Org/Mixture": { ...model, "config.json": json({ model_type: "mixtral", num_local_experts: 8 }) },
+    "Org/Pickled": { ...about, "pytorch_model.bin": weights },
+    "Org/Adapter": { "adapter_config.json": json({}), "adapter_model.safetensors": weights },
+    "Org/Empty": { "README.md": Buffer.from("#") },
+    "Org/Base": { ...model, "tokenizer_config.json": json({}) },
+    "Org/Mute": { ...without("tokenizer.json"), "model.safetensors": weights },
+    "Org/Torn": { ...about, "model-00001-of-00003.safetensors": weights, "model-00003-of-00003.safetensors": weights },
+    "Org/Cut": { ...about, "model.safetensors": weights.subarray(0, -2) },
+    "Org/Web": { ...about, "config.json": Buffer.from("<html>"), "model.safetensors": weights },
+  });
+  await server.start();
+});
+afterEach(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const config = (more: Partial<ModelConfig> = {}): ModelConfig => ({
+  home: join(folder, "state"),
+  weights: undefined,
+  python: "/nowhere/python",
+  hfEndpoint: server.endpoint,
+  hfToken: undefined,
+  hfOffline: false,
+  hfHome: join(folder, "hf"),
+  hfCache: undefined,
+  ...more,
+});
+const resolved = (reference: string, more?: Partial<ModelConfig>) => resolveModel(reference, config(more), io);
+const snapshot = (name: string) => join(folder, "hf/hub", `models--Org--${name}`, "snapshots", revision);
+const fetched = () =>
+  server.requests.filter(({ host, method }) => host === "cdn" && method === "GET").map(({ path }) => path);
+
+test("a repository with one GGUF file: it is downloaded, and never asked for again", async () => {
+  const file = await resolved("hf:Org/File:one.gguf");
+  expect(file).toBe(join(snapshot("File"), "one.gguf"));
+  expect(readFileSync(file).equals(gguf)).toBe(true);
+  server.requests.length = 0;
+  expect(await resolved("hf:Org/File:one.gguf")).toBe(file);
+  expect(await resolved("hf:Org/File:one.gguf", { hfOffline: true })).toBe(file);
+  expect(server.requests).toEqual([]);
+  // By its repository alone others could exist, so the Hub is asked; without it, what is here will do.
+  expect(await resolved("Org/File")).toBe(file);
+  expect(fetched()).toEqual([]);
+  expect(server.requests).toHaveLength(1);
+  expect(await resolved("Org/File", { hfOffline: true })).toBe(file);
+});
+
+test("several GGUF files are listed; a name or --weights says which", async () => {
+  await expect(resolved("Org/Files")).rejects.toThrow(
+    "Org/Files has several GGUF files; give one of them: hf:Org/Files:one-q8_0.gguf, hf:Org/Files:two-f16.gguf",
+  );
+  expect(fetched()).toEqual([]);
+  await expect(resolved("hf:Org/Files:tow.gguf")).rejects.toThrow(
+    "Org/Files has no file tow.gguf; it has one-q8_0.gguf, two-f16.gguf",
+  );
+  expect(await resolved("Org/Files", { weights: "q8_0" })).toBe(join(snapshot("Files"), "one-q8_0.gguf"));
+  await expect(resolved("hf:Org/Files:two-f16.gguf", { weights: "f16" })).rejects.toThrow(
+    /--weights f16: .*two-f16\.gguf is a finished file with q8_0 weights; leave it out/,
+  );
+  await expect(resolved("Org/Parts")).rejects.toThrow(/several GGUF files/);
+  await expect(resolved("hf:Org/Parts:one-00001-of-00002.gguf")).rejects.toThrow(/is one part of a model/);
+});
+
+test.each([
+  ["Org/Mixture", "Org/Mixture cannot be used: it is a mixture of experts"],
+  ["Org/Pickled", "Org/Pickled has no weights that hone reads: its weights are in pytorch_model.bin"],
+  ["Org/Adapter", "Org/Adapter has no weights that hone reads: it is an adapter"],
+  ["Org/Empty", "Org/Empty has no weights that hone reads: it has no model.safetensors and no GGUF file"],
+  ["Org/Base", "Org/Base has no chat template: it is a base model"],
+  ["Org/Mute", "Org/Mute has no vocabulary"],
+  ["Org/Torn", "Org/Torn has no file model-00002-of-00003.safetensors: a part of its weights is missing"],
+  ["Org/Web", "config.json of Org/Web is no JSON"],
+  ["Org/Nothing", "there is no model Org/Nothing at"],
+  ["Org/File@v2", "Org/File has no revision v2 at"],
+])("%s is refused before a weight is downloaded", async (reference, message) => {
+  await expect(resolved(reference)).rejects.toThrow(message);
+  expect(fetched()).toEqual([]);
+});
+
+test("weights that the Hub itself has only in part are no model", async () => {
+  await expect(resolved("Org/Cut")).rejects.toThrow(/^model\.safetensors of Org\/Cut is not whole/);
+  expect(readdirSync(join(folder, "state/gguf"))).toEqual([".lock"]);
+});
+
+test("an architecture that the Hub read from a GGUF header is refused before the file is downloaded", async () => {
+  server.gguf = { architecture: "gemma3" };
+  await expect(resolved("Org/File")).rejects.toThrow("its architecture is gemma3; hone takes qwen2, qwen3, llama");
+  expect(fetched()).toEqual([]);
+});
+
+test("a gated repository says where its conditions are accepted, and how the token is given", async () => {
+  server.behave = { gated: { "Org/File": "good" } };
+  const asked = `Org/File is gated: accept its conditions at ${server.endpoint}/Org/File, then set HF_TOKEN to a token of that account (${server.endpoint}/settings/tokens)`;
+  await expect(resolved("Org/File")).rejects.toThrow(asked);
+  await expect(resolved("Org/File", { hfToken: "other" })).rejects.toThrow(
+    `${asked}; the token that was sent has no access`,
+  );
+  expect(await resolved("Org/File", { hfToken: "good\n" })).toBe(join(snapshot("File"), "one.gguf"));
+  const shown = server.requests.filter(({ host }) => host === "cdn").map(({ authorization }) => authorization);
+  expect(shown).toEqual([undefined]);
+  await expect(resolved("Org/Empty", { hfToken: "good bad" })).rejects.toThrow("HF_TOKEN holds characters");
+});
+
+test("an interrupted download is no model: offline it is not here, and online it goes on", async () => {
+  const controller = new AbortController();
+  const update = (line: () => string) => {
+    if (!/ 0 B of /.test(line())) controller.abort(new HoneError("stopped"));
+  };
+  const stopped = resolveModel("Org/File", config(), { ...io, update, signal: controller.signal });
+  await expect(stopped).rejects.toThrow("stopped");
+  const blobs = join(folder, "hf/hub/models--Org--File/blobs");
+  const [part = "", ...others] = readdirSync(blobs);
+  expect([part, others]).toEqual([expect.stringMatching(/\.incomplete$/), []]);
+  const had = statSync(join(blobs, part)).size;
+  expect(had).toBeGreaterThan(0);
+  await expect(resolved("Org/File", { hfOffline: true })).rejects.toThrow("Org/File was not downloaded before");
+  server.requests.length = 0;
+  const file = await resolved("Org/File");
+  expect(readFileSync(file).equals(gguf)).toBe(true);
+  expect(server.requests.flatMap(({ host, range }) => (host === "cdn" ? [range] : []))).toEqual([`bytes=${had}-`]);
+});
+
+test("a server that is gone: what was downloaded is taken, with a word; else the reason", async () => {
+  const file = await resolved("Org/File");
+  const gone = { hfEndpoint: "http://127.0.0.1:1" };
+  expect(await resolved("hf:Org/File:one.gguf", gone)).toBe(file);
+  expect(said).toEqual([]);
+  expect(await resolved("Org/File", gone)).toBe(file);
+  expect(said).toEqual([
+    expect.stringMatching(
+      /^http:\/\/127\.0\.0\.1:1 cannot be reached .*; taking what was downloaded of Org\/File before$/,
+    ),
+  ]);
+});
+
+test("a folder of one's own is checked as a download is", async () => {
+  const mine = join(folder, "mine");
+  mkdirSync(mine);
+  for (const [name, content] of Object.entries(about)) writeFileSync(join(mine, name), content);
+  await expect(resolved(mine)).rejects.toThrow(`${mine} has no weights that hone reads`);
+  writeFileSync(join(mine, "model.safetensors"), weights.subarray(0, -1));
+  await expect(resolved(mine)).rejects.toThrow(
+    /model\.safetensors of mine is not whole \(\d+ bytes, its header says \d+\)/,
+  );
+  writeFileSync(join(mine, "model.safetensors"), weights);
+  writeFileSync(join(mine, "model.safetensors.index.json"), json({ weight_map: { c: "model.safetensors" } }));
+  await expect(resolved(mine)).rejects.toThrow("mine lacks the weights c, which its index puts in model.safetensors");
+  rmSync(join(mine, "model.safetensors.index.json"));
+  // Only then is anything asked of Python.
+  await expect(resolved(mine)).rejects.toThrow("--python /nowhere/python: there is no Python that can be run");
+  expect(readdirSync(join(folder, "state/gguf"))).toEqual([".lock"]);
+
+  const finished = join(folder, "finished");
+  mkdirSync(finished);
+  copyFileSync(modelPath("qwen2-tiny-q8_0.gguf"), join(finished, "a.gguf"));
+  expect(await resolved(finished)).toBe(join(finished, "a.gguf"));
+});
+
+test("offline nothing is asked, whatever is missing", async () => {
+  for (const reference of ["Org/File", "Org/Mixture", "qwen2.5-0.5b", "hf:Org/Files:one-q8_0.gguf"]) {
+    await expect(resolved(reference, { hfOffline: true })).rejects.toThrow(
+      /was not downloaded before: run once without/,
+    );
+  }
+  expect(server.requests).toEqual([]);
+});

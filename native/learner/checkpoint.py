@@ -64,21 +64,27 @@ def sync(folder: Path) -> None:
 
 
 def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, Any]) -> None:
-    """Puts a checkpoint's adapter, optimizer and random state in place. Raises Refused when they do not fit."""
+    """Puts a checkpoint's adapter, optimizer and random state in place. Raises Refused when they do not fit.
+
+    Without optimizer.pt (an adapter that another program trained) the optimizer stays a fresh one. Where it ought to be
+    there, the checkpoint's manifest names it, and hone has compared the folder with that.
+    """
     path = Path(folder)
     try:
         config = json.loads((path / "adapter" / "adapter_config.json").read_text())
         weights = load_file(path / "adapter" / "adapter_model.safetensors")
         # Loading moves the moments to their parameters; the count of steps and random states belong on the CPU.
-        state = torch.load(path / "optimizer.pt", map_location="cpu", weights_only=True)
-        if "objective" not in state:
+        saved = path / "optimizer.pt"
+        state = torch.load(saved, map_location="cpu", weights_only=True) if saved.exists() else None
+        if state is not None and "objective" not in state:
             state["objective"] = _unmarked_objective(path)
     except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"the checkpoint {folder} cannot be read ({reason}); start from the one before it") from error
     _check_fits(config, weights, backend.model, lora, folder)
     set_peft_model_state_dict(backend.model, weights)
-    optimizer.load(state)
+    if state is not None:
+        optimizer.load(state)
 
 
 def _unmarked_objective(path: Path) -> str:

@@ -113,7 +113,10 @@ export const definitions = {
     weights: choice(["f16", "bf16", "q8_0"], "Weights to make of a model that comes as safetensors.", {
       defaultText: "f16",
     }),
-    adapter: text("LoRA adapter on the model: a GGUF file.", { accepts: "a path", defaultText: "none" }),
+    adapter: text("LoRA adapter on the model: a GGUF file, or a folder in PEFT's form.", {
+      accepts: "a path",
+      defaultText: "none",
+    }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
       defaultText: "eval: latest; rollout: none",
     }),
@@ -204,6 +207,12 @@ export const definitions = {
       defaultText: "none",
     }),
     fork: text("Start the run from this checkpoint of another run.", { accepts: "a checkpoint folder" }),
+    initAdapter: text(
+      "Start the run from this LoRA adapter, which any program may have trained (PEFT's form, as ART's checkpoints have it).",
+      {
+        accepts: "a folder",
+      },
+    ),
     learningRate: real(0, 1, "Learning rate after the warm-up.", { defaultText: bySizeText("learningRate") }),
     finalLearningRate: real(0, 1, "Learning rate of the last step; between, it falls in a straight line.", {
       defaultText: `${bySizeText("finalLearningRate")}; --learning-rate where that is given`,

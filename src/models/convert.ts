@@ -2,7 +2,6 @@
  * Safetensors become a GGUF file, by the converter of the very llama.cpp that plays it. The result is kept in the home
  * folder under a name that says from what it was made, so each model is converted once.
  */
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -12,6 +11,7 @@ import { ensurePython } from "../learn/index.js";
 import { flush, HoneError, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
 import type { Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
+import { run } from "./program.js";
 import { aboutFiles, weigh, weightFiles } from "./source.js";
 
 /** Files at most this large are compared as a whole where they are no downloads. */
@@ -168,51 +168,6 @@ async function llamaSource(io: ModelIo): Promise<string> {
   );
   if (outcome.code !== 0) throw new HoneError(outcome.said.at(-1) ?? "llama.cpp's source could not be unpacked");
   return lines.at(-1) as string;
-}
-
-interface Outcome {
-  readonly code: number | null;
-  /** Its last lines. */
-  readonly said: readonly string[];
-}
-
-/** Runs a program that needs nothing from the network. Ends it when the signal is aborted. */
-async function run(
-  program: string,
-  args: readonly string[],
-  { signal }: ModelIo,
-  onLine: (line: string) => void,
-): Promise<Outcome> {
-  signal?.throwIfAborted();
-  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
-  const said: string[] = [];
-  return await new Promise<Outcome>((settle, reject) => {
-    const child = spawn(program, args, {
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { ...inherited, HF_HUB_OFFLINE: "1", PYTHONUNBUFFERED: "1", TOKENIZERS_PARALLELISM: "false" },
-    });
-    const stop = () => void child.kill("SIGKILL");
-    signal?.addEventListener("abort", stop, { once: true });
-    for (const stream of [child.stdout, child.stderr]) {
-      let rest = "";
-      stream.setEncoding("utf8").on("data", (chunk: string) => {
-        // A progress bar ends its lines with a carriage return.
-        const lines = (rest + chunk).split(/[\r\n]+/);
-        rest = lines.pop() ?? "";
-        for (const line of lines.filter((one) => one.trim() !== "")) {
-          said.push(line);
-          if (said.length > 50) said.shift();
-          onLine(line);
-        }
-      });
-    }
-    child.once("error", (error) => settle({ code: 127, said: [error.message] }));
-    child.once("close", (code) => {
-      signal?.removeEventListener("abort", stop);
-      if (signal?.aborted) reject(signal.reason);
-      else settle({ code, said });
-    });
-  });
 }
 
 /** A traceback's last line is the reason; llama.cpp's words for an unknown tokenizer fill a screen. */

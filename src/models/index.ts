@@ -1,4 +1,13 @@
 /** Models by name: from the Hugging Face Hub, a folder, a file or hone's own, to the GGUF file that the engine loads. */
+export {
+  ADOPTED_FILES,
+  adopted,
+  checkBelongs,
+  checkSettings,
+  type PeftAdapter,
+  peftFingerprint,
+  readPeft,
+} from "./adapter.js";
 export { listModels, type ModelRow, type Removed, removeModel, showModel } from "./installed.js";
 export { linesTo, type ModelIo } from "./io.js";
 export { isCatalogueName } from "./reference.js";

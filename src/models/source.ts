@@ -1,9 +1,10 @@
 /** A model in Hugging Face form: which of its files are needed, and whether they are all there and whole. */
-import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { missingPart } from "../hub/index.js";
 import { HoneError } from "../util/index.js";
 import { checkArchitecture } from "./architecture.js";
+import { readHead } from "./safetensors-head.js";
 
 const INDEX = "model.safetensors.index.json";
 const WEIGHTS = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
@@ -88,9 +89,10 @@ export function weigh(folder: string, paths: readonly string[], name: string): n
   let parameters = 0;
   const there = new Set<string>();
   for (const path of weightFiles(paths)) {
-    const { count, tensors } = readHead(join(folder, path), `${path} of ${name}`);
-    parameters += count;
-    for (const tensor of tensors) there.add(tensor);
+    for (const [tensor, shape] of readHead(join(folder, path), `${path} of ${name}`)) {
+      parameters += shape.reduce((product, size) => product * size, 1);
+      there.add(tensor);
+    }
   }
   if (existsSync(join(folder, INDEX))) {
     const { weight_map: map = {} } = readJson(folder, INDEX, name) as { weight_map?: Record<string, string> };
@@ -98,34 +100,4 @@ export function weigh(folder: string, paths: readonly string[], name: string): n
     if (lost) throw new HoneError(`${name} lacks the weights ${lost[0]}, which its index puts in ${lost[1]}`);
   }
   return parameters;
-}
-
-/** A safetensors header is no longer than this, by the format's own rule. */
-const MAX_HEAD = 100_000_000;
-
-function readHead(file: string, name: string): { count: number; tensors: string[] } {
-  const { size } = statSync(file);
-  const broken = (why: string) => new HoneError(`${name} is not whole (${why}): download or copy it again`);
-  const handle = openSync(file, "r");
-  try {
-    const start = Buffer.alloc(8);
-    if (readSync(handle, start, 0, 8, 0) < 8) throw broken(`${size} bytes`);
-    const length = Number(start.readBigUInt64LE(0));
-    if (length > MAX_HEAD || length + 8 > size) throw broken("its header does not end");
-    const text = Buffer.alloc(length);
-    readSync(handle, text, 0, length, 8);
-    let head: Record<string, { shape?: number[]; data_offsets?: [number, number] }>;
-    try {
-      head = JSON.parse(text.toString("utf8"));
-    } catch {
-      throw broken("its header is no JSON");
-    }
-    const tensors = Object.entries(head).filter(([tensor]) => tensor !== "__metadata__");
-    const end = Math.max(0, ...tensors.map(([, { data_offsets: offsets }]) => offsets?.[1] ?? 0));
-    if (8 + length + end !== size) throw broken(`${size} bytes, its header says ${8 + length + end}`);
-    const count = tensors.reduce((sum, [, { shape = [] }]) => sum + shape.reduce((product, n) => product * n, 1), 0);
-    return { count, tensors: tensors.map(([tensor]) => tensor) };
-  } finally {
-    closeSync(handle);
-  }
 }

@@ -1,11 +1,11 @@
 /** From options to a player: loads the engine with its adapter, or names the API or the expert. */
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
 import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { type Engine, type EngineOptions, engineOptions, trainedContext } from "../engine/index.js";
+import { type Engine, type EngineOptions, engineOptions, modelShape, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
-import { linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { adopted, checkBelongs, linesTo, type ModelIo, modelOptions, readPeft, resolveModel } from "../models/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";
@@ -54,6 +54,15 @@ export function existing(file: string, flag: string): string {
   return path;
 }
 
+/** A folder in PEFT's form becomes the file that the engine loads. */
+async function adapterFile(given: string, model: string, config: PlayerConfig, io: ModelIo): Promise<string> {
+  const path = existing(given, "--adapter");
+  if (!statSync(path).isDirectory()) return path;
+  const adapter = readPeft(path, "--adapter");
+  checkBelongs(adapter, await modelShape(model), `--adapter ${given}`);
+  return join(await adopted(adapter, model, config, io), "adapter.gguf");
+}
+
 async function playingEngine(config: PlayerConfig, model: string, concurrency: number): Promise<EngineOptions> {
   const { context } = config;
   const trained = await trainedContext(model);
@@ -99,8 +108,9 @@ export async function openPlayerFor(
   }
   if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");
 
-  const model = await resolveModel(config.model, config, linesTo(say, signal));
-  const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
+  const lines = linesTo(say, signal);
+  const model = await resolveModel(config.model, config, lines);
+  const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
   const wanted = await playingEngine(config, model, concurrency);
   await prepareMachine(config, say);
   const { engine, options: playing } = await loadFitting(wanted, say);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { decodeThreads, gpuChosen, gpuMemory, lanesOf, modelFingerprint, modelShape } from "../engine/index.js";
 import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
-import { linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { linesTo, modelOptions, peftFingerprint, resolveModel } from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { judgeAccessOptions, judgeOptions, requireRewards, rubricOf, rulerOptions } from "../reward/index.js";
 import { chatOptions, type RolloutLimits } from "../rollout/index.js";
@@ -12,6 +12,7 @@ import { placeOf, type RunSettings, RunStore, STORE_FILE } from "../run/index.js
 import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { modelOf, withAbsolutePaths } from "./given.js";
+import { initialAdapter } from "./init-adapter.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
 import { resolveSettings } from "./settings.js";
 
@@ -39,6 +40,7 @@ export const trainOptions = [
   "project",
   "run",
   "fork",
+  "initAdapter",
   "preset",
   "steps",
   "groups",
@@ -138,6 +140,7 @@ export async function prepare(
     stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
   });
   const scenarios = new ScenarioCursor(all, settings);
+  const initial = initialAdapter(config, settings, shape);
 
   await prepareMachine(config, say, true);
   const gpu = await gpuMemory(gpuChosen(config));
@@ -173,9 +176,11 @@ export async function prepare(
     task: task.name,
     scenarios: scenariosFingerprint(all),
     ...(rubric === undefined ? {} : { rubric: createHash("sha256").update(rubric).digest("hex") }),
+    ...(initial === undefined ? {} : { "first adapter": await peftFingerprint(initial) }),
   };
   const play = { task: taskReference, taskOptions };
-  return { folder, model, shape, task, settings, scenarios, backend: gpu?.kind ?? false, fitted, contents, play };
+  const backend = gpu?.kind ?? false;
+  return { folder, model, shape, task, settings, scenarios, backend, fitted, contents, play, initial };
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

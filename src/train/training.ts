@@ -11,6 +11,7 @@ import { bestOf, checkSameRun, engineNumerics, logEngine, Run, type ValidationRo
 import { deriveSeed } from "../util/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./gap.js";
+import { firstCheckpoint } from "./init-adapter.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
@@ -59,11 +60,12 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     ...(config.python === undefined ? {} : { python: config.python }),
   });
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
+  const first = await firstCheckpoint(prepared, config, io);
   const run = await Run.open({
     folder,
     record: { options: { ...settings }, contents },
     shape: { model: contents.model, lora: { rank, alpha, targets } },
-    fork: config.fork,
+    fork: config.fork ?? first,
     agree: (recorded) => checkSameRun(recorded, settings, contents, folder),
   });
   try {

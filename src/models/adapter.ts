@@ -1,0 +1,173 @@
+/**
+ * LoRA adapters in the form that PEFT writes (and so ART, Unsloth and others): read, compared with a model, and made into
+ * what hone's engine and learner load.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { z } from "zod";
+import { type ModelShape, modelFingerprint } from "../engine/index.js";
+import { ensurePython, LINEAR_LAYERS, type LoraSettings } from "../learn/index.js";
+import { HoneError, moveDurably, packageRoot, sha256OfFile, UsageError, withLock } from "../util/index.js";
+import type { ModelIo } from "./io.js";
+import { run } from "./program.js";
+import { readHead } from "./safetensors-head.js";
+
+const CONFIG = "adapter_config.json";
+const WEIGHTS = "adapter_model.safetensors";
+
+const configSchema = z
+  .object({
+    peft_type: z.literal("LORA"),
+    r: z.number().int().positive(),
+    lora_alpha: z.number().positive(),
+    bias: z.string().nullish(),
+  })
+  .loose();
+
+export interface PeftAdapter {
+  /** Has adapter_config.json and adapter_model.safetensors. */
+  readonly folder: string;
+  readonly lora: LoraSettings;
+  /** By PEFT's names. */
+  readonly shapes: ReadonlyMap<string, readonly number[]>;
+}
+
+const TENSOR = /^base_model\.model\.model\.layers\.(\d+)\.(?:self_attn|mlp)\.(\w+)\.lora_([AB])\.weight$/;
+
+/** What changes an adapter's product beyond rank and alpha; the learner's adapters have none of it. */
+function extraOf(config: Readonly<Record<string, unknown>>): string | undefined {
+  const isSet = (value: unknown) =>
+    typeof value === "object" && value !== null ? Object.keys(value).length > 0 : Boolean(value);
+  const extras = ["use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out", "modules_to_save"];
+  return (
+    extras.find((key) => isSet(config[key])) ??
+    (["none", null, undefined].includes(config.bias as string) ? undefined : "bias")
+  );
+}
+
+/**
+ * @param flag names it in messages
+ * @throws UsageError when the folder holds no LoRA adapter of PEFT's, or one that the learner cannot go on with
+ */
+export function readPeft(given: string, flag: string): PeftAdapter {
+  const place = resolve(given);
+  // A checkpoint of hone's has it in a folder of its own.
+  const folder = existsSync(join(place, "adapter", CONFIG)) ? join(place, "adapter") : place;
+  for (const file of [CONFIG, WEIGHTS]) {
+    if (existsSync(join(folder, file))) continue;
+    const pickled = existsSync(join(folder, "adapter_model.bin")) ? "; adapter_model.bin is not read" : "";
+    throw new UsageError(`${flag} ${given}: there is no ${file}; give the folder of a PEFT adapter${pickled}`);
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(join(folder, CONFIG), "utf8"));
+  } catch (error) {
+    throw new UsageError(`${flag} ${given}: ${CONFIG} is no JSON`, { cause: error });
+  }
+  const config = configSchema.safeParse(json);
+  if (!config.success) throw new UsageError(`${flag} ${given}: ${CONFIG} describes no LoRA adapter of PEFT's`);
+  const extra = extraOf(config.data);
+  if (extra) throw new UsageError(`${flag} ${given}: it uses ${extra}, which hone's learner does not`);
+  const shapes = readHead(join(folder, WEIGHTS), `${WEIGHTS} of ${given}`);
+  const targets = new Set<string>();
+  for (const name of shapes.keys()) {
+    const target = TENSOR.exec(name)?.[2];
+    if (target === undefined || !LINEAR_LAYERS.includes(target)) {
+      throw new UsageError(`${flag} ${given}: it holds ${name}; hone adapts the layers ${LINEAR_LAYERS.join(", ")}`);
+    }
+    targets.add(target);
+  }
+  const { r: rank, lora_alpha: alpha } = config.data;
+  return { folder, lora: { rank, alpha, targets: LINEAR_LAYERS.filter((name) => targets.has(name)) }, shapes };
+}
+
+/**
+ * Does an adapter belong to this model, on every layer?
+ * @throws HoneError in one line
+ */
+export function checkBelongs({ lora, shapes }: PeftAdapter, model: ModelShape, flag: string): void {
+  const { embedding, feedForward, heads, kvHeads, headSize } = model;
+  const size: Readonly<Record<string, readonly [inputs: number, outputs: number]>> = {
+    q_proj: [embedding, heads * headSize],
+    k_proj: [embedding, kvHeads * headSize],
+    v_proj: [embedding, kvHeads * headSize],
+    o_proj: [heads * headSize, embedding],
+    gate_proj: [embedding, feedForward],
+    up_proj: [embedding, feedForward],
+    down_proj: [feedForward, embedding],
+  };
+  const expected = new Map<string, readonly number[]>();
+  for (let layer = 0; layer < model.layers; layer++) {
+    for (const target of lora.targets) {
+      const [inputs, outputs] = size[target] as readonly [number, number];
+      const part = /^(q|k|v|o)_/.test(target) ? "self_attn" : "mlp";
+      const name = `base_model.model.model.layers.${layer}.${part}.${target}`;
+      expected.set(`${name}.lora_A.weight`, [lora.rank, inputs]);
+      expected.set(`${name}.lora_B.weight`, [outputs, lora.rank]);
+    }
+  }
+  const other = (why: string) => new HoneError(`${flag} belongs to another base model: ${why}`);
+  for (const [name, shape] of expected) {
+    const found = shapes.get(name);
+    if (!found) throw other(`it has no ${name}`);
+    if (found.join() !== shape.join()) throw other(`${name} is [${found}] there, [${shape}] here`);
+  }
+  const extra = [...shapes.keys()].find((name) => !expected.has(name));
+  if (extra) throw other(`it has ${extra}, the model has ${model.layers} layers`);
+}
+
+/** @throws UsageError with the options that fit, when a run's adapter would have another shape */
+export function checkSettings({ lora }: PeftAdapter, settings: LoraSettings, flag: string): void {
+  const key = ({ rank, alpha, targets }: LoraSettings) => JSON.stringify([rank, alpha, [...targets].sort()]);
+  if (key(lora) === key(settings)) return;
+  throw new UsageError(
+    `${flag} has rank ${lora.rank}, alpha ${lora.alpha}, on ${lora.targets.join(",")}; give --lora-rank ${lora.rank} --lora-alpha ${lora.alpha} --lora-targets ${lora.targets.join(",")}`,
+  );
+}
+
+/** Says which adapter it is. */
+export async function peftFingerprint({ folder }: PeftAdapter): Promise<string> {
+  const hashes = [await sha256OfFile(join(folder, CONFIG)), await sha256OfFile(join(folder, WEIGHTS))];
+  return createHash("sha256").update(hashes.join()).digest("hex");
+}
+
+/** Files that {@link adopted} leaves in its folder, as a checkpoint of the learner has them. */
+export const ADOPTED_FILES = [`adapter/${WEIGHTS}`, `adapter/${CONFIG}`, "adapter.gguf"] as const;
+
+/**
+ * A folder with the adapter as the engine and the learner load it, made where it is not there yet.
+ * @throws HoneError when it cannot be made
+ */
+export async function adopted(
+  adapter: PeftAdapter,
+  model: string,
+  { home, python }: { readonly home: string; readonly python: string | undefined },
+  io: ModelIo,
+): Promise<string> {
+  const key = createHash("sha256")
+    .update(`${await peftFingerprint(adapter)} ${modelFingerprint(model)}`)
+    .digest("hex");
+  const target = resolve(home, "adapters", key.slice(0, 12));
+  const isThere = () => existsSync(target) && statSync(target).isDirectory();
+  if (isThere()) return target;
+  const waiting = () => io.say("waiting for another process that reads an adapter");
+  await withLock(resolve(home, "adapters", ".lock"), waiting, async () => {
+    if (isThere()) return;
+    const aside = `${target}.${process.pid}.part`;
+    rmSync(aside, { recursive: true, force: true });
+    mkdirSync(aside, { recursive: true });
+    try {
+      const interpreter = await ensurePython({ onProgress: io.say, ...(python === undefined ? {} : { python }) });
+      const args = ["-m", "learner.adopt", adapter.folder, model, aside];
+      const outcome = await run(interpreter, args, io, undefined, { PYTHONPATH: join(packageRoot, "native") });
+      if (outcome.code !== 0) {
+        throw new HoneError(`${basename(adapter.folder)} cannot be made an adapter of hone's: ${outcome.said.at(-1)}`);
+      }
+      moveDurably(aside, target);
+    } finally {
+      rmSync(aside, { recursive: true, force: true });
+    }
+  });
+  return target;
+}

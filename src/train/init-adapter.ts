@@ -1,0 +1,71 @@
+/** `--init-adapter`: a run that starts from an adapter which another program trained. */
+import { basename, join } from "node:path";
+import type { Config } from "../config/index.js";
+import type { ModelShape } from "../engine/index.js";
+import {
+  ADOPTED_FILES,
+  adopted,
+  checkBelongs,
+  checkSettings,
+  linesTo,
+  type PeftAdapter,
+  readPeft,
+} from "../models/index.js";
+import { type RunRecord, type RunSettings, RunStore, STORE_FILE, sealCheckpoint } from "../run/index.js";
+import { UsageError } from "../util/index.js";
+
+const FLAG = "--init-adapter";
+
+/**
+ * The adapter that is to be the first, when one was given.
+ * @throws UsageError when it is none, or would have another shape than the run's
+ * @throws HoneError when it belongs to another model
+ */
+export function initialAdapter(
+  { initAdapter, fork }: Pick<Config, "initAdapter" | "fork">,
+  { loraRank: rank, loraAlpha: alpha, loraTargets: targets }: RunSettings,
+  shape: ModelShape,
+): PeftAdapter | undefined {
+  if (initAdapter === undefined) return undefined;
+  if (fork !== undefined)
+    throw new UsageError(`--fork and ${FLAG} both say what the run starts from; give one of them`);
+  const adapter = readPeft(initAdapter, FLAG);
+  const named = `${FLAG} ${initAdapter}`;
+  checkBelongs(adapter, shape, named);
+  checkSettings(adapter, { rank, alpha, targets }, named);
+  return adapter;
+}
+
+interface Starting {
+  readonly folder: string;
+  readonly model: string;
+  readonly settings: RunSettings;
+  readonly contents: RunRecord["contents"];
+  readonly initial: PeftAdapter | undefined;
+}
+
+/** A checkpoint folder of the first adapter for a run that begins; undefined for one that goes on. */
+export async function firstCheckpoint(
+  { folder, model, settings, contents, initial }: Starting,
+  config: Pick<Config, "home" | "python">,
+  io: { readonly say: (text: string) => void; readonly signal: AbortSignal },
+): Promise<string | undefined> {
+  if (initial === undefined || hasBegun(folder)) return undefined;
+  const into = await adopted(initial, model, config, linesTo(io.say, io.signal));
+  const lora = { rank: settings.loraRank, alpha: settings.loraAlpha, targets: [...settings.loraTargets] };
+  const about = { run: basename(initial.folder), step: 0, model: contents.model as string, lora };
+  await sealCheckpoint(into, about, ADOPTED_FILES);
+  return into;
+}
+
+function hasBegun(folder: string): boolean {
+  const file = join(folder, STORE_FILE);
+  if (!RunStore.recordIn(file)) return false;
+  const store = RunStore.read(file);
+  try {
+    const { step, checkpoint } = store.lastStep();
+    return step > 0 || checkpoint !== null;
+  } finally {
+    store.close();
+  }
+}

@@ -8,9 +8,13 @@ import { mkdir, open, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { codeOf, flush, HoneError, moveDurably, withLock } from "../util/index.js";
 import { RepositoryCache } from "./cache.js";
-import { exchange, Interrupted } from "./http.js";
+import { exchange, Interrupted, rootOf } from "./http.js";
 import { addressOf, describe, explained, type Listing, type RemoteFile } from "./listing.js";
 import type { HubOptions } from "./options.js";
+import { sizeText } from "./progress.js";
+
+/** Bytes of a download that takes long enough to be announced. */
+const WORTH_SAYING = 10e6;
 
 /**
  * Makes sure that some files of a commit are in the cache.
@@ -26,7 +30,10 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
     const files: RemoteFile[] = [];
     for (const path of paths) files.push(await describe(listing, path, options));
     const have = await Promise.all(files.map((file) => bytesHere(cache, commit, file)));
-    needDisk(options, repository.id, sum(files.map(({ size }, index) => size - (have[index] as number))));
+    const missing = sum(files.map(({ size }, index) => size - (have[index] as number)));
+    needDisk(options, repository.id, missing);
+    if (missing >= WORTH_SAYING)
+      options.say?.(`downloading ${sizeText(missing)} of ${repository.id} from ${rootOf(options)}`);
     const total = sum(files.map(({ size }) => size));
     let done = 0;
     for (const [index, file] of files.entries()) {
@@ -63,9 +70,8 @@ function needDisk(options: HubOptions, name: string, bytes: number): void {
   mkdirSync(options.cache, { recursive: true });
   const free = (options.freeBytes ?? freeBytes)(options.cache);
   if (free >= bytes) return;
-  const gigabytes = (value: number) => (value / 1e9).toFixed(value < 1e8 ? 3 : 1);
   throw new HoneError(
-    `${name} needs ${gigabytes(bytes)} GB of free disk in ${options.cache}, which has ${gigabytes(free)} GB; free some, or set HF_HOME to a folder of a larger disk`,
+    `${name} needs ${sizeText(bytes)} of free disk in ${options.cache}, which has ${sizeText(free)}; free some, or set HF_HOME to a folder of a larger disk`,
   );
 }
 

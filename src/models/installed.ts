@@ -86,8 +86,13 @@ function stateOf(id: string, config: ListConfig): Pick<ModelRow, "here" | "bytes
 }
 
 function isTaken(folder: string): boolean {
-  const config = JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
-  return refusedBecause(config) === undefined;
+  try {
+    return refusedBecause(JSON.parse(readFileSync(join(folder, "config.json"), "utf8"))) === undefined;
+  } catch (error) {
+    // No model of anybody's: the list goes on without it.
+    if (error instanceof SyntaxError || error instanceof TypeError) return false;
+    throw error;
+  }
 }
 
 /** All that is known of one model without asking anybody. Throws UsageError for names that mean nothing. */

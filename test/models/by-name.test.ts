@@ -74,6 +74,7 @@ afterAll(async () => {
 test("train --model Org/Name downloads, converts, plays and updates; offline it goes on without a request", async () => {
   const online = await hone(["train", "--model", "Org/Small-Instruct", "--steps", "1", ...task, ...small]);
   expect(online.status, online.stderr).toBe(0);
+  expect(online.stdout).toMatch(/downloading 11\.\d MB of Org\/Small-Instruct from http:\/\/127/);
   expect(online.stdout).toContain("converting Org/Small-Instruct to GGUF with f16 weights, once");
   expect(online.stdout).toMatch(/Small-Instruct: 1 steps/);
   expect(converted()).toEqual([expect.stringMatching(/^Org--Small-Instruct-f16-[0-9a-f]{12}\.gguf$/)]);
@@ -136,6 +137,15 @@ test("weights that changed on the disk after their download are not converted", 
       /^hone: generation_config\.json of Org\/Small-Instruct is damaged \(wrong checksum\): `yarn hone models remove Org\/Small-Instruct`, then download it again/,
     ),
   ]);
+}, 100_000);
+
+test("a tokenizer that llama.cpp does not know is no model, and leaves nothing behind", async () => {
+  const before = converted();
+  const { status, stderr } = await hone(["models", "pull", modelPath("qwen2-tiny")]);
+  const line = "hone: qwen2-tiny cannot be converted: llama.cpp does not know its pre-tokenizer";
+  expect([status, stderr]).toEqual([1, expect.stringContaining(line)]);
+  expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  expect(converted()).toEqual(before);
 }, 100_000);
 
 test("a GGUF repository is played and trained from without a conversion, and removed again", async () => {

@@ -1,0 +1,85 @@
+/** `yarn hone models` over a cache that other programs filled too. */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { listModels, removeModel, showModel } from "../../src/models/index.js";
+import { tryLock } from "../../src/util/lock.js";
+
+/** Its name takes 40 bytes of each repository. */
+const commit = "a".repeat(40);
+const qwen = JSON.stringify({ model_type: "qwen2" });
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "hone-installed-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const config = () => ({
+  home: join(folder, "state"),
+  weights: undefined,
+  hfEndpoint: "http://127.0.0.1:1",
+  hfToken: undefined,
+  hfOffline: false,
+  hfHome: undefined,
+  hfCache: folder,
+});
+
+/** A repository in the cache, as Python would have left it. */
+function cached(id: string, files: Record<string, string>) {
+  const place = join(folder, `models--${id.replace("/", "--")}`);
+  for (const [index, [name, content]] of Object.entries(files).entries()) {
+    const link = join(place, "snapshots", commit, name);
+    const blob = join(place, "blobs", String(index).repeat(40));
+    for (const path of [link, blob]) mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(blob, content);
+    symlinkSync(blob, link);
+  }
+  mkdirSync(join(place, "refs"), { recursive: true });
+  writeFileSync(join(place, "refs/main"), commit);
+  return place;
+}
+
+const model = { "tokenizer.json": "{}", "model.safetensors": "x".repeat(100) };
+
+it("lists what hone can use, and says how much of a model is here", () => {
+  cached("Qwen/Qwen3-0.6B", { ...model, "config.json": qwen });
+  cached("Qwen/Qwen3-4B", { "config.json": qwen });
+  cached("Qwen/Qwen3-8B-GGUF", { "Qwen3-8B-Q8_0.gguf": "y".repeat(50) });
+  cached("Org/Mine", { ...model, "config.json": qwen });
+  cached("Org/Mixture", { ...model, "config.json": JSON.stringify({ model_type: "mixtral" }) });
+  cached("Org/Web", { ...model, "config.json": "<html>" });
+  cached("Org/Speech", { "model.onnx": "" });
+  const rows = listModels(config());
+  const here = rows
+    .filter((row) => row.here)
+    .map(({ name, bytes, files }) => [name, name === "tiny" || bytes, files.length]);
+  expect(here).toEqual([
+    ["tiny", true, 1],
+    ["qwen3-0.6b", 142 + qwen.length, 0],
+    ["qwen3-8b", 90, 1],
+    ["Org/Mine", 142 + qwen.length, 0],
+  ]);
+  expect(rows.find(({ name }) => name === "qwen3-4b")).toMatchObject({ here: false, bytes: qwen.length + 40 });
+  expect(showModel("llama3.2-1b", config())).toMatchObject({ here: false, gated: true, tool_calls: "llama3" });
+  expect(showModel("Org/Mine@main", config())).toMatchObject({ here: true, repository: "Org/Mine" });
+});
+
+it("removes downloads and conversions, of nothing that is being downloaded, and no file of the user's own", () => {
+  const place = cached("Qwen/Qwen3-8B-GGUF", { "Qwen3-8B-Q8_0.gguf": "y".repeat(50) });
+  const gguf = join(folder, "state/gguf");
+  mkdirSync(gguf, { recursive: true });
+  const made = [`Qwen--Qwen3-8B-f16-${"0".repeat(12)}.gguf`, `Qwen--Qwen3-8B-q8_0-${"1".repeat(12)}.gguf`];
+  const others = [`Qwen--Qwen3-8B-f16-of-mine-f16-${"0".repeat(12)}.gguf`, "Qwen--Qwen3-8B.gguf"];
+  for (const name of [...made, ...others]) writeFileSync(join(gguf, name), "12345");
+  const lockFile = join(folder, ".locks/models--Qwen--Qwen3-8B-GGUF/hone.lock");
+  mkdirSync(dirname(lockFile), { recursive: true });
+  const lock = tryLock(lockFile);
+  expect(() => removeModel("qwen3-8b", config())).toThrow("is being downloaded by another process");
+  lock?.close();
+  expect(removeModel("qwen3-8b", config()).bytes).toBe(100);
+  expect([place, ...made.map((name) => join(gguf, name))].filter(existsSync)).toEqual([]);
+  expect(others.map((name) => existsSync(join(gguf, name)))).toEqual([true, true]);
+  expect(() => removeModel("qwen3-8b", config())).toThrow("nothing of qwen3-8b is here");
+  expect(() => removeModel("tiny", config())).toThrow("it stays");
+});

@@ -73,7 +73,7 @@ export const definitions = {
       { default: "default" },
     ),
   }),
-  ...inGroup("Hugging Face Hub", {
+  ...inGroup("Downloads", {
     hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
       env: "HF_ENDPOINT",
       default: "https://huggingface.co",
@@ -106,10 +106,9 @@ export const definitions = {
     id: text("Message id."),
   }),
   ...inGroup("Model and player", {
-    model: text(
-      "Model: a name that `yarn hone models` lists, a Hub repository (Qwen/Qwen2.5-0.5B-Instruct, also with @REVISION), one file of one (hf:REPOSITORY:FILE.gguf), a Hugging Face folder, or a GGUF file.",
-      { accepts: "a name or a path" },
-    ),
+    model: text("Model: a name of `yarn hone models`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.", {
+      accepts: "a name or a path",
+    }),
     weights: choice(["f16", "bf16", "q8_0"], "Weights to make of a model that comes as safetensors.", {
       defaultText: "f16",
     }),

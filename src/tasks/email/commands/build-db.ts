@@ -121,6 +121,7 @@ export const buildDbCommand = defineCommand({
   summary: "Build the mail database: synthetic mail, your own, or the Enron corpus.",
   example: "yarn build-db --from maildir/ --questions questions.jsonl",
   options: optionNames,
+  first: ["from", "hf", "questions", "mailboxes", "names", "seed", "db", "home"],
   async run(config, io) {
     const line = new ProgressLine(io.stream);
     try {

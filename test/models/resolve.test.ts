@@ -76,8 +76,9 @@ const config = (more: Partial<ModelConfig> = {}): ModelConfig => ({
 });
 const resolved = (reference: string, more?: Partial<ModelConfig>) => resolveModel(reference, config(more), io);
 const snapshot = (name: string) => join(folder, "hf/hub", `models--Org--${name}`, "snapshots", revision);
+/** Weights that were asked for, of either host. */
 const fetched = () =>
-  server.requests.filter(({ host, method }) => host === "cdn" && method === "GET").map(({ path }) => path);
+  server.requests.filter(({ path }) => /\/resolve\/.*\.(safetensors|gguf|bin)$/.test(path)).map(({ path }) => path);
 
 test("a repository with one GGUF file: it is downloaded, and never asked for again", async () => {
   const file = await resolved("hf:Org/File:one.gguf");

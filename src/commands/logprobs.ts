@@ -30,18 +30,7 @@ export const logprobsCommand = defineCommand({
   name: "logprobs",
   summary: "Log-probabilities of given token ids, to check the engine against anything else.",
   example: "yarn hone logprobs --model tiny --tokens ids.json --json",
-  options: [
-    "model",
-    ...modelOptions,
-    "home",
-    "adapter",
-    "tokens",
-    "gpu",
-    "device",
-    "threads",
-    "python",
-    "torchIndex",
-  ],
+  options: ["model", ...modelOptions, "home", "adapter", "tokens", "gpu", "device", "threads", "python", "torchIndex"],
   required: ["model", "tokens"],
   async run(config, io) {
     const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));

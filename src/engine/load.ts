@@ -7,8 +7,8 @@ import { whileCompiling } from "./compiling.js";
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
 import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
-import { LocalEngine } from "./native.js";
 import { modelShape } from "./models.js";
+import { LocalEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
 import { decodeThreads, usableCores } from "./threads.js";
 

@@ -199,5 +199,5 @@ export async function outlivesItsWorkers(workers: number, engine: EngineOptions,
   expect(played).toBeGreaterThan(1);
   expect(stops).toEqual(["length"]);
   expect(worst).toBeLessThan(rounding);
-  expect(sequences).toEqual({ open: 0, running: 0, queued: 0 });
+  expect(sequences).toMatchObject({ open: 0, running: 0, queued: 0 });
 }

@@ -107,5 +107,5 @@ it("ends 10,000 turns of random tokens in named ends only, and keeps every token
   expect([...ends.keys()]).toEqual(
     expect.arrayContaining(["answered", "token_limit", "context_limit", "tool_failure", "bad_call"]),
   );
-  expect(engine.stats().sequences).toEqual({ open: 0, running: 0, queued: 0 });
+  expect(engine.stats().sequences).toMatchObject({ open: 0, running: 0, queued: 0 });
 });

@@ -7,8 +7,11 @@ namespace {
 
 /** Every vocabulary has it. */
 constexpr Token kToken = 0;
-/** The tokens of a short answer of a tool. */
-constexpr int kResponse = 16;
+/** Tokens of the prompts beside the longest: Vulkan's tiles are for at most 32 rows, at most 64, and more. */
+constexpr int kShort = 16;
+constexpr int kMiddle = 64;
+/** Up to so many rows each number has kernels of its own: matrices are multiplied by vectors. */
+constexpr int kVectors = 8;
 
 /** A prompt in the first slot, which is empty; the last `wanted` tokens with logits. */
 void evaluatePrompt(Decoder& decoder, int tokens, int wanted) {
@@ -28,15 +31,17 @@ void evaluateAll(Decoder& decoder, const WarmUpShape& shape) {
   const int most = std::min(shape.prompt, shape.contextPerSlot);
   decoder.clear();
   evaluatePrompt(decoder, most, std::min(most, shape.outputs));
-  decoder.clear();
-  // Members of a group begin as copies of the first's prompt.
-  const int length = std::min(kResponse, most);
-  evaluatePrompt(decoder, length, 1);
-  if (length == shape.contextPerSlot) return;
+  for (const int tokens : {kMiddle, kShort}) {
+    decoder.clear();
+    evaluatePrompt(decoder, std::min(tokens, most), 1);
+  }
+  // Members of a group begin as copies of the first's prompt, and end one by one.
   for (int slot = 1; slot < shape.slots; slot++) decoder.copy(0, slot);
-  evaluateStep(decoder, shape.slots, length);
-  if (shape.slots == 1 || length + 1 == shape.contextPerSlot) return;
-  evaluateStep(decoder, 1, length + 1);
+  int length = std::min(kShort, most);
+  for (int slots = shape.slots; slots >= 1 && length < shape.contextPerSlot; length++) {
+    evaluateStep(decoder, slots, length);
+    slots = std::min(slots - 1, kVectors);
+  }
 }
 
 }  // namespace

@@ -17,10 +17,9 @@ struct WarmUpShape {
 };
 
 /**
- * Evaluates batches of the shapes that rollouts have: a prompt, with many rows of logits, a short one, copies of its KV,
- * and one token in all slots and in one. Kernels differ between a few tokens and many; those of every number between are
- * not asked for, as a software GPU takes a minute for each. All slots are empty afterwards, also when it throws, unless
- * `clear` does.
+ * Evaluates batches of the shapes that rollouts have: prompts, long with many rows of logits and short, copies of their
+ * KV, and one token in all slots, in a few and in one. Kernels differ by the number of tokens. All slots are empty
+ * afterwards, also when it throws, unless `clear` does.
  */
 void evaluateShapes(Decoder& decoder, const WarmUpShape& shape);
 

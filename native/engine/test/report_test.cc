@@ -69,9 +69,13 @@ void warmingUpEvaluatesWhatFitsAndLeavesNothing() {
         FakeDecoder decoder(slots, context, true, counters);
         const auto evaluate = [&] { evaluateShapes(decoder, {slots, context, prompt, slots + 8}); };
         evaluate();
+        // The longest prompt that fits, and then a step of all slots, of one fewer, down to one.
         const int most = std::min(prompt, context);
-        const int response = std::min(16, most);
-        CHECK(counters.evaluated >= most + response + (response < context ? slots : 0));
+        const int room = context - std::min(16, most);
+        int steps = 0;
+        for (int left = slots; left > 0 && steps < room; left = std::min(left - 1, 8)) steps++;
+        CHECK(counters.evaluated >= most + steps);
+        CHECK(counters.passes >= 1 + steps);
         // All cells are free again.
         Batch batch;
         for (int slot = 0; slot < slots; slot++) batch.add(1, 0, slot, true);

@@ -34,6 +34,12 @@ function halvings(from: number, least: number): number[] {
   return values;
 }
 
+/** Learners that leave the engine more memory, the sooner ready first; offloading is for CUDA alone. */
+function lifetimesAfter({ gpu, learnerLifetime }: PlanInput): PlanInput["learnerLifetime"][] {
+  const all: PlanInput["learnerLifetime"][] = gpu === "cuda" ? ["run", "offload", "step"] : ["run", "step"];
+  return all.slice(all.indexOf(learnerLifetime) + 1);
+}
+
 /** The gentlest first: those that cost time, then those that change what is played. */
 function remedies(input: PlanInput): Remedy[] {
   const all: Remedy[] = [
@@ -47,7 +53,10 @@ function remedies(input: PlanInput): Remedy[] {
       changed: { concurrency, lanes: Math.min(input.lanes, concurrency) },
     })),
     input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }],
-    input.learnerLifetime === "step" ? [] : [{ flag: "--learner-lifetime step", changed: { learnerLifetime: "step" } }],
+    lifetimesAfter(input).map((learnerLifetime) => ({
+      flag: `--learner-lifetime ${learnerLifetime}`,
+      changed: { learnerLifetime },
+    })),
     halvings(input.context, SHORTEST_CONTEXT).map((context) => ({
       flag: `--context ${context}`,
       changed: { context },

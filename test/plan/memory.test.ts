@@ -140,7 +140,7 @@ describe("what makes a run fit", () => {
   const OPTIONS: Record<string, (value: string | undefined) => Partial<PlanInput>> = {
     "--gradient-checkpointing": () => ({ gradientCheckpointing: true }),
     "--release-weights": () => ({ releaseWeights: true }),
-    "--learner-lifetime": () => ({ learnerLifetime: "step" }),
+    "--learner-lifetime": (value) => ({ learnerLifetime: value as PlanInput["learnerLifetime"] }),
     "--micro-batch-tokens": (value) => ({ microBatchTokens: Number(value) }),
     "--concurrency": (value) => ({ concurrency: Number(value) }),
     "--context": (value) => ({ context: Number(value) }),

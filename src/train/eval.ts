@@ -25,10 +25,10 @@ import { type AnyTask, loadTask, scenariosOf, type TaskOptions, taskOptionsOf } 
 import { HoneError, UsageError } from "../util/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";
-import { withAbsolutePaths } from "./given.js";
 import { gradeOwn, playGraded } from "./grading.js";
 import { limitsOf, playingOptions } from "./prepare.js";
 import { scenariosFingerprint, validationScenarios } from "./sampler.js";
+import { withAbsolutePaths } from "./settings.js";
 
 /** Settings of the run that an evaluation may change. */
 const changeable = [

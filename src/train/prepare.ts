@@ -11,10 +11,9 @@ import { chatOptions, type RolloutLimits } from "../rollout/index.js";
 import { placeOf, type RunSettings, RunStore, STORE_FILE } from "../run/index.js";
 import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
-import { modelOf, withAbsolutePaths } from "./given.js";
 import { initialAdapter } from "./init-adapter.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
-import { resolveSettings } from "./settings.js";
+import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 
 /** Options that rollouts of a run take beside its settings. */
 export const playingOptions = [

@@ -2,9 +2,12 @@
  * What training runs with, resolved once: what was given, then what the run was begun with, then a preset, then the
  * model's size, then the option's default.
  */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import {
   bySize,
   CONTEXT,
+  DEFAULT_MODEL,
   flagOf,
   type GivenOptions,
   type ObjectiveName,
@@ -16,6 +19,7 @@ import {
   sizeOf,
 } from "../config/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
+import { isCatalogueName } from "../models/index.js";
 import { changeable, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
 import { UsageError } from "../util/index.js";
 
@@ -132,3 +136,19 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
     );
   }
 }
+
+/** Options that name files, made absolute: a run goes on from wherever it is called. */
+export function withAbsolutePaths(given: GivenOptions): GivenOptions {
+  const paths = ["model", "task", "db", "rulerRubric"] as const;
+  const absolute = paths.flatMap((name) => {
+    const value = given[name];
+    // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.
+    const known = name === "model" && typeof value === "string" && isCatalogueName(value);
+    const isFile = typeof value === "string" && !known && (name === "db" || existsSync(value));
+    return isFile ? [[name, resolve(value)] as const] : [];
+  });
+  return { ...given, ...Object.fromEntries(absolute) };
+}
+
+/** The model a run is trained from: given, recorded, or the one that comes with hone. */
+export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;

@@ -73,7 +73,8 @@ describe("yarn train", () => {
     while (killed.exitCode === null && saved(2) === 0) await delay(50);
     killed.kill("SIGKILL");
     expect((await ended)[1], before.stderr).toBe("SIGKILL");
-    expect(before.stderr).toMatch(new RegExp(`engine ${gpu.backend} F16`));
+    expect(before.stderr).toMatch(/^engine: (Vulkan|CUDA), .*: (\d+) of \2 layers there, F16 weights, F16 KV/m);
+    expect(before.stderr).toMatch(/^learner: \S+/m);
 
     const again = start(python);
     const after = output(again);
@@ -81,6 +82,8 @@ describe("yarn train", () => {
     expect(status, after.stderr).toBe(0);
     expect(JSON.parse(after.stdout)).toMatchObject({ run: "tiny", steps: STEPS });
 
+    const { devices } = JSON.parse(readFileSync(join(run, "run.json"), "utf8"));
+    expect(JSON.stringify(devices)).toContain(`"backend":"${gpu.backend}"`);
     const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
     const metrics = lines.map((line) => JSON.parse(line));
     expect(metrics.map(({ step }) => step)).toEqual([1, 2, 3]);

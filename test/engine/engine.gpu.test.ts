@@ -80,8 +80,17 @@ afterAll(async () => {
   console.log([about, ...lines, `between two computations on it at most ${rounding?.toExponential(1)}`].join("\n  "));
 });
 
-it("the engine says that it computes there", () => {
+it("the engine says that it computes there, with every layer", () => {
   expect(engine.info.gpu).toBe(gpu.backend);
+  const { backend, device, offloadedLayers, layers, weights, kv } = engine.info.compute;
+  expect({ backend, device, weights, kv }).toEqual({
+    backend: gpu.backend,
+    device: gpu.name,
+    weights: "F16",
+    kv: "F16",
+  });
+  expect(layers).toBeGreaterThan(0);
+  expect(offloadedLayers).toBe(layers);
   expect(engine.memory().devices[0]?.totalBytes).toBeGreaterThan(0);
 });
 
@@ -138,6 +147,23 @@ describe("sleep", () => {
   it.each([false, true])("and wake restore everything (weights: %s)", async (weights) => {
     await engine.useAdapter(adapter);
     await sleepsAndWakes(engine, weights, rounding);
+    await engine.useAdapter(null);
+  });
+
+  it.each([false, true])("takes a new adapter, which plays after wake (weights: %s)", async (weights) => {
+    const tokens = prompt("the scores of these tokens");
+    const score = () => scores(engine, tokens, 1);
+    const without = await score();
+    await engine.useAdapter(adapter);
+    const expected = await score();
+    await engine.useAdapter(null);
+    await engine.sleep({ weights });
+    await engine.useAdapter(adapter);
+    await engine.wake();
+    expect(engine.adapter).toBe(adapter);
+    const after = await score();
+    expect(largestDifference(after, expected)).toBeLessThan(rounding);
+    expect(largestDifference(after, without)).toBeGreaterThan(10 * rounding);
     await engine.useAdapter(null);
   });
 

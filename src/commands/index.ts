@@ -1,6 +1,7 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import type { Command } from "../config/index.js";
 import { emailCommands } from "../tasks/email/commands/index.js";
+import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
@@ -22,4 +23,5 @@ export const commands: readonly Command[] = [
   ...modelsCommands,
   playCommand,
   logprobsCommand,
+  doctorCommand,
 ];

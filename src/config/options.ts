@@ -268,6 +268,7 @@ export const definitions = {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",
     }),
+    install: flag("Make the learner's Python environment first, where it is not there.", { default: false }),
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",

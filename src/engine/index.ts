@@ -1,4 +1,5 @@
 /** The engine: token ids in, token ids and logprobs out. */
+export { loadAddon } from "./addon.js";
 export type {
   Engine,
   EngineCompute,
@@ -15,7 +16,7 @@ export type {
 } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
 export { gpuMemory, lanesOf, loadEngine, onEngineLog, SCORE_ROWS, UBATCH } from "./load.js";
-export { cudaIsInstalled, gpuTitles, nvidiaBroken } from "./missing.js";
+export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";

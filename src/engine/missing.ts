@@ -59,6 +59,9 @@ const WITHOUT = "mend that, or go on without it: --gpu off for the CPU, or --gpu
 const packageOf = (gpu: GpuName, { platform, arch }: MachineLook) =>
   `@node-llama-cpp/${systems[platform] ?? platform}-${arch}-${gpu}`;
 
+const cpuPackage = ({ platform, arch }: MachineLook) =>
+  `@node-llama-cpp/${systems[platform] ?? platform}-${arch}${platform === "darwin" && arch === "arm64" ? "-metal" : ""}`;
+
 const notInstalled = (name: string, { platform, arch }: MachineLook) =>
   `no build of it for ${platform} ${arch} is installed (looked for ${name})`;
 
@@ -73,6 +76,12 @@ export function cudaBackend(major: CudaMajor, look: MachineLook): { base: string
   const base = join(main, folder, "libggml-base.so");
   const inside = major === 12 ? join(ext as string, folder, "fallback") : join(main, folder);
   return { base, file: join(inside, "libggml-cuda.so") };
+}
+
+/** The builds of llama.cpp that are installed for this kind of machine. */
+export function installedBackends(look = thisMachine): readonly ("cpu" | GpuName)[] {
+  const gpus = (["cuda", "vulkan", "metal"] as const).filter((gpu) => look.bins(packageOf(gpu, look)) !== undefined);
+  return look.bins(cpuPackage(look)) === undefined ? gpus : ["cpu", ...gpus];
 }
 
 /** Is there a CUDA build of llama.cpp for this kind of machine? */
@@ -126,7 +135,7 @@ export const noVulkanDevice = (device: string) =>
 /** One line for a machine on which not even the CPU's build can be loaded. */
 export function whyNoCpu(look: MachineLook = thisMachine): string {
   const { platform, arch } = look;
-  const name = `@node-llama-cpp/${systems[platform] ?? platform}-${arch}${platform === "darwin" && arch === "arm64" ? "-metal" : ""}`;
+  const name = cpuPackage(look);
   return look.bins(name) !== undefined
     ? `the llama.cpp of ${name} cannot be loaded here; \`npx node-llama-cpp source download\` compiles one for this machine`
     : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run \`yarn install --force\`, or \`npx node-llama-cpp source download\`, which compiles it`;

@@ -1,0 +1,27 @@
+/** `yarn hone doctor`: whether this machine can run hone, and how to mend what is wrong. */
+import { defineCommand } from "../config/index.js";
+import { type Check, checkText, diagnose } from "../doctor/index.js";
+import { ensurePython } from "../learn/index.js";
+import { UnfinishedError } from "../util/index.js";
+
+export const doctorCommand = defineCommand({
+  name: "doctor",
+  summary: "Check what computes here: drivers, libraries, Python, and a small training step on the device.",
+  example: "yarn hone doctor",
+  options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install"],
+  async run(config, io) {
+    if (config.install && config.python === undefined) {
+      await ensurePython({ onProgress: io.say, ...(config.torchIndex ? { torchIndex: config.torchIndex } : {}) });
+    }
+    const checks: Check[] = [];
+    await diagnose(config, io.signal, io.say, (check) => {
+      checks.push(check);
+      io.say(checkText(check));
+    });
+    const bad = checks.filter(({ state }) => state === "wrong").map(({ name }) => name);
+    const result = { ok: bad.length === 0, checks };
+    if (bad.length > 0) throw new UnfinishedError(`doctor: to be mended: ${bad.join(", ")}`, result);
+    io.say("all is well");
+    return result;
+  },
+});

@@ -1,0 +1,63 @@
+/** All checks, in the order in which one thing stands on another. */
+import { packagesIn, reportDevice } from "../device/index.js";
+import { modelFile } from "../engine/index.js";
+import { packagesOfPython } from "../learn/index.js";
+import { type Check, none } from "./check.js";
+import { checkAddon, checkBackends, checkCard, checkCuda, checkDriver, type GpuChoice } from "./gpu.js";
+import { checkDisk, checkMemory, checkNode } from "./machine.js";
+import { checkPython } from "./python.js";
+import { checkTrial } from "./try.js";
+
+export interface DoctorChoice {
+  readonly gpu: GpuChoice;
+  readonly device: string | undefined;
+  readonly threads: number | undefined;
+  readonly python: string | undefined;
+  readonly home: string;
+}
+
+/** Seconds that rollouts of the tiny model are played. */
+const PLAYED = 5;
+
+/**
+ * @param onCheck told of each check as soon as it was made
+ * @param say hears what takes long
+ * @throws UsageError when `device` names no card
+ */
+export async function diagnose(
+  choice: DoctorChoice,
+  signal: AbortSignal,
+  say: (text: string) => void,
+  onCheck: (check: Check) => void,
+): Promise<void> {
+  onCheck(checkNode());
+  onCheck(checkMemory());
+  onCheck(checkDisk(choice.home));
+  const addon = checkAddon();
+  onCheck(addon);
+  onCheck(checkBackends());
+
+  const { checks, facts } = await checkPython(choice.python);
+  const report = reportDevice(
+    choice,
+    choice.python === undefined ? packagesIn() : await packagesOfPython(choice.python),
+  );
+  onCheck(checkCard(report, choice.gpu));
+  onCheck(checkDriver(report));
+  for (const check of checks) onCheck(check);
+  onCheck(checkCuda(report, facts?.torch ? facts.torch.cuda : undefined));
+  if (addon.state === "wrong") {
+    onCheck(none("rollouts", "not tried: the engine's addon does not load"));
+    return;
+  }
+  const { gpu, device, threads } = choice;
+  const request = {
+    gpu,
+    device,
+    threads,
+    model: modelFile("tiny"),
+    python: facts?.executable ?? null,
+    seconds: PLAYED,
+  };
+  for (const check of await checkTrial(request, signal, say)) onCheck(check);
+}

@@ -1,0 +1,74 @@
+/** Checks of the learner's Python: which one, which packages, and what its PyTorch can compute on. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { factsOfPython, type PythonFacts, pinnedPackages, requirementsFile } from "../learn/index.js";
+import { messageOf, packageRoot } from "../util/index.js";
+import { type Check, none, note, ok, wrong } from "./check.js";
+
+const environment = join(packageRoot, ".venv");
+
+/** The interpreter that training would take, and undefined while there is none. */
+function learnerPython(given: string | undefined): string | undefined {
+  if (given !== undefined) return given;
+  const own = join(environment, "bin", "python");
+  return existsSync(own) ? own : undefined;
+}
+
+export interface PythonChecks {
+  readonly checks: readonly Check[];
+  /** Undefined where there is none that could learn. */
+  readonly facts: PythonFacts | undefined;
+}
+
+/** @param given `--python` */
+export async function checkPython(given: string | undefined): Promise<PythonChecks> {
+  const python = learnerPython(given);
+  if (python === undefined) {
+    const found = `not made yet (${environment}); \`yarn train\` makes it when it is first needed, \`yarn hone doctor --install\` now`;
+    return { checks: [none("python", found)], facts: undefined };
+  }
+  const again = given === undefined ? "remove it and run `yarn hone doctor --install`" : "give another --python";
+  let facts: PythonFacts;
+  try {
+    facts = await factsOfPython(python);
+  } catch (error) {
+    const why = `${python} does not answer: ${messageOf(error)}`;
+    return { checks: [wrong("python", why, again)], facts: undefined };
+  }
+  const checks = [pythonCheck(facts, given), torchCheck(facts, again), unslothCheck(facts)];
+  return { checks, facts: facts.torch ? facts : undefined };
+}
+
+function pythonCheck({ python, executable, packages }: PythonFacts, given: string | undefined): Check {
+  const found = `Python ${python} (${executable})`;
+  const install = `run \`${executable} -m pip install -r ${requirementsFile}\``;
+  const missing = [...pinnedPackages().keys()].filter((name) => packages[name] === null);
+  if (missing.length > 0) return wrong("python", `${found} lacks ${missing.join(", ")}`, install, { python, packages });
+  // A local part names the build: 2.13.0+cpu is 2.13.0.
+  const other = [...pinnedPackages()].filter(([name, pin]) => packages[name]?.split("+")[0] !== pin);
+  if (other.length === 0) return ok("python", found, { python, packages });
+  const list = other.map(([name, pin]) => `${name} ${packages[name]} (tested: ${pin})`).join(", ");
+  const facts = { python, packages };
+  return given === undefined
+    ? wrong(
+        "python",
+        `${found} has ${list}`,
+        "the next `yarn train` makes it anew; `yarn hone doctor --install` does now",
+        facts,
+      )
+    : note("python", `${found} has ${list}`, `${install} for the versions that were tested`, facts);
+}
+
+function torchCheck({ torch, broken }: PythonFacts, again: string): Check {
+  if (!torch) return wrong("torch", `PyTorch cannot be imported: ${broken}`, again);
+  const build = torch.cuda === null ? "a build for the CPU" : `a build for CUDA ${torch.cuda}`;
+  const sees = torch.gpu === null ? "sees no NVIDIA GPU" : `sees ${torch.gpu}`;
+  return ok("torch", `PyTorch ${torch.version}, ${build}, ${sees}`, torch);
+}
+
+function unslothCheck({ packages }: PythonFacts): Check {
+  const version = packages.unsloth ?? null;
+  return version === null
+    ? none("unsloth", "not installed; this version of hone learns with PyTorch and PEFT", { version })
+    : none("unsloth", `${version} is installed; this version of hone does not use it`, { version });
+}

@@ -1,0 +1,52 @@
+/** What crosses between `hone doctor` and the process that its trial runs in. */
+
+export interface TrialRequest {
+  readonly gpu: "auto" | "cuda" | "vulkan" | "metal" | "off";
+  readonly device: string | undefined;
+  readonly threads: number | undefined;
+  /** A GGUF file. */
+  readonly model: string;
+  /** Interpreter of the learner; null tries no update. */
+  readonly python: string | null;
+  /** An empty folder. */
+  readonly folder: string;
+  /** Seconds that rollouts are played. */
+  readonly seconds: number;
+}
+
+export interface EngineTrial {
+  /** As executed. */
+  readonly compute: object;
+  /** What computed, in words. */
+  readonly words: string;
+  readonly loadSeconds: number;
+  readonly rollouts: number;
+  readonly tokens: number;
+  readonly tokensPerSecond: number;
+}
+
+export interface LearnerTrial {
+  readonly device: string;
+  readonly precision: string;
+  readonly loadSeconds: number;
+  readonly updateSeconds: number;
+  /** Bytes. */
+  readonly peak: number;
+  /** Mean distance between the engine's and the learner's log-probabilities of the sampled tokens, nats. */
+  readonly gap: number;
+  /** What it may be for these weights. */
+  readonly limit: number;
+}
+
+/** Distance of the engine with the new adapter to the learner after the update, and before it: nats. */
+export interface AdapterTrial {
+  readonly after: number;
+  readonly before: number;
+}
+
+export type TrialMessage =
+  | { readonly kind: "say"; readonly text: string }
+  | { readonly kind: "engine"; readonly result: EngineTrial }
+  | { readonly kind: "learner"; readonly result: LearnerTrial }
+  | { readonly kind: "adapter"; readonly result: AdapterTrial }
+  | { readonly kind: "failed"; readonly message: string };

@@ -1,0 +1,176 @@
+/**
+ * The trial of `hone doctor`, in a process of its own: a driver that crashes ends this process and not the report.
+ * A few seconds of rollouts on the engine, an update on them, the new adapter back on the engine: a training step in
+ * small, on the tiny model and without a task.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { objectiveOf } from "../config/index.js";
+import { lookForCuda, packagesIn, takeDevice } from "../device/index.js";
+import { type Engine, engineOptions, loadEngine } from "../engine/index.js";
+import {
+  type BatchGroup,
+  groupAdvantages,
+  LINEAR_LAYERS,
+  learnerDevice,
+  packagesOfPython,
+  startLearner,
+  writeBatch,
+} from "../learn/index.js";
+import { engineText } from "../report/index.js";
+import { chatOf, type TokenRecord } from "../rollout/index.js";
+import { gapLimit, measureProbe, readProbe } from "../train/index.js";
+import { messageOf } from "../util/index.js";
+import type { EngineTrial, TrialMessage, TrialRequest } from "./trial-words.js";
+
+/** Few rollouts at once and short passes: a Vulkan driver compiles kernels for each number of rows up to eight. */
+const GROUP = 2;
+const UBATCH = 32;
+const CONTEXT = 256;
+const QUESTION = "Who sent the last invoice, and when was it due?";
+/** Of a rollout at most; in the first group, which the update needs whole, fewer: a slow device must end it too. */
+const TOKENS = { first: 16, later: 64 };
+/** Rollouts that the update is made of. */
+const LEARNT = 16;
+
+const send = (message: TrialMessage) => void process.send?.(message);
+const since = (started: number) => (performance.now() - started) / 1000;
+
+/** Plays for so many seconds, at least one group. The deadline cuts short the last. */
+async function playFor(
+  engine: Engine,
+  seconds: number,
+): Promise<{ records: TokenRecord[]; tokens: number; seconds: number }> {
+  const prompt = Int32Array.from(chatOf(engine, {}).template.prompt([{ role: "user", content: QUESTION }], []));
+  const records: TokenRecord[] = [];
+  let tokens = 0;
+  const started = performance.now();
+  const deadline = Date.now() + 1000 * seconds;
+  for (let round = 0; round === 0 || since(started) < seconds; round++) {
+    const played = engine.openGroup(prompt, GROUP).map(async (sequence, index): Promise<TokenRecord> => {
+      const seed = round * GROUP + index;
+      const turn = await sequence.generate({
+        maxTokens: round === 0 ? TOKENS.first : TOKENS.later,
+        sampling: { seed },
+        stop: engine.info.endTokens,
+        ...(round === 0 ? {} : { deadline }),
+      });
+      sequence.close();
+      const given = [...prompt].fill(0);
+      const sampled = [...turn.tokens].fill(1);
+      return {
+        ids: [...prompt, ...turn.tokens],
+        sampled: [...given, ...sampled],
+        logprobs: [...given, ...turn.logprobs],
+      };
+    });
+    for (const record of await Promise.all(played)) {
+      records.push(record);
+      tokens += record.ids.length - prompt.length;
+    }
+  }
+  return { records, tokens, seconds: since(started) };
+}
+
+async function tryEngine(engine: Engine, seconds: number, loadSeconds: number) {
+  const played = await playFor(engine, seconds);
+  const result: EngineTrial = {
+    compute: engine.info.compute,
+    words: engineText(engine.info).replace(/^engine: /, ""),
+    loadSeconds,
+    rollouts: played.records.length,
+    tokens: played.tokens,
+    tokensPerSecond: played.tokens / played.seconds,
+  };
+  send({ kind: "engine", result });
+  return played.records;
+}
+
+/** A batch in which every other rollout was the better one. */
+async function writeLesson(file: string, records: readonly TokenRecord[]): Promise<void> {
+  const chosen = records.slice(0, LEARNT);
+  const rewards = chosen.map((_, index) => index % 2);
+  const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
+  const group: BatchGroup = chosen.map((tokens, index) => ({ tokens, advantage: advantages[index] as number }));
+  await writeBatch(file, [group], { temperature: 1 });
+}
+
+async function tryUpdate(engine: Engine, records: readonly TokenRecord[], request: TrialRequest, python: string) {
+  const batch = join(request.folder, "batch.safetensors");
+  const into = join(request.folder, "checkpoint");
+  mkdirSync(into);
+  await writeLesson(batch, records);
+  const started = performance.now();
+  const learner = await startLearner({
+    python,
+    backend: "auto",
+    base: { gguf: request.model },
+    lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
+    seed: 1,
+    threads: engine.info.threads,
+    device: learnerDevice(engine.info.gpu).device,
+    precision: "auto",
+    logFile: join(request.folder, "learner.log"),
+  });
+  try {
+    const loadSeconds = since(started);
+    const metrics = await learner.step({
+      batch,
+      into,
+      objective: objectiveOf("grpo"),
+      importance: { mode: "token-truncate", low: 0, high: 2 },
+      learningRate: 1e-3,
+      klCoefficient: 0,
+      maxGradNorm: 1,
+      microBatchTokens: 1024,
+      gradientCheckpointing: false,
+    });
+    if (!metrics.applied) throw new Error(`the ${metrics.skipped} of the update was not a finite number`);
+    const { device, precision } = learner.info;
+    send({
+      kind: "learner",
+      result: {
+        device,
+        precision,
+        loadSeconds,
+        updateSeconds: metrics.seconds.total,
+        peak: metrics.memory.peak,
+        gap: metrics.gap.mean,
+        limit: gapLimit(engine.info.weightType),
+      },
+    });
+  } finally {
+    await learner.close();
+  }
+  return join(into, "adapter.gguf");
+}
+
+async function trial(request: TrialRequest): Promise<void> {
+  const say = (text: string) => send({ kind: "say", text });
+  const started = performance.now();
+  const options = { model: request.model, sequences: GROUP, contextPerSequence: CONTEXT, ubatch: UBATCH };
+  // Nothing is installed: libraries that are missing are a finding.
+  takeDevice(request);
+  lookForCuda(request.python === null ? packagesIn() : await packagesOfPython(request.python));
+  const engine = await loadEngine(engineOptions(request, options), say);
+  try {
+    const records = await tryEngine(engine, request.seconds, since(started));
+    if (request.python === null) return;
+    await engine.sleep();
+    const adapter = await tryUpdate(engine, records, request, request.python);
+    await engine.useAdapter(adapter);
+    await engine.wake();
+    const probe = readProbe(adapter);
+    const reading = probe ? await measureProbe(engine, probe) : null;
+    if (!reading) throw new Error(`the update left no probe beside ${adapter}`);
+    send({ kind: "adapter", result: reading });
+  } finally {
+    await engine.close();
+  }
+}
+
+process.once("message", (request: TrialRequest) => {
+  trial(request)
+    .catch((error: unknown) => send({ kind: "failed", message: messageOf(error) }))
+    .finally(() => process.disconnect());
+});

@@ -1,0 +1,98 @@
+/** Runs the trial and turns its answers into checks. */
+import { fork } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Check, none, ok, wrong } from "./check.js";
+import type { AdapterTrial, EngineTrial, LearnerTrial, TrialMessage, TrialRequest } from "./trial-words.js";
+
+/** Seconds for the whole trial: kernels may be compiled for minutes when a card is used for the first time. */
+const LIMIT = 900;
+/** An update moves the engine nearer to the learner after it than to the one before, unless the adapter is not in use. */
+const FAR = 3;
+
+interface Told {
+  engine?: EngineTrial;
+  learner?: LearnerTrial;
+  adapter?: AdapterTrial;
+  failed?: string;
+}
+
+function hear(request: TrialRequest, signal: AbortSignal, say: (text: string) => void): Promise<Told> {
+  const told: Told = {};
+  return new Promise((resolve) => {
+    const child = fork(fileURLToPath(new URL("./trial.js", import.meta.url)), {
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    let last = "";
+    const late = setTimeout(() => end(`no end after ${LIMIT} s`), LIMIT * 1000);
+    const end = (why: string) => {
+      told.failed ??= why;
+      child.kill("SIGKILL");
+    };
+    const interrupted = () => end("interrupted");
+    signal.addEventListener("abort", interrupted, { once: true });
+    if (signal.aborted) interrupted();
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      last = text.trim().split("\n").at(-1) || last;
+    });
+    child.on("message", (message: TrialMessage) => {
+      if (message.kind === "say") say(message.text);
+      else if (message.kind === "failed") told.failed = message.message;
+      else Object.assign(told, { [message.kind]: message.result });
+    });
+    child.once("error", (error) => end(error.message));
+    child.once("close", (code, by) => {
+      clearTimeout(late);
+      signal.removeEventListener("abort", interrupted);
+      if (code !== 0)
+        told.failed ??= `the process ended ${by ? `by ${by}` : `with exit code ${code}`}${last && `: ${last}`}`;
+      resolve(told);
+    });
+    child.send(request);
+  });
+}
+
+const nats = (value: number) => `${value.toFixed(4)} nats`;
+const seconds = (value: number) => `${value.toFixed(1)} s`;
+
+function engineCheck({ engine, failed }: Told): Check {
+  if (!engine) return wrong("rollouts", "no rollout could be played", failed ?? "no reason was given");
+  const { words, rollouts, tokens, tokensPerSecond, loadSeconds } = engine;
+  const played = `${rollouts} short rollouts of the tiny model, ${tokens} tokens, ${tokensPerSecond.toFixed(0)} tokens/s`;
+  return ok("rollouts", `${words}; loaded in ${seconds(loadSeconds)}; ${played}`, { ...engine });
+}
+
+function updateCheck({ engine, learner, failed }: Told, python: string | null): Check {
+  if (!engine) return none("update", "not tried: there were no rollouts to learn from");
+  if (python === null) return none("update", "not tried: there is no Python that could learn");
+  if (!learner) return wrong("update", "no update could be made", failed ?? "no reason was given");
+  const { device, precision, loadSeconds, updateSeconds, peak, gap, limit } = learner;
+  const words = `${device}, ${precision}; loaded in ${seconds(loadSeconds)}, updated in ${seconds(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(gap)} from the engine`;
+  if (gap <= limit) return ok("update", words, { ...learner });
+  return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...learner });
+}
+
+function adapterCheck({ learner, adapter, failed }: Told): Check {
+  if (!learner) return none("adapter", "not tried: there is no new adapter");
+  if (!adapter) return wrong("adapter", "the new adapter could not be loaded back", failed ?? "no reason was given");
+  const { after, before } = adapter;
+  const words = `on the engine after sleep and wake: ${nats(after)} from the learner, ${nats(before)} from the policy before`;
+  if (after * FAR <= before || after <= learner.limit) return ok("adapter", words, { ...adapter });
+  return wrong("adapter", words, "the engine does not play the adapter that it was given", { ...adapter });
+}
+
+export async function checkTrial(
+  request: Omit<TrialRequest, "folder">,
+  signal: AbortSignal,
+  say: (text: string) => void,
+): Promise<readonly Check[]> {
+  const folder = mkdtempSync(join(tmpdir(), "hone-doctor-"));
+  try {
+    const told = await hear({ ...request, folder }, signal, say);
+    return [engineCheck(told), updateCheck(told, request.python), adapterCheck(told)];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

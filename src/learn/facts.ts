@@ -1,0 +1,63 @@
+/** What an interpreter says of itself: its packages, and what its PyTorch can compute on. */
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { run } from "./installer.js";
+import { files } from "./stamp.js";
+
+/** Asks an interpreter about itself; prints one JSON line. */
+const SCRIPT = `
+import importlib.metadata as m, json, platform, sys
+names = sys.argv[1:]
+def version(name):
+    try: return m.version(name)
+    except m.PackageNotFoundError: return None
+facts = {"python": platform.python_version(), "executable": sys.executable, "packages": {n: version(n) for n in names}}
+try:
+    import warnings; warnings.simplefilter("ignore")
+    import torch
+    sees = torch.cuda.is_available()
+    facts["torch"] = {"version": torch.__version__, "cuda": torch.version.cuda, "seesGpu": sees,
+        "gpu": torch.cuda.get_device_name(0) if sees else None}
+except Exception as error:
+    facts["broken"] = (type(error).__name__ + ": " + str(error)).splitlines()[0][:300]
+print("\\n" + json.dumps(facts))
+`;
+
+const factsSchema = z.object({
+  python: z.string(),
+  executable: z.string(),
+  packages: z.record(z.string(), z.string().nullable()),
+  torch: z
+    .object({
+      version: z.string(),
+      /** CUDA it was built for; null for a CPU build. */
+      cuda: z.string().nullable(),
+      seesGpu: z.boolean(),
+      gpu: z.string().nullable(),
+    })
+    .optional(),
+  /** Why PyTorch cannot be imported. */
+  broken: z.string().optional(),
+});
+
+export type PythonFacts = z.output<typeof factsSchema>;
+
+/** Packages that are not required. */
+const OPTIONAL = ["unsloth"];
+
+/** For people who install the learner's packages themselves. */
+export const requirementsFile = files.runtime;
+
+/** The learner's packages: pinned versions by name. */
+export function pinnedPackages(): Map<string, string> {
+  const lines = readFileSync(files.runtime, "utf8").match(/^[\w-]+==\S+$/gm) ?? [];
+  return new Map(lines.map((line) => line.split("==") as [string, string]));
+}
+
+/** @throws when the program cannot be run, or does not answer as asked */
+export async function factsOfPython(python: string): Promise<PythonFacts> {
+  const { code, stdout, stderr } = await run(python, ["-c", SCRIPT, ...pinnedPackages().keys(), ...OPTIONAL]);
+  const line = stdout.trim().split("\n").at(-1) ?? "";
+  if (code !== 0 || line === "") throw new Error(stderr.trim().split("\n").at(-1) || `it ended with exit code ${code}`);
+  return factsSchema.parse(JSON.parse(line));
+}

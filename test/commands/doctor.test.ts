@@ -1,0 +1,128 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { checkCard } from "../../src/doctor/gpu.js";
+import type { Check } from "../../src/doctor/index.js";
+import { atLeast } from "../../src/doctor/machine.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { listCards, program } from "../support/nvidia.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-doctor-test-"));
+
+function doctor(flags: readonly string[], bin?: string) {
+  const path = [...(bin === undefined ? [] : [bin]), process.env.PATH].join(delimiter);
+  const { CUDA_VISIBLE_DEVICES: _, ...env } = process.env;
+  const args = [join(packageRoot, "dist/src/cli.js"), "doctor", "--home", join(folder, "home"), ...flags];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...env, PATH: path },
+  });
+  return { status, stdout, stderr };
+}
+
+function checksOf(stdout: string): Map<string, Check> {
+  const { checks } = JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as { checks: Check[] };
+  return new Map(checks.map((check) => [check.name, check]));
+}
+
+const states = (checks: Map<string, Check>) =>
+  Object.fromEntries([...checks.values()].map(({ name, state }) => [name, state]));
+
+describe("yarn hone doctor", () => {
+  beforeAll(() => ensureLearnerPython(), 900_000);
+
+  it("plays, learns and takes the adapter back on the CPU", () => {
+    const { status, stdout, stderr } = doctor(["--gpu", "off", "--json"]);
+    const checks = checksOf(stdout);
+    expect(status, stderr).toBe(0);
+    expect(states(checks)).toMatchObject({
+      node: "ok",
+      memory: "ok",
+      addon: "ok",
+      "llama.cpp": "ok",
+      python: "ok",
+      torch: "ok",
+      rollouts: "ok",
+      update: "ok",
+      adapter: "ok",
+    });
+    expect(checks.get("rollouts")?.found).toMatch(/^CPU, .*F16 weights, F16 KV, llama\.cpp .* tokens\/s$/);
+    expect(checks.get("rollouts")?.facts).toMatchObject({ compute: { backend: "cpu", offloadedLayers: 0 } });
+    expect(checks.get("update")?.found).toMatch(/^cpu, f32; .* nats from the engine$/);
+    // The engine plays the policy after the update, not the one before.
+    const { after, before } = checks.get("adapter")?.facts as { after: number; before: number };
+    expect(after).toBeLessThan(before / 3);
+    expect(stderr).toContain("all is well");
+  }, 300_000);
+
+  it("says of a driver that is too old which one is needed, and that the card is not used", () => {
+    const bin = join(folder, "old");
+    listCards(bin, { driver: "470.57.02", capability: "8.6", names: ["NVIDIA Old"] });
+    const { status, stdout } = doctor(["--json"], bin);
+    const checks = checksOf(stdout);
+    expect(status).toBe(1);
+    expect(states(checks)).toMatchObject({ gpu: "ok", driver: "wrong", rollouts: "wrong", update: "none" });
+    expect(checks.get("driver")?.mend).toMatch(/470\.57\.02 is too old.*needs 525 or newer|newer NVIDIA driver/);
+    // Not silently on the CPU.
+    expect(checks.get("rollouts")?.mend).toMatch(/470\.57\.02.*--gpu off/);
+  }, 300_000);
+
+  it("finds a PyTorch that does not serve the card, and leaves everything as it is", () => {
+    const bin = join(folder, "new");
+    listCards(bin, { driver: "590.44.01", capability: "8.9", names: ["NVIDIA New"] });
+    const { status, stdout, stderr } = doctor(["--json"], bin);
+    const checks = checksOf(stdout);
+    expect(status).toBe(1);
+    expect(states(checks)).toMatchObject({ gpu: "ok", driver: "ok", cuda: "wrong", rollouts: "wrong" });
+    expect(checks.get("cuda")?.mend).toContain("doctor --install");
+    expect(stderr).not.toContain("making a Python environment");
+  }, 300_000);
+
+  it("tries no update with a Python that cannot learn, and says how to mend it", () => {
+    const python = program(join(folder, "python"), "python", "echo 'no module named torch' >&2; exit 1");
+    const { status, stdout, stderr } = doctor(["--gpu", "off", "--python", python]);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/WRONG python +\S+ does not answer: no module named torch\n +→ give another --python/);
+    expect(stdout).toMatch(/- +update +not tried: there is no Python that could learn/);
+    expect(stdout).toMatch(/ok +rollouts/);
+    expect(stderr).toContain("to be mended: python");
+    expect(stderr).not.toContain("    at ");
+  }, 300_000);
+
+  it("refuses a card that is not there in one line", () => {
+    const bin = join(folder, "one");
+    listCards(bin, { names: ["NVIDIA One"] });
+    const { status, stderr } = doctor(["--device", "7"], bin);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^hone: --device 7 names no NVIDIA GPU.*NVIDIA One/m);
+  }, 60_000);
+});
+
+describe("a card", () => {
+  const problem = "nvidia-smi fails: NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver";
+  const broken = { nvidia: { gpus: [], driver: undefined, problem }, hidden: false, card: undefined, cuda: undefined };
+
+  it("whose driver does not answer is wrong, with the driver's own words", () => {
+    const check = checkCard(broken, "auto");
+    expect(check).toMatchObject({ state: "wrong", found: problem });
+    expect(check.mend).toContain("--gpu off");
+  });
+
+  it("that CUDA_VISIBLE_DEVICES hides is not looked at", () => {
+    expect(checkCard({ ...broken, hidden: true }, "auto")).toMatchObject({ state: "none" });
+  });
+});
+
+it.each([
+  ["v20.20.2", "20.19", true],
+  ["v20.19.0", "20.19", true],
+  ["v20.18.9", "20.19", false],
+  ["v22.0.0", "20.19", true],
+  ["v18.99.0", "20.19", false],
+])("%s is %s or newer: %o", (version, wanted, expected) => {
+  expect(atLeast(version, wanted)).toBe(expected);
+});

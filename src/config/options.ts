@@ -125,7 +125,7 @@ export const definitions = {
     ),
     gpu: choice(
       ["auto", "cuda", "vulkan", "metal", "off"],
-      "What computes; auto takes the best there is. An NVIDIA GPU that is there and cannot be used is an error then.",
+      "What computes. auto: the best there is; an NVIDIA GPU that cannot be used is an error.",
       { default: "auto" },
     ),
     device: text(

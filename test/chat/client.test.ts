@@ -86,7 +86,9 @@ describe("OPENAI_API_KEY", () => {
   it("is an agent's too, at OpenAI alone", async () => {
     vi.stubEnv("OPENAI_API_KEY", "sk-openai");
     const keyAt = async (agentUrl: string, agentKey?: string) => {
-      const config = { agentUrl, agentModel: "m", agentKey, expert: false } as Parameters<typeof openPlayerFor>[0];
+      const config = { agentUrl, agentModel: "m", agentKey, expert: false, toolFormat: "auto" } as Parameters<
+        typeof openPlayerFor
+      >[0];
       const { spec } = await openPlayerFor(config, () => undefined);
       return spec.kind === "agent" ? spec.settings.key : "no agent";
     };

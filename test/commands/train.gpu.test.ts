@@ -20,7 +20,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A turn may wait for kernels to be compiled. */
 const patience = ["--turn-timeout", "900", "--rollout-timeout", "900"];
-const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--max-tokens", "8"];
+const task = [
+  "--task",
+  join(packageRoot, "test/train/support/vowels-on-gpu-task.ts"),
+  "--max-tokens",
+  "9",
+  "--temperature",
+  "2",
+];
 const small = ["--group", "2", "--concurrency", "2", "--context", "256", "--max-turns", "2"];
 const common = [...task, "--model", "tiny", "--gpu", gpu.backend, ...small, ...patience, "--json"];
 
@@ -54,9 +61,10 @@ describe("yarn train", () => {
     }
     return said;
   };
-  /** Rollouts of a step that are saved. */
+  /** Rollouts of a step that are saved; the store can be read when the step before it has been done. */
   const saved = (step: number) => {
-    if (!existsSync(join(run, "run.sqlite"))) return 0;
+    if (!existsSync(join(run, "metrics.jsonl"))) return 0;
+    if (readFileSync(join(run, "metrics.jsonl"), "utf8").split("\n").length < step) return 0;
     const store = RunStore.read(join(run, "run.sqlite"));
     try {
       return store.rollouts("train", step).length;

@@ -16,13 +16,14 @@ const never: number[] = [];
 const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: { seed }, stop: never });
 
 /**
- * Scores, from a number of rows that few kernels serve on a GPU (support/gpu.ts): what comes after a token does not
- * change its score.
+ * Scores; on a GPU of all tokens and some that follow, which change nothing: so few kernels serve their number
+ * (support/gpu.ts).
  */
 export async function scores(engine: Engine, tokens: Int32Array, from: number): Promise<Float32Array> {
+  if (engine.info.gpu === false) return await engine.score(tokens, { from });
   const rows = 32 * Math.ceil((tokens.length - 1) / 32);
-  const filler = engine.info.gpu === false ? 0 : rows + 1 - tokens.length;
-  return (await engine.score(concat(tokens, new Int32Array(filler)), { from })).slice(0, tokens.length - from);
+  const all = await engine.score(concat(tokens, new Int32Array(rows + 1 - tokens.length)));
+  return all.slice(from - 1, tokens.length - 1);
 }
 
 export async function evaluatesOnlyWhatIsAppended(engine: Engine, length: number, rounding: number): Promise<void> {
@@ -189,9 +190,15 @@ export async function givesMemoryBack(
 /**
  * Workers are terminated in mid-decode beside a thread that goes on playing, in a process of its own: if it crashed, this
  * would fail.
+ *
+ * @param tokens of a turn of the thread that goes on
  */
-export async function outlivesItsWorkers(workers: number, engine: EngineOptions, rounding: number): Promise<void> {
-  const job = { door: join(packageRoot, "dist/src/engine/index.js"), workers, engine };
+export async function outlivesItsWorkers(
+  { workers, tokens = 60 }: { workers: number; tokens?: number },
+  engine: EngineOptions,
+  rounding: number,
+): Promise<void> {
+  const job = { door: join(packageRoot, "dist/src/engine/index.js"), workers, tokens, engine };
   const script = join(packageRoot, "test/engine/termination.mjs");
   const { stdout } = await promisify(execFile)(process.execPath, [script, JSON.stringify(job)]);
   const { played, stops, worst, sequences } = JSON.parse(stdout);

@@ -69,7 +69,7 @@ beforeAll(async () => {
     const { alone, batched } = playedBy(one);
     return [alone, ...batched].map((conversation) => ({ one, conversation }));
   });
-  reference.ask(python, asked);
+  reference.ask(python, "f16", asked);
   rounding = reference.betweenTwo(plain, playedBy(plain));
   engine = await loadEngine({ ...few, model, contextPerSequence: 512 });
 });
@@ -180,4 +180,4 @@ describe("sleep", () => {
 });
 
 it("workers that are terminated in mid-decode do no harm to the others", () =>
-  outlivesItsWorkers(10, options({ ...few, model }), rounding));
+  outlivesItsWorkers({ workers: 20, tokens: 40 }, options({ ...few, model }), rounding));

@@ -1,13 +1,15 @@
 """Log-probabilities of given tokens by transformers, in float32, and what rounding in 16 or 8 bits does to them.
 
 Reads one JSON object from stdin: {"cases": [{"model": HF folder, "adapter": PEFT folder or null, "weights": "f32" (also
-when it is left out), "f16" or "q8_0", "tokens": [ids]}]}. Prints {"logprobs": [[...]], "rounded": [[...]]}: for each
-case, the log-probability of every token but the first, given those before it.
+when it is left out), "f16" or "q8_0", "sums": "f32" (also when it is left out) or "f16", "tokens": [ids]}]}. Prints
+{"logprobs": [[...]], "rounded": [[...]]}: for each case, the log-probability of every token but the first, given those
+before it.
 
 `logprobs` is exact: float32 everywhere, on weights that were rounded to q8_0 where these are asked for.
 `rounded` is the same with the operands of its products rounded as a CPU kernel of llama.cpp may: the input of a linear
 layer to the type of its weights, queries, keys, values and attention's weights to float16, in which the KV cache holds
-them. Nothing is rounded for f32 weights.
+them. Nothing is rounded for f32 weights. With sums in f16 a linear layer's are added as a GPU's kernels for many rows
+may: product after product, in float16; and attention's products and result are rounded to it.
 """
 
 import json
@@ -41,14 +43,24 @@ def to_q8_0(values: Tensor) -> Tensor:
 ROUND: dict[str, Callable[[Tensor], Tensor]] = {"f16": to_f16, "q8_0": to_q8_0}
 rounding = False
 """Whether attention rounds."""
+rounding_sums = False
+"""Whether its sums are rounded too."""
+
+
+def product_in_f16(inputs: Tensor, weight: Tensor) -> Tensor:
+    total = torch.zeros(*inputs.shape[:-1], weight.shape[0])
+    for column in range(weight.shape[1]):
+        total = to_f16(total + inputs[..., column, None] * weight[:, column])
+    return total
 
 
 def attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask, scaling: float, **_):
     operand = to_f16 if rounding else lambda values: values
+    sums = to_f16 if rounding_sums else lambda values: values
     key, value = (states.repeat_interleave(module.num_key_value_groups, dim=1) for states in (key, value))
     future = torch.full(query.shape[-2:-1] * 2, -torch.inf).triu(1)
-    scores = operand(query) @ operand(key).transpose(2, 3) * scaling + future
-    return (operand(scores.softmax(-1)) @ operand(value)).transpose(1, 2).contiguous(), None
+    scores = sums(operand(query) @ operand(key).transpose(2, 3)) * scaling + future
+    return sums(operand(scores.softmax(-1)) @ operand(value)).transpose(1, 2).contiguous(), None
 
 
 AttentionInterface.register("hone_test", attention)
@@ -70,16 +82,23 @@ def logprobs(model: PreTrainedModel, tokens: list[int]) -> list[float]:
     return scores.gather(1, ids[0, 1:, None])[:, 0].tolist()
 
 
-def rounded_logprobs(model: PreTrainedModel, weights: str, tokens: list[int]) -> list[float]:
-    global rounding
+def rounded_logprobs(model: PreTrainedModel, weights: str, sums: str, tokens: list[int]) -> list[float]:
+    global rounding, rounding_sums
     # An adapter's own matrices are f32.
     linears = [layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear) and "lora_" not in name]
     hooks = [layer.register_forward_pre_hook(lambda _, args: ROUND[weights](args[0])) for layer in linears]
-    rounding = True
+    if sums == "f16":
+
+        def add(layer: nn.Linear, args: tuple[Tensor], _: Tensor) -> Tensor:
+            result = product_in_f16(args[0], to_f16(layer.weight))
+            return result if layer.bias is None else result + layer.bias
+
+        hooks += [layer.register_forward_hook(add) for layer in linears]
+    rounding, rounding_sums = True, sums == "f16"
     try:
         return logprobs(model, tokens)
     finally:
-        rounding = False
+        rounding = rounding_sums = False
         for hook in hooks:
             hook.remove()
 
@@ -101,9 +120,10 @@ def main() -> None:
             exact[tokens] = logprobs(loaded[model], case["tokens"])
         answers["logprobs"].append(exact[tokens])
         if weights in ROUND:
-            if (weights, tokens) not in rounded:
-                rounded[weights, tokens] = rounded_logprobs(loaded[model], weights, case["tokens"])
-            answers["rounded"].append(rounded[weights, tokens])
+            how = (weights, case.get("sums", "f32"), tokens)
+            if how not in rounded:
+                rounded[how] = rounded_logprobs(loaded[model], *how[:2], case["tokens"])
+            answers["rounded"].append(rounded[how])
         else:
             answers["rounded"].append(exact[tokens])
     print(json.dumps(answers))

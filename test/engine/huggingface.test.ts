@@ -61,7 +61,7 @@ beforeAll(async () => {
           return [alone, ...batched].map((conversation) => ({ one, conversation }));
         }),
   );
-  reference.ask(python, asked);
+  reference.ask(python, "f32", asked);
 }, 600_000);
 
 const lines: string[] = [];

@@ -4,4 +4,4 @@ import { outlivesItsWorkers } from "./behaviours.js";
 import { options, ROUNDING } from "./support.js";
 
 it("200 workers that are terminated in mid-decode do no harm to the others", () =>
-  outlivesItsWorkers(200, options({ sequences: 6 }), ROUNDING));
+  outlivesItsWorkers({ workers: 200 }, options({ sequences: 6 }), ROUNDING));

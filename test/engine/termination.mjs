@@ -15,7 +15,7 @@ async function main() {
   const play = async () => {
     while (!over) {
       const sequence = engine.open(start);
-      const turn = { maxTokens: 60, sampling: { seed: played.length }, stop: [] };
+      const turn = { maxTokens: options.tokens, sampling: { seed: played.length }, stop: [] };
       const { tokens, rawLogprobs, stop } = await sequence.generate(turn);
       played.push({ tokens, rawLogprobs, stop });
       sequence.close();

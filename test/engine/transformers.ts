@@ -28,7 +28,7 @@ const EXACT = { mean: 2e-5, max: 4e-4 };
  * way. huggingface.py rounds all that any of them rounds; how far that takes transformers from its own exact figures
  * depends on the model and the tokens, and not on a machine. The engine's roundings are others of the same size, or none
  * where a kernel keeps f32: its gaps are expected to be as large, or smaller. The room is for two samples of 50 gaps,
- * whose means differ by a third and whose largest by half at times, and for kernels that also add in 16 bits (Arm, GPUs).
+ * whose means differ by a third and whose largest by half at times, and for kernels that also add in 16 bits (Arm).
  */
 const ROOM = { mean: 2.5, max: 4 };
 const TURN = 25;
@@ -111,12 +111,17 @@ export async function playCases(
 export class Reference {
   readonly #answers = new Map<Conversation, Answer>();
 
-  /** Asks about all at once: loading transformers takes longer than the work. */
-  ask(python: string, all: readonly { one: Case; conversation: Conversation }[]): void {
+  /**
+   * Asks about all at once: loading transformers takes longer than the work.
+   *
+   * @param sums in which the kernels add: a CPU's in f32, a GPU's for more than 8 rows at times in f16
+   */
+  ask(python: string, sums: "f16" | "f32", all: readonly { one: Case; conversation: Conversation }[]): void {
     const input = all.map(({ one: { family, weights, adapter }, conversation: { tokens } }) => ({
       model: modelPath(`${family}-tiny`),
       adapter: adapter === "none" ? null : modelPath(`${family}-tiny-${adapter}`),
       weights,
+      sums,
       tokens,
     }));
     const script = fileURLToPath(new URL("./huggingface.py", import.meta.url));

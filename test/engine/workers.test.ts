@@ -100,7 +100,7 @@ describe("threads", () => {
   });
 
   it("may be terminated in mid-decode, 20 times, without harm to the others", { timeout: 300_000 }, async () => {
-    await outlivesItsWorkers(20, options({ sequences: 6 }), ROUNDING);
+    await outlivesItsWorkers({ workers: 20 }, options({ sequences: 6 }), ROUNDING);
   });
 
   it("leave nothing behind when the process exits in mid-decode", async () => {

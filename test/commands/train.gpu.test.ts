@@ -99,6 +99,11 @@ describe("yarn train", () => {
       expect(skipped).toBe(null);
       await verifyCheckpoint(join(run, "checkpoints", String(step).padStart(4, "0")));
     }
+    const store = RunStore.read(join(run, "run.sqlite"));
+    const computed = store.steps().flatMap(({ timing }) => (timing ? [timing.numerics] : []));
+    store.close();
+    expect(computed).toHaveLength(STEPS);
+    for (const by of computed) expect(by).toMatch(new RegExp(`^engine ${gpu.backend} F16`));
     const gaps = metrics.map(({ gap }) => gap.mean as number);
     console.log(
       `engine and learner apart, mean |Δ| of each step: ${gaps.map((gap) => gap.toExponential(1)).join(" ")}`,

@@ -187,20 +187,24 @@ export async function givesMemoryBack(
   }
 }
 
+/** On a CPU: more sequences than slots. */
+export const crowd = { atOnce: 10, members: 4, tokens: 60, step: 1 };
+
 /**
  * Workers are terminated in mid-decode beside a thread that goes on playing, in a process of its own: if it crashed, this
  * would fail.
  *
- * @param tokens of a turn of the thread that goes on
+ * @param job `members`: sequences of a worker; `tokens`: of a turn of the thread that goes on; `step`: milliseconds that
+ * each of ten workers is left to decode longer than the one before
  */
 export async function outlivesItsWorkers(
-  { workers, tokens = 60 }: { workers: number; tokens?: number },
+  job: { workers: number; atOnce: number; members: number; tokens: number; step: number },
   engine: EngineOptions,
   rounding: number,
 ): Promise<void> {
-  const job = { door: join(packageRoot, "dist/src/engine/index.js"), workers, tokens, engine };
+  const door = join(packageRoot, "dist/src/engine/index.js");
   const script = join(packageRoot, "test/engine/termination.mjs");
-  const { stdout } = await promisify(execFile)(process.execPath, [script, JSON.stringify(job)]);
+  const { stdout } = await promisify(execFile)(process.execPath, [script, JSON.stringify({ ...job, door, engine })]);
   const { played, stops, worst, sequences } = JSON.parse(stdout);
   expect(played).toBeGreaterThan(1);
   expect(stops).toEqual(["length"]);

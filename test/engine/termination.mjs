@@ -3,7 +3,6 @@
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
-const AT_ONCE = 10;
 const start = Int32Array.from(Buffer.from("the same prompt for all "));
 
 async function main() {
@@ -22,15 +21,15 @@ async function main() {
     }
   };
   const player = play();
-  for (let done = 0; done < options.workers; done += AT_ONCE) {
+  for (let done = 0; done < options.workers; done += options.atOnce) {
     const workers = Array.from(
-      { length: AT_ONCE },
+      { length: options.atOnce },
       (_, index) => new Worker(new URL(import.meta.url), { workerData: { ...options, seed: done + index } }),
     );
     await Promise.all(workers.map((worker) => once(worker, "message")));
     await Promise.all(
       workers.map(async (worker, index) => {
-        await new Promise((resolve) => setTimeout(resolve, index));
+        await new Promise((resolve) => setTimeout(resolve, options.step * ((done + index) % 10)));
         await worker.terminate();
       }),
     );
@@ -51,7 +50,7 @@ async function main() {
 async function worker() {
   const { loadEngine } = await import(workerData.door);
   const engine = await loadEngine(workerData.engine);
-  for (const sequence of engine.openGroup(start, 4)) {
+  for (const sequence of engine.openGroup(start, workerData.members)) {
     sequence.generate({ maxTokens: 400, sampling: { seed: workerData.seed }, stop: [] });
   }
   parentPort.postMessage("begun");

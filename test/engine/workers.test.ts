@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import type { EngineOptions } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { outlivesItsWorkers } from "./behaviours.js";
+import { crowd, outlivesItsWorkers } from "./behaviours.js";
 import { adapterPath, concat, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
 
 const run = promisify(execFile);
@@ -100,7 +100,7 @@ describe("threads", () => {
   });
 
   it("may be terminated in mid-decode, 20 times, without harm to the others", { timeout: 300_000 }, async () => {
-    await outlivesItsWorkers({ workers: 20 }, options({ sequences: 6 }), ROUNDING);
+    await outlivesItsWorkers({ workers: 20, ...crowd }, options({ sequences: 6 }), ROUNDING);
   });
 
   it("leave nothing behind when the process exits in mid-decode", async () => {

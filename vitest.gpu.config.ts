@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.gpu.test.ts"],
+    globalSetup: ["test/support/gpu-kernels.ts"],
     setupFiles: ["test/support/environment.ts"],
     // One device, and a kernel is compiled by whoever needs it first.
     maxWorkers: 1,

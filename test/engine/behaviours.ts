@@ -11,6 +11,7 @@ import { expect } from "vitest";
 import type { Engine, EngineOptions, GenerateOptions, Sequence } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { concat, largestDifference, prompt } from "./support.js";
+import type { Reference } from "./transformers.js";
 
 const never: number[] = [];
 const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: { seed }, stop: never });
@@ -210,4 +211,13 @@ export async function outlivesItsWorkers(
   expect(stops).toEqual(["length"]);
   expect(worst).toBeLessThan(rounding);
   expect(sequences).toMatchObject({ open: 0, running: 0, queued: 0 });
+}
+
+/** What transformers says is what the engine says, but for rounding. */
+export function expectWithin(ways: ReturnType<Reference["ways"]>): void {
+  for (const { way, pairs, count, mean, max, limit } of ways) {
+    expect(pairs, way).toHaveLength(count);
+    expect(mean, way).toBeLessThanOrEqual(limit.mean);
+    expect(max, way).toBeLessThanOrEqual(limit.max);
+  }
 }

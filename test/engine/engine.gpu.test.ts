@@ -1,13 +1,19 @@
 /** The engine on a GPU: the figures of transformers, and the behaviours that the tests on a CPU state. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
 import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { packageRoot } from "../../src/util/paths.js";
 import { few, gpu } from "../support/gpu.js";
 import { ensureLearnerPython } from "../support/python.js";
 import {
   changesAdapter,
   evaluatesAPromptOnce,
   evaluatesOnlyWhatIsAppended,
+  expectWithin,
   givesMemoryBack,
   keepsWhatItHasAtItsDeadline,
   keepsWhatItHasWhenCancelled,
@@ -18,10 +24,10 @@ import {
 import { largestDifference, newModel, options, prompt } from "./support.js";
 import {
   type Case,
+  caseModel,
   caseName,
   cases,
   difference,
-  expectWithin,
   figuresOf,
   type Pair,
   type Played,
@@ -46,10 +52,10 @@ const other = modelPath("qwen2-tiny-adapter-2.gguf");
 
 let played: Map<string, Played>;
 const reference = new Reference();
+const folder = mkdtempSync(join(tmpdir(), "hone-gpu-engine-"));
 const playedBy = (one: Case) => played.get(caseName(one)) as Played;
 /** Two computations of the same on this device: a row alone, and the same row among others. */
 let rounding: number;
-/** Loaded after the other process has compiled the kernels. */
 let engine: Engine;
 
 /** Bytes in use: llvmpipe's device memory is this process's, and what is free of it is the whole system's. */
@@ -61,9 +67,6 @@ const held = () => {
 
 beforeAll(async () => {
   const python = await ensureLearnerPython();
-  // Kernels for f16 and, which adapters need, for f32 are compiled beside each other, by one core each.
-  const compiled = cases.filter(({ family, adapter }) => family === "qwen2" && adapter === "none" && gpu.software);
-  await Promise.all(compiled.filter(({ weights }) => weights !== "q8_0").map((one) => playCases([one], few)));
   ({ played } = await playCases(tested, few));
   const asked = tested.flatMap((one) => {
     const { alone, batched } = playedBy(one);
@@ -76,6 +79,7 @@ beforeAll(async () => {
 const lines: string[] = [];
 afterAll(async () => {
   await engine?.close();
+  rmSync(folder, { recursive: true });
   const about = `log-probabilities on ${gpu.name} against transformers (f32): mean and largest |Δ|, of those allowed`;
   console.log([about, ...lines, `between two computations on it at most ${rounding?.toExponential(1)}`].join("\n  "));
 });
@@ -99,6 +103,24 @@ describe("log-probabilities", () => {
     const ways = reference.ways(one, playedBy(one));
     lines.push(`${caseName(one).padEnd(20)} ${figuresOf(ways)}`);
     expectWithin(ways);
+  });
+
+  it.each(tested)("equal the CPU's, but for rounding: $family, $weights, $adapter", (one) => {
+    const { alone, scored } = playedBy(one);
+    const file = join(folder, "tokens.json");
+    writeFileSync(file, JSON.stringify(alone.tokens));
+    const on = one.adapter === "none" ? [] : ["--adapter", modelPath(`${one.family}-tiny-${one.adapter}.gguf`)];
+    const args = ["logprobs", "--model", caseModel(one), ...on, "--tokens", file, "--gpu", "off", "--json"];
+    const said = spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], { encoding: "utf8" });
+    expect(said.status, said.stderr).toBe(0);
+    const cpu = (JSON.parse(said.stdout) as { logprobs: number[] }).logprobs;
+    expect(cpu).toHaveLength(scored.length);
+    const { mean, max } = difference(scored.map((value, i): Pair => [value, cpu[i] as number]));
+    // Each of both is off by its own rounding; a CPU's is the smaller one.
+    const limit = reference.ways(one, playedBy(one)).find(({ way }) => way === "scored")?.limit;
+    lines.push(`${caseName(one).padEnd(20)} scored, from the CPU's: ${mean.toExponential(1)} ${max.toExponential(1)}`);
+    expect(mean).toBeLessThanOrEqual(2 * (limit?.mean ?? Number.NaN));
+    expect(max).toBeLessThanOrEqual(2 * (limit?.max ?? Number.NaN));
   });
 
   it.each(tested.filter((one) => one.adapter !== "none"))(

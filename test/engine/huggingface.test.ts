@@ -9,13 +9,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ensureTestModels } from "../../bench/models.js";
 import { ensureLearnerPython } from "../support/python.js";
+import { expectWithin } from "./behaviours.js";
 import { type CpuLibrary, chosen, cpuLibraries, onlyWith } from "./cpu-libraries.js";
 import {
   type Case,
   caseName,
   cases,
   difference,
-  expectWithin,
   figuresOf,
   type Pair,
   type Played,

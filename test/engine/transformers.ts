@@ -6,7 +6,6 @@ import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { expect } from "vitest";
 import { modelPath } from "../../bench/models.js";
 import type { EngineOptions } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -209,11 +208,3 @@ export const figuresOf = (ways: ReturnType<Reference["ways"]>) =>
       return `${way} ${a} ${b} (of ${c} ${d})`;
     })
     .join("  ");
-
-export function expectWithin(ways: ReturnType<Reference["ways"]>): void {
-  for (const { way, pairs, count, mean, max, limit } of ways) {
-    expect(pairs, way).toHaveLength(count);
-    expect(mean, way).toBeLessThanOrEqual(limit.mean);
-    expect(max, way).toBeLessThanOrEqual(limit.max);
-  }
-}

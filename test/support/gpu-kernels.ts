@@ -1,0 +1,12 @@
+/**
+ * Before the tests on llvmpipe: two processes play with f16 weights and with f32 ones, as adapters have them, so that two
+ * cores compile the kernels that the tests need. Where build/shader-cache holds them it takes seconds.
+ */
+import { cases, playCases } from "../engine/transformers.js";
+import { few, gpu } from "./gpu.js";
+
+export default async function compile(): Promise<void> {
+  if (!gpu.software) return;
+  const plain = cases.filter(({ family, adapter }) => family === "qwen2" && adapter === "none");
+  await Promise.all(plain.filter(({ weights }) => weights !== "q8_0").map((one) => playCases([one], few)));
+}

@@ -15,7 +15,7 @@ def choose_device(wanted: str) -> torch.device:
     if wanted == "cuda":
         why = why_no_cuda()
         if why is not None:
-            raise Refused(f"the engine computes on CUDA, and the learner cannot: {why}{HOW}")
+            raise Refused(f"the learner is to compute on CUDA, and cannot: {why}{HOW}")
     return torch.device(wanted)
 
 

@@ -50,7 +50,7 @@ class Session:
         self.info = {
             "backend": self._backend.name,
             "device": name_of(device),
-            "offloaded": away(settings),
+            "offloaded": settings.get("lifetime") == "offload",
             "cuda": cuda_of(device),
             "precision": self._backend.precision,
             "architecture": self._backend.base.architecture,

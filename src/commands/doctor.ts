@@ -1,5 +1,6 @@
 /** `yarn hone doctor`: whether this machine can run hone, and how to mend what is wrong. */
 import { defineCommand } from "../config/index.js";
+import { reportDevice, usesCuda } from "../device/index.js";
 import { type Check, checkText, diagnose } from "../doctor/index.js";
 import { ensurePython } from "../learn/index.js";
 import { UnfinishedError } from "../util/index.js";
@@ -11,7 +12,10 @@ export const doctorCommand = defineCommand({
   options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install"],
   async run(config, io) {
     if (config.install && config.python === undefined) {
-      await ensurePython({ onProgress: io.say, ...(config.torchIndex ? { torchIndex: config.torchIndex } : {}) });
+      // The process takes no card: what is looked at afterwards is the machine as it is.
+      const device = reportDevice(config);
+      const { torchIndex } = config;
+      await ensurePython({ onProgress: io.say, torchIndex, device, cpu: !usesCuda(config, device) });
     }
     const checks: Check[] = [];
     await diagnose(config, io.signal, io.say, (check) => {

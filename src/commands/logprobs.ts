@@ -1,10 +1,11 @@
 /** `yarn hone logprobs`: what the engine says of given tokens, to check it against anything else. */
 import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
+import { takeDevice } from "../device/index.js";
 import { engineOptions, loadEngine, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { linesTo, modelOptions, resolveModel } from "../models/index.js";
-import { existing } from "../play/index.js";
+import { adapterFile, existing } from "../play/index.js";
 import { HoneError, messageOf, printable } from "../util/index.js";
 
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
@@ -33,8 +34,10 @@ export const logprobsCommand = defineCommand({
   options: ["model", ...modelOptions, "home", "adapter", "tokens", "gpu", "device", "threads", "python", "torchIndex"],
   required: ["model", "tokens"],
   async run(config, io) {
-    const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));
-    const adapter = config.adapter === undefined ? null : existing(config.adapter, "--adapter");
+    takeDevice(config);
+    const lines = linesTo(io.say, io.signal);
+    const model = await resolveModel(config.model, config, lines);
+    const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
     const tokens = readTokens(existing(config.tokens, "--tokens"));
     const trained = await trainedContext(model);
     if (tokens.length > trained) {
@@ -42,8 +45,10 @@ export const logprobsCommand = defineCommand({
         `${config.tokens} holds ${tokens.length} token ids; the model was trained with ${trained} at most`,
       );
     }
-    await prepareMachine(config, (line) => io.say(line));
-    const engine = await loadEngine(engineOptions(config, { model, sequences: 1, contextPerSequence: tokens.length }));
+    const say = (line: string) => io.say(line);
+    await prepareMachine(config, say);
+    const wanted = engineOptions(config, { model, sequences: 1, contextPerSequence: tokens.length });
+    const engine = await loadEngine(wanted, say);
     try {
       if (adapter !== null) await engine.useAdapter(adapter);
       const logprobs = [...(await engine.score(tokens))];

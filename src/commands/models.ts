@@ -62,7 +62,7 @@ const pullCommand = defineCommand({
   name: "models pull",
   summary: "Download a model and make its GGUF file, or bring it to the newest state of its repository.",
   example: "yarn hone models pull Qwen/Qwen2.5-0.5B-Instruct",
-  options: ["model", "home", "python", ...modelOptions],
+  options: ["model", "home", "python", "torchIndex", ...modelOptions],
   required: ["model"],
   positional: "model",
   async run(config, io) {

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
+import { cudaFound, takeDevice } from "../device/index.js";
 import { loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
 import { CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
 import { linesTo, modelOptions, resolveModel } from "../models/index.js";
@@ -9,7 +10,7 @@ import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
 import { scratch, writeLessons } from "../train/index.js";
-import { UsageError } from "../util/index.js";
+import { HoneError, UsageError } from "../util/index.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
 const LEARNING_RATE = {
@@ -60,12 +61,15 @@ export const sftCommand = defineCommand({
   async run(config, io) {
     const file = resolve(config.file);
     if (!existsSync(file)) throw new UsageError(`sft: there is no file ${file}; \`yarn rollout\` writes such files`);
+    takeDevice(config);
     const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));
     const task = await loadTask(config.task);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const into = resolve(config.into ?? join(config.home, "sft", stamp));
     const progress = new ProgressLine(io.stream);
     const cuda = (await prepareMachine(config, io.say, true)) || config.gpu === "cuda";
+    const found = cuda ? cudaFound() : undefined;
+    if (found && found.majors.length === 0) throw new HoneError(`${found.problem}; mend that, or use --gpu off`);
     const backend = cuda ? "cuda" : config.gpu === "vulkan" || config.gpu === "metal" ? config.gpu : false;
     const { device, note } = learnerDevice(backend);
     if (note) io.say(note);
@@ -105,11 +109,12 @@ export const sftCommand = defineCommand({
           precision: config.precision,
           logFile: join(into, "learner.log"),
         },
-        { onProgress },
+        { onProgress, signal: io.signal },
       );
       progress.say(learnerText(learner.info));
       const stop = () => void learner.close();
       io.signal.addEventListener("abort", stop, { once: true });
+      if (io.signal.aborted) stop();
       try {
         const metrics = await learner.sft({
           batch,

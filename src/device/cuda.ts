@@ -10,7 +10,7 @@ interface Requirements {
   /** Oldest driver that runs programs of this major version at all (NVIDIA: CUDA minor version compatibility). */
   readonly driver: number;
   /**
-   * Code in node-llama-cpp's libggml-cuda.so, by ten times the compute capability; test/device/code.test.ts reads it
+   * Code in node-llama-cpp's libggml-cuda.so, by ten times the compute capability; test/device/cuda.test.ts reads it
    * from the files. Machine code runs on its generation from that number up. Elsewhere the driver compiles the PTX, and
    * must be no older than the toolkit that wrote it: minor version compatibility does not cover PTX.
    */

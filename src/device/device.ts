@@ -150,5 +150,9 @@ export function lookForCuda(
 /** What {@link lookForCuda} found last; looks now when nobody has. */
 export const cudaFound = (): CudaReport | undefined => taken?.cuda ?? lookForCuda();
 
-/** The device as taken, or as it would be by default. */
-export const currentDevice = (): Picked => taken?.picked ?? pick({ gpu: "auto" }, thisMachine);
+/** The device as taken, or as it would be by default: without the card where the CPU or Vulkan was chosen. */
+export function currentDevice(): Picked {
+  if (!taken) return pick({ gpu: "auto" }, thisMachine);
+  const { choice, picked } = taken;
+  return usesCuda(choice, picked) ? picked : { ...picked, card: undefined };
+}

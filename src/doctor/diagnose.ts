@@ -43,9 +43,9 @@ export async function diagnose(
     choice.python === undefined ? packagesIn() : await packagesOfPython(choice.python),
   );
   onCheck(checkCard(report, choice.gpu));
-  onCheck(checkDriver(report));
+  onCheck(checkDriver(report, choice.gpu));
   for (const check of checks) onCheck(check);
-  onCheck(checkCuda(report, facts?.torch ? facts.torch.cuda : undefined));
+  onCheck(checkCuda(report, facts?.torch ? facts.torch.cuda : undefined, choice.gpu));
   if (addon.state === "wrong") {
     onCheck(none("rollouts", "not tried: the engine's addon does not load"));
     return;

@@ -33,20 +33,25 @@ const gigabytes = (bytes: number | undefined) => (bytes === undefined ? "" : `, 
 /** NVIDIA's cards; those of others show when the engine is tried. */
 export function checkCard({ nvidia, hidden, card }: DeviceReport, gpu: GpuChoice): Check {
   const facts = { gpus: nvidia.gpus, card: card ?? null, hidden };
+  const used = gpu === "auto" || gpu === "cuda";
   if (nvidia.problem !== undefined && !hidden) {
-    return wrong("gpu", nvidia.problem, "install or mend NVIDIA's driver, or give --gpu off", facts);
+    const mend = "install or mend NVIDIA's driver";
+    if (!used) return note("gpu", nvidia.problem, mend, facts);
+    return wrong("gpu", nvidia.problem, `${mend}, or give --gpu off`, facts);
   }
   if (hidden) return none("gpu", "CUDA_VISIBLE_DEVICES hides every NVIDIA GPU", facts);
   if (!card) return none("gpu", "no NVIDIA GPU", facts);
   const capability = card.capability === undefined ? "" : `, compute capability ${capabilityText(card.capability)}`;
   const others = nvidia.gpus.length > 1 ? `; one of ${nvidia.gpus.length}, see --device` : "";
   const found = `${describe(card)}${gigabytes(card.memoryBytes)}${capability}${others}`;
-  const used = gpu === "auto" || gpu === "cuda";
   return used ? ok("gpu", found, facts) : note("gpu", found, `--gpu ${gpu} leaves it unused`, facts);
 }
 
-export function checkDriver({ nvidia, card, cuda }: DeviceReport): Check {
+const noCuda = (gpu: GpuChoice) => `--gpu ${gpu} uses no CUDA`;
+
+export function checkDriver({ nvidia, card, cuda }: DeviceReport, gpu: GpuChoice): Check {
   const { driver } = nvidia;
+  if (card && gpu !== "auto" && gpu !== "cuda") return none("driver", `${driver ?? "not known"}; ${noCuda(gpu)}`);
   const facts = { driver: driver ?? null, majors: cuda?.majors ?? [] };
   if (!card) return none("driver", driver === undefined ? "no NVIDIA driver" : `${driver}, for no card`, facts);
   const words = driver ?? "its version is not known";
@@ -59,7 +64,8 @@ export function checkDriver({ nvidia, card, cuda }: DeviceReport): Check {
  * One major version for both sides.
  * @param torchCuda what the learner's PyTorch was built for; null for a CPU build, undefined without PyTorch
  */
-export function checkCuda({ card, cuda }: DeviceReport, torchCuda: string | null | undefined): Check {
+export function checkCuda({ card, cuda }: DeviceReport, torchCuda: string | null | undefined, gpu: GpuChoice): Check {
+  if (card && gpu !== "auto" && gpu !== "cuda") return none("cuda", noCuda(gpu));
   const runtime = cuda?.runtime;
   const facts = { engine: runtime ?? null, learner: torchCuda ?? null };
   if (!card || !cuda || cuda.majors.length === 0) return none("cuda", "no card that runs CUDA", facts);

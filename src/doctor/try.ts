@@ -91,6 +91,7 @@ export async function checkTrial(
   const folder = mkdtempSync(join(tmpdir(), "hone-doctor-"));
   try {
     const told = await hear({ ...request, folder }, signal, say);
+    signal.throwIfAborted();
     return [engineCheck(told), updateCheck(told, request.python), adapterCheck(told)];
   } finally {
     rmSync(folder, { recursive: true, force: true });

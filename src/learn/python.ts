@@ -7,7 +7,13 @@
  */
 import { mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { currentDevice, describePackages, type PythonPackages, packagesIn } from "../device/index.js";
+import {
+  currentDevice,
+  type DeviceReport,
+  describePackages,
+  type PythonPackages,
+  packagesIn,
+} from "../device/index.js";
 import { HoneError, packageRoot, withLock } from "../util/index.js";
 import { buildForMachine, checkBuild, checkGivenBuild, deviceOf, whyAnew } from "./build.js";
 import { type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
@@ -33,6 +39,10 @@ export interface PythonOptions {
   readonly folder?: string;
   /** The learner will compute on the CPU, whatever GPU there is: an environment for any device will do. */
   readonly cpu?: boolean;
+  /** Nothing is learnt now: an environment for any device will do; one that has to be made is for this machine's. */
+  readonly anyBuild?: boolean;
+  /** The GPU to make it for; without it the one that this process has taken. */
+  readonly device?: Pick<DeviceReport, "card" | "nvidia">;
   /** Package index that PyTorch is taken from in place of hone's choice, when the environment is made. */
   readonly torchIndex?: string | undefined;
 }
@@ -52,19 +62,22 @@ export function pythonIsReady({
  * @throws HoneError that says what is missing and how to mend it
  */
 export async function ensurePython(options: PythonOptions = {}): Promise<string> {
-  const { cpu = false } = options;
-  if (options.python !== undefined) return checkGiven(options.python, cpu);
+  const { cpu = false, anyBuild = false, device = currentDevice() } = options;
+  if (options.python !== undefined) return checkGiven(options.python, cpu || anyBuild);
   const folder = options.folder ?? ownFolder();
   const onProgress = options.onProgress ?? (() => undefined);
   const interpreter = join(folder, "bin", "python");
-  const build = cpu ? "cpu" : buildForMachine(currentDevice());
+  const build = cpu ? "cpu" : buildForMachine(device);
+  // A build for a GPU computes on the CPU as well, so any will do where the CPU's does.
+  const least = anyBuild ? "cpu" : build;
   const layers: Layer[] = options.development ? ["runtime", "development"] : ["runtime"];
-  if (ready(folder, layers, build)) return interpreter;
+  if (ready(folder, layers, least)) return interpreter;
 
   const waiting = () => onProgress("waiting for another process that installs the Python environment");
   await withLock(`${folder}.lock`, waiting, async () => {
-    if (!ready(folder, ["runtime"], build)) await makeEnvironment(folder, build, options.torchIndex, onProgress);
-    if (!ready(folder, layers, build)) {
+    if (!ready(folder, ["runtime"], least))
+      await makeEnvironment(folder, build, device, options.torchIndex, onProgress);
+    if (!ready(folder, layers, least)) {
       onProgress("installing the Python packages that tests need");
       const installer = (await uvInstaller(interpreter)) ?? pipInstaller(interpreter);
       await installer.install(["-r", files.development], { onLine: onProgress });
@@ -86,11 +99,12 @@ function ready(folder: string, layers: readonly Layer[], build: Build): boolean 
 async function makeEnvironment(
   folder: string,
   build: Build,
+  device: Pick<DeviceReport, "card" | "nvidia">,
   torchIndex: string | undefined,
   onProgress: OnLine,
 ): Promise<void> {
   const interpreter = join(folder, "bin", "python");
-  const why = whyAnew(folder, build, currentDevice());
+  const why = whyAnew(folder, build, device);
   if (why !== undefined) onProgress(why);
   needDisk(folder, build === "cpu" ? DISK.cpu : DISK.cuda);
   const uv = await uvInstaller(interpreter);
@@ -120,7 +134,7 @@ async function makeEnvironment(
   if (check.code !== 0) {
     throw new HoneError(`PyTorch was installed in ${folder} but does not load: ${lastLine(check.stderr)}`);
   }
-  checkBuild(packagesIn(folder), build, currentDevice(), torchIndex);
+  checkBuild(packagesIn(folder), build, device, torchIndex);
   writeStamp(folder, ["runtime"], build);
 }
 

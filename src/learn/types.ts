@@ -199,7 +199,7 @@ export type SftMetrics = z.output<typeof sftMetrics>;
 /** What the learner says of itself once the model is loaded. */
 export const learnerInfo = z.object({
   backend: z.enum(["peft", "unsloth"]),
-  /** What computes its updates: "cpu", or the GPU's name. Unless `offloaded`, the parameters lie there. */
+  /** What computes its updates: "cpu", or the GPU's name. With the lifetimes "offload" and "step" the parameters lie there during updates alone. */
   device: z.string(),
   /** The model lies in main memory between updates. */
   offloaded: z.boolean(),

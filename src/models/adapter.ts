@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
+import type { Config } from "../config/index.js";
 import { type ModelShape, modelFingerprint } from "../engine/index.js";
 import { ensurePython, LINEAR_LAYERS, type LoraSettings } from "../learn/index.js";
 import { HoneError, moveDurably, packageRoot, sha256OfFile, UsageError, withLock } from "../util/index.js";
@@ -142,7 +143,7 @@ export const ADOPTED_FILES = [`adapter/${WEIGHTS}`, `adapter/${CONFIG}`, "adapte
 export async function adopted(
   adapter: PeftAdapter,
   model: string,
-  { home, python }: { readonly home: string; readonly python: string | undefined },
+  { home, python, torchIndex }: Pick<Config, "home" | "python" | "torchIndex">,
   io: ModelIo,
 ): Promise<string> {
   const key = createHash("sha256")
@@ -158,7 +159,12 @@ export async function adopted(
     rmSync(aside, { recursive: true, force: true });
     mkdirSync(aside, { recursive: true });
     try {
-      const interpreter = await ensurePython({ onProgress: io.say, ...(python === undefined ? {} : { python }) });
+      const interpreter = await ensurePython({
+        onProgress: io.say,
+        anyBuild: true,
+        torchIndex,
+        ...(python === undefined ? {} : { python }),
+      });
       const args = ["-m", "learner.adopt", adapter.folder, model, aside];
       const outcome = await run(interpreter, args, io, undefined, { PYTHONPATH: join(packageRoot, "native") });
       if (outcome.code !== 0) {

@@ -82,6 +82,8 @@ export interface ConversionOptions {
   readonly weights: Weights;
   /** --python */
   readonly python: string | undefined;
+  /** --torch-index, for an environment that has to be made first. */
+  readonly torchIndex: string | undefined;
 }
 
 /**
@@ -100,6 +102,8 @@ export async function converted(source: ConversionSource, options: ConversionOpt
     needDisk(dirname(target), parameters * BYTES[weights], source.name);
     const python = await ensurePython({
       onProgress: io.say,
+      anyBuild: true,
+      torchIndex: options.torchIndex,
       ...(options.python === undefined ? {} : { python: options.python }),
     });
     io.say(`converting ${source.name} to GGUF with ${weights} weights, once`);

@@ -29,7 +29,8 @@ import { aboutFiles, checkAbout, ggufFiles, needWeights, weightFiles } from "./s
 /** Options that say how a model comes to this machine. */
 export const modelOptions = ["weights", ...hubOptionNames] as const satisfies readonly OptionName[];
 
-export type ModelConfig = Pick<Config, (typeof modelOptions)[number] | "home"> & Partial<Pick<Config, "python">>;
+export type ModelConfig = Pick<Config, (typeof modelOptions)[number] | "home"> &
+  Partial<Pick<Config, "python" | "torchIndex">>;
 
 export const DEFAULT_WEIGHTS: Weights = "f16";
 
@@ -53,7 +54,8 @@ export async function resolveModel(
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
   const found = known.kind === "hub" ? await fromHub(known, config, io, renew) : onDisk(known);
   if (typeof found !== "string") {
-    const options = { home: config.home, weights: config.weights ?? DEFAULT_WEIGHTS, python: config.python };
+    const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
+    const options = { home, weights, python, torchIndex };
     return converted(found, options, io);
   }
   if (config.weights !== undefined) await checkWeights(found, config.weights);

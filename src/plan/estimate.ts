@@ -14,13 +14,18 @@ const COST = { play: 405, learn: 300 };
 const START = 6;
 
 /** Tokens per second of so many sequences at once. */
-export async function decodeSpeed(model: string, machine: MachineChoice): Promise<number> {
+export async function decodeSpeed(
+  model: string,
+  machine: MachineChoice,
+  say?: (line: string) => void,
+): Promise<number> {
   const engine = await loadEngine(
     engineOptions(machine, {
       model,
       sequences: PROBE.sequences,
       contextPerSequence: PROBE.prompt + PROBE.tokens + 1,
     }),
+    say,
   );
   const prompt = Int32Array.from({ length: PROBE.prompt }, (_, i) => (i * 7) % engine.info.vocabularySize);
   const sequences = Array.from({ length: PROBE.sequences }, () => engine.open(prompt));

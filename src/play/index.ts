@@ -2,4 +2,4 @@
 export { fitting, loadFitting } from "./fitting.js";
 export { PersonSession, type Terminal } from "./person-session.js";
 export { chooseScenarios, type PlaySummary, play } from "./play.js";
-export { existing, openPlayerFor, playerOptions } from "./player.js";
+export { adapterFile, existing, openPlayerFor, playerOptions } from "./player.js";

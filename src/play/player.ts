@@ -3,6 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
 import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { takeDevice } from "../device/index.js";
 import { type Engine, type EngineOptions, engineOptions, modelShape, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { adopted, checkBelongs, linesTo, type ModelIo, modelOptions, readPeft, resolveModel } from "../models/index.js";
@@ -55,7 +56,12 @@ export function existing(file: string, flag: string): string {
 }
 
 /** A folder in PEFT's form becomes the file that the engine loads. */
-async function adapterFile(given: string, model: string, config: PlayerConfig, io: ModelIo): Promise<string> {
+export async function adapterFile(
+  given: string,
+  model: string,
+  config: Pick<PlayerConfig, "home" | "python" | "torchIndex">,
+  io: ModelIo,
+): Promise<string> {
   const path = existing(given, "--adapter");
   if (!statSync(path).isDirectory()) return path;
   const adapter = readPeft(path, "--adapter");
@@ -108,6 +114,7 @@ export async function openPlayerFor(
   }
   if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");
 
+  takeDevice(config);
   const lines = linesTo(say, signal);
   const model = await resolveModel(config.model, config, lines);
   const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
@@ -115,10 +122,15 @@ export async function openPlayerFor(
   await prepareMachine(config, say);
   const { engine, options: playing } = await loadFitting(wanted, say);
   say(engineText(engine.info));
-  // Looked at here, before any worker starts: a model that cannot play is told at once.
   const chat = chatSettings(config);
-  chatOf(engine, chat);
-  if (adapter !== null) await engine.useAdapter(adapter);
+  try {
+    // Looked at here, before any worker starts: a model that cannot play is told at once.
+    chatOf(engine, chat);
+    if (adapter !== null) await engine.useAdapter(adapter);
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
   const { topK, topP, minP } = config;
   const spec: PlayerSpec = {
     kind: "engine",

@@ -3,6 +3,7 @@ import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { takeDevice } from "../device/index.js";
 import { engineOptions, modelFingerprint } from "../engine/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { prepareMachine } from "../learn/index.js";
@@ -93,6 +94,7 @@ export async function evaluateRun(
     changeable.flatMap((option) => (absolute[option] === undefined ? [] : [[option, absolute[option]]])),
   );
   const settings = { ...settingsOf(record), ...changes };
+  takeDevice(config);
   const from = { ...config, weights: settings.weights };
   const model = await resolveModel(settings.model, from, linesTo(view.say, signal));
   if (modelFingerprint(model) !== record.contents.model) {
@@ -120,10 +122,10 @@ export async function evaluateRun(
     settings.accuracy === "judge"
       ? await openGrading(settings, config, task, taskOptions, { signal, view })
       : undefined;
-  const file = config.out === undefined ? undefined : openFile(config.out);
   const say = (line: string) => view.say(line);
   await prepareMachine(config, say);
   const { engine, options } = await loadFitting(wanted, say);
+  const file = config.out === undefined ? undefined : openFile(config.out);
   try {
     say(engineText(engine.info));
     const policy = new EnginePolicy(engine, {

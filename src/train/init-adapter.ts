@@ -47,7 +47,7 @@ interface Starting {
 /** A checkpoint folder of the first adapter for a run that begins; undefined for one that goes on. */
 export async function firstCheckpoint(
   { folder, model, settings, contents, initial }: Starting,
-  config: Pick<Config, "home" | "python">,
+  config: Pick<Config, "home" | "python" | "torchIndex">,
   io: { readonly say: (text: string) => void; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
   if (initial === undefined || hasBegun(folder)) return undefined;

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { takeDevice } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory, lanesOf, modelFingerprint, modelShape } from "../engine/index.js";
 import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
 import { linesTo, modelOptions, peftFingerprint, resolveModel } from "../models/index.js";
@@ -114,6 +115,8 @@ export async function prepare(
   say: (text: string) => void,
   signal?: AbortSignal,
 ) {
+  // Before anything that may make the Python environment, which is made for the card.
+  takeDevice(config);
   const folder = await placeOf(config);
   const recorded = RunStore.recordIn(join(folder, STORE_FILE));
   const given = withAbsolutePaths(asGiven);
@@ -143,6 +146,11 @@ export async function prepare(
 
   await prepareMachine(config, say, true);
   const gpu = await gpuMemory(gpuChosen(config));
+  if (config.learnerLifetime === "offload" && gpu?.kind !== "cuda") {
+    throw new UsageError(
+      "--learner-lifetime offload moves the learner off an NVIDIA GPU, and here it computes on the CPU; use --learner-lifetime step to give its memory back",
+    );
+  }
   const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = config.concurrency ?? most;
   const fitted = fitToMachine(

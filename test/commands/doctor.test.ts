@@ -54,8 +54,8 @@ describe("yarn hone doctor", () => {
     expect(checks.get("rollouts")?.facts).toMatchObject({ compute: { backend: "cpu", offloadedLayers: 0 } });
     expect(checks.get("update")?.found).toMatch(/^cpu, f32; .* nats from the engine$/);
     // The engine plays the policy after the update, not the one before.
-    const { after, before } = checks.get("adapter")?.facts as { after: number; before: number };
-    expect(after).toBeLessThan(before / 3);
+    const { after, before } = checks.get("adapter")?.facts ?? {};
+    expect(after).toBeLessThan(Number(before) / 3);
     expect(stderr).toContain("all is well");
   }, 300_000);
 
@@ -69,6 +69,14 @@ describe("yarn hone doctor", () => {
     expect(checks.get("driver")?.mend).toMatch(/470\.57\.02 is too old.*needs 525 or newer|newer NVIDIA driver/);
     // Not silently on the CPU.
     expect(checks.get("rollouts")?.mend).toMatch(/470\.57\.02.*--gpu off/);
+  }, 300_000);
+
+  it("does not mind a driver that --gpu off leaves alone", () => {
+    const bin = join(folder, "unused");
+    listCards(bin, { driver: "470.57.02", capability: "8.6", names: ["NVIDIA Old"] });
+    const { status, stdout, stderr } = doctor(["--gpu", "off", "--json"], bin);
+    expect(status, stderr).toBe(0);
+    expect(states(checksOf(stdout))).toMatchObject({ gpu: "note", driver: "none", cuda: "none", rollouts: "ok" });
   }, 300_000);
 
   it("finds a PyTorch that does not serve the card, and leaves everything as it is", () => {

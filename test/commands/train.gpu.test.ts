@@ -28,7 +28,7 @@ const task = [
   "--temperature",
   "2",
 ];
-const small = ["--group", "2", "--concurrency", "2", "--context", "256", "--max-turns", "2"];
+const small = ["--group", "2", "--concurrency", "2", "--context", "64", "--max-turns", "2"];
 const common = [...task, "--model", "tiny", "--gpu", gpu.backend, ...small, ...patience, "--json"];
 
 describe("yarn rollout", () => {
@@ -103,7 +103,7 @@ describe("yarn train", () => {
     const computed = store.steps().flatMap(({ timing }) => (timing ? [timing.numerics] : []));
     store.close();
     expect(computed).toHaveLength(STEPS);
-    for (const by of computed) expect(by).toMatch(new RegExp(`^engine ${gpu.backend} F16`));
+    for (const by of computed) expect(by).toMatch(new RegExp(`^engine ${gpu.backend} .* F16 KV F16`));
     const gaps = metrics.map(({ gap }) => gap.mean as number);
     console.log(
       `engine and learner apart, mean |Δ| of each step: ${gaps.map((gap) => gap.toExponential(1)).join(" ")}`,

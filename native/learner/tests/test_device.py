@@ -45,9 +45,7 @@ def test_cuda_is_taken_where_it_works(machine):
 
 def test_cuda_is_never_replaced(machine):
     machine(built=None)
-    with pytest.raises(
-        Refused, match=r"^the engine computes on CUDA, and the learner cannot: PyTorch .* without CUDA; "
-    ):
+    with pytest.raises(Refused, match=r"^the learner is to compute on CUDA, and cannot: PyTorch .* without CUDA; "):
         choose_device("cuda")
 
 

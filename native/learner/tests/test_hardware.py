@@ -43,7 +43,7 @@ def test_a_session_and_its_updates_say_where_the_parameters_are(tmp_path, silent
     session = Session(open_settings(base), silent)
     assert session.info["device"] == session._backend.placed().type == "cpu"
     assert session.info["cuda"] is None and session.info["offloaded"] is False
-    assert Session(open_settings(base, lifetime="step"), silent).info["offloaded"] is True
+    assert Session(open_settings(base, lifetime="step"), silent).info["offloaded"] is False
     batch = write_random_batch(tmp_path / "batch.safetensors")
     metrics = session.step(step_settings(batch, tmp_path / "0001"), silent)
     assert (metrics["device"], metrics["precision"]) == ("cpu", "f32")

@@ -35,11 +35,11 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
 }
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
-  const installed = pythonIsReady({ cpu: config.gpu === "off" });
   // Before anything else asks for it without a word: on an NVIDIA GPU the engine may need what is installed with PyTorch.
-  await prepareMachine(config, io.say, true);
+  const cuda = await prepareMachine(config, io.say, true);
+  const installed = pythonIsReady({ cpu: !cuda });
   const { model, settings } = await prepare(config, io.given, () => undefined);
-  const speed = await decodeSpeed(model, config);
+  const speed = await decodeSpeed(model, config, io.say);
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
   io.say(
     [

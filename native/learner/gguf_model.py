@@ -19,7 +19,6 @@ from .errors import Refused
 from .gguf_adapter import LAYERS, interleave_heads
 
 CONFIGS: dict[str, type[PretrainedConfig]] = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
-TYPES = ("F32", "F16", "BF16", "Q8_0")
 
 LAYER_TENSORS = {name: layer for layer, name in LAYERS.items()} | {
     "attn_norm": "input_layernorm",
@@ -33,6 +32,10 @@ _MODEL_TENSORS = {
     "output.weight": "lm_head.weight",
 }
 ROPE_FACTORS = "rope_freqs.weight"
+
+
+class Unreadable(Refused):
+    """A tensor's type is one that the gguf package cannot dequantise."""
 
 
 def hf_name(name: str) -> str:
@@ -57,7 +60,7 @@ class GgufModel:
     path: str
     architecture: str
     weights: str
-    """Type of most of the weights: "f16", "q8_0", ..."""
+    """Type of most of the weights: "f16", "q4_k", ..."""
     config: PretrainedConfig
     rope_factors: torch.Tensor | None
     """What the frequencies of RoPE are divided by, [size of a head / 2]."""
@@ -65,16 +68,16 @@ class GgufModel:
     """By their Hugging Face names."""
 
     def tensor(self, name: str) -> torch.Tensor:
-        """One tensor in f32, in Hugging Face's shape and order. Raises Refused for types the learner does not read."""
+        """One tensor in f32, in Hugging Face's shape and order. Raises Unreadable for what gguf cannot dequantise."""
         found = self.tensors[name]
         kind = found.tensor_type.name
-        if kind not in TYPES:
-            accepted = ", ".join(kind.lower() for kind in TYPES)
-            raise Refused(
-                f"{self.path} has {kind.lower()} weights, the learner trains on {accepted}; "
+        try:
+            numbers = gguf.dequantize(found.data, found.tensor_type)
+        except NotImplementedError:
+            raise Unreadable(
+                f"{self.path} has {kind.lower()} weights, which the learner cannot read; "
                 "give --hf-weights with the original weights, or run another file"
-            )
-        numbers = gguf.dequantize(found.data, found.tensor_type)
+            ) from None
         # F32 tensors are views of the file. Others are copies already: one more would hold a large table twice.
         values = torch.from_numpy(numbers.astype(numpy.float32, copy=kind == "F32"))
         _forget_pages(found)

@@ -5,7 +5,7 @@ import type { Progress } from "./protocol.js";
 
 /** Which model is trained. */
 export interface BaseModel {
-  /** The file the engine runs: f16, bf16, f32 or q8_0 weights of a qwen2, qwen3 or llama model. */
+  /** The file the engine runs: a qwen2, qwen3 or llama model, quantised or not. */
   readonly gguf: string;
   /** A Hugging Face folder to take the weights from; it is checked to be the same model. */
   readonly hf?: string;

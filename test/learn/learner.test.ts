@@ -13,16 +13,14 @@ import { type Engine, loadEngine } from "../../src/engine/index.js";
 import {
   type BatchGroup,
   CHECKPOINT_FILES,
-  groupAdvantages,
   type Learner,
   LearnerDied,
   startLearner,
   writeBatch,
 } from "../../src/learn/index.js";
-import type { TokenRecord } from "../../src/rollout/transcript.js";
 import { gapLimit } from "../../src/train/gap.js";
 import { ensureLearnerPython } from "../support/python.js";
-import { settings, step } from "./support.js";
+import { play, settings, step } from "./support.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-learn-"));
 const lora = {
@@ -30,44 +28,6 @@ const lora = {
   alpha: 16,
   targets: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
 };
-
-/** Groups of sampled text with a made-up tool result in the middle; odd members of a group get the reward. */
-async function play(engine: Engine, groups: number, size: number): Promise<BatchGroup[]> {
-  const played: BatchGroup[] = [];
-  for (let group = 0; group < groups; group++) {
-    const prompt = engine.tokenize(`Question ${group}: what happened after the meeting of the board?`, {
-      special: false,
-    });
-    const tool = engine.tokenize(" result: nothing was found. ", { special: false });
-    const records = await Promise.all(
-      engine.openGroup(prompt, size).map(async (sequence, index): Promise<TokenRecord> => {
-        const record: TokenRecord = { ids: [...prompt], sampled: [...prompt].fill(0), logprobs: [...prompt].fill(0) };
-        for (const append of [undefined, tool]) {
-          const turn = await sequence.generate({
-            maxTokens: 12 + index,
-            sampling: { seed: 1000 * group + index },
-            stop: [],
-            ...(append ? { append } : {}),
-          });
-          for (const id of append ?? []) {
-            record.ids.push(id);
-            record.sampled.push(0);
-            record.logprobs.push(0);
-          }
-          record.ids.push(...turn.tokens);
-          record.sampled.push(...[...turn.tokens].fill(1));
-          record.logprobs.push(...turn.logprobs);
-        }
-        sequence.close();
-        return record;
-      }),
-    );
-    const rewards = records.map((_, index) => index % 2);
-    const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
-    played.push(records.map((tokens, index) => ({ tokens, advantage: advantages[index] as number })));
-  }
-  return played;
-}
 
 /** The same tokens with the engine's log-probabilities of now. */
 async function scored(engine: Engine, groups: readonly BatchGroup[]): Promise<BatchGroup[]> {

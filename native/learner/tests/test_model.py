@@ -13,7 +13,19 @@ from models import make_model, write_gguf
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama"])
-@pytest.mark.parametrize(("kind", "tolerance"), [("F16", 0), ("F32", 0), ("BF16", 0.01), ("Q8_0", 0.02)])
+@pytest.mark.parametrize(
+    ("kind", "tolerance"),
+    [
+        ("F16", 0),
+        ("F32", 0),
+        ("BF16", 0.01),
+        ("Q8_0", 0.02),
+        ("Q5_1", 0.04),
+        ("Q5_0", 0.07),
+        ("Q4_1", 0.07),
+        ("Q4_0", 0.13),
+    ],
+)
 def test_a_gguf_file_gives_the_model_it_was_made_from(tmp_path, silent, architecture, tied, kind, tolerance):
     model = make_model(architecture, tied)
     loaded, file = load_base(str(write_gguf(model, tmp_path / "model.gguf", kind)), None, silent)
@@ -38,15 +50,34 @@ def test_rope_factors_of_llama_3_are_applied(tmp_path, silent):
     assert not torch.allclose(scaled, plain)
 
 
-def test_a_folder_of_the_same_model_is_taken_and_another_is_refused(tmp_path, silent):
-    model = make_model("qwen2")
-    file = write_gguf(model, tmp_path / "model.gguf", "Q8_0")
+WIDE = dict(hidden_size=256, intermediate_size=256, head_dim=64)
+"""Some types have blocks of 256 weights."""
+
+
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_0", "TQ1_0"])
+def test_a_folder_of_the_same_model_is_taken_and_another_is_refused_by_its_weights(tmp_path, silent, kind):
+    model = make_model("qwen2", **WIDE)
+    file = write_gguf(model, tmp_path / "model.gguf", kind)
     model.save_pretrained(tmp_path / "same")
     loaded, _ = load_base(str(file), str(tmp_path / "same"), silent)
-    assert torch.equal(loaded.model.norm.weight, model.model.norm.weight)
-    make_model("qwen2", seed=5).save_pretrained(tmp_path / "other")
-    with pytest.raises(Refused, match="is not the model of"):
+    weight = model.model.layers[0].self_attn.q_proj.weight
+    assert torch.equal(loaded.model.layers[0].self_attn.q_proj.weight, weight)
+    other = make_model("qwen2", seed=5, **WIDE)
+    other.model.norm.load_state_dict(model.model.norm.state_dict())
+    other.save_pretrained(tmp_path / "other")
+    with pytest.raises(Refused, match=r"is not the model of .*q_proj"):
         load_base(str(file), str(tmp_path / "other"), silent)
+
+
+def test_a_folder_takes_the_place_of_weights_that_cannot_be_read(tmp_path, silent):
+    model = make_model("qwen2")
+    model.save_pretrained(tmp_path / "same")
+    loaded, _ = load_base(str(write_gguf(model, tmp_path / "model.gguf", "Q8_1")), str(tmp_path / "same"), silent)
+    assert torch.equal(loaded.model.embed_tokens.weight, model.model.embed_tokens.weight)
+
+
+def test_a_folder_of_another_shape_or_without_a_model_is_refused(tmp_path, silent):
+    file = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
     make_model("qwen2", num_hidden_layers=3).save_pretrained(tmp_path / "deeper")
     with pytest.raises(Refused, match="num_hidden_layers is 3 there and 2"):
         load_base(str(file), str(tmp_path / "deeper"), silent)
@@ -72,8 +103,8 @@ def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silen
     with pytest.raises(Refused, match="architecture phi3; the learner trains qwen2, qwen3, llama"):
         load_base(str(tmp_path / "phi.gguf"), None, silent)
 
-    file = write_gguf(make_model("qwen2"), tmp_path / "q4.gguf", "Q4_0")
-    with pytest.raises(Refused, match="q4_0 weights, the learner trains on f32, f16, bf16, q8_0"):
+    file = write_gguf(make_model("qwen2"), tmp_path / "q8_1.gguf", "Q8_1")
+    with pytest.raises(Refused, match="q8_1 weights, which the learner cannot read; give --hf-weights"):
         load_base(str(file), None, silent)
 
     (tmp_path / "text.gguf").write_text("hello, this is not a model")

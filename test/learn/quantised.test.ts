@@ -1,0 +1,55 @@
+/**
+ * Engine and learner on files that llama.cpp has quantised: one policy, as far as a run asks for it. The tiny model's
+ * widths are multiples of 256, as K-quants need them; those that are not (640) have the types that llama.cpp falls back to.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { loadEngine, modelFile, modelShape } from "../../src/engine/index.js";
+import { startLearner, writeBatch } from "../../src/learn/index.js";
+import { gapLimit } from "../../src/train/gap.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { ensureLearnerPython } from "../support/python.js";
+import { play, settings, step } from "./support.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-quantised-"));
+const script = fileURLToPath(new URL("quantise.py", import.meta.url));
+const platform = `linux-${process.arch}`;
+const libraries = join(packageRoot, "node_modules/@node-llama-cpp", platform, "bins", platform);
+const linux = process.platform === "linux";
+const lora = { rank: 8, alpha: 16, targets: ["q_proj", "v_proj", "down_proj"] };
+
+let python: string;
+beforeAll(async () => {
+  python = await ensureLearnerPython();
+}, 900_000);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function quantised(kind: string): string {
+  const file = join(folder, `${kind}.gguf`);
+  const done = spawnSync(python, [script, libraries, modelFile("tiny"), file, kind], { encoding: "utf8" });
+  expect(done.status, done.stderr).toBe(0);
+  return file;
+}
+
+const kinds = ["Q4_0", "Q5_0", "Q4_K_M", "Q6_K", "Q2_K", "IQ4_XS"];
+const lack = linux ? "" : " (skipped: quantise.py loads Linux's libraries)";
+it.skipIf(!linux).each(kinds)(`%s weights train, and engine and learner agree${lack}`, async (kind) => {
+  const gguf = quantised(kind);
+  const { weightType } = await modelShape(gguf);
+  const engine = await loadEngine({ model: gguf, gpu: false, threads: 1, sequences: 8, contextPerSequence: 256 });
+  const groups = await play(engine, 2, 4);
+  await engine.close();
+  const batch = join(folder, `${kind}.safetensors`);
+  await writeBatch(batch, groups, { temperature: 1 });
+
+  const learner = await startLearner({ ...settings(python, join(folder, `${kind}.log`)), base: { gguf }, lora });
+  const metrics = await learner.step({ ...step, batch, into: join(folder, kind) });
+  await learner.close();
+  expect(learner.info.weights).toBe(weightType.toLowerCase());
+  expect(metrics).toMatchObject({ applied: true, trajectories: 8 });
+  expect(metrics.gap.mean).toBeLessThan(gapLimit(weightType));
+});

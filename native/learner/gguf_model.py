@@ -70,21 +70,31 @@ class GgufModel:
     def tensor(self, name: str) -> torch.Tensor:
         """One tensor in f32, in Hugging Face's shape and order. Raises Unreadable for what gguf cannot dequantise."""
         found = self.tensors[name]
-        kind = found.tensor_type.name
         try:
-            numbers = gguf.dequantize(found.data, found.tensor_type)
+            values = torch.from_numpy(_dequantised(found))
         except NotImplementedError:
             raise Unreadable(
-                f"{self.path} has {kind.lower()} weights, which the learner cannot read; "
+                f"{self.path} has {found.tensor_type.name.lower()} weights, which the learner cannot read; "
                 "give --hf-weights with the original weights, or run another file"
             ) from None
-        # F32 tensors are views of the file. Others are copies already: one more would hold a large table twice.
-        values = torch.from_numpy(numbers.astype(numpy.float32, copy=kind == "F32"))
         _forget_pages(found)
         if self.architecture == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
             heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
             values = unpermute(values, heads)
         return values
+
+
+ROWS = 1024
+"""Dequantised at once: gguf holds its result twice, which is too much of a large table."""
+
+
+def _dequantised(tensor: gguf.ReaderTensor) -> numpy.ndarray:
+    """A copy in f32. Raises NotImplementedError for types that gguf cannot dequantise."""
+    rows = tensor.data.reshape(-1, tensor.data.shape[-1])
+    numbers = numpy.empty((len(rows), int(tensor.shape[0])), dtype=numpy.float32)
+    for start in range(0, len(rows), ROWS):
+        numbers[start : start + ROWS] = gguf.dequantize(rows[start : start + ROWS], tensor.tensor_type)
+    return numbers.reshape([int(size) for size in reversed(tensor.shape)])
 
 
 def _forget_pages(tensor: gguf.ReaderTensor) -> None:

@@ -16,8 +16,8 @@ from .protocol import Progress
 SAME_MODEL_TOLERANCE = {"f32": 0.01, "f16": 0.01, "bf16": 0.01, "q8_0": 0.02}
 """Root mean square of the difference over that of the weights, between a folder and the file made from it."""
 OTHER_TOLERANCES = ((4, 0.2), (0, 1.0))
-"""Of other types: (bits of a weight above which it holds, tolerance). Measured: q4_0 differs by 0.09, q3_k by 0.15, q2_k
-by 0.3, tq1_0 by 0.84; another model's weights by 1.4. Whether they are close enough to train on, the gap says."""
+"""Of other types: (bits of a weight above which it holds, tolerance). Measured: q4_0 differs by 0.09, q3_k by 0.15,
+q2_k by 0.3, tq1_0 by 0.84; another model's weights by 1.4. Whether they are close enough to train on, the gap says."""
 
 
 Place = Callable[[str, torch.Tensor], torch.Tensor]

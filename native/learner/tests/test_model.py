@@ -1,9 +1,12 @@
 """Weights from GGUF files equal the originals; what cannot be trained is refused with a reason."""
 
+import tracemalloc
+
 import gguf
 import pytest
 import torch
 from learner.errors import Refused
+from learner.gguf_model import read_gguf
 from learner.model import load_base
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
@@ -112,6 +115,16 @@ def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silen
         load_base(str(tmp_path / "text.gguf"), None, silent)
     with pytest.raises(Refused, match="cannot be read as GGUF"):
         load_base(str(tmp_path / "missing.gguf"), None, silent)
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "Q4_0"])
+def test_a_large_table_is_held_once_while_it_is_read(tmp_path, kind):
+    file = read_gguf(str(write_gguf(make_model("qwen2", vocab_size=16384), tmp_path / "model.gguf", kind)))
+    tracemalloc.start()
+    table = file.tensor("model.embed_tokens.weight")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.5 * table.nbytes
 
 
 @pytest.mark.parametrize("name", ["qwen2-tiny", "qwen3-tiny", "llama-tiny"])

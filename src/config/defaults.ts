@@ -94,36 +94,54 @@ export interface Preset extends Partial<TrainingDefaults> {
   readonly temperature?: number;
   readonly maxTurns?: number;
   readonly onToolError?: "observe" | "stop";
+  readonly reward?: "task" | "ruler" | "shaped";
+  readonly accuracy?: "task" | "judge";
   /** Passes over the train split; they give `steps`. Not the option `epochs`, which counts passes over a step's batch. */
   readonly passes?: number;
 }
 
-export const presetNames = ["art-e"] as const;
+export const presetNames = ["art-e", "art-notebook"] as const;
+
+// Common to OpenPipe's email agents.
+const art: Preset = {
+  group: 4,
+  warmup: 0,
+  loraRank: 8,
+  loraAlpha: 16,
+  clipLow: 0.2,
+  clipHigh: 0.2,
+  kl: 0,
+  temperature: 1,
+  maxTurns: 10,
+  maxTokens: 2048,
+  onToolError: "stop",
+  accuracy: "judge",
+  maxGradNorm: 0.1,
+  betas: [0.9, 0.99],
+  weightDecay: 0.1,
+  stdFloor: 1e-6,
+};
 
 export const presets: Readonly<Record<(typeof presetNames)[number], Preset>> = {
-  // OpenPipe's email agent: 12 groups of 4, three passes over its questions.
+  // ART-E: 12 groups of 4, three passes over its questions, its graded reward.
   "art-e": {
+    ...art,
     passes: 3,
     groups: 12,
-    group: 4,
     learningRate: 1.2e-5,
     finalLearningRate: 1.2e-5,
-    warmup: 0,
-    loraRank: 8,
-    loraAlpha: 16,
-    clipLow: 0.2,
-    clipHigh: 0.2,
-    kl: 0,
-    temperature: 1,
-    maxTurns: 10,
-    maxTokens: 2048,
-    onToolError: "stop",
-    maxGradNorm: 0.1,
-    betas: [0.9, 0.99],
-    weightDecay: 0.1,
-    stdFloor: 1e-6,
+    reward: "shaped",
     validateEvery: 30,
     validateN: 100,
+  },
+  // ART's notebook of the same agent: 20 steps of 2 groups of 4, scored by RULER alone.
+  "art-notebook": {
+    ...art,
+    steps: 20,
+    groups: 2,
+    learningRate: 1e-5,
+    finalLearningRate: 1e-5,
+    reward: "ruler",
   },
 };
 

@@ -202,9 +202,11 @@ export const definitions = {
       defaultText: bySizeText("steps"),
     }),
     groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
-    preset: choice(presetNames, "Settings of a known experiment; what is given besides is stronger.", {
-      defaultText: "none",
-    }),
+    preset: choice(
+      presetNames,
+      "Settings of a known experiment; what is given besides is stronger. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",
+      { defaultText: "none" },
+    ),
     fork: text("Start the run from this checkpoint of another run.", { accepts: "a checkpoint folder" }),
     initAdapter: text(
       "Start the run from this LoRA adapter, which any program may have trained (PEFT's form, as ART's checkpoints have it).",

@@ -71,6 +71,7 @@ export function resolveSettings({ given, recorded, model, stepsPerEpoch }: Setti
   const steps =
     given.steps ??
     recorded?.options.steps ??
+    preset.steps ??
     (preset.passes ? preset.passes * stepsPerEpoch(settings.groups) : size.steps);
   const resolved = { ...settings, steps: steps as number };
   checkSettings(resolved, model.trainedContext);

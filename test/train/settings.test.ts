@@ -1,8 +1,11 @@
+import { tmpdir } from "node:os";
 import { describe, expect, it } from "vitest";
-import type { GivenOptions } from "../../src/config/config.js";
+import { type GivenOptions, readGiven } from "../../src/config/config.js";
 import { bySizeText, sizeOf } from "../../src/config/defaults.js";
+import { requireRewards } from "../../src/reward/index.js";
 import type { RunRecord } from "../../src/run/records.js";
 import { checkSameRun } from "../../src/run/settings.js";
+import { loadTask } from "../../src/tasks/index.js";
 import { resolveSettings } from "../../src/train/settings.js";
 
 const models = {
@@ -68,6 +71,8 @@ describe("--preset art-e", () => {
     maxTurns: 10,
     maxTokens: 2048,
     onToolError: "stop",
+    reward: "shaped",
+    accuracy: "judge",
     validateEvery: 30,
     validateN: 100,
   };
@@ -93,6 +98,62 @@ describe("--preset art-e", () => {
     });
     expect(resolve({ learningRate: 1e-4 }).finalLearningRate).toBe(1e-4);
     expect(resolve({ learningRate: 1e-4, finalLearningRate: 1e-6 }).finalLearningRate).toBe(1e-6);
+  });
+});
+
+describe("--preset art-notebook", () => {
+  // ART's notebook of the email agent, on the model of 0.5 billion parameters.
+  const notebook = {
+    steps: 20,
+    groups: 2,
+    group: 4,
+    learningRate: 1e-5,
+    finalLearningRate: 1e-5,
+    warmup: 0,
+    reward: "ruler",
+    accuracy: "judge",
+    maxTurns: 10,
+    maxTokens: 2048,
+    temperature: 1,
+    onToolError: "stop",
+    loraRank: 8,
+    loraAlpha: 16,
+    loraTargets: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    loss: "grpo",
+    advantages: "grpo",
+    kl: 0,
+    clipLow: 0.2,
+    clipHigh: 0.2,
+    epochs: 1,
+    minibatches: 1,
+    maxGradNorm: 0.1,
+    betas: [0.9, 0.99],
+    weightDecay: 0.1,
+    stdFloor: 1e-6,
+    judgeVotes: 1,
+  };
+
+  it("is the whole run, with a model and a judge besides", async () => {
+    const flags = {
+      preset: "art-notebook",
+      model: "Qwen/Qwen2.5-0.5B-Instruct",
+      judgeUrl: "http://127.0.0.1:8080/v1",
+      judgeModel: "o4-mini",
+    };
+    const given = await readGiven({ flags, folder: tmpdir() });
+    const settings = resolve(given);
+    expect(settings).toMatchObject({ ...notebook, judgeUrl: flags.judgeUrl, judgeModel: "o4-mini" });
+    const task = await loadTask("email");
+    expect(() => requireRewards(settings, task)).not.toThrow();
+    expect(() => requireRewards(resolve({ preset: "art-notebook" }), task)).toThrow(
+      "--reward ruler needs a judge: give --judge-url and --judge-model",
+    );
+  });
+
+  it("yields to what is given besides, and goes on with the steps of its run", () => {
+    const given = { preset: "art-notebook", steps: 40, reward: "task", accuracy: "task" };
+    expect(resolve(given)).toMatchObject({ ...notebook, steps: 40, reward: "task", accuracy: "task" });
+    expect(resolve({ preset: "art-notebook" }, { recorded: begun(given) }).steps).toBe(40);
   });
 });
 

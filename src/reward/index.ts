@@ -6,3 +6,4 @@ export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js
 export { gradeShaped, gradeSuccess, requireClaim } from "./judged.js";
 export { openRewards, requireRewards } from "./open.js";
 export type { Graded, GradeRollout, GroupReward, Rewards } from "./reward.js";
+export { wordingWarning } from "./wording.js";

@@ -221,6 +221,11 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
    * the reward's own `success` settles it: the answers agree word for word, or there is none.
    */
   claim?(rollout: FinishedRollout, scenario: S): Claim | null;
+  /**
+   * Are golden answers among these free text, of which `reward` knows only some of the right wordings? Training then says
+   * so, and which options use a judge.
+   */
+  freeAnswers?(scenarios: readonly S[]): boolean;
   /** A graded reward for which it is known whether the answer is right: `--reward shaped`. */
   shaped?(rollout: FinishedRollout, scenario: S, world: W, right: boolean): Reward | Promise<Reward>;
   /**

@@ -7,7 +7,14 @@ import { decodeThreads, gpuChosen, gpuMemory, lanesOf, modelFingerprint, modelSh
 import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
 import { linesTo, modelOptions, peftFingerprint, resolveModel } from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
-import { judgeAccessOptions, judgeOptions, requireRewards, rubricOf, rulerOptions } from "../reward/index.js";
+import {
+  judgeAccessOptions,
+  judgeOptions,
+  requireRewards,
+  rubricOf,
+  rulerOptions,
+  wordingWarning,
+} from "../reward/index.js";
 import { chatOptions, type RolloutLimits } from "../rollout/index.js";
 import { placeOf, type RunSettings, RunStore, STORE_FILE } from "../run/index.js";
 import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
@@ -177,6 +184,8 @@ export async function prepare(
     say,
   );
   requireRewards(settings, task);
+  const warning = wordingWarning(settings, task, all);
+  if (warning) say(warning);
   const rubric = settings.reward === "ruler" ? rubricOf(settings.rulerRubric) : undefined;
   const contents = {
     model: modelFingerprint(model),

@@ -44,6 +44,8 @@ export const emailTask = defineTask<EmailScenario, EmailWorld>({
   tools: emailTools,
   reward: (rollout, scenario, { mail }) => emailReward(rollout, scenario, (id) => mail.resolveId(id)),
   claim: emailClaim,
+  // Questions of the synthetic mailbox carry their facts, and their answers are short and exact.
+  freeAnswers: (scenarios) => scenarios.some(({ facts }) => facts === undefined),
   shaped: (rollout, scenario, { mail }, right) => shapedReward(rollout, scenario, (id) => mail.resolveId(id), right),
   expert: emailExpert,
 });

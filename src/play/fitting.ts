@@ -4,7 +4,7 @@ import { type Engine, type EngineOptions, EngineOutOfMemory, loadEngine } from "
 /**
  * Tries with so many sequences, and with half as many each time that there is no memory for them.
  * @param least an engine of several lanes cannot have fewer than one for each
- * @throws EngineOutOfMemory when there is no memory for the least
+ * @throws EngineOutOfMemory when there is no memory for the least, or for the weights alone
  */
 export async function fitting<T>(
   most: number,
@@ -16,7 +16,7 @@ export async function fitting<T>(
     try {
       return { result: await attempt(sequences), sequences };
     } catch (error) {
-      if (!(error instanceof EngineOutOfMemory) || sequences <= least) throw error;
+      if (!(error instanceof EngineOutOfMemory) || !error.fewerHelp || sequences <= least) throw error;
       const fewer = Math.max(least, Math.floor(sequences / 2));
       say(`the engine did not fit into memory; from now on --concurrency ${fewer} instead of ${sequences}`);
       sequences = fewer;

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { engineError } from "../../src/engine/errors.js";
 import { type Engine, type EngineOptions, EngineOutOfMemory } from "../../src/engine/index.js";
 import { fitting, loadFitting } from "../../src/play/fitting.js";
 import { HoneError } from "../../src/util/errors.js";
@@ -27,6 +28,16 @@ const roomFor = (most: number, tried: number[] = []) => ({
 });
 
 describe("an engine without memory for all its sequences", () => {
+  it("is not tried with fewer where the weights alone do not fit", async () => {
+    const tried: number[] = [];
+    const attempt = async (sequences: number) => {
+      tried.push(sequences);
+      throw engineError(Object.assign(new Error("/m.gguf cannot be loaded: out of memory"), { code: "memory" }));
+    };
+    await expect(fitting(16, attempt, () => undefined)).rejects.toThrow("take a smaller model file");
+    expect(tried).toEqual([16]);
+  });
+
   it("gets half as many, and half again, and says each time what holds from now on", async () => {
     const { tried, attempt } = roomFor(3);
     const said: string[] = [];

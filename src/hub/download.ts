@@ -100,15 +100,29 @@ async function download(
       method: "GET" as const,
       ...(have > 0 ? { headers: { range: `bytes=${have}-` } } : {}),
     });
-    await exchange(request, options, async ({ response }, fed) => {
-      // A server that knows no ranges sends everything again.
+    // A server that knows no ranges begins again each time: what it repeats is no progress.
+    let furthest = have;
+    await exchange(request, options, async ({ response }, { heard, advanced }) => {
       if (response.status !== 206) have = 0;
+      const announced = announcedLength(response);
+      if (announced !== undefined && (have > 0 ? have + announced > file.size : announced !== file.size)) {
+        await response.body?.cancel();
+        throw wrongLength(url, `${have + announced}`, file.size);
+      }
       const output = await open(part, have > 0 ? "a" : "w");
       try {
         for await (const chunk of response.body ?? []) {
-          fed();
+          heard();
+          if (have + chunk.length > file.size) {
+            await output.truncate(0);
+            throw wrongLength(url, `over ${file.size}`, file.size);
+          }
           await output.writeFile(chunk);
           have += chunk.length;
+          if (have > furthest) {
+            furthest = have;
+            advanced();
+          }
           report(have);
         }
       } finally {
@@ -125,6 +139,18 @@ async function download(
   flush(part);
   moveDurably(part, blob);
 }
+
+/** Bytes of the body, where its headers say so. */
+function announcedLength({ headers }: Response): number | undefined {
+  const length = headers.get("content-length");
+  // Of a compressed body it is another length than that of the file.
+  return length === null || (headers.get("content-encoding") ?? "identity") !== "identity" ? undefined : Number(length);
+}
+
+const wrongLength = (url: string, bytes: string, listed: number) =>
+  new HoneError(
+    `${url} answers with ${bytes} bytes, the Hub lists ${listed}: try again later, or set HF_ENDPOINT to a mirror`,
+  );
 
 /** Bytes of a part that can be continued: none when it is longer than the file. */
 async function usable(part: string, size: number): Promise<number> {

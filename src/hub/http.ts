@@ -62,12 +62,20 @@ export interface Answer {
   readonly headers: ReadonlyMap<string, string>;
 }
 
+/** How a request hears of its answer's body. */
+export interface Reception {
+  /** A piece came: silence counts from there. */
+  heard(): void;
+  /** Something came that was not here before: patience begins anew. */
+  advanced(): void;
+}
+
 export const rootOf = ({ endpoint }: Pick<HttpOptions, "endpoint">) => endpoint.replace(/\/+$/, "");
 
 /**
  * Sends a request and uses its answer; both again, with longer and longer pauses, when the connection breaks.
  *
- * @param use reads the body. It calls `fed` with every piece of it: silence counts from there, and patience begins anew
+ * @param use reads the body, and tells of its pieces
  * @throws HubRefusal when the server refuses
  * @throws HubUnreachable when it cannot be reached
  * @throws the signal's reason when it is aborted
@@ -75,7 +83,7 @@ export const rootOf = ({ endpoint }: Pick<HttpOptions, "endpoint">) => endpoint.
 export async function exchange<T>(
   request: () => { url: string; method: "GET" | "HEAD"; headers?: Record<string, string> },
   options: HttpOptions,
-  use: (answer: Answer, fed: () => void) => Promise<T>,
+  use: (answer: Answer, reception: Reception) => Promise<T>,
 ): Promise<T> {
   const { signal, stallTimeout = 30_000, retryDelay = 500 } = options;
   if (options.offline) throw new Error("a request was about to be made with HF_HUB_OFFLINE set");
@@ -85,9 +93,11 @@ export async function exchange<T>(
     const either = signal ? AbortSignal.any([signal, stall.signal]) : stall.signal;
     let interruption: Interrupted;
     try {
-      return await use(await follow(request(), options, either), () => {
-        timer.refresh();
-        fruitless = 0;
+      return await use(await follow(request(), options, either), {
+        heard: () => void timer.refresh(),
+        advanced: () => {
+          fruitless = 0;
+        },
       });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;

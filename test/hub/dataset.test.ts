@@ -94,6 +94,42 @@ test("a server that knows no ranges sends everything again", async () => {
   expect(contents(await fetched())).toEqual(both);
 });
 
+test.each([
+  ["is cut each time", { cuts: Array.from({ length: 30 }, () => 10) }],
+  ["ends too early, and never said how long it is", { instead: large.subarray(0, 1000), noLength: true }],
+])("a download that begins again and again is given up when it %s", async (_, behaviour) => {
+  server.behave = { ...behaviour, noRanges: true };
+  await expect(fetched()).rejects.toThrow(/cannot be reached .*: set HF_ENDPOINT to a mirror$/);
+  // One brought something; before it and after it are at most five that did not. A cut may swallow the bytes before it.
+  expect(gets().filter(({ host }) => host === "cdn").length).toBeLessThanOrEqual(11);
+});
+
+const another = (length: number) => ({ instead: Buffer.alloc(length, 1) });
+test.each([
+  ["shorter", another(1000), "1000"],
+  ["longer", another(large.length + 1), `${large.length + 1}`],
+  ["longer, which it did not say,", { ...another(large.length + 1), noLength: true }, `over ${large.length}`],
+])("an answer that is %s than what the Hub lists is refused at once", async (_, behaviour, bytes) => {
+  server.behave = behaviour;
+  await expect(fetched()).rejects.toThrow(
+    new RegExp(
+      `/train%2000000-of-00002\\.parquet answers with ${bytes} bytes, the Hub lists ${large.length}: try again`,
+    ),
+  );
+  expect(gets().filter(({ host }) => host === "cdn")).toHaveLength(1);
+  server.behave = {};
+  expect(contents(await fetched())).toEqual(both);
+});
+
+test("the rest of a file may not be longer than the Hub lists it", async () => {
+  server.behave = { cuts: [120_000, 0, 0, 0, 0, 0, 0, 0] };
+  await expect(fetched()).rejects.toThrow(/cannot be reached/);
+  server.behave = another(large.length + 1);
+  await expect(fetched()).rejects.toThrow(`answers with ${large.length + 1} bytes, the Hub lists ${large.length}`);
+  server.behave = {};
+  expect(contents(await fetched())).toEqual(both);
+});
+
 test("a busy server is asked again, later", async () => {
   server.behave = { statuses: [503, 429, 500] };
   expect(contents(await fetched())).toEqual(both);

@@ -28,6 +28,10 @@ export interface Misbehaviour {
   silent?: boolean;
   /** What is sent instead of the content, of the same length. */
   damage?: boolean;
+  /** Sent in the place of each file's content. */
+  instead?: Buffer;
+  /** No answer with content says how long it is. */
+  noLength?: boolean;
   /** Requests without this token are refused. */
   token?: string;
   /** What is refused to everybody whose account has not accepted its conditions: to all but this token. */
@@ -134,11 +138,12 @@ export class HubServer {
   #send(content: Buffer, request: IncomingMessage, response: ServerResponse): void {
     const asked = this.behave.noRanges ? undefined : /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
     const start = Number(asked ?? 0);
-    const part = (this.behave.damage ? Buffer.alloc(content.length, 1) : content).subarray(start);
+    const whole = this.behave.instead ?? (this.behave.damage ? Buffer.alloc(content.length, 1) : content);
+    const part = whole.subarray(start);
     response.writeHead(asked ? 206 : 200, {
       "x-repo-commit": revision,
       etag: `"${content.length >= LARGE ? sha256(content) : gitBlob(content)}"`,
-      "content-length": part.length,
+      ...(this.behave.noLength ? {} : { "content-length": part.length }),
       ...(asked ? { "content-range": `bytes ${start}-${content.length - 1}/${content.length}` } : {}),
     });
     if (request.method === "HEAD") return void response.end();

@@ -26,7 +26,7 @@ export interface ConversionSource {
   readonly paths: readonly string[];
   /** For people. */
   readonly name: string;
-  /** How its conversions are called: for the Hub the repository's folder name, so that no two share one. */
+  /** How its conversions are called; no two models share one. */
   readonly label: string;
 }
 

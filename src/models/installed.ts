@@ -1,12 +1,12 @@
 /** Which models are on this machine, and how much room they take. */
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { bytesIn, cachedRepositories, folderName, hubOptionsOf, RepositoryCache } from "../hub/index.js";
+import { bytesIn, cachedRepositories, hubOptionsOf, RepositoryCache } from "../hub/index.js";
 import { HoneError, packageRoot, tryLock, UsageError } from "../util/index.js";
 import { refusedBecause } from "./architecture.js";
 import { type CatalogueEntry, catalogue } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
-import { nameOf, readReference } from "./reference.js";
+import { folderLabel, readReference, repositoryLabel } from "./reference.js";
 import { DEFAULT_WEIGHTS, isComplete, type ModelConfig } from "./resolve.js";
 import { ggufFiles } from "./source.js";
 
@@ -68,12 +68,10 @@ function rowOfEntry(name: string, entry: CatalogueEntry, config: ListConfig): Mo
 const repositoriesOf = ({ repository, gguf }: CatalogueEntry) =>
   [repository, gguf?.repository].filter((id) => id !== undefined);
 
-const labelOf = (id: string) => folderName({ kind: "model", id }).replace(/^models--/, "");
-
 /** What is here of a repository. */
 function stateOf(id: string, config: ListConfig): Pick<ModelRow, "here" | "bytes" | "files"> {
   const cache = new RepositoryCache(hubOptionsOf(config).cache, { kind: "model", id });
-  const made = conversionsOf(labelOf(id), config.home);
+  const made = conversionsOf(repositoryLabel(id), config.home);
   const commit = cache.commitOf("main");
   const paths = commit === undefined ? [] : cache.files(commit);
   const folder = commit === undefined ? "" : cache.snapshot(commit);
@@ -102,7 +100,7 @@ export function showModel(reference: string, config: ListConfig): ModelRow & { d
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
   const about = { ...unknownAbout, name: reference, description: null };
   if (known.kind === "hub") return { ...about, repository: known.repository, ...stateOf(known.repository, config) };
-  const made = known.kind === "folder" ? conversionsOf(nameOf(known), config.home) : [];
+  const made = known.kind === "folder" ? conversionsOf(folderLabel(known.path), config.home) : [];
   const own = known.kind === "folder" ? bytesIn(known.path) : statSync(known.path).size;
   return {
     ...about,
@@ -131,7 +129,7 @@ export function removeModel(reference: string, config: ListConfig): Removed {
   const ids = entry ? repositoriesOf(entry) : known.kind === "hub" ? [known.repository] : [];
   const { cache: folder } = hubOptionsOf(config);
   const caches = ids.map((id) => new RepositoryCache(folder, { kind: "model", id }));
-  const labels = known.kind === "folder" ? [nameOf(known)] : ids.map(labelOf);
+  const labels = known.kind === "folder" ? [folderLabel(known.path)] : ids.map(repositoryLabel);
   const made = labels.flatMap((label) => conversionsOf(label, config.home));
   const downloaded = caches.filter((cache) => existsSync(cache.folder));
   if (made.length === 0 && downloaded.length === 0) throw new UsageError(`nothing of ${reference} is here`);

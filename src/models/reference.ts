@@ -1,6 +1,8 @@
 /** What `--model` can say: a name of the catalogue, something on the Hub, a folder, a file. */
-import { existsSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import { folderName } from "../hub/index.js";
 import { nearest, packageRoot, UsageError } from "../util/index.js";
 import { catalogue, type Weights } from "./catalogue.js";
 
@@ -72,6 +74,16 @@ export function nameOf(reference: ModelReference): string {
   return reference.kind === "hub"
     ? (reference.repository.split("/")[1] as string)
     : basename(reference.path).replace(/\.gguf$/i, "");
+}
+
+/** How conversions of a repository are called: after its folder in the cache, so that no two share one. */
+export const repositoryLabel = (repository: string) =>
+  folderName({ kind: "model", id: repository }).replace(/^models--/, "");
+
+/** How conversions of a folder are called: folders of the same name lie in different places. */
+export function folderLabel(folder: string): string {
+  const place = realpathSync(folder);
+  return `${basename(place)}-${createHash("sha256").update(place).digest("hex").slice(0, 8)}`;
 }
 
 /** A short name of the catalogue stays one, even where a file or folder is called like it. */

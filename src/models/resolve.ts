@@ -6,7 +6,6 @@ import { modelShape } from "../engine/index.js";
 import {
   downloadFiles,
   downloadLine,
-  folderName,
   type HubOptions,
   HubUnreachable,
   hubOptionNames,
@@ -23,7 +22,7 @@ import { HoneError, UsageError } from "../util/index.js";
 import type { Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
 import type { ModelIo } from "./io.js";
-import { type ModelReference, nameOf, readReference } from "./reference.js";
+import { folderLabel, type ModelReference, nameOf, readReference, repositoryLabel } from "./reference.js";
 import { aboutFiles, checkAbout, ggufFiles, needWeights, weightFiles } from "./source.js";
 
 /** Options that say how a model comes to this machine. */
@@ -82,7 +81,7 @@ function onDisk(reference: Extract<ModelReference, { path: string }>): string | 
   if (weightFiles(paths).length === 0 && files.length > 0) return join(folder, theOneOf(files, folder, join));
   needWeights(paths, folder);
   checkAbout(folder, folder);
-  return { folder, paths, name: nameOf(reference), label: nameOf(reference) };
+  return { folder, paths, name: nameOf(reference), label: folderLabel(folder) };
 }
 
 /** llama.cpp would read all parts of a model, the learner would not. */
@@ -201,8 +200,7 @@ function chooseGguf(
 }
 
 function sourceIn(folder: string, paths: readonly string[], repository: string): ConversionSource {
-  const label = folderName({ kind: "model", id: repository }).replace(/^models--/, "");
-  return { folder, paths, name: repository, label };
+  return { folder, paths, name: repository, label: repositoryLabel(repository) };
 }
 
 interface LocalCopy {

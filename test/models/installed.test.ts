@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { listModels, removeModel, showModel } from "../../src/models/index.js";
+import { folderLabel } from "../../src/models/reference.js";
 import { tryLock } from "../../src/util/lock.js";
 
 /** Its name takes 40 bytes of each repository. */
@@ -82,4 +83,23 @@ it("removes downloads and conversions, of nothing that is being downloaded, and 
   expect(others.map((name) => existsSync(join(gguf, name)))).toEqual([true, true]);
   expect(() => removeModel("qwen3-8b", config())).toThrow("nothing of qwen3-8b is here");
   expect(() => removeModel("tiny", config())).toThrow("it stays");
+});
+
+it("removes what was made of one folder, and leaves what was made of another of that name", () => {
+  const [mine, other] = ["a/merged", "b/merged"].map((name) => join(folder, name)) as [string, string];
+  const gguf = join(folder, "state/gguf");
+  for (const path of [mine, other, gguf]) mkdirSync(path, { recursive: true });
+  const made = (place: string, size: number) => {
+    const file = join(gguf, `${folderLabel(place)}-f16-${"0".repeat(12)}.gguf`);
+    writeFileSync(file, "x".repeat(size));
+    return file;
+  };
+  const [ofMine, ofOther] = [made(mine, 3), made(other, 5)];
+  // However the place is written.
+  const link = join(folder, "latest");
+  symlinkSync(mine, link);
+  expect(showModel(link, config())).toMatchObject({ bytes: 3, files: [ofMine] });
+  expect(removeModel(`${mine}/`, config())).toMatchObject({ bytes: 3, removed: [ofMine] });
+  expect(existsSync(ofOther)).toBe(true);
+  expect(showModel(other, config()).files).toEqual([ofOther]);
 });

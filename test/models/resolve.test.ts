@@ -11,12 +11,17 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { safetensors, vector } from "../../src/learn/safetensors.js";
+import { converted } from "../../src/models/convert.js";
 import { type ModelConfig, type ModelIo, resolveModel } from "../../src/models/index.js";
+import { folderLabel } from "../../src/models/reference.js";
 import { HoneError } from "../../src/util/errors.js";
 import { HubServer, revision } from "../support/hub-server.js";
+
+// As it is, but its calls are seen.
+vi.mock("../../src/models/convert.js", { spy: true });
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 const weights = safetensors({ a: vector("F32", [1, 2, 3, 4]), b: vector("F32", [5]) }, {});
@@ -198,6 +203,7 @@ test("a folder of one's own is checked as a download is", async () => {
   rmSync(join(mine, "model.safetensors.index.json"));
   // Only then is anything asked of Python.
   await expect(resolved(mine)).rejects.toThrow("--python /nowhere/python: there is no Python that can be run");
+  expect(vi.mocked(converted).mock.lastCall?.[0]).toMatchObject({ name: "mine", label: folderLabel(mine) });
   expect(readdirSync(join(folder, "state/gguf"))).toEqual([".lock"]);
 
   const finished = join(folder, "finished");

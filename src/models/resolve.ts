@@ -219,17 +219,23 @@ function localCopy({ repository, revision, file }: HubReference, cache: Reposito
     return paths.includes(file) ? { certain: true, use: () => join(folder, file) } : undefined;
   }
   if (isComplete(paths)) {
-    return {
-      certain: paths.some((path) => /^(tokenizer_config\.json|chat_template\.)/.test(path)),
-      use: () => {
-        checkAbout(folder, repository);
-        return sourceIn(folder, paths, repository);
-      },
-    };
+    if (!isUsable(folder, repository)) return undefined;
+    return { certain: true, use: () => sourceIn(folder, paths, repository) };
   }
   const files = ggufFiles(paths);
   if (files.length === 0 || weightFiles(paths).length > 0) return undefined;
   return { certain: false, use: (weights) => join(folder, chooseGguf(files, repository, undefined, weights)) };
+}
+
+/** Python may have left out the chat template or half of the vocabulary: only the Hub knows whether they exist. */
+function isUsable(folder: string, name: string): boolean {
+  try {
+    checkAbout(folder, name);
+    return true;
+  } catch (error) {
+    if (error instanceof HoneError) return false;
+    throw error;
+  }
 }
 
 /** Has a snapshot all parts of the weights, the configuration and a vocabulary? Python may have fetched some files only. */

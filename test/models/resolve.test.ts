@@ -1,6 +1,7 @@
 /** From a name to a file, against a server that speaks as the Hub does. Conversion itself: by-name.test.ts. */
 import {
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -187,6 +188,33 @@ test("a server that is gone: what was downloaded is taken, with a word; else the
     ),
   ]);
 });
+
+test.each([
+  [
+    "no chat template",
+    { "chat_template.jinja": about["tokenizer_config.json"], "tokenizer_config.json": json({}) },
+    "chat_template.jinja",
+  ],
+  ["half a vocabulary", { "vocab.json": json({}), "merges.txt": Buffer.from("#") }, "merges.txt"],
+])(
+  "a copy that another program fetched in part (%s) is completed; offline it is not here",
+  async (_, files, lacking) => {
+    const rest = "vocab.json" in files ? without("tokenizer.json") : about;
+    await server.stop();
+    server = new HubServer({ "Org/Partly": { ...rest, ...files, "model.safetensors": weights } });
+    await server.start();
+    // All but Python could be asked for then.
+    const whole = "--python /nowhere/python: there is no Python that can be run";
+    await expect(resolved("Org/Partly")).rejects.toThrow(whole);
+    server.requests.length = 0;
+    await expect(resolved("Org/Partly")).rejects.toThrow(whole);
+    expect(server.requests).toEqual([]);
+    rmSync(join(snapshot("Partly"), lacking));
+    await expect(resolved("Org/Partly", { hfOffline: true })).rejects.toThrow("Org/Partly was not downloaded before");
+    await expect(resolved("Org/Partly")).rejects.toThrow(whole);
+    expect(existsSync(join(snapshot("Partly"), lacking))).toBe(true);
+  },
+);
 
 test("a folder of one's own is checked as a download is", async () => {
   const mine = join(folder, "mine");

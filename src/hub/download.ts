@@ -26,7 +26,7 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
   const { repository, commit } = listing;
   const cache = new RepositoryCache(options.cache, repository);
   const waiting = () => options.say?.(`waiting for another process that downloads ${repository.id}`);
-  await withLock(cache.lockFile, waiting, async () => {
+  const fetchMissing = async () => {
     const files: RemoteFile[] = [];
     for (const path of paths) files.push(await describe(listing, path, options));
     const have = await Promise.all(files.map((file) => bytesHere(cache, commit, file)));
@@ -47,7 +47,8 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
       }
       done += file.size;
     }
-  });
+  };
+  await withLock(cache.lockFile, waiting, fetchMissing, options.signal);
   return cache.snapshot(commit);
 }
 

@@ -153,7 +153,7 @@ export async function adopted(
   const isThere = () => existsSync(target) && statSync(target).isDirectory();
   if (isThere()) return target;
   const waiting = () => io.say("waiting for another process that reads an adapter");
-  await withLock(resolve(home, "adapters", ".lock"), waiting, async () => {
+  const adopt = async () => {
     if (isThere()) return;
     const aside = `${target}.${process.pid}.part`;
     rmSync(aside, { recursive: true, force: true });
@@ -174,6 +174,7 @@ export async function adopted(
     } finally {
       rmSync(aside, { recursive: true, force: true });
     }
-  });
+  };
+  await withLock(resolve(home, "adapters", ".lock"), waiting, adopt, io.signal);
   return target;
 }

@@ -95,7 +95,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
   const target = await conversionOf(source, weights, home);
   if (existsSync(target)) return target;
   const waiting = () => io.say("waiting for another process that converts a model");
-  await withLock(join(dirname(target), ".lock"), waiting, async () => {
+  const convert = async () => {
     if (existsSync(target)) return;
     const parameters = weigh(source.folder, source.paths, source.name);
     await checkDownloads(source);
@@ -125,7 +125,8 @@ export async function converted(source: ConversionSource, options: ConversionOpt
       rmSync(part, { force: true });
     }
     io.say(`${source.name} is ready: ${target} (${sizeText(statSync(target).size)})`);
-  });
+  };
+  await withLock(join(dirname(target), ".lock"), waiting, convert, io.signal);
   return target;
 }
 

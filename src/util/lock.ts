@@ -4,6 +4,7 @@
  */
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { codeOf } from "./errors.js";
 
@@ -43,14 +44,24 @@ export function tryLock(file: string): { close(): void } | undefined {
 
 /**
  * Runs `work` while holding the lock `file` (made when it is missing, left behind empty).
- * `onWait` is called once when another process holds it.
+ * `onWait` is called once when another process holds it; waiting ends with the signal.
+ *
+ * @throws the signal's reason when it is aborted before the lock is had
  */
-export async function withLock<T>(file: string, onWait: () => void, work: () => Promise<T>): Promise<T> {
+export async function withLock<T>(
+  file: string,
+  onWait: () => void,
+  work: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  signal?.throwIfAborted();
   mkdirSync(dirname(file), { recursive: true });
   let lock = tryLock(file);
   if (!lock) onWait();
   while (!lock) {
-    await new Promise((done) => setTimeout(done, RETRY_MS));
+    // Only an abort ends it early.
+    await sleep(RETRY_MS, undefined, signal ? { signal } : {}).catch(() => undefined);
+    signal?.throwIfAborted();
     lock = tryLock(file);
   }
   try {

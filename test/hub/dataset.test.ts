@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { fetchDataset } from "../../src/hub/dataset.js";
 import type { HubOptions, HubProgress } from "../../src/hub/options.js";
 import { HoneError } from "../../src/util/errors.js";
+import { tryLock } from "../../src/util/lock.js";
 import { Random } from "../../src/util/random.js";
 import { HubServer, revision } from "../support/hub-server.js";
 
@@ -215,6 +216,15 @@ test("Ctrl-C ends a download; what has come is kept", async () => {
   const onProgress = ({ done }: HubProgress) => done > 0 && controller.abort(new HoneError("interrupted"));
   await expect(fetched({ signal: controller.signal, onProgress })).rejects.toThrow("interrupted");
   expect(blobs()).toEqual([expect.stringMatching(/\.incomplete$/)]);
+});
+
+test("Ctrl-C ends the wait for another process's download", async () => {
+  await fetched();
+  const lock = tryLock(join(cache, ".locks/datasets--a--mails/hone.lock"));
+  const controller = new AbortController();
+  const say = () => controller.abort(new HoneError("interrupted"));
+  setTimeout(() => lock?.close(), 1000);
+  await expect(fetched({ signal: controller.signal, say })).rejects.toThrow("interrupted");
 });
 
 test("addresses that are no Hub are told in one line", async () => {

@@ -16,7 +16,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { modelShape } from "../../src/engine/index.js";
 import { safetensors, vector } from "../../src/learn/safetensors.js";
-import { checkBelongs, checkSettings, readPeft } from "../../src/models/adapter.js";
+import { adopted, checkBelongs, checkSettings, readPeft } from "../../src/models/adapter.js";
+import { HoneError } from "../../src/util/errors.js";
+import { tryLock } from "../../src/util/lock.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 
@@ -46,6 +48,21 @@ describe("an adapter in PEFT's form", () => {
   it("says its rank, alpha and layers; the layers as its tensors have them", () => {
     expect(readPeft(first, "--x").lora).toEqual({ rank: 8, alpha: 16, targets: all });
     expect(readPeft(changed({ target_modules: "(?:.*?self_attn|mlp).*" }), "--x").lora.targets).toEqual(all);
+  });
+
+  it("is not waited for after Ctrl-C while another process reads one", async () => {
+    mkdirSync(join(home, "adapters"));
+    const lock = tryLock(join(home, "adapters/.lock"));
+    const controller = new AbortController();
+    const io = {
+      say: () => controller.abort(new HoneError("interrupted")),
+      update: () => undefined,
+      signal: controller.signal,
+    };
+    setTimeout(() => lock?.close(), 1000);
+    const options = { home, python: "/nowhere/python" };
+    const waiting = adopted(readPeft(first, "--x"), modelPath("qwen2-tiny-f16.gguf"), options, io);
+    await expect(waiting).rejects.toThrow("interrupted");
   });
 
   it.each([

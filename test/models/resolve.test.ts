@@ -19,6 +19,7 @@ import { converted } from "../../src/models/convert.js";
 import { type ModelConfig, type ModelIo, resolveModel } from "../../src/models/index.js";
 import { folderLabel } from "../../src/models/reference.js";
 import { HoneError } from "../../src/util/errors.js";
+import { tryLock } from "../../src/util/lock.js";
 import { HubServer, revision } from "../support/hub-server.js";
 
 // As it is, but its calls are seen.
@@ -233,6 +234,14 @@ test("a folder of one's own is checked as a download is", async () => {
   await expect(resolved(mine)).rejects.toThrow("--python /nowhere/python: there is no Python that can be run");
   expect(vi.mocked(converted).mock.lastCall?.[0]).toMatchObject({ name: "mine", label: folderLabel(mine) });
   expect(readdirSync(join(folder, "state/gguf"))).toEqual([".lock"]);
+
+  // A conversion that waits for another ends with Ctrl-C.
+  const lock = tryLock(join(folder, "state/gguf/.lock"));
+  const controller = new AbortController();
+  setTimeout(() => lock?.close(), 1000);
+  const say = () => controller.abort(new HoneError("interrupted"));
+  const waiting = resolveModel(mine, config(), { ...io, say, signal: controller.signal });
+  await expect(waiting).rejects.toThrow("interrupted");
 
   const finished = join(folder, "finished");
   mkdirSync(finished);

@@ -2,7 +2,8 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { withLock } from "../../src/util/lock.js";
+import { HoneError } from "../../src/util/errors.js";
+import { tryLock, withLock } from "../../src/util/lock.js";
 
 it("work under one lock waits for the work before it, and says so once", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "hone-lock-")), "lock");
@@ -27,4 +28,20 @@ it("work under one lock waits for the work before it, and says so once", async (
   finishFirst();
   await Promise.all([first, second]);
   expect(events).toEqual(["first begins", "second waits", "first ends", "second begins"]);
+});
+
+it("waiting ends with the signal, and the work is not begun", async () => {
+  const file = join(mkdtempSync(join(tmpdir(), "hone-lock-")), "lock");
+  const held = tryLock(file);
+  const controller = new AbortController();
+  let begun = false;
+  const work = async () => {
+    begun = true;
+  };
+  const waiting = withLock(file, () => controller.abort(new HoneError("interrupted")), work, controller.signal);
+  // Without its end the wait would be over with the lock.
+  setTimeout(() => held?.close(), 1000);
+  await expect(waiting).rejects.toThrow("interrupted");
+  await expect(withLock(`${file}-free`, () => undefined, work, controller.signal)).rejects.toThrow("interrupted");
+  expect(begun).toBe(false);
 });

@@ -1,6 +1,6 @@
 /** Files that survive a power cut: written aside, flushed to the disk, renamed into place. */
 import { createHash } from "node:crypto";
-import { closeSync, createReadStream, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, createReadStream, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** Flushes a file's content, or a folder's list of names, to the disk. */
@@ -15,9 +15,15 @@ export function flush(path: string): void {
 
 /** Replaces a file as a whole: readers see the old text or the new one. */
 export function writeDurably(file: string, text: string): void {
-  const aside = `${file}.new`;
-  writeFileSync(aside, text, { flush: true });
-  renameSync(aside, file);
+  // Of this process alone: another may replace the same file.
+  const aside = `${file}.${process.pid}.new`;
+  try {
+    writeFileSync(aside, text, { flush: true });
+    renameSync(aside, file);
+  } catch (error) {
+    rmSync(aside, { force: true });
+    throw error;
+  }
   flush(dirname(file));
 }
 

@@ -36,6 +36,11 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 ): Promise<C> {
   const other = (["model", "adapter", "agentUrl", "expert"] as const).find((name) => given[name]);
   if (other) throw new UsageError(`--checkpoint and ${flagOf(other)} name different players; give one of them`);
+  if (given.weights) {
+    throw new UsageError(
+      `--checkpoint and ${flagOf("weights")}: a checkpoint plays on the weights that its run has; leave ${flagOf("weights")} out`,
+    );
+  }
   const stronger = (["task", "db", ...chatOptions] as const).filter((name) => given[name] !== undefined);
   return {
     ...config,

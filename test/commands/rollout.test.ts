@@ -54,6 +54,18 @@ function otherCalls(): string {
 
 beforeAll(() => ensureTestModels(["tiny"], () => undefined), 300_000);
 
+describe("--checkpoint", () => {
+  it.each([
+    ["--model", "tiny", "name different players; give one of them"],
+    ["--adapter", "there.gguf", "name different players; give one of them"],
+    ["--weights", "q8_0", ": a checkpoint plays on the weights that its run has; leave --weights out"],
+  ])("is refused with %s, which its run says", (flag, value, message) => {
+    const { status, stderr } = rollout(...arithmetic, "--checkpoint", "base", flag, value);
+    expect([status, stderr]).toEqual([2, expect.stringMatching(new RegExp(`^hone: --checkpoint and ${flag}.*\n$`))]);
+    expect(stderr).toContain(message);
+  });
+});
+
 describe("Ctrl-C", () => {
   it("leaves what is finished in the file and in the JSON", async () => {
     const out = join(folder, "interrupted.jsonl");

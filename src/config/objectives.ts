@@ -28,13 +28,14 @@ export interface Objective {
   readonly clipHigh: number;
 }
 
+/** DAPO's bounds. Those of the papers of grpo and dr-grpo are alike on both sides: --clip-high 0.2. */
 const clipped = { surrogate: "clipped-ratio", ratio: "token", clipLow: 0.2, clipHigh: 0.28 } as const;
 
 export const objectives = {
   grpo: {
     ...clipped,
     name: "grpo",
-    about: "clipped ratio of each token, mean over the tokens",
+    about: "clipped ratio of each token, with DAPO's bounds and its mean over the tokens of all rollouts",
     paper: "arXiv 2402.03300",
     advantages: "grpo",
     normaliser: "tokens",
@@ -50,8 +51,7 @@ export const objectives = {
   dapo: {
     ...clipped,
     name: "dapo",
-    about:
-      "the loss of grpo, which has DAPO's bounds and its mean over tokens; its other parts are --refill and --mask-truncated",
+    about: "the loss of grpo here; the paper's other parts are --refill and --mask-truncated",
     paper: "arXiv 2503.14476",
     advantages: "grpo",
     normaliser: "tokens",
@@ -70,7 +70,7 @@ export const objectives = {
   // MiniMax-M1 names no upper bound; 5 is that of ScaleRL (arXiv 2510.13786), which TRL recommends.
   cispo: {
     name: "cispo",
-    about: "the ratio, bounded from above, as a constant weight: every token keeps a gradient",
+    about: "the ratio, bounded from above as in ScaleRL, as a constant weight: every token keeps a gradient",
     paper: "arXiv 2506.13585",
     advantages: "grpo",
     surrogate: "clipped-weight",

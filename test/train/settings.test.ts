@@ -229,7 +229,7 @@ describe("how a model converses", () => {
 });
 
 describe("an objective", () => {
-  it("brings its paper's bounds and advantages, unless others are given", () => {
+  it("brings its own bounds and its paper's advantages, unless others are given", () => {
     expect(resolve({})).toMatchObject({ loss: "grpo", advantages: "grpo", clipLow: 0.2, clipHigh: 0.28 });
     expect(resolve({ loss: "dr-grpo" })).toMatchObject({ advantages: "dr-grpo", clipLow: 0.2, clipHigh: 0.28 });
     expect(resolve({ loss: "gspo" })).toMatchObject({ advantages: "grpo", clipLow: 3e-4, clipHigh: 4e-4 });

@@ -143,7 +143,7 @@ export const ADOPTED_FILES = [`adapter/${WEIGHTS}`, `adapter/${CONFIG}`, "adapte
 export async function adopted(
   adapter: PeftAdapter,
   model: string,
-  { home, python, torchIndex }: Pick<Config, "home" | "python" | "torchIndex">,
+  { home, python, torchIndex }: Pick<Config, "home" | "python"> & Partial<Pick<Config, "torchIndex">>,
   io: ModelIo,
 ): Promise<string> {
   const key = createHash("sha256")

@@ -69,6 +69,8 @@ const status = tool(
   {
     ...process.env,
     MESA_SHADER_CACHE_DIR: cache,
+    // Mesa: kernels without LLVM's optimisation, which costs more than it saves in a test.
+    ...(device.software ? { GALLIVM_PERF: "nopt" } : {}),
     ...device.env,
     GPU_TEST_BACKEND: device.backend,
     GPU_TEST_NAME: device.name,

@@ -101,7 +101,10 @@ export async function playCases(
   void ended.then(() => process.off("exit", end));
   child.stdin.end(JSON.stringify(input));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  if (code !== 0) throw new Error(stderr.split("\n").find((line) => /^\w*Error: /.test(line)) ?? stderr);
+  if (code !== 0) {
+    const said = stderr.split("\n").find((line) => /^\w*Error: /.test(line)) ?? stderr.trim();
+    throw new Error(said || `conversations.mjs ended with ${child.signalCode ?? code}`);
+  }
   const said = JSON.parse(stdout) as { libraries: string[]; played: Played[] };
   return { ...said, played: new Map(played.map((one, i) => [caseName(one), said.played[i] as Played])) };
 }

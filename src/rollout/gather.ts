@@ -61,6 +61,14 @@ const RETRIES = 1;
 
 const workerFile = join(packageRoot, "dist/src/rollout/worker.js");
 
+/**
+ * Workers load their module by `import`: Node aborts the whole process when a thread is ended while `require`, which
+ * piscina tries first, loads an ES module.
+ */
+const asynchronousLoading = process.allowedNodeEnvironmentFlags.has("--experimental-require-module")
+  ? ["--no-experimental-require-module"]
+  : [];
+
 /** Where the members of one group stand. */
 interface OpenGroup {
   readonly scenario: Scenario;
@@ -142,6 +150,7 @@ class Gathering {
     this.#pool = new Piscina<GroupJob, GroupResult>({
       filename: workerFile,
       workerData: options.settings,
+      execArgv: asynchronousLoading,
       // The least busy thread takes the next group.
       minThreads: threads,
       maxThreads: threads,

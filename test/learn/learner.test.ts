@@ -29,6 +29,15 @@ const lora = {
   targets: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
 };
 
+/** A batch file of two groups that the model has played. */
+async function playedBatch(gguf: string, name: string): Promise<string> {
+  const engine = await loadEngine({ model: gguf, gpu: false, threads: 1, sequences: 8, contextPerSequence: 256 });
+  const batch = join(folder, `${name}.safetensors`);
+  await writeBatch(batch, await play(engine, 2, 4), { temperature: 1 });
+  await engine.close();
+  return batch;
+}
+
 /** The same tokens with the engine's log-probabilities of now. */
 async function scored(engine: Engine, groups: readonly BatchGroup[]): Promise<BatchGroup[]> {
   const again: BatchGroup[] = [];
@@ -105,16 +114,7 @@ describe("the learner", () => {
 
   it("has every objective of the table, with several updates on a batch", async () => {
     const base = { gguf: modelPath("qwen2-tiny-f32.gguf") };
-    const engine = await loadEngine({
-      model: base.gguf,
-      gpu: false,
-      threads: 1,
-      sequences: 8,
-      contextPerSequence: 256,
-    });
-    const batch = join(folder, "objectives.safetensors");
-    await writeBatch(batch, await play(engine, 2, 4), { temperature: 1 });
-    await engine.close();
+    const batch = await playedBatch(base.gguf, "objectives");
     const learner = await startLearner({ ...settings(python, join(folder, "objectives.log")), base, lora });
     const more = { batch, epochs: 2, minibatches: 2, rollouts: 8, seed: 2 ** 53 - 1, maxCompletionTokens: 64 };
     for (const name of objectiveNames) {
@@ -132,16 +132,7 @@ describe("the learner", () => {
 
   it("is ended in the middle of an update by close, and goes on from the last checkpoint", async () => {
     const base = { gguf: modelPath("qwen2-tiny-f16.gguf") };
-    const engine = await loadEngine({
-      model: base.gguf,
-      gpu: false,
-      threads: 1,
-      sequences: 8,
-      contextPerSequence: 256,
-    });
-    const batch = join(folder, "resume.safetensors");
-    await writeBatch(batch, await play(engine, 2, 4), { temperature: 1 });
-    await engine.close();
+    const batch = await playedBatch(base.gguf, "resume");
     const start = (resume?: string) =>
       startLearner({ ...settings(python, join(folder, "resume.log")), base, lora, ...(resume ? { resume } : {}) });
 

@@ -2,16 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { EngineCompute } from "../../src/engine/engine.js";
 import type { LearnerInfo } from "../../src/learn/index.js";
 import { engineFacts, engineText, learnerFacts, learnerText } from "../../src/report/compute.js";
+import { onVulkan } from "../support/compute.js";
 
-const compute: EngineCompute = {
-  backend: "vulkan",
-  device: "llvmpipe (LLVM 15.0.6, 256 bits)",
-  offloadedLayers: 5,
-  layers: 5,
-  weights: "F16",
-  kv: "F16",
-  flashAttention: false,
-};
+const compute = onVulkan;
 const llamaVersion = "0.5.0";
 
 describe("the line on the engine", () => {

@@ -1,16 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { EngineCompute } from "../../src/engine/engine.js";
 import { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "../../src/run/numerics.js";
+import { onVulkan } from "../support/compute.js";
 
-const compute: EngineCompute = {
-  backend: "vulkan",
-  device: "llvmpipe (LLVM 15.0.6, 256 bits)",
-  offloadedLayers: 5,
-  layers: 5,
-  weights: "F16",
-  kv: "F16",
-  flashAttention: false,
-};
+const compute = onVulkan;
 
 describe("what rounds a step's numbers", () => {
   it("is engine and learner as they computed", () => {

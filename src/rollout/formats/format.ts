@@ -60,6 +60,32 @@ export function callOf(value: unknown, text: string, keys: readonly string[]): W
   return { kind: "call", call: { name, arguments: args, ...(typeof id === "string" ? { id } : {}) } };
 }
 
+/**
+ * A turn whose calls begin behind a mark. A malformed call stays in the text with its mark, and with those beside it.
+ *
+ * @param callsBehind the calls at the beginning of what follows a mark, and how many characters they take
+ */
+export function readMarked(
+  text: string,
+  mark: string,
+  callsBehind: (rest: string) => { readonly calls: readonly WrittenCall[]; readonly length: number },
+): WrittenTurn {
+  const calls: WrittenCall[] = [];
+  let content = "";
+  let at = 0;
+  for (;;) {
+    const begin = text.indexOf(mark, at);
+    if (begin < 0) break;
+    content += text.slice(at, begin);
+    const behind = begin + mark.length;
+    const read = callsBehind(text.slice(behind));
+    calls.push(...read.calls);
+    at = behind + read.length;
+    if (read.calls.some(({ kind }) => kind === "malformed")) content += text.slice(begin, at);
+  }
+  return { content: (content + text.slice(at)).trim(), calls };
+}
+
 /** As {@link callOf}, of a text that ought to be JSON. */
 export function readCall(text: string, keys: readonly string[]): WrittenCall {
   let value: unknown;

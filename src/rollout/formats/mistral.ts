@@ -2,7 +2,7 @@
  * Mistral, after the token `[TOOL_CALLS]`: a JSON list of calls (7B v0.3, Nemo), or a call for each token as
  * `name[ARGS]{...}`, with `[CALL_ID]` and the call's id between (Small 3.2). Text may stand before and behind.
  */
-import { callOf, jsonEnd, malformed, type ToolFormat, type WrittenCall } from "./format.js";
+import { callOf, jsonEnd, malformed, readMarked, type ToolFormat, type WrittenCall } from "./format.js";
 
 const MARK = "[TOOL_CALLS]";
 const LISTED = /^(\{|\[(?!ARGS\]|CALL_ID\]))/;
@@ -59,22 +59,10 @@ function readNamed(text: string): Part {
 export const mistral: ToolFormat = {
   name: "mistral",
   ends: [],
-  read(text) {
-    const calls: WrittenCall[] = [];
-    let content = "";
-    let at = 0;
-    for (;;) {
-      const mark = text.indexOf(MARK, at);
-      if (mark < 0) break;
-      content += text.slice(at, mark);
-      const rest = text.slice(mark + MARK.length);
+  read: (text) =>
+    readMarked(text, MARK, (rest) => {
       const body = rest.trimStart();
-      const { calls: read, length } = LISTED.test(body) ? readList(body) : readNamed(body);
-      calls.push(...read);
-      at = mark + MARK.length + (rest.length - body.length) + length;
-      // One malformed call keeps its whole list in the text.
-      if (read.some(({ kind }) => kind === "malformed")) content += text.slice(mark, at);
-    }
-    return { content: (content + text.slice(at)).trim(), calls };
-  },
+      const { calls, length } = LISTED.test(body) ? readList(body) : readNamed(body);
+      return { calls, length: rest.length - body.length + length };
+    }),
 };

@@ -1,0 +1,12 @@
+/** An engine on a software GPU, as it says what computes. */
+import type { EngineCompute } from "../../src/engine/engine.js";
+
+export const onVulkan: EngineCompute = {
+  backend: "vulkan",
+  device: "llvmpipe (LLVM 15.0.6, 256 bits)",
+  offloadedLayers: 5,
+  layers: 5,
+  weights: "F16",
+  kv: "F16",
+  flashAttention: false,
+};

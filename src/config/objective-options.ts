@@ -49,3 +49,5 @@ export const objectiveOptions = {
   importanceMin: real(0, 1, "Lower bound of that weight; 0 is none.", { default: 0 }),
   importanceMax: real(1, 1e9, "Upper bound of that weight.", { default: 2 }),
 };
+
+export const objectiveOptionNames = Object.keys(objectiveOptions) as readonly (keyof typeof objectiveOptions)[];

@@ -59,6 +59,15 @@ function contextBuffers({ shape, context, gpu }: PlanInput, sequences: number) {
   };
 }
 
+/**
+ * CUDA's sums in 32 bits (src/engine/sums.ts) convert one matrix at a time; the largest is the output layer, or a half of
+ * the gated product. Other backends do without, and so do types that are summed as they are. Not run on CUDA.
+ */
+function convertedMatrix({ gpu, shape }: PlanInput): number {
+  if (gpu !== "cuda" || shape.weightType === "BF16" || shape.weightType === "F32") return 0;
+  return 4 * shape.embedding * Math.max(shape.vocabulary, shape.feedForward);
+}
+
 /** The engine's parts by where they lie. Of the weights a GPU's engine maps the embeddings on the host, and reads rows of them there. */
 export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: EngineMemory | null } {
   const { shape, concurrency, gpu, lanes } = input;
@@ -76,7 +85,7 @@ export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: Engin
   const overhead = gpu === "cuda" ? CUDA_CONTEXT + CUDA_POOL : 0;
   return {
     host: { weights: table, kv: 0, compute: buffers.mask + buffers.inputs + buffers.logits, process },
-    gpu: { weights, kv, compute: buffers.compute, process: overhead },
+    gpu: { weights, kv, compute: buffers.compute + convertedMatrix(input), process: overhead },
   };
 }
 

@@ -145,7 +145,7 @@ function judgedMembers({ members, ruling }: JudgedGroup): JudgedTrajectory[] {
 
 /** Written aside first: a file of that name is whole. */
 async function write(out: string, trajectories: readonly JudgedTrajectory[]): Promise<void> {
-  const aside = `${out}.new`;
+  const aside = `${out}.${process.pid}.new`;
   try {
     mkdirSync(dirname(out), { recursive: true });
     const stream = createWriteStream(aside);

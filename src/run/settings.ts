@@ -1,5 +1,5 @@
 /** The settings that a run keeps in its record, and which of them make it another run. */
-import { type Config, flagOf, type OptionName, objectiveOf, options } from "../config/index.js";
+import { type Config, flagOf, type OptionName, objectiveOf, objectiveOptionNames, options } from "../config/index.js";
 import { UsageError } from "../util/index.js";
 import type { RunRecord } from "./records.js";
 
@@ -12,18 +12,7 @@ export const identity = [
   "learningRate",
   "finalLearningRate",
   "warmup",
-  "loss",
-  "advantages",
-  "clipLow",
-  "clipHigh",
-  "kl",
-  "epochs",
-  "minibatches",
-  "refill",
-  "maskTruncated",
-  "importanceSampling",
-  "importanceMin",
-  "importanceMax",
+  ...objectiveOptionNames,
   "maxGradNorm",
   "loraRank",
   "loraAlpha",

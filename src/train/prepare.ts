@@ -1,7 +1,13 @@
 /** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { type Config, type GivenOptions, type OptionName, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import {
+  type Config,
+  type GivenOptions,
+  type OptionName,
+  objectiveOptionNames,
+  ROLLOUTS_AT_ONCE,
+} from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory, lanesOf, modelFingerprint, modelShape } from "../engine/index.js";
 import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
@@ -58,18 +64,7 @@ export const trainOptions = [
   "loraRank",
   "loraAlpha",
   "loraTargets",
-  "loss",
-  "advantages",
-  "clipLow",
-  "clipHigh",
-  "kl",
-  "epochs",
-  "minibatches",
-  "refill",
-  "maskTruncated",
-  "importanceSampling",
-  "importanceMin",
-  "importanceMax",
+  ...objectiveOptionNames,
   "maxGradNorm",
   "reward",
   "control",

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chooseDevice, lookAtMachine } from "./gpu-device.mjs";
-import { figures, leftOut, prepare, root, tool } from "./test-ground.mjs";
+import { failures, figures, leftOut, prepare, root, tool } from "./test-ground.mjs";
 
 const NOT_RUN = 3;
 const reports = { vitest: "build/reports/vitest-gpu.json", gpu: "build/reports/gpu.json" };
@@ -69,8 +69,9 @@ const status = tool(
   {
     ...process.env,
     MESA_SHADER_CACHE_DIR: cache,
-    // Mesa: kernels without LLVM's optimisation, which costs more than it saves in a test.
-    ...(device.software ? { GALLIVM_PERF: "nopt" } : {}),
+    // Kernels without LLVM's optimisation, which costs more than it saves in a test. One arena: its device memory is the
+    // process's, and what glibc keeps in an arena for each thread would be taken for held.
+    ...(device.software ? { GALLIVM_PERF: "nopt", MALLOC_ARENA_MAX: "1" } : {}),
     ...device.env,
     GPU_TEST_BACKEND: device.backend,
     GPU_TEST_NAME: device.name,
@@ -80,7 +81,7 @@ const status = tool(
 result.seconds = (performance.now() - began) / 1000;
 if (existsSync(join(root, reports.vitest))) {
   const report = JSON.parse(readFileSync(join(root, reports.vitest), "utf8"));
-  Object.assign(result, figures(report, status));
+  Object.assign(result, figures(report, status), { failures: failures(report) });
   if (only.length === 0) {
     for (const { line, failed } of leftOut(report)) {
       console.log(line);

@@ -39,6 +39,16 @@ export function figures(report, status) {
   };
 }
 
+/** Failed tests of vitest's JSON report, and files that did not load: a line each, with the first line of its error. */
+export function failures(report) {
+  return report.testResults.flatMap(({ name, message, assertionResults }) => {
+    const failed = assertionResults.filter(({ status }) => status === "failed");
+    const lines = failed.map(({ fullName, failureMessages }) => [fullName, failureMessages[0] ?? ""]);
+    if (lines.length === 0 && message) lines.push([name, message]);
+    return lines.map(([what, error]) => `${what}: ${error.split("\n")[0]}`);
+  });
+}
+
 /** Tests that did not run, with a name that says why ("(skipped: …)") or not: then one is missed by nobody. */
 export function leftOut(report) {
   const left = report.testResults.flatMap(({ assertionResults }) =>

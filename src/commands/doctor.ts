@@ -1,4 +1,4 @@
-/** `yarn hone doctor`: whether this machine can run hone, and how to mend what is wrong. */
+/** `yarn doctor`: whether this machine can run hone, and how to mend what is wrong. */
 import { defineCommand } from "../config/index.js";
 import { reportDevice, usesCuda } from "../device/index.js";
 import { type Check, checkText, diagnose } from "../doctor/index.js";
@@ -8,7 +8,7 @@ import { UnfinishedError } from "../util/index.js";
 export const doctorCommand = defineCommand({
   name: "doctor",
   summary: "Check what computes here: drivers, libraries, Python, and a small training step on the device.",
-  example: "yarn hone doctor",
+  example: "yarn doctor",
   options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install"],
   async run(config, io) {
     if (config.install && config.python === undefined) {

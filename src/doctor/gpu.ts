@@ -69,7 +69,7 @@ export function checkCuda({ card, cuda }: DeviceReport, torchCuda: string | null
   const runtime = cuda?.runtime;
   const facts = { engine: runtime ?? null, learner: torchCuda ?? null };
   if (!card || !cuda || cuda.majors.length === 0) return none("cuda", "no card that runs CUDA", facts);
-  const install = "`yarn hone doctor --install` makes the learner's environment with them, or give --gpu off";
+  const install = "`yarn doctor --install` makes the learner's environment with them, or give --gpu off";
   if (!runtime || !isComplete(runtime)) return wrong("cuda", cuda.problem ?? "no runtime libraries", install, facts);
   const engine = `engine: CUDA ${runtime.major} (libraries of ${runtime.from})`;
   if (torchCuda === undefined) return note("cuda", `${engine}, learner: no PyTorch yet`, install, facts);

@@ -24,10 +24,10 @@ export interface PythonChecks {
 export async function checkPython(given: string | undefined): Promise<PythonChecks> {
   const python = learnerPython(given);
   if (python === undefined) {
-    const found = `not made yet (${environment}); \`yarn train\` makes it when it is first needed, \`yarn hone doctor --install\` now`;
+    const found = `not made yet (${environment}); \`yarn train\` makes it when it is first needed, \`yarn doctor --install\` now`;
     return { checks: [none("python", found)], facts: undefined };
   }
-  const again = given === undefined ? "remove it and run `yarn hone doctor --install`" : "give another --python";
+  const again = given === undefined ? "remove it and run `yarn doctor --install`" : "give another --python";
   let facts: PythonFacts;
   try {
     facts = await factsOfPython(python);
@@ -53,7 +53,7 @@ function pythonCheck({ python, executable, packages }: PythonFacts, given: strin
     ? wrong(
         "python",
         `${found} has ${list}`,
-        "the next `yarn train` makes it anew; `yarn hone doctor --install` does now",
+        "the next `yarn train` makes it anew; `yarn doctor --install` does now",
         facts,
       )
     : note("python", `${found} has ${list}`, `${install} for the versions that were tested`, facts);

@@ -1,4 +1,4 @@
-/** `yarn hone doctor` on a GPU: the training step in small that it makes there. */
+/** `yarn doctor` on a GPU: the training step in small that it makes there. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";

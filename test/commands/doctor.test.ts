@@ -32,7 +32,7 @@ function checksOf(stdout: string): Map<string, Check> {
 const states = (checks: Map<string, Check>) =>
   Object.fromEntries([...checks.values()].map(({ name, state }) => [name, state]));
 
-describe("yarn hone doctor", () => {
+describe("yarn doctor", () => {
   beforeAll(() => ensureLearnerPython(), 900_000);
 
   it("plays, learns and takes the adapter back on the CPU", () => {

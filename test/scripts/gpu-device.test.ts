@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/util/paths.js";
 
 const { chooseDevice } = await import(join(packageRoot, "scripts/gpu-device.mjs"));
+const { failures } = await import(join(packageRoot, "scripts/test-ground.mjs"));
 const { gpuFigures } = await import(join(packageRoot, "scripts/gpu-report.mjs"));
 
 const card = { name: "NVIDIA L4", driver: "NVIDIA driver 580.95" };
@@ -87,6 +88,27 @@ describe("the report of the GPU tests", () => {
       passed: 12,
       failed: 1,
     });
+  });
+
+  it("names the tests that failed, with their errors", () => {
+    const failed = {
+      name: "a.test.ts",
+      assertionResults: [{ status: "failed", fullName: "a turn", failureMessages: ["2 is not 1\nat x"] }],
+    };
+    const broken = { name: "b.test.ts", message: "cannot be loaded\nat y", assertionResults: [] };
+    const passed = {
+      name: "c.test.ts",
+      message: "",
+      assertionResults: [{ status: "passed", fullName: "c", failureMessages: [] }],
+    };
+    const lines = failures({ testResults: [failed, broken, passed] });
+    expect(lines).toEqual(["a turn: 2 is not 1", "b.test.ts: cannot be loaded"]);
+    const device = { backend: "cuda", name: "a GPU", driver: "590" };
+    expect(figures({ device, passed: 1, failed: 2, failures: lines }).line.split("\n")).toEqual([
+      "on a GPU (cuda, a GPU, 590): 1 passed, 2 failed",
+      "failed on it: a turn: 2 is not 1",
+      "failed on it: b.test.ts: cannot be loaded",
+    ]);
   });
 
   it("says why nothing was run, which is no failure", () => {

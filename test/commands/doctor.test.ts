@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { checkCard } from "../../src/doctor/gpu.js";
 import type { Check } from "../../src/doctor/index.js";
 import { atLeast } from "../../src/doctor/machine.js";
+import { adapterCheck } from "../../src/doctor/try.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { listCards, program } from "../support/nvidia.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -133,4 +134,23 @@ it.each([
   ["v18.99.0", "20.19", false],
 ])("%s is %s or newer: %o", (version, wanted, expected) => {
   expect(atLeast(version, wanted)).toBe(expected);
+});
+
+describe("the adapter after the trial's update", () => {
+  const learner = {
+    device: "cpu",
+    precision: "f32",
+    loadSeconds: 1,
+    updateSeconds: 1,
+    peak: 1e9,
+    gap: 1e-4,
+    limit: 0.02,
+  };
+  const state = (after: number, before: number) => adapterCheck({ learner, adapter: { after, before } }).state;
+
+  it("is played where the engine is nearer to the learner's new policy", () => expect(state(0.002, 0.03)).toBe("ok"));
+  it("is not where the engine gives the policy before, however near both are", () => {
+    expect(state(0.03, 0.0001)).toBe("wrong");
+    expect(state(0.0006, 0.0005)).toBe("wrong");
+  });
 });

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Config, flagOf, type OptionName } from "../config/index.js";
-import { modelShape } from "../engine/index.js";
+import { type ModelShape, modelShape } from "../engine/index.js";
 import {
   downloadFiles,
   downloadLine,
@@ -23,7 +23,16 @@ import type { Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
 import type { ModelIo } from "./io.js";
 import { folderLabel, type ModelReference, nameOf, readReference, repositoryLabel } from "./reference.js";
-import { aboutFiles, checkAbout, ggufFiles, needWeights, weightFiles } from "./source.js";
+import {
+  aboutFiles,
+  checkAbout,
+  checkConfig,
+  ggufFiles,
+  isUsable,
+  needWeights,
+  shapeInFolder,
+  weightFiles,
+} from "./source.js";
 
 /** Options that say how a model comes to this machine. */
 export const modelOptions = ["weights", ...hubOptionNames] as const satisfies readonly OptionName[];
@@ -36,6 +45,8 @@ export const DEFAULT_WEIGHTS: Weights = "f16";
 export interface ResolveOptions {
   /** Asks the Hub for a newer state of the repository even where all is here. */
   readonly renew?: boolean;
+  /** Refuses by throwing, once its configuration says what the model will be: before weights are fetched or converted. */
+  inspect?(shape: ModelShape): void;
 }
 
 /**
@@ -48,12 +59,17 @@ export async function resolveModel(
   reference: string,
   config: ModelConfig,
   io: ModelIo,
-  { renew = false }: ResolveOptions = {},
+  { renew = false, inspect }: ResolveOptions = {},
 ): Promise<string> {
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
-  const found = known.kind === "hub" ? await fromHub(known, config, io, renew) : onDisk(known);
+  const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
+  const inspectIn = (folder: string) => {
+    const shape = inspect && shapeInFolder(folder, weights);
+    if (shape) inspect?.(shape);
+  };
+  const found = known.kind === "hub" ? await fromHub(known, config, io, renew, inspectIn) : onDisk(known);
   if (typeof found !== "string") {
-    const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
+    inspectIn(found.folder);
     const options = { home, weights, python, torchIndex };
     return converted(found, options, io);
   }
@@ -113,6 +129,7 @@ async function fromHub(
   config: ModelConfig,
   io: ModelIo,
   renew: boolean,
+  inspect: (folder: string) => void,
 ): Promise<string | ConversionSource> {
   const rate = new Rate();
   const hub: HubOptions = {
@@ -124,8 +141,7 @@ async function fromHub(
   const repository = { kind: "model", id: reference.repository } as const;
   const cache = new RepositoryCache(hub.cache, repository);
   const local = localCopy(reference, cache);
-  if (hub.offline && !local)
-    throw notHere(reference.file ? written(reference.repository, reference.file) : repository.id);
+  if (hub.offline && !local) throw offlineWithout(reference, cache);
   if (local && (hub.offline || (local.certain && !renew))) return local.use(config.weights);
   let listing: Listing;
   try {
@@ -142,7 +158,7 @@ async function fromHub(
     io.say(`${error.message}; taking what was downloaded of ${repository.id} before`);
     return local.use(config.weights);
   }
-  return download(reference, listing, config.weights, hub, cache);
+  return download(reference, listing, config.weights, hub, cache, inspect);
 }
 
 async function download(
@@ -151,6 +167,7 @@ async function download(
   weights: Weights | undefined,
   hub: HubOptions,
   cache: RepositoryCache,
+  inspect: (folder: string) => void,
 ): Promise<string | ConversionSource> {
   const paths = listing.files.map(({ path }) => path);
   const asGguf = file !== undefined || (weightFiles(paths).length === 0 && ggufFiles(paths).length > 0);
@@ -169,7 +186,10 @@ async function download(
   needWeights(paths, repository);
   // First the small files, which say whether the large ones are worth fetching.
   const folder = await downloadFiles(listing, aboutFiles(paths), hub);
+  // So that it is known offline what was refused; a whole copy of an earlier state stays the one that is taken.
+  if (cache.commitOf(revision) === undefined) cache.nameCommit(revision, listing.commit);
   checkAbout(folder, repository);
+  inspect(folder);
   await downloadFiles(listing, weightFiles(paths), hub);
   cache.nameCommit(revision, listing.commit);
   return sourceIn(folder, cache.files(listing.commit), repository);
@@ -203,6 +223,23 @@ function sourceIn(folder: string, paths: readonly string[], repository: string):
   return { folder, paths, name: repository, label: repositoryLabel(repository) };
 }
 
+/** Why a model cannot be had without the network: what is here of it may say that the network would not help. */
+function offlineWithout({ repository, revision, file }: HubReference, cache: RepositoryCache): HoneError {
+  if (file !== undefined) return notHere(written(repository, file));
+  const commit = cache.commitOf(revision);
+  const paths = commit === undefined ? [] : cache.files(commit);
+  if (commit === undefined || paths.length === 0) {
+    return notHere(revision === "main" ? repository : `${repository}@${revision}`);
+  }
+  const folder = cache.snapshot(commit);
+  // The Hub has no other architecture of it, nor weights of an adapter's base.
+  if (paths.includes("config.json")) checkConfig(folder, repository);
+  if (paths.includes("adapter_config.json") && !paths.includes("config.json")) needWeights(paths, repository);
+  return new HoneError(
+    `${repository} was downloaded in part (${cache.folder}): run once without HF_HUB_OFFLINE, which fetches the rest`,
+  );
+}
+
 interface LocalCopy {
   /** Whether it is what the Hub would give: of files that were fetched one by one, others may exist. */
   readonly certain: boolean;
@@ -225,17 +262,6 @@ function localCopy({ repository, revision, file }: HubReference, cache: Reposito
   const files = ggufFiles(paths);
   if (files.length === 0 || weightFiles(paths).length > 0) return undefined;
   return { certain: false, use: (weights) => join(folder, chooseGguf(files, repository, undefined, weights)) };
-}
-
-/** Python may have left out the chat template or half of the vocabulary: only the Hub knows whether they exist. */
-function isUsable(folder: string, name: string): boolean {
-  try {
-    checkAbout(folder, name);
-    return true;
-  } catch (error) {
-    if (error instanceof HoneError) return false;
-    throw error;
-  }
 }
 
 /** Has a snapshot all parts of the weights, the configuration and a vocabulary? Python may have fetched some files only. */

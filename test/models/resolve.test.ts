@@ -59,6 +59,11 @@ beforeEach(async () => {
     "Org/Empty": { "README.md": Buffer.from("#") },
     "Org/Base": { ...model, "tokenizer_config.json": json({}) },
     "Org/Mute": { ...without("tokenizer.json"), "model.safetensors": weights },
+    "Org/Pieces": {
+      ...about,
+      "tokenizer.json": json({ model: { type: "BPE", byte_fallback: true } }),
+      "model.safetensors": weights,
+    },
     "Org/Torn": { ...about, "model-00001-of-00003.safetensors": weights, "model-00003-of-00003.safetensors": weights },
     "Org/Cut": { ...about, "model.safetensors": weights.subarray(0, -2) },
     "Org/Web": { ...about, "config.json": Buffer.from("<html>"), "model.safetensors": weights },
@@ -125,6 +130,7 @@ test.each([
   ["Org/Empty", "Org/Empty has no weights that hone reads: it has no model.safetensors and no GGUF file"],
   ["Org/Base", "Org/Base has no chat template: it is a base model"],
   ["Org/Mute", "Org/Mute has no vocabulary"],
+  ["Org/Pieces", "Org/Pieces has a SentencePiece vocabulary without tokenizer.model"],
   ["Org/Torn", "Org/Torn has no file model-00002-of-00003.safetensors: a part of its weights is missing"],
   ["Org/Web", "config.json of Org/Web is no JSON"],
   ["Org/Nothing", "there is no model Org/Nothing at"],
@@ -211,7 +217,9 @@ test.each([
     await expect(resolved("Org/Partly")).rejects.toThrow(whole);
     expect(server.requests).toEqual([]);
     rmSync(join(snapshot("Partly"), lacking));
-    await expect(resolved("Org/Partly", { hfOffline: true })).rejects.toThrow("Org/Partly was not downloaded before");
+    await expect(resolved("Org/Partly", { hfOffline: true })).rejects.toThrow(
+      /^Org\/Partly was downloaded in part \(.*\): run once without HF_HUB_OFFLINE, which fetches the rest$/,
+    );
     await expect(resolved("Org/Partly")).rejects.toThrow(whole);
     expect(existsSync(join(snapshot("Partly"), lacking))).toBe(true);
   },
@@ -247,6 +255,27 @@ test("a folder of one's own is checked as a download is", async () => {
   mkdirSync(finished);
   copyFileSync(modelPath("qwen2-tiny-q8_0.gguf"), join(finished, "a.gguf"));
   expect(await resolved(finished)).toBe(join(finished, "a.gguf"));
+});
+
+test("offline, what the network would not mend either is said as it is", async () => {
+  await expect(resolved("Org/Mixture")).rejects.toThrow("it is a mixture of experts");
+  // As Python downloads an adapter.
+  const adapter = join(folder, "hf/hub/models--Org--Adapter");
+  mkdirSync(join(adapter, "snapshots", revision), { recursive: true });
+  mkdirSync(join(adapter, "refs"));
+  writeFileSync(join(adapter, "refs/main"), revision);
+  for (const file of ["adapter_config.json", "adapter_model.safetensors"]) {
+    writeFileSync(join(adapter, "snapshots", revision, file), "{}");
+  }
+  server.requests.length = 0;
+  const offline = { hfOffline: true };
+  await expect(resolved("Org/Mixture", offline)).rejects.toThrow(
+    "Org/Mixture cannot be used: it is a mixture of experts",
+  );
+  await expect(resolved("Org/Adapter", offline)).rejects.toThrow(
+    /it is an adapter: give the model under it with --model/,
+  );
+  expect(server.requests).toEqual([]);
 });
 
 test("offline nothing is asked, whatever is missing", async () => {

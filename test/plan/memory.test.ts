@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ModelShape, modelFile, modelShape } from "../../src/engine/index.js";
-import { cardsTable, onCard, QWEN } from "../../src/plan/cards.js";
+import { cardsTable, onCard, qwen as qwenModels } from "../../src/plan/cards.js";
 import { fitToMachine } from "../../src/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { mainMemory } from "../../src/plan/machine.js";
@@ -243,14 +243,15 @@ describe("fitting a run to a machine", () => {
 
 describe("models on cards", () => {
   it("have the sizes that Qwen2.5's model cards give", () => {
-    const parameters = Object.values(QWEN).map((shape) => shape.parameters);
+    const parameters = qwenModels().map(([, shape]) => shape.parameters);
     expect(parameters).toEqual([494_032_768, 1_543_714_304, 3_085_938_688, 7_615_616_512, 14_770_033_664]);
   });
 
   it("fit or not as the documentation says", () => {
     expect(readFileSync(join(packageRoot, "docs/memory.md"), "utf8")).toContain(cardsTable());
-    expect(onCard(QWEN["0.5B"] as ModelShape, 80)).toBe("yes");
-    expect(onCard(QWEN["14B"] as ModelShape, 8)).toBe("no");
+    const shapes = new Map(qwenModels());
+    expect(onCard(shapes.get("0.5B") as ModelShape, 80)).toBe("yes");
+    expect(onCard(shapes.get("14B") as ModelShape, 8)).toBe("no");
   });
 });
 

@@ -64,7 +64,7 @@ export const sftCommand = defineCommand({
     takeDevice(config);
     const task = await loadTask(config.task);
     const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));
-    checkTrainable(await conversingModel(model), model, false);
+    checkTrainable(await conversingModel(model), model, config.hfWeights !== undefined);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const into = resolve(config.into ?? join(config.home, "sft", stamp));
     const progress = new ProgressLine(io.stream);

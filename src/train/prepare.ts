@@ -138,7 +138,7 @@ export async function prepare(
   const task = await loadTask(taskReference);
   const taskOptions = taskOptionsOf({ home: config.home, db: chosen("db"), rank: chosen("rank") });
   const all = await scenariosOf(task, taskOptions);
-  const fit = (shape: ModelShape) => {
+  const settingsFor = (shape: ModelShape) => {
     const settings = resolveSettings({
       given,
       recorded,
@@ -148,10 +148,10 @@ export async function prepare(
     return { settings, initial: initialAdapter(config, settings, shape) };
   };
   // What does not fit the model is said before its weights are fetched, where its configuration tells.
-  const model = await resolveModel(reference, { ...config, weights }, linesTo(say, signal), { inspect: fit });
+  const model = await resolveModel(reference, { ...config, weights }, linesTo(say, signal), { inspect: settingsFor });
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
-  const { settings, initial } = fit(shape);
+  const { settings, initial } = settingsFor(shape);
   const scenarios = new ScenarioCursor(all, settings);
 
   await prepareMachine(config, say, true);

@@ -13,13 +13,14 @@ import {
   type Listing,
   listRepository,
   missingPart,
+  NotOnHub,
   notHere,
   Rate,
   RepositoryCache,
 } from "../hub/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
-import { HoneError, UsageError } from "../util/index.js";
-import type { Weights } from "./catalogue.js";
+import { HoneError, nearest, UsageError } from "../util/index.js";
+import { catalogue, type Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
 import type { ModelIo } from "./io.js";
 import { folderLabel, type ModelReference, nameOf, readReference, repositoryLabel } from "./reference.js";
@@ -100,24 +101,28 @@ function onDisk(reference: Extract<ModelReference, { path: string }>): string | 
   return { folder, paths, name: nameOf(reference), label: folderLabel(folder) };
 }
 
+const isPart = (file: string) => /-\d{5}-of-\d{5}\.gguf$/i.test(file);
+
 /** llama.cpp would read all parts of a model, the learner would not. */
 function checkOneFile(file: string, name: string): void {
-  if (!/-\d{5}-of-\d{5}\.gguf$/i.test(file)) return;
+  if (!isPart(file)) return;
   throw new HoneError(
     `${name} is one part of a model; hone takes models in one file (join them with llama-gguf-split)`,
   );
 }
 
 function theOneOf(files: readonly string[], place: string, written: (place: string, file: string) => string): string {
-  const [file, another] = files;
-  if (file === undefined) throw new HoneError(`${place} has no GGUF file`);
+  const whole = files.filter((one) => !isPart(one));
+  const [file, another] = whole;
   if (another !== undefined) {
     throw new UsageError(
-      `${place} has several GGUF files; give one of them: ${files.map((one) => written(place, one)).join(", ")}`,
+      `${place} has several GGUF files; give one of them: ${whole.map((one) => written(place, one)).join(", ")}`,
     );
   }
-  checkOneFile(file, file);
-  return file;
+  if (file !== undefined) return file;
+  const [part] = files;
+  if (part !== undefined) checkOneFile(part, `${part} of ${place}`);
+  throw new HoneError(`${place} has no GGUF file`);
 }
 
 type HubReference = Extract<ModelReference, { kind: "hub" }>;
@@ -148,6 +153,7 @@ async function fromHub(
     // With a copy at hand the Hub is not waited for as long.
     listing = await listRepository(repository, reference.revision, local && !renew ? { ...hub, retryDelay: 50 } : hub);
   } catch (error) {
+    if (error instanceof NotOnHub) throw withNearest(error, repository.id);
     // Whoever asked for the newest gets no older one.
     if (!(error instanceof HubUnreachable)) throw error;
     if (!local || renew) {
@@ -159,6 +165,13 @@ async function fromHub(
     return local.use(config.weights);
   }
   return download(reference, listing, config.weights, hub, cache, inspect);
+}
+
+/** A name of the catalogue's repositories that is nearly the one that was not found. */
+function withNearest(error: NotOnHub, id: string): HoneError {
+  const known = [...catalogue().values()].flatMap((entry) => ("path" in entry ? [] : [entry.repository]));
+  const close = nearest(id, known);
+  return close ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;
 }
 
 async function download(
@@ -195,6 +208,15 @@ async function download(
   return sourceIn(folder, cache.files(listing.commit), repository);
 }
 
+/** Told before the download, where the name says which weights a file has. */
+function checkNamedWeights(file: string, weights: Weights | undefined): void {
+  const said = /[-._]((?:b?f|fp|i?q)\d\w*)\.gguf$/i.exec(file)?.[1]?.toLowerCase().replace("fp", "f");
+  if (weights === undefined || said === undefined || said === weights) return;
+  throw new UsageError(
+    `${flagOf("weights")} ${weights}: ${file} is a finished file with ${said} weights; leave it out, or give the model as safetensors`,
+  );
+}
+
 /** @param weights that were asked for: a file's name may say which it has */
 function chooseGguf(
   files: readonly string[],
@@ -205,6 +227,7 @@ function chooseGguf(
   if (file !== undefined) {
     if (files.includes(file)) {
       checkOneFile(file, file);
+      checkNamedWeights(file, weights);
       return file;
     }
     throw new UsageError(

@@ -148,7 +148,19 @@ test("a GGUF repository is played and trained from without a conversion, and rem
   expect(converted()).toEqual(made);
 
   const list = await hone(["models", "--json"]);
-  const rows = JSON.parse(list.stdout) as { name: string; here: boolean; bytes: number; files: string[] }[];
+  const rows = JSON.parse(list.stdout) as {
+    name: string;
+    here: boolean;
+    bytes: number;
+    files: string[];
+    smallest_gpu: number;
+    fits: string;
+  }[];
+  // What trains it, by the plan.
+  const [own, large] = ["Org/Small-Instruct", "qwen2.5-14b"].map((name) => rows.find((row) => row.name === name));
+  expect(own).toMatchObject({ smallest_gpu: 6, fits: expect.stringMatching(/^yes/) });
+  expect(large?.smallest_gpu).toBeGreaterThan(40);
+  expect(rows[0]).not.toHaveProperty("shape");
   const here = rows.filter((row) => row.here).map(({ name, files }) => [name, files.length]);
   expect(here).toEqual([
     ["tiny", 1],

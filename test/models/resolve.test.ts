@@ -119,7 +119,9 @@ test("several GGUF files are listed; a name or --weights says which", async () =
   await expect(resolved("hf:Org/Files:two-f16.gguf", { weights: "f16" })).rejects.toThrow(
     /--weights f16: .*two-f16\.gguf is a finished file with q8_0 weights; leave it out/,
   );
-  await expect(resolved("Org/Parts")).rejects.toThrow(/several GGUF files/);
+  await expect(resolved("Org/Parts")).rejects.toThrow(
+    "one-00001-of-00002.gguf of Org/Parts is one part of a model; hone takes models in one file",
+  );
   await expect(resolved("hf:Org/Parts:one-00001-of-00002.gguf")).rejects.toThrow(/is one part of a model/);
 });
 
@@ -255,6 +257,52 @@ test("a folder of one's own is checked as a download is", async () => {
   mkdirSync(finished);
   copyFileSync(modelPath("qwen2-tiny-q8_0.gguf"), join(finished, "a.gguf"));
   expect(await resolved(finished)).toBe(join(finished, "a.gguf"));
+});
+
+test("what a model would be is looked at before its weights are downloaded, or converted", async () => {
+  const sizes = { hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4 };
+  const sized = {
+    model_type: "qwen2",
+    ...sizes,
+    vocab_size: 100,
+    max_position_embeddings: 512,
+    tie_word_embeddings: true,
+  };
+  await server.stop();
+  server = new HubServer({ "Org/Sized": { ...model, "config.json": json(sized) } });
+  await server.start();
+  const seen: object[] = [];
+  const inspect = (shape: object) => {
+    seen.push(shape);
+    throw new HoneError("of another shape");
+  };
+  await expect(resolveModel("Org/Sized", config(), io, { inspect })).rejects.toThrow("of another shape");
+  expect(fetched()).toEqual([]);
+  expect(seen).toMatchObject([{ architecture: "qwen2", kvHeads: 4, headSize: 16, vocabulary: 100, weightType: "F16" }]);
+  const mine = join(folder, "sized");
+  mkdirSync(mine);
+  for (const [name, content] of Object.entries(model)) writeFileSync(join(mine, name), content);
+  writeFileSync(join(mine, "config.json"), json(sized));
+  await expect(resolveModel(mine, config(), io, { inspect })).rejects.toThrow("of another shape");
+  expect(vi.mocked(converted)).not.toHaveBeenCalledWith(
+    expect.objectContaining({ folder: mine }),
+    expect.anything(),
+    io,
+  );
+});
+
+test("a file whose name says other weights than were asked for is not downloaded", async () => {
+  await expect(resolved("hf:Org/Files:one-q8_0.gguf", { weights: "bf16" })).rejects.toThrow(
+    "--weights bf16: one-q8_0.gguf is a finished file with q8_0 weights; leave it out",
+  );
+  expect(fetched()).toEqual([]);
+});
+
+test("a repository that is not there is told with the nearest of the catalogue's", async () => {
+  await expect(resolved("Qwen/Qwen2.5-0.5-Instruct")).rejects.toThrow(
+    /^there is no model Qwen\/Qwen2\.5-0\.5-Instruct at .*; did you mean Qwen\/Qwen2\.5-0\.5B-Instruct\?$/,
+  );
+  await expect(resolved("Org/Nothing")).rejects.toThrow(/check the name, HF_ENDPOINT and HF_TOKEN$/);
 });
 
 test("offline, what the network would not mend either is said as it is", async () => {

@@ -1,9 +1,9 @@
-"""`python -m learner.spelling FOLDER`: how the SentencePiece vocabulary of a model in Hugging Face form treats the space
-before a text, told by its tokenizer in transformers.
+"""`python -m learner.spelling FOLDER`: how the SentencePiece vocabulary of a model in Hugging Face form treats the
+space before a text, told by its tokenizer in transformers.
 
-Prints {"space": true} when a space comes before every text that follows a control token, as llama.cpp puts it by default,
-{"space": false} when none does, and {"space": null, "reason": ...} when the tokenizer cuts text in another way than
-SentencePiece, whose rules llama.cpp has."""
+Prints {"space": true} when a space comes before every text that follows a control token, as llama.cpp puts it by
+default, {"space": false} when none does, and {"space": null, "reason": ...} when the tokenizer cuts text in another way
+than SentencePiece, whose rules llama.cpp has."""
 
 import json
 import sys

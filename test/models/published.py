@@ -1,6 +1,6 @@
-"""Small models in the form in which their makers publish them: real vocabulary, real template, bf16 safetensors, and the
-config.json of before transformers 5. Two narrow layers of random weights; what makes the shape is as in the real ones:
-architecture, tied or own output layer, width of the heads, how RoPE is scaled."""
+"""Small models in the form in which their makers publish them: real vocabulary, real template, bf16 safetensors, and
+the config.json of before transformers 5. Two narrow layers of random weights; what makes the shape is as in the real
+ones: architecture, tied or own output layer, width of the heads, how RoPE is scaled."""
 
 from __future__ import annotations
 
@@ -58,13 +58,15 @@ FAMILIES: dict[str, tuple[type, type, dict[str, Any], dict[str, Any]]] = {
         LlamaForCausalLM,
         LlamaConfig,
         {"vocab_size": 128256, "max_position_embeddings": 131072, "head_dim": 16, "rope_scaling": LLAMA3_ROPE}
+        | {"rms_norm_eps": 1e-5}
         | {"rope_theta": 500000.0, "attention_bias": False, "mlp_bias": False, "pretraining_tp": 1},
         {"bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009]},
     ),
     "llama2": (
         LlamaForCausalLM,
         LlamaConfig,
-        {"vocab_size": 32000, "max_position_embeddings": 4096, "rope_theta": 10000.0, "rope_scaling": None},
+        {"vocab_size": 32000, "max_position_embeddings": 4096, "rope_theta": 10000.0, "rope_scaling": None}
+        | {"rms_norm_eps": 1e-5},
         {"bos_token_id": 1, "eos_token_id": 2},
     ),
 }

@@ -1,6 +1,7 @@
-"""The whole vocabularies and the chat templates that makers of models publish, in Hugging Face's form. llama.cpp's source
-carries their merges or pieces and their templates; what the makers named beside those is below. What comes out is held
-against the published tokenizer.json by a checksum, and against ids that llama.cpp keeps of Hugging Face's tokenizers."""
+"""The whole vocabularies and the chat templates that makers of models publish, in Hugging Face's form. llama.cpp's
+source carries their merges or pieces and their templates; what the makers named beside those is below. What comes out
+is held against the published tokenizer.json by a checksum, and against ids that llama.cpp keeps of the makers' own
+tokenizers."""
 
 from __future__ import annotations
 
@@ -67,9 +68,24 @@ def _llama3() -> list[tuple[str, bool]]:
 # By family: llama.cpp's vocabulary and pre-tokenizer, what follows the merges, the template, and the checksum of the
 # published tokens and merges (`checksum` below). Qwen2.5's are Qwen3's without the last four.
 BYTE_LEVEL: dict[str, tuple[str, list[tuple[str, bool]], str, str]] = {
-    "qwen2.5": ("qwen2", QWEN25, vocabulary.TEMPLATE["qwen2"], "60148fa15ec68adbd2d09d7fc80e7dcaf5aed7e6d2f250d8e155161d1f77ae99"),
-    "qwen3": ("qwen2", QWEN3, vocabulary.TEMPLATE["qwen3"], "4c4efb30843a7c59b505af0a10089ce48267d9c06e049f1388c3e37bf875eb6f"),
-    "llama3.2": ("llama-bpe", _llama3(), vocabulary.TEMPLATE["llama"], "461de0480902c272f9d6c79db80a7543005b9f345d1db4be550eca2b3ef8f026"),
+    "qwen2.5": (
+        "qwen2",
+        QWEN25,
+        vocabulary.TEMPLATE["qwen2"],
+        "60148fa15ec68adbd2d09d7fc80e7dcaf5aed7e6d2f250d8e155161d1f77ae99",
+    ),
+    "qwen3": (
+        "qwen2",
+        QWEN3,
+        vocabulary.TEMPLATE["qwen3"],
+        "4c4efb30843a7c59b505af0a10089ce48267d9c06e049f1388c3e37bf875eb6f",
+    ),
+    "llama3.2": (
+        "llama-bpe",
+        _llama3(),
+        vocabulary.TEMPLATE["llama"],
+        "461de0480902c272f9d6c79db80a7543005b9f345d1db4be550eca2b3ef8f026",
+    ),
 }
 
 QWEN_ABOUT = {

@@ -1,7 +1,7 @@
 """Renders and tokenises conversations with Hugging Face's `apply_chat_template`, for comparison with hone's.
 
 Reads a JSON list of {vocabulary, template, messages, tools, generation, args?} from standard input and writes a list of
-{text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file, or null for the folder's own.
+{text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file or null for the folder's own.
 """
 
 import functools

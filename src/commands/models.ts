@@ -119,7 +119,7 @@ const listCommand = defineCommand({
       ]),
     );
     io.say(
-      `trains: planned, for default settings; here: on ${machineText(here)}; \`models show NAME\` names the options`,
+      `planned for default settings, not tried; here is ${machineText(here)}; \`yarn hone models show NAME\` lists the options`,
     );
     return rows.map((row) => jsonRow(row, here));
   },

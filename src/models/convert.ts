@@ -12,7 +12,7 @@ import { flush, HoneError, moveDurably, packageRoot, sha256OfFile, withLock } fr
 import { BYTES, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
-import { withSpacing } from "./sentencepiece.js";
+import { isSentencePiece, withSpacing } from "./sentencepiece.js";
 import { aboutFiles, weigh, weightFiles } from "./source.js";
 
 /** Files at most this large are compared as a whole where they are no downloads. */
@@ -55,6 +55,8 @@ async function conversionOf(source: ConversionSource, weights: Weights, home: st
 /** Says what a conversion was made from: what the files hold, and whose converter reads them. */
 async function sourceKey({ folder, paths }: ConversionSource): Promise<string> {
   const hash = createHash("sha256").update(llamaVersion());
+  // What is said of their spaces (sentencepiece.ts) was not always said.
+  if (isSentencePiece(paths)) hash.update("spaces");
   for (const path of [...aboutFiles(paths), ...weightFiles(paths)].sort()) {
     hash.update(`\0${path}\0${await contentKey(join(folder, path))}`);
   }

@@ -7,6 +7,7 @@ import { ARCHITECTURES } from "../learn/index.js";
 import { HoneError, packageRoot, tryLock, UsageError } from "../util/index.js";
 import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
+import { conversingModel } from "./header.js";
 import { folderLabel, readReference, repositoryLabel } from "./reference.js";
 import { DEFAULT_WEIGHTS, isComplete, type ModelConfig } from "./resolve.js";
 import { ggufFiles, isUsable, shapeInFolder } from "./source.js";
@@ -41,10 +42,8 @@ export async function listModels(config: ListConfig): Promise<ModelRow[]> {
     const { folder, ...state } = stateOf(id, config);
     if (!state.here) continue;
     const about = await shapeHere({ folder, ...state }, config);
-    const row = { ...unknownAbout, name: id, repository: id, ...state, ...about };
-    // What lies in the cache for other programs.
-    if (row.shape && !ARCHITECTURES.includes(row.shape.architecture)) continue;
-    rows.push(row);
+    // The rest lies in the cache for other programs.
+    if (about.shape) rows.push({ ...unknownAbout, name: id, repository: id, ...state, ...about });
   }
   return rows;
 }
@@ -102,20 +101,25 @@ function stateOf(id: string, config: ListConfig): State {
   };
 }
 
-/** Of a model that is here: what its configuration says of it, or its file. */
+/** Of a model that is here: what its configuration says of it, or its file where that can be used. */
 async function shapeHere(
   { folder, files }: Pick<State, "folder" | "files">,
   config: ListConfig,
 ): Promise<{ shape: ModelShape | null; parameters: number | null }> {
   const inFolder = folder === undefined ? undefined : shapeInFolder(folder, weightsOf(config));
-  const shape = inFolder ?? (files[0] === undefined ? null : await modelShape(files[0]).catch(nullIfNoModel));
+  const shape = inFolder ?? (files[0] === undefined ? null : await usableFile(files[0]));
   return { shape, parameters: shape?.parameters ?? null };
 }
 
-/** The list goes on without what cannot be read. */
-function nullIfNoModel(error: unknown): null {
-  if (error instanceof HoneError) return null;
-  throw error;
+async function usableFile(file: string): Promise<ModelShape | null> {
+  try {
+    const header = await conversingModel(file);
+    return ARCHITECTURES.includes(header.architecture) ? header : null;
+  } catch (error) {
+    // The list goes on without what cannot be read.
+    if (error instanceof HoneError) return null;
+    throw error;
+  }
 }
 
 /** All that is known of one model without asking anybody. Throws UsageError for names that mean nothing. */

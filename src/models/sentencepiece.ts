@@ -12,6 +12,8 @@ import { run } from "./program.js";
 const PIECES = "tokenizer.model";
 const ABOUT = "tokenizer_config.json";
 
+export const isSentencePiece = (paths: readonly string[]) => paths.includes(PIECES);
+
 /** @throws HoneError when a folder has the tokens of such a vocabulary, and not the scores that llama.cpp needs */
 export function needPieces(folder: string, name: string): void {
   const file = join(folder, "tokenizer.json");
@@ -20,7 +22,7 @@ export function needPieces(folder: string, name: string): void {
   const text = readFileSync(file);
   if (!['"byte_fallback": true', '"byte_fallback":true'].some((sign) => text.includes(sign))) return;
   throw new HoneError(
-    `${name} has a SentencePiece vocabulary without ${PIECES}, so llama.cpp would cut text into other tokens; take a repository that has that file, or a GGUF file of the model`,
+    `${name} has a SentencePiece vocabulary without ${PIECES}, so llama.cpp would cut text into other tokens; copy that file from the model it was made of, or take a GGUF file`,
   );
 }
 
@@ -38,7 +40,7 @@ export async function withSpacing<T>(
   convert: (folder: string) => Promise<T>,
 ): Promise<T> {
   const { folder, paths, name } = source;
-  if (!paths.includes(PIECES)) return convert(folder);
+  if (!isSentencePiece(paths)) return convert(folder);
   const answers: string[] = [];
   const outcome = await run(
     python,

@@ -1,15 +1,29 @@
 /** `yarn hone models` over a cache that other programs filled too. */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { modelFile } from "../../src/engine/index.js";
 import { listModels, removeModel, showModel } from "../../src/models/index.js";
 import { folderLabel } from "../../src/models/reference.js";
 import { tryLock } from "../../src/util/lock.js";
 
 /** Its name takes 40 bytes of each repository. */
 const commit = "a".repeat(40);
-const qwen = JSON.stringify({ model_type: "qwen2" });
+const qwen = JSON.stringify({
+  model_type: "qwen2",
+  ...{ hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 100 },
+  max_position_embeddings: 512,
+});
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-installed-"));
@@ -33,7 +47,7 @@ function cached(id: string, files: Record<string, string>) {
     const link = join(place, "snapshots", commit, name);
     const blob = join(place, "blobs", String(index).repeat(40));
     for (const path of [link, blob]) mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(blob, content);
+    writeFileSync(blob, content, "latin1");
     symlinkSync(blob, link);
   }
   mkdirSync(join(place, "refs"), { recursive: true });
@@ -53,16 +67,19 @@ it("lists what hone can use, and says how much of a model is here", async () => 
   cached("Org/Mixture", { ...model, "config.json": JSON.stringify({ model_type: "mixtral" }) });
   cached("Qwen/Qwen3-1.7B", { ...base, "config.json": qwen });
   cached("Org/Base", { ...base, "config.json": qwen });
+  cached("Org/File", { "a.gguf": readFileSync(modelFile("tiny"), "latin1") });
+  const mute = readFileSync(modelFile("tiny"), "latin1").replace("tokenizer.chat_template", "tokenizer.chat_templatX");
+  cached("Org/Mute-GGUF", { "a.gguf": mute });
   cached("Org/Web", { ...model, "config.json": "<html>" });
   cached("Org/Speech", { "model.onnx": "" });
   const rows = await listModels(config());
-  const here = rows
-    .filter((row) => row.here)
-    .map(({ name, bytes, files }) => [name, name === "tiny" || bytes, files.length]);
+  const here = rows.filter((row) => row.here).map(({ name, bytes, files }) => [name, bytes, files.length]);
+  const { size } = statSync(modelFile("tiny"));
   expect(here).toEqual([
-    ["tiny", true, 1],
+    ["tiny", size, 1],
     ["qwen3-0.6b", 142 + qwen.length + template.length, 0],
     ["qwen3-8b", 90, 1],
+    ["Org/File", size + 40, 1],
     ["Org/Mine", 142 + qwen.length + template.length, 0],
   ]);
   expect(rows.find(({ name }) => name === "qwen3-4b")).toMatchObject({ here: false, bytes: qwen.length + 40 });

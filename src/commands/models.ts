@@ -1,5 +1,5 @@
 /** `yarn hone models`: which models hone knows by name, which are on this machine; downloads and removes them. */
-import { type Command, type Config, defineCommand, type OptionName } from "../config/index.js";
+import { type Command, defineCommand } from "../config/index.js";
 import { takeDevice, usesCuda } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory } from "../engine/index.js";
 import { sizeText } from "../hub/index.js";
@@ -36,22 +36,23 @@ function table(rows: readonly (readonly string[])[]): string {
     .join("\n");
 }
 
-const machineOptions = ["gpu", "device", "threads"] as const satisfies readonly OptionName[];
+/** As training finds it by default. */
+const DEFAULT_MACHINE = { gpu: "auto", device: undefined } as const;
 
 /** This machine as training would find it; a GPU that cannot be used is said, and the list is of the rest. */
-async function thisMachine(config: Pick<Config, (typeof machineOptions)[number]>, say: (text: string) => void) {
-  const threads = decodeThreads(config.threads);
+async function thisMachine(say: (text: string) => void) {
+  const threads = decodeThreads(undefined);
   const host = mainMemory();
   try {
-    const taken = takeDevice(config);
+    const taken = takeDevice(DEFAULT_MACHINE);
     const { card, nvidia, hidden } = taken;
-    if (config.gpu === "auto" && nvidia.problem !== undefined && !hidden) throw new HoneError(nvidia.problem);
+    if (nvidia.problem !== undefined && !hidden) throw new HoneError(nvidia.problem);
     // The driver says what a card has; CUDA's libraries may not be here yet.
-    if (usesCuda(config, taken) && card?.memoryBytes !== undefined) {
+    if (usesCuda(DEFAULT_MACHINE, taken) && card?.memoryBytes !== undefined) {
       const { name, memoryBytes: total } = card;
       return { machine: { host, gpu: { name, total, available: total } }, kind: "cuda" as const, threads };
     }
-    const gpu = await gpuMemory(gpuChosen(config));
+    const gpu = await gpuMemory(gpuChosen(DEFAULT_MACHINE));
     const found = gpu && { name: gpu.name, total: gpu.total, available: gpu.free };
     return { machine: { host, gpu: found }, kind: gpu?.kind ?? (false as const), threads };
   } catch (error) {
@@ -96,10 +97,10 @@ const listCommand = defineCommand({
   name: "models",
   summary: "List the models that have a name, and those on this machine; what trains them, and what does here.",
   example: "yarn hone models",
-  options: ["home", ...modelOptions, ...machineOptions],
+  options: ["home", ...modelOptions],
   async run(config, io) {
     const rows = await listModels(config);
-    const here = await thisMachine(config, io.say);
+    const here = await thisMachine(io.say);
     io.say(
       table([
         ["name", "here", "parameters", "smallest GPU", "trains here", "licence", "tool calls", "on the Hub"],
@@ -152,12 +153,12 @@ const showCommand = defineCommand({
   name: "models show",
   summary: "Show what is known of a model without asking anybody: where it is from, its licence, its files here.",
   example: "yarn hone models show qwen2.5-0.5b",
-  options: ["model", "home", ...modelOptions, ...machineOptions],
+  options: ["model", "home", ...modelOptions],
   required: ["model"],
   positional: "model",
   async run(config, io) {
     const about = await showModel(config.model, config);
-    const here = await thisMachine(config, io.say);
+    const here = await thisMachine(io.say);
     const { smallest_gpu, fits } = plannedFor(about, here);
     const lines: [string, string | null][] = [
       ["", about.description],

@@ -11,9 +11,9 @@ import { HoneError } from "../src/util/errors.js";
 import { withLock } from "../src/util/lock.js";
 import { packageRoot } from "../src/util/paths.js";
 
-/** tiny: qwen2-tiny, qwen3-tiny and llama-tiny. qwen2.5: qwen2.5-small. 0.5b: qwen2-0.5b-shape. */
-export type ModelSet = "tiny" | "qwen2.5" | "0.5b";
-export const modelSets: readonly ModelSet[] = ["tiny", "qwen2.5", "0.5b"];
+/** tiny: qwen2-tiny, qwen3-tiny and llama-tiny. published: qwen2.5-small and its like. 0.5b: qwen2-0.5b-shape. */
+export type ModelSet = "tiny" | "published" | "0.5b";
+export const modelSets: readonly ModelSet[] = ["tiny", "published", "0.5b"];
 
 const recipe = join(packageRoot, "test", "models");
 export const modelFolder = join(packageRoot, "build", "test-models");

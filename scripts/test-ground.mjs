@@ -27,7 +27,7 @@ export async function prepare() {
     onProgress: console.error,
     torchIndex: process.env.HONE_TORCH_INDEX,
   });
-  await ensureTestModels(["tiny", "qwen2.5"], console.error);
+  await ensureTestModels(["tiny", "published"], console.error);
   return python;
 }
 

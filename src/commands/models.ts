@@ -1,5 +1,7 @@
 /** `yarn hone models`: which models hone knows by name, which are on this machine; downloads and removes them. */
 import { type Command, defineCommand } from "../config/index.js";
+import { takeDevice, usesCuda } from "../device/index.js";
+import { decodeThreads, gpuChosen, gpuMemory } from "../engine/index.js";
 import { sizeText } from "../hub/index.js";
 import {
   linesTo,
@@ -10,12 +12,14 @@ import {
   resolveModel,
   showModel,
 } from "../models/index.js";
+import { type Fit, fitHere, fitText, gigabytes, mainMemory, smallestCard } from "../plan/index.js";
 import { ProgressLine } from "../report/index.js";
+import { HoneError } from "../util/index.js";
 
 const parametersText = (count: number | null) =>
   count === null
     ? ""
-    : count < 1e8
+    : count < 999.5e6
       ? `${Number((count / 1e6).toPrecision(3))} M`
       : `${Number((count / 1e9).toPrecision(3))} B`;
 
@@ -32,29 +36,93 @@ function table(rows: readonly (readonly string[])[]): string {
     .join("\n");
 }
 
+/** As training finds it by default. */
+const DEFAULT_MACHINE = { gpu: "auto", device: undefined } as const;
+
+/** This machine as training would find it; a GPU that cannot be used is said, and the list is of the rest. */
+async function thisMachine(say: (text: string) => void) {
+  const threads = decodeThreads(undefined);
+  const host = mainMemory();
+  try {
+    const taken = takeDevice(DEFAULT_MACHINE);
+    const { card, nvidia, hidden } = taken;
+    if (nvidia.problem !== undefined && !hidden) throw new HoneError(nvidia.problem);
+    // The driver says what a card has; CUDA's libraries may not be here yet.
+    if (usesCuda(DEFAULT_MACHINE, taken) && card?.memoryBytes !== undefined) {
+      const { name, memoryBytes: total } = card;
+      return { machine: { host, gpu: { name, total, available: total } }, kind: "cuda" as const, threads };
+    }
+    const gpu = await gpuMemory(gpuChosen(DEFAULT_MACHINE));
+    const found = gpu && { name: gpu.name, total: gpu.total, available: gpu.free };
+    return { machine: { host, gpu: found }, kind: gpu?.kind ?? (false as const), threads };
+  } catch (error) {
+    if (!(error instanceof HoneError)) throw error;
+    say(error.message);
+    return { machine: { host, gpu: null }, kind: false as const, threads };
+  }
+}
+
+type Here = Awaited<ReturnType<typeof thisMachine>>;
+
+/** What trains it, planned for default settings: the smallest NVIDIA card, and whether this machine does. */
+function plannedFor({ shape }: ModelRow, { machine, kind, threads }: Here) {
+  if (!shape) return { smallest_gpu: null, fits: undefined };
+  return { smallest_gpu: smallestCard(shape), fits: fitHere(shape, machine, kind, threads) };
+}
+
+const cardText = ({ shape }: ModelRow, size: number | null) =>
+  shape === null ? "" : size === null ? "none" : `${size} GB`;
+
+/** For a column. */
+const shortText = (fit: Fit | undefined) =>
+  fit === undefined ? "" : fit === null ? "no" : "flags" in fit ? "with options" : "yes";
+
+/** One row of `--json`: names in the manner of the others. */
+function jsonRow<Row extends ModelRow>(row: Row, here: Here) {
+  const { shape: _, ...about } = row;
+  const { smallest_gpu, fits } = plannedFor(row, here);
+  return { ...about, smallest_gpu, fits: fits === undefined ? null : fitText(fits) };
+}
+
+const machineText = ({ machine: { host, gpu }, kind }: Here) =>
+  gpu && kind === "cuda"
+    ? `${gpu.name} (${gigabytes(gpu.total)}) and ${gigabytes(host.total)} of main memory`
+    : gpu && kind
+      ? `${gpu.name} (${gigabytes(gpu.total)}), and the CPU with ${gigabytes(host.total)}`
+      : `the CPU with ${gigabytes(host.total)}`;
+
 const hereText = ({ here, bytes }: ModelRow) => (here ? sizeText(bytes) : bytes > 0 ? `${sizeText(bytes)} of it` : "");
 
 const listCommand = defineCommand({
   name: "models",
-  summary: "List the models that have a name, and those on this machine with the room they take.",
+  summary: "List the models that have a name, and those on this machine; what trains them, and what does here.",
   example: "yarn hone models",
   options: ["home", ...modelOptions],
   async run(config, io) {
-    const rows = listModels(config);
+    const rows = await listModels(config);
+    const here = await thisMachine(io.say);
     io.say(
       table([
-        ["name", "here", "parameters", "licence", "tool calls", "on the Hub"],
-        ...rows.map((row) => [
-          row.name,
-          hereText(row),
-          parametersText(row.parameters),
-          `${row.licence ?? ""}${row.gated ? " (gated)" : ""}`,
-          row.tool_calls ?? "",
-          row.repository ?? "",
-        ]),
+        ["name", "here", "parameters", "smallest GPU", "trains here", "licence", "tool calls", "on the Hub"],
+        ...rows.map((row) => {
+          const { smallest_gpu, fits } = plannedFor(row, here);
+          return [
+            row.name,
+            hereText(row),
+            parametersText(row.parameters),
+            cardText(row, smallest_gpu),
+            shortText(fits),
+            `${row.licence ?? ""}${row.gated ? " (gated)" : ""}`,
+            row.tool_calls ?? "",
+            row.repository ?? "",
+          ];
+        }),
       ]),
     );
-    return rows;
+    io.say(
+      `planned for default settings, not tried; here is ${machineText(here)}; \`yarn hone models show NAME\` lists the options`,
+    );
+    return rows.map((row) => jsonRow(row, here));
   },
 });
 
@@ -89,7 +157,9 @@ const showCommand = defineCommand({
   required: ["model"],
   positional: "model",
   async run(config, io) {
-    const about = showModel(config.model, config);
+    const about = await showModel(config.model, config);
+    const here = await thisMachine(io.say);
+    const { smallest_gpu, fits } = plannedFor(about, here);
     const lines: [string, string | null][] = [
       ["", about.description],
       ["on the Hub", about.repository],
@@ -99,11 +169,13 @@ const showCommand = defineCommand({
         about.licence && `${about.licence}${about.gated ? "; gated: its conditions are accepted on the Hub" : ""}`,
       ],
       ["tool calls", about.tool_calls],
+      ["smallest GPU", cardText(about, smallest_gpu) || null],
+      ["trains here", fits === undefined ? null : `${fitText(fits)} (planned, on ${machineText(here)})`],
       ["here", hereText(about) || "no"],
       ...about.files.map((file): [string, string] => ["file", file]),
     ];
-    io.say([about.name, ...lines.flatMap(([key, value]) => (value ? [`  ${key.padEnd(12)}${value}`] : []))].join("\n"));
-    return about;
+    io.say([about.name, ...lines.flatMap(([key, value]) => (value ? [`  ${key.padEnd(14)}${value}`] : []))].join("\n"));
+    return jsonRow(about, here);
   },
 });
 

@@ -1,11 +1,11 @@
 /** `yarn rollout`: plays scenarios and shows how it went. */
 import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
-import { openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
+import { chooseScenarios, openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
 import { compact, conversationText, countsText, kindsText, ProgressLine } from "../report/index.js";
 import { chatOptions } from "../rollout/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
-import { taskOptionsOf } from "../tasks/index.js";
+import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { UnfinishedError, UsageError } from "../util/index.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
@@ -97,6 +97,9 @@ export const rolloutCommand = defineCommand({
   ],
   async run(asked, io) {
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : asked;
+    const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };
+    // What is wrong with the task is said before a model is fetched.
+    chooseScenarios(await scenariosOf(await loadTask(config.task), taskOptionsOf(config)), choice);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
@@ -116,7 +119,7 @@ export const rolloutCommand = defineCommand({
             onToolError: config.onToolError,
           },
         },
-        choice: { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed },
+        choice,
         group: config.group ?? GROUP,
         concurrency,
         workers: config.workers,

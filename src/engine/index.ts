@@ -17,6 +17,14 @@ export type {
 export { EngineOutOfMemory } from "./errors.js";
 export { gpuMemory, lanesOf, loadEngine, onEngineLog, SCORE_ROWS, UBATCH } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
-export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";
+export {
+  type ModelHeader,
+  type ModelShape,
+  modelFile,
+  modelFingerprint,
+  modelHeader,
+  modelShape,
+  trainedContext,
+} from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";

@@ -72,12 +72,24 @@ export interface ModelShape {
   readonly trainedContext: number;
 }
 
-/**
- * The shape of a model, from the file's header.
- *
- * @throws HoneError when the file is no GGUF model of a transformer
- */
-export async function modelShape(file: string): Promise<ModelShape> {
+/** What else a file's header says of its model. */
+export interface ModelHeader extends ModelShape {
+  /** Of all tensors, as llama.cpp names them. */
+  readonly tensorTypes: readonly string[];
+  readonly hasVocabulary: boolean;
+  readonly hasChatTemplate: boolean;
+  /** "none", "linear", "yarn" ... */
+  readonly ropeScaling: string;
+  /** Numbers of a head that RoPE rotates. */
+  readonly rotated: number;
+  readonly slidingWindow: boolean;
+}
+
+/** The shape of a model, from the file's header. Throws HoneError when the file is no GGUF model of a transformer. */
+export const modelShape = (file: string): Promise<ModelShape> => modelHeader(file);
+
+/** @throws HoneError when the file is no GGUF model of a transformer */
+export async function modelHeader(file: string): Promise<ModelHeader> {
   const { metadata, architectureMetadata: about, tensorInfo = [] } = await header(file, true);
   const number = (value: unknown, name: string): number => {
     // Some models give one number a layer; the largest is what must fit.
@@ -96,6 +108,8 @@ export async function modelShape(file: string): Promise<ModelShape> {
   const embedding = number(about.embedding_length, "width");
   const heads = number(about.attention?.head_count, "number of heads");
   const table = tensorInfo.find(({ name }) => name === "token_embd.weight")?.dimensions;
+  const headSize = number(about.attention?.key_length ?? embedding / heads, "head size");
+  const window = about.attention?.sliding_window;
   return {
     architecture: metadata.general.architecture,
     bytes: statSync(file).size,
@@ -106,9 +120,15 @@ export async function modelShape(file: string): Promise<ModelShape> {
     feedForward: number(about.feed_forward_length, "width between layers"),
     heads,
     kvHeads: number(about.attention?.head_count_kv ?? heads, "number of KV heads"),
-    headSize: number(about.attention?.key_length ?? embedding / heads, "head size"),
+    headSize,
     vocabulary: number(table?.[1], "vocabulary"),
     trainedContext: number(about.context_length, "context"),
+    tensorTypes: [...sizes.keys()],
+    hasVocabulary: (metadata.tokenizer?.ggml?.tokens?.length ?? 0) > 0,
+    hasChatTemplate: typeof metadata.tokenizer?.chat_template === "string",
+    ropeScaling: String(about.rope?.scaling?.type ?? "none"),
+    rotated: Number(about.rope?.dimension_count ?? headSize),
+    slidingWindow: Number(window ?? 0) > 0,
   };
 }
 

@@ -112,13 +112,14 @@ export function checksumOfLink(path: string): string | undefined {
   return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(name) ? name : undefined;
 }
 
-/** Repositories of which something is in the cache. */
+/** Repositories of which something is in the cache, by their names. */
 export function cachedRepositories(cache: string, kind: Repository["kind"]): Repository[] {
   if (!existsSync(cache)) return [];
-  return readdirSync(cache, { withFileTypes: true }).flatMap((entry) => {
+  const found = readdirSync(cache, { withFileTypes: true }).flatMap((entry) => {
     const match = entry.isDirectory() ? /^(model|dataset)s--(.+)$/.exec(entry.name) : null;
     return match?.[1] === kind ? [{ kind, id: (match[2] as string).replace("--", "/") }] : [];
   });
+  return found.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** Bytes that a folder takes on the disk, links not followed. */

@@ -16,6 +16,6 @@ export {
 export { fetchDataset } from "./dataset.js";
 export { checksumOf, downloadFiles, freeBytes } from "./download.js";
 export { HubUnreachable } from "./http.js";
-export { type Listing, listRepository } from "./listing.js";
+export { type Listing, listRepository, NotOnHub } from "./listing.js";
 export { type HubConfig, type HubOptions, type HubProgress, hubOptionNames, hubOptionsOf, notHere } from "./options.js";
 export { downloadLine, Rate, sizeText } from "./progress.js";

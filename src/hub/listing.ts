@@ -104,6 +104,9 @@ export async function describe(listing: Listing, path: string, options: HubOptio
   );
 }
 
+/** No repository of that name is shown to who asked. */
+export class NotOnHub extends HoneError {}
+
 /** Runs what asks the Hub for something of a repository. A refusal says what is to be done about it. */
 export async function explained<T>(
   { kind, id }: Repository,
@@ -130,6 +133,7 @@ export async function explained<T>(
               ? `${error.place} refused (${status}), ${token}: set HF_TOKEN to a token that may read ${id}`
               : undefined;
     if (explanation === undefined) throw error;
-    throw new HoneError(explanation, { cause: error });
+    const Kind = code === "RepoNotFound" || (status === 404 && code === "") ? NotOnHub : HoneError;
+    throw new Kind(explanation, { cause: error });
   }
 }

@@ -27,6 +27,7 @@ export {
   LINEAR_LAYERS,
   type LoraSettings,
   type OnProgress,
+  READABLE_WEIGHTS,
   type SftMetrics,
   type SftSettings,
   type StepMetrics,

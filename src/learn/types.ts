@@ -14,6 +14,13 @@ export interface BaseModel {
 /** Architectures that the learner trains, as GGUF files name them; native/learner/gguf_model.py reads their weights. */
 export const ARCHITECTURES: readonly string[] = ["qwen2", "qwen3", "llama"];
 
+/** Types of weights that the learner computes with or dequantises, as llama.cpp names them: those of the gguf package. */
+export const READABLE_WEIGHTS: readonly string[] = [
+  ...["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"],
+  ...["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS"],
+  ...["TQ1_0", "TQ2_0", "MXFP4", "NVFP4"],
+];
+
 /** Layers that an adapter can be put on, by their Hugging Face names. */
 export const LINEAR_LAYERS: readonly string[] = [
   "q_proj",

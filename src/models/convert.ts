@@ -9,16 +9,14 @@ import { modelFingerprint, modelShape } from "../engine/index.js";
 import { checksumOf, checksumOfLink, freeBytes, sizeText } from "../hub/index.js";
 import { ensurePython } from "../learn/index.js";
 import { flush, HoneError, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
-import type { Weights } from "./catalogue.js";
+import { BYTES, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
+import { isSentencePiece, withSpacing } from "./sentencepiece.js";
 import { aboutFiles, weigh, weightFiles } from "./source.js";
 
 /** Files at most this large are compared as a whole where they are no downloads. */
 const SMALL = 32 << 20;
-
-/** Bytes of a weight. q8_0: 32 of them share a scale of two bytes. */
-const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, q8_0: 34 / 32 };
 
 export interface ConversionSource {
   readonly folder: string;
@@ -57,6 +55,8 @@ async function conversionOf(source: ConversionSource, weights: Weights, home: st
 /** Says what a conversion was made from: what the files hold, and whose converter reads them. */
 async function sourceKey({ folder, paths }: ConversionSource): Promise<string> {
   const hash = createHash("sha256").update(llamaVersion());
+  // What is said of their spaces (sentencepiece.ts) was not always said.
+  if (isSentencePiece(paths)) hash.update("spaces");
   for (const path of [...aboutFiles(paths), ...weightFiles(paths)].sort()) {
     hash.update(`\0${path}\0${await contentKey(join(folder, path))}`);
   }
@@ -112,10 +112,12 @@ export async function converted(source: ConversionSource, options: ConversionOpt
     const part = `${target}.${process.pid}.part`;
     try {
       const llama = await llamaSource(io);
-      const outcome = await run(python, converterArguments(llama, source, part, weights), io, (line) => {
-        const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
-        if (percent !== undefined) io.update(() => `converting ${source.name} ${percent} %`);
-      });
+      const outcome = await withSpacing(source, `${target}.${process.pid}.source.part`, python, io, (folder) =>
+        run(python, converterArguments(llama, { ...source, folder }, part, weights), io, (line) => {
+          const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
+          if (percent !== undefined) io.update(() => `converting ${source.name} ${percent} %`);
+        }),
+      );
       if (outcome.code !== 0) throw conversionError(source.name, outcome.said);
       // Reads the whole header: what cannot be read is not put in place.
       await modelShape(part);
@@ -133,7 +135,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
 function removeParts(target: string): void {
   const folder = dirname(target);
   const parts = readdirSync(folder).filter((name) => name.startsWith(`${basename(target)}.`) && name.endsWith(".part"));
-  for (const name of parts) rmSync(join(folder, name), { force: true });
+  for (const name of parts) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
 function converterArguments(llama: string, source: ConversionSource, part: string, weights: Weights): string[] {

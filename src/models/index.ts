@@ -8,6 +8,8 @@ export {
   peftFingerprint,
   readPeft,
 } from "./adapter.js";
+export { catalogue, type HubEntry, shapeOf, toolCallsOf } from "./catalogue.js";
+export { checkTrainable, conversingModel } from "./header.js";
 export { listModels, type ModelRow, type Removed, removeModel, showModel } from "./installed.js";
 export { linesTo, type ModelIo } from "./io.js";
 export { isCatalogueName } from "./reference.js";

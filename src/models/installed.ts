@@ -1,14 +1,16 @@
 /** Which models are on this machine, and how much room they take. */
-import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { type ModelShape, modelShape } from "../engine/index.js";
 import { bytesIn, cachedRepositories, hubOptionsOf, RepositoryCache } from "../hub/index.js";
+import { ARCHITECTURES } from "../learn/index.js";
 import { HoneError, packageRoot, tryLock, UsageError } from "../util/index.js";
-import { refusedBecause } from "./architecture.js";
-import { type CatalogueEntry, catalogue } from "./catalogue.js";
+import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
+import { conversingModel } from "./header.js";
 import { folderLabel, readReference, repositoryLabel } from "./reference.js";
 import { DEFAULT_WEIGHTS, isComplete, type ModelConfig } from "./resolve.js";
-import { ggufFiles } from "./source.js";
+import { ggufFiles, isUsable, shapeInFolder } from "./source.js";
 
 export interface ModelRow {
   /** As `--model` takes it. */
@@ -24,90 +26,131 @@ export interface ModelRow {
   readonly bytes: number;
   /** Finished GGUF files: downloaded, or made here. */
   readonly files: readonly string[];
+  /** What is planned with: of its file, of its configuration, or of the catalogue; null where none of them is known. */
+  readonly shape: ModelShape | null;
 }
 
 type ListConfig = Omit<ModelConfig, "python">;
 
 /** The catalogue, then other models of the cache that hone can use. */
-export function listModels(config: ListConfig): ModelRow[] {
-  const rows = [...catalogue()].map(([name, entry]) => rowOfEntry(name, entry, config));
-  const named = new Set([...catalogue().values()].flatMap((entry) => [entry.repository, entry.gguf?.repository]));
+export async function listModels(config: ListConfig): Promise<ModelRow[]> {
+  const rows = await Promise.all([...catalogue()].map(([name, entry]) => rowOfEntry(name, entry, config)));
+  const named = new Set([...catalogue().values()].flatMap(repositoriesOf));
   const { cache } = hubOptionsOf(config);
   for (const { id } of cachedRepositories(cache, "model")) {
     if (named.has(id)) continue;
-    const state = stateOf(id, config);
-    if (state.here) rows.push({ ...unknownAbout, name: id, repository: id, ...state });
+    const { folder, ...state } = stateOf(id, config);
+    if (!state.here) continue;
+    const about = await shapeHere({ folder, ...state }, config);
+    // The rest lies in the cache for other programs.
+    if (about.shape) rows.push({ ...unknownAbout, name: id, repository: id, ...state, ...about });
   }
   return rows;
 }
 
-const unknownAbout = { parameters: null, licence: null, gated: false, tool_calls: null };
+const unknownAbout = { parameters: null, licence: null, gated: false, tool_calls: null, shape: null };
+const weightsOf = ({ weights = DEFAULT_WEIGHTS }: ListConfig): Weights => weights;
 
-function rowOfEntry(name: string, entry: CatalogueEntry, config: ListConfig): ModelRow {
-  const about = {
-    name,
-    repository: entry.repository ?? null,
-    parameters: entry.parameters,
-    licence: entry.licence,
-    gated: entry.gated,
-    tool_calls: entry.toolCalls,
-  };
-  if (entry.path !== undefined) {
+async function rowOfEntry(name: string, entry: CatalogueEntry, config: ListConfig): Promise<ModelRow> {
+  const about = { name, licence: entry.licence, tool_calls: toolCallsOf(entry) };
+  if ("path" in entry) {
     const file = join(packageRoot, "models", entry.path);
-    return { ...about, here: true, bytes: statSync(file).size, files: [file] };
+    const here = { here: true, bytes: statSync(file).size, files: [file] };
+    const shape = await modelShape(file);
+    return { ...about, repository: null, gated: false, parameters: shape.parameters, ...here, shape };
   }
   const states = repositoriesOf(entry).map((id) => stateOf(id, config));
+  const shape = shapeOf(entry, weightsOf(config));
   return {
     ...about,
+    repository: entry.repository,
+    gated: entry.gated,
+    parameters: shape.parameters,
     here: states.some(({ here }) => here),
     bytes: states.reduce((sum, { bytes }) => sum + bytes, 0),
     files: states.flatMap(({ files }) => files),
+    shape,
   };
 }
 
-const repositoriesOf = ({ repository, gguf }: CatalogueEntry) =>
-  [repository, gguf?.repository].filter((id) => id !== undefined);
+const repositoriesOf = (entry: CatalogueEntry) =>
+  "path" in entry ? [] : [entry.repository, entry.gguf?.repository].filter((id) => id !== undefined);
+
+interface State {
+  readonly here: boolean;
+  readonly bytes: number;
+  readonly files: readonly string[];
+  /** Of a model in Hugging Face form that is whole. */
+  readonly folder: string | undefined;
+}
 
 /** What is here of a repository. */
-function stateOf(id: string, config: ListConfig): Pick<ModelRow, "here" | "bytes" | "files"> {
+function stateOf(id: string, config: ListConfig): State {
   const cache = new RepositoryCache(hubOptionsOf(config).cache, { kind: "model", id });
   const made = conversionsOf(repositoryLabel(id), config.home);
   const commit = cache.commitOf("main");
   const paths = commit === undefined ? [] : cache.files(commit);
   const folder = commit === undefined ? "" : cache.snapshot(commit);
   const files = [...ggufFiles(paths).map((path) => join(folder, path)), ...made.map(({ file }) => file)];
+  const whole = isComplete(paths) && isUsable(folder, id);
   return {
-    here: files.length > 0 || (isComplete(paths) && isTaken(folder)),
+    here: files.length > 0 || whole,
     bytes: bytesIn(cache.folder) + made.reduce((sum, { bytes }) => sum + bytes, 0),
     files,
+    folder: whole ? folder : undefined,
   };
 }
 
-function isTaken(folder: string): boolean {
+/** Of a model that is here: what its configuration says of it, or its file where that can be used. */
+async function shapeHere(
+  { folder, files }: Pick<State, "folder" | "files">,
+  config: ListConfig,
+): Promise<{ shape: ModelShape | null; parameters: number | null }> {
+  const inFolder = folder === undefined ? undefined : shapeInFolder(folder, weightsOf(config));
+  const shape = inFolder ?? (files[0] === undefined ? null : await usableFile(files[0]));
+  return { shape, parameters: shape?.parameters ?? null };
+}
+
+async function usableFile(file: string): Promise<ModelShape | null> {
   try {
-    return refusedBecause(JSON.parse(readFileSync(join(folder, "config.json"), "utf8"))) === undefined;
+    const header = await conversingModel(file);
+    return ARCHITECTURES.includes(header.architecture) ? header : null;
   } catch (error) {
-    // No model of anybody's: the list goes on without it.
-    if (error instanceof SyntaxError || error instanceof TypeError) return false;
+    // The list goes on without what cannot be read.
+    if (error instanceof HoneError) return null;
     throw error;
   }
 }
 
 /** All that is known of one model without asking anybody. Throws UsageError for names that mean nothing. */
-export function showModel(reference: string, config: ListConfig): ModelRow & { description: string | null } {
+export async function showModel(
+  reference: string,
+  config: ListConfig,
+): Promise<ModelRow & { description: string | null }> {
   const entry = catalogue().get(reference);
-  if (entry) return { ...rowOfEntry(reference, entry, config), description: entry.description ?? null };
-  const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
+  if (entry) {
+    return {
+      ...(await rowOfEntry(reference, entry, config)),
+      description: "path" in entry ? entry.description : null,
+    };
+  }
+  const known = readReference(reference, weightsOf(config));
   const about = { ...unknownAbout, name: reference, description: null };
-  if (known.kind === "hub") return { ...about, repository: known.repository, ...stateOf(known.repository, config) };
+  if (known.kind === "hub") {
+    const { folder, ...state } = stateOf(known.repository, config);
+    return { ...about, repository: known.repository, ...state, ...(await shapeHere({ folder, ...state }, config)) };
+  }
   const made = known.kind === "folder" ? conversionsOf(folderLabel(known.path), config.home) : [];
   const own = known.kind === "folder" ? bytesIn(known.path) : statSync(known.path).size;
+  const files = known.kind === "folder" ? made.map(({ file }) => file) : [known.path];
+  const folder = known.kind === "folder" && isUsable(known.path, reference) ? known.path : undefined;
   return {
     ...about,
     repository: null,
     here: true,
     bytes: own + made.reduce((sum, { bytes }) => sum + bytes, 0),
-    files: known.kind === "folder" ? made.map(({ file }) => file) : [known.path],
+    files,
+    ...(await shapeHere({ folder, files }, config)),
   };
 }
 

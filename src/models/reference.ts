@@ -27,12 +27,12 @@ const REVISION = /^[\w][\w./-]*$/;
  */
 export function readReference(reference: string, weights: Weights): ModelReference {
   const entry = catalogue().get(reference);
-  if (entry?.path !== undefined) return { kind: "file", path: resolve(packageRoot, "models", entry.path) };
+  if (entry && "path" in entry) return { kind: "file", path: resolve(packageRoot, "models", entry.path) };
   if (entry?.gguf?.weights === weights) {
     const { repository, file } = entry.gguf;
     return { kind: "hub", repository, revision: "main", file };
   }
-  if (entry?.repository !== undefined) return onHub(reference, entry.repository, undefined);
+  if (entry) return onHub(reference, entry.repository, undefined);
   if (reference.startsWith("hf:")) {
     const [, place = "", file] = /^hf:([^:]*)(?::(.*))?$/.exec(reference) ?? [];
     if (file !== undefined && (!/\.gguf$/i.test(file) || file.split("/").includes(".."))) {

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Config, flagOf, type OptionName } from "../config/index.js";
-import { modelShape } from "../engine/index.js";
+import { type ModelShape, modelShape } from "../engine/index.js";
 import {
   downloadFiles,
   downloadLine,
@@ -13,17 +13,27 @@ import {
   type Listing,
   listRepository,
   missingPart,
+  NotOnHub,
   notHere,
   Rate,
   RepositoryCache,
 } from "../hub/index.js";
 import { ARCHITECTURES } from "../learn/index.js";
-import { HoneError, UsageError } from "../util/index.js";
-import type { Weights } from "./catalogue.js";
+import { HoneError, nearest, UsageError } from "../util/index.js";
+import { catalogue, type Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
 import type { ModelIo } from "./io.js";
 import { folderLabel, type ModelReference, nameOf, readReference, repositoryLabel } from "./reference.js";
-import { aboutFiles, checkAbout, ggufFiles, needWeights, weightFiles } from "./source.js";
+import {
+  aboutFiles,
+  checkAbout,
+  checkConfig,
+  ggufFiles,
+  isUsable,
+  needWeights,
+  shapeInFolder,
+  weightFiles,
+} from "./source.js";
 
 /** Options that say how a model comes to this machine. */
 export const modelOptions = ["weights", ...hubOptionNames] as const satisfies readonly OptionName[];
@@ -36,6 +46,8 @@ export const DEFAULT_WEIGHTS: Weights = "f16";
 export interface ResolveOptions {
   /** Asks the Hub for a newer state of the repository even where all is here. */
   readonly renew?: boolean;
+  /** Refuses by throwing, once its configuration says what the model will be: before weights are fetched or converted. */
+  inspect?(shape: ModelShape): void;
 }
 
 /**
@@ -48,12 +60,17 @@ export async function resolveModel(
   reference: string,
   config: ModelConfig,
   io: ModelIo,
-  { renew = false }: ResolveOptions = {},
+  { renew = false, inspect }: ResolveOptions = {},
 ): Promise<string> {
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
-  const found = known.kind === "hub" ? await fromHub(known, config, io, renew) : onDisk(known);
+  const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
+  const inspectIn = (folder: string) => {
+    const shape = inspect && shapeInFolder(folder, weights);
+    if (shape) inspect?.(shape);
+  };
+  const found = known.kind === "hub" ? await fromHub(known, config, io, renew, inspectIn) : onDisk(known);
   if (typeof found !== "string") {
-    const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
+    inspectIn(found.folder);
     const options = { home, weights, python, torchIndex };
     return converted(found, options, io);
   }
@@ -84,24 +101,28 @@ function onDisk(reference: Extract<ModelReference, { path: string }>): string | 
   return { folder, paths, name: nameOf(reference), label: folderLabel(folder) };
 }
 
+const isPart = (file: string) => /-\d{5}-of-\d{5}\.gguf$/i.test(file);
+
 /** llama.cpp would read all parts of a model, the learner would not. */
 function checkOneFile(file: string, name: string): void {
-  if (!/-\d{5}-of-\d{5}\.gguf$/i.test(file)) return;
+  if (!isPart(file)) return;
   throw new HoneError(
     `${name} is one part of a model; hone takes models in one file (join them with llama-gguf-split)`,
   );
 }
 
 function theOneOf(files: readonly string[], place: string, written: (place: string, file: string) => string): string {
-  const [file, another] = files;
-  if (file === undefined) throw new HoneError(`${place} has no GGUF file`);
+  const whole = files.filter((one) => !isPart(one));
+  const [file, another] = whole;
   if (another !== undefined) {
     throw new UsageError(
-      `${place} has several GGUF files; give one of them: ${files.map((one) => written(place, one)).join(", ")}`,
+      `${place} has several GGUF files; give one of them: ${whole.map((one) => written(place, one)).join(", ")}`,
     );
   }
-  checkOneFile(file, file);
-  return file;
+  if (file !== undefined) return file;
+  const [part] = files;
+  if (part !== undefined) checkOneFile(part, `${part} of ${place}`);
+  throw new HoneError(`${place} has no GGUF file`);
 }
 
 type HubReference = Extract<ModelReference, { kind: "hub" }>;
@@ -113,6 +134,7 @@ async function fromHub(
   config: ModelConfig,
   io: ModelIo,
   renew: boolean,
+  inspect: (folder: string) => void,
 ): Promise<string | ConversionSource> {
   const rate = new Rate();
   const hub: HubOptions = {
@@ -124,14 +146,14 @@ async function fromHub(
   const repository = { kind: "model", id: reference.repository } as const;
   const cache = new RepositoryCache(hub.cache, repository);
   const local = localCopy(reference, cache);
-  if (hub.offline && !local)
-    throw notHere(reference.file ? written(reference.repository, reference.file) : repository.id);
+  if (hub.offline && !local) throw offlineWithout(reference, cache);
   if (local && (hub.offline || (local.certain && !renew))) return local.use(config.weights);
   let listing: Listing;
   try {
     // With a copy at hand the Hub is not waited for as long.
     listing = await listRepository(repository, reference.revision, local && !renew ? { ...hub, retryDelay: 50 } : hub);
   } catch (error) {
+    if (error instanceof NotOnHub) throw withNearest(error, repository.id);
     // Whoever asked for the newest gets no older one.
     if (!(error instanceof HubUnreachable)) throw error;
     if (!local || renew) {
@@ -142,7 +164,14 @@ async function fromHub(
     io.say(`${error.message}; taking what was downloaded of ${repository.id} before`);
     return local.use(config.weights);
   }
-  return download(reference, listing, config.weights, hub, cache);
+  return download(reference, listing, config.weights, hub, cache, inspect);
+}
+
+/** A name of the catalogue's repositories that is nearly the one that was not found. */
+function withNearest(error: NotOnHub, id: string): HoneError {
+  const known = [...catalogue().values()].flatMap((entry) => ("path" in entry ? [] : [entry.repository]));
+  const close = nearest(id, known);
+  return close ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;
 }
 
 async function download(
@@ -151,6 +180,7 @@ async function download(
   weights: Weights | undefined,
   hub: HubOptions,
   cache: RepositoryCache,
+  inspect: (folder: string) => void,
 ): Promise<string | ConversionSource> {
   const paths = listing.files.map(({ path }) => path);
   const asGguf = file !== undefined || (weightFiles(paths).length === 0 && ggufFiles(paths).length > 0);
@@ -169,10 +199,22 @@ async function download(
   needWeights(paths, repository);
   // First the small files, which say whether the large ones are worth fetching.
   const folder = await downloadFiles(listing, aboutFiles(paths), hub);
+  // So that it is known offline what was refused; a whole copy of an earlier state stays the one that is taken.
+  if (cache.commitOf(revision) === undefined) cache.nameCommit(revision, listing.commit);
   checkAbout(folder, repository);
+  inspect(folder);
   await downloadFiles(listing, weightFiles(paths), hub);
   cache.nameCommit(revision, listing.commit);
   return sourceIn(folder, cache.files(listing.commit), repository);
+}
+
+/** Told before the download, where the name says which weights a file has. */
+function checkNamedWeights(file: string, weights: Weights | undefined): void {
+  const said = /[-._]((?:b?f|fp|i?q)\d\w*)\.gguf$/i.exec(file)?.[1]?.toLowerCase().replace("fp", "f");
+  if (weights === undefined || said === undefined || said === weights) return;
+  throw new UsageError(
+    `${flagOf("weights")} ${weights}: ${file} is a finished file with ${said} weights; leave it out, or give the model as safetensors`,
+  );
 }
 
 /** @param weights that were asked for: a file's name may say which it has */
@@ -185,6 +227,7 @@ function chooseGguf(
   if (file !== undefined) {
     if (files.includes(file)) {
       checkOneFile(file, file);
+      checkNamedWeights(file, weights);
       return file;
     }
     throw new UsageError(
@@ -201,6 +244,23 @@ function chooseGguf(
 
 function sourceIn(folder: string, paths: readonly string[], repository: string): ConversionSource {
   return { folder, paths, name: repository, label: repositoryLabel(repository) };
+}
+
+/** Why a model cannot be had without the network: what is here of it may say that the network would not help. */
+function offlineWithout({ repository, revision, file }: HubReference, cache: RepositoryCache): HoneError {
+  if (file !== undefined) return notHere(written(repository, file));
+  const commit = cache.commitOf(revision);
+  const paths = commit === undefined ? [] : cache.files(commit);
+  if (commit === undefined || paths.length === 0) {
+    return notHere(revision === "main" ? repository : `${repository}@${revision}`);
+  }
+  const folder = cache.snapshot(commit);
+  // The Hub has no other architecture of it, nor weights of an adapter's base.
+  if (paths.includes("config.json")) checkConfig(folder, repository);
+  if (paths.includes("adapter_config.json") && !paths.includes("config.json")) needWeights(paths, repository);
+  return new HoneError(
+    `${repository} was downloaded in part (${cache.folder}): run once without HF_HUB_OFFLINE, which fetches the rest`,
+  );
 }
 
 interface LocalCopy {
@@ -225,17 +285,6 @@ function localCopy({ repository, revision, file }: HubReference, cache: Reposito
   const files = ggufFiles(paths);
   if (files.length === 0 || weightFiles(paths).length > 0) return undefined;
   return { certain: false, use: (weights) => join(folder, chooseGguf(files, repository, undefined, weights)) };
-}
-
-/** Python may have left out the chat template or half of the vocabulary: only the Hub knows whether they exist. */
-function isUsable(folder: string, name: string): boolean {
-  try {
-    checkAbout(folder, name);
-    return true;
-  } catch (error) {
-    if (error instanceof HoneError) return false;
-    throw error;
-  }
 }
 
 /** Has a snapshot all parts of the weights, the configuration and a vocabulary? Python may have fetched some files only. */

@@ -1,10 +1,13 @@
 /** A model in Hugging Face form: which of its files are needed, and whether they are all there and whole. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ModelShape } from "../engine/index.js";
 import { missingPart } from "../hub/index.js";
 import { HoneError } from "../util/index.js";
 import { checkArchitecture } from "./architecture.js";
+import { shapeOfSizes, type Weights } from "./catalogue.js";
 import { readHead } from "./safetensors-head.js";
+import { needPieces } from "./sentencepiece.js";
 
 const INDEX = "model.safetensors.index.json";
 const WEIGHTS = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
@@ -56,6 +59,11 @@ function readJson(folder: string, file: string, name: string): unknown {
   }
 }
 
+/** @throws HoneError for an architecture that hone does not take */
+export function checkConfig(folder: string, name: string): void {
+  checkArchitecture(readJson(folder, "config.json", name), name);
+}
+
 /**
  * What must hold before a weight is fetched or read.
  *
@@ -65,10 +73,11 @@ function readJson(folder: string, file: string, name: string): unknown {
 export function checkAbout(folder: string, name: string): void {
   const has = (file: string) => existsSync(join(folder, file));
   if (!has("config.json")) throw new HoneError(`${name} has no config.json: it is no model in Hugging Face form`);
-  checkArchitecture(readJson(folder, "config.json", name), name);
+  checkConfig(folder, name);
   if (!has("tokenizer.json") && !has("tokenizer.model") && !(has("vocab.json") && has("merges.txt"))) {
     throw new HoneError(`${name} has no vocabulary: tokenizer.json (or vocab.json and merges.txt) must be there`);
   }
+  needPieces(folder, name);
   const inConfig = has("tokenizer_config.json")
     ? (readJson(folder, "tokenizer_config.json", name) as { chat_template?: unknown } | null)?.chat_template
     : undefined;
@@ -77,6 +86,42 @@ export function checkAbout(folder: string, name: string): void {
       `${name} has no chat template: it is a base model; give the one that was made for chat (Instruct)`,
     );
   }
+}
+
+/** Python may have left out the chat template or half of the vocabulary: only the Hub knows whether they exist. */
+export function isUsable(folder: string, name: string): boolean {
+  try {
+    checkAbout(folder, name);
+    return true;
+  } catch (error) {
+    if (error instanceof HoneError) return false;
+    throw error;
+  }
+}
+
+/**
+ * What its config.json says that a model will be as a GGUF file.
+ *
+ * @param folder of a model that {@link checkConfig} takes
+ * @returns undefined where a size is not said
+ */
+export function shapeInFolder(folder: string, weights: Weights): ModelShape | undefined {
+  const config = readJson(folder, "config.json", folder) as Record<string, unknown>;
+  const number = (name: string) => Number(config[name]);
+  const [embedding, heads] = [number("hidden_size"), number("num_attention_heads")];
+  const sizes = {
+    layers: number("num_hidden_layers"),
+    embedding,
+    feedForward: number("intermediate_size"),
+    heads,
+    kvHeads: Number(config.num_key_value_heads ?? heads),
+    headSize: Number(config.head_dim ?? embedding / heads),
+    vocabulary: number("vocab_size"),
+    trainedContext: number("max_position_embeddings"),
+  };
+  if (!Object.values(sizes).every((size) => Number.isInteger(size) && size > 0)) return undefined;
+  const architecture = String(config.model_type);
+  return shapeOfSizes({ architecture, ...sizes }, config.tie_word_embeddings === true, weights);
 }
 
 /**

@@ -1,6 +1,7 @@
 /** What a run will take, told before it begins: memory at its fullest, what would make it fit, and time. */
 
+export { defaultRun, type Fit, fitHere, fitText, smallestCard } from "./by-default.js";
 export { cardsTable } from "./cards.js";
 export { decodeSpeed, secondsOfRun } from "./estimate.js";
-export { fitToMachine } from "./fit.js";
+export { fitToMachine, gigabytes } from "./fit.js";
 export { mainMemory } from "./machine.js";

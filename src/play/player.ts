@@ -4,9 +4,26 @@ import { join, resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
 import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { type Engine, type EngineOptions, engineOptions, modelShape, trainedContext } from "../engine/index.js";
+import {
+  type Engine,
+  type EngineOptions,
+  engineOptions,
+  type ModelShape,
+  modelShape,
+  trainedContext,
+} from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
-import { adopted, checkBelongs, linesTo, type ModelIo, modelOptions, readPeft, resolveModel } from "../models/index.js";
+import {
+  adopted,
+  checkBelongs,
+  conversingModel,
+  linesTo,
+  type ModelIo,
+  modelOptions,
+  type PeftAdapter,
+  readPeft,
+  resolveModel,
+} from "../models/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";
@@ -55,6 +72,12 @@ export function existing(file: string, flag: string): string {
   return path;
 }
 
+/** An adapter in PEFT's form; undefined for a file. */
+function peftIn(given: string): PeftAdapter | undefined {
+  const path = existing(given, "--adapter");
+  return statSync(path).isDirectory() ? readPeft(path, "--adapter") : undefined;
+}
+
 /** A folder in PEFT's form becomes the file that the engine loads. */
 export async function adapterFile(
   given: string,
@@ -62,9 +85,8 @@ export async function adapterFile(
   config: Pick<PlayerConfig, "home" | "python" | "torchIndex">,
   io: ModelIo,
 ): Promise<string> {
-  const path = existing(given, "--adapter");
-  if (!statSync(path).isDirectory()) return path;
-  const adapter = readPeft(path, "--adapter");
+  const adapter = peftIn(given);
+  if (!adapter) return existing(given, "--adapter");
   checkBelongs(adapter, await modelShape(model), `--adapter ${given}`);
   return join(await adopted(adapter, model, config, io), "adapter.gguf");
 }
@@ -116,7 +138,10 @@ export async function openPlayerFor(
 
   takeDevice(config);
   const lines = linesTo(say, signal);
-  const model = await resolveModel(config.model, config, lines);
+  const peft = config.adapter === undefined ? undefined : peftIn(config.adapter);
+  const inspect = (shape: ModelShape) => peft && checkBelongs(peft, shape, `--adapter ${config.adapter}`);
+  const model = await resolveModel(config.model, config, lines, { inspect });
+  await conversingModel(model);
   const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
   const wanted = await playingEngine(config, model, concurrency);
   await prepareMachine(config, say);

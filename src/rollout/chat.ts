@@ -100,7 +100,8 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
     );
   }
   const tokenize = (text: string) => engine.tokenize(text, { special: false });
-  const template = new ChatTemplate(source, { tokenize, controlTokens, bosText, eosText }, args);
+  const spaced = engine.detokenize(tokenize("x")) === " x";
+  const template = new ChatTemplate(source, { tokenize, controlTokens, bosText, eosText, spaced }, args);
   const format = toolFormat === "auto" ? formatIn(template, marks) : formatNamed(toolFormat);
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {

@@ -6,7 +6,8 @@
  * Special tokens come from the template alone. A mail that contains "<|im_end|>" stays text: it goes through the template
  * as a stand-in, the rendered text is cut at the special tokens that the template placed, and every piece between is
  * tokenised without special tokens.
- * This needs a tokenizer that treats pieces alone as it treats them together, as byte-level BPE does.
+ * This needs a tokenizer that treats pieces alone as it treats them together, as byte-level BPE does; SentencePiece's puts
+ * a space before each, which is taken away again where a piece goes on with text.
  */
 import { Template } from "@huggingface/jinja";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
@@ -20,6 +21,8 @@ export interface TemplateTokenizer {
   readonly controlTokens: ReadonlyMap<string, number>;
   readonly bosText: string;
   readonly eosText: string;
+  /** Whether a space comes before every text, as SentencePiece puts it; right behind a control token, wrong behind text. */
+  readonly spaced?: boolean;
 }
 
 /**
@@ -158,18 +161,31 @@ export class ChatTemplate {
     }
   }
 
-  /** Text in which special tokens are the template's own, to ids. */
-  #encode(rendered: string): number[] {
+  /**
+   * Text in which special tokens are the template's own, to ids.
+   *
+   * @param before what it goes on with; nothing, or a control token at the end, where it begins anew
+   */
+  #encode(rendered: string, before = ""): number[] {
     const ids: number[] = [];
+    let goesOn = before !== "" && !this.#control.some((control) => before.endsWith(control));
     for (const piece of rendered.split(this.#splitter)) {
       const control = this.#tokenizer.controlTokens.get(piece);
       if (control !== undefined) ids.push(control);
       else if (piece !== "") {
-        const part = this.#tokenizer.tokenize(this.#unprotect(piece));
+        const text = this.#unprotect(piece);
+        const part = goesOn && this.#tokenizer.spaced ? this.#goingOn(text) : this.#tokenizer.tokenize(text);
         for (let i = 0; i < part.length; i++) ids.push(part[i] as number);
       }
+      if (piece !== "") goesOn = false;
     }
     return ids;
+  }
+
+  /** Ids of a text without the space that SentencePiece puts before it: behind a character that merges with no other. */
+  #goingOn(text: string): number[] {
+    const before = this.#tokenizer.tokenize(OPEN);
+    return Array.from(this.#tokenizer.tokenize(OPEN + text)).slice(before.length);
   }
 
   /** What follows an assistant's turn, from its closing token on. */
@@ -222,9 +238,9 @@ export class ChatTemplate {
     return this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));
   }
 
-  /** Ids of a text of the template's kind: special tokens in it are meant as such. */
+  /** Ids of a text that goes on with a turn: special tokens in it are meant as such. */
   encode(text: string): number[] {
-    return this.#encode(text);
+    return this.#encode(text, TURN.content);
   }
 
   /**
@@ -232,7 +248,11 @@ export class ChatTemplate {
    *
    * @param before the messages of the first prompt
    */
-  #turn(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): string {
+  #turn(
+    before: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    message: ChatMessage,
+  ): { start: string; text: string } {
     const whole = this.#render([...before, message], tools, { add_generation_prompt: false });
     const opened = this.#render(before, tools, { add_generation_prompt: true });
     const start = whole.startsWith(opened) ? opened : this.#startOfTurn(before, tools);
@@ -241,7 +261,7 @@ export class ChatTemplate {
     if (!whole.startsWith(start) || end < 0) {
       throw new HoneError("the model's chat template writes a finished turn otherwise than it opens one");
     }
-    return whole.slice(start.length, end + this.closing.text.length);
+    return { start, text: whole.slice(start.length, end + this.closing.text.length) };
   }
 
   /** Some templates (Mistral's) write a prompt otherwise once a turn follows it: all that comes before that turn. */
@@ -252,7 +272,7 @@ export class ChatTemplate {
 
   /** As {@link turn}, without the closing token, as text. */
   turnText(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): string {
-    return this.#unprotect(this.#turn(before, tools, message).slice(0, -this.closing.text.length));
+    return this.#unprotect(this.#turn(before, tools, message).text.slice(0, -this.closing.text.length));
   }
 
   /**
@@ -262,7 +282,8 @@ export class ChatTemplate {
    * @param before the messages of the first prompt
    */
   turn(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): number[] {
-    return this.#encode(this.#turn(before, tools, message));
+    const { start, text } = this.#turn(before, tools, message);
+    return this.#encode(text, start);
   }
 
   /**

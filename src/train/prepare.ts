@@ -9,9 +9,16 @@ import {
   ROLLOUTS_AT_ONCE,
 } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { decodeThreads, gpuChosen, gpuMemory, lanesOf, modelFingerprint, modelShape } from "../engine/index.js";
-import { ARCHITECTURES, prepareMachine } from "../learn/index.js";
-import { linesTo, modelOptions, peftFingerprint, resolveModel } from "../models/index.js";
+import { decodeThreads, gpuChosen, gpuMemory, lanesOf, type ModelShape, modelFingerprint } from "../engine/index.js";
+import { prepareMachine } from "../learn/index.js";
+import {
+  checkTrainable,
+  conversingModel,
+  linesTo,
+  modelOptions,
+  peftFingerprint,
+  resolveModel,
+} from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import {
   judgeAccessOptions,
@@ -124,12 +131,6 @@ export async function prepare(
   const given = withAbsolutePaths(asGiven);
   const reference = modelOf(given, recorded?.options.model);
   const weights = (given.weights ?? recorded?.options.weights) as Config["weights"];
-  const model = await resolveModel(reference, { ...config, weights }, linesTo(say, signal));
-  const shape = await modelShape(model);
-  if (!ARCHITECTURES.includes(shape.architecture)) {
-    const known = ARCHITECTURES.join(", ");
-    throw new UsageError(`${model} holds a model of architecture ${shape.architecture}; the learner trains ${known}`);
-  }
 
   const chosen = <K extends "task" | "db" | "rank">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
@@ -137,14 +138,21 @@ export async function prepare(
   const task = await loadTask(taskReference);
   const taskOptions = taskOptionsOf({ home: config.home, db: chosen("db"), rank: chosen("rank") });
   const all = await scenariosOf(task, taskOptions);
-  const settings = resolveSettings({
-    given,
-    recorded,
-    model: { reference, ...shape },
-    stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
-  });
+  const settingsFor = (shape: ModelShape) => {
+    const settings = resolveSettings({
+      given,
+      recorded,
+      model: { reference, ...shape },
+      stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
+    });
+    return { settings, initial: initialAdapter(config, settings, shape) };
+  };
+  // What does not fit the model is said before its weights are fetched, where its configuration tells.
+  const model = await resolveModel(reference, { ...config, weights }, linesTo(say, signal), { inspect: settingsFor });
+  const shape = await conversingModel(model);
+  checkTrainable(shape, model, config.hfWeights !== undefined);
+  const { settings, initial } = settingsFor(shape);
   const scenarios = new ScenarioCursor(all, settings);
-  const initial = initialAdapter(config, settings, shape);
 
   await prepareMachine(config, say, true);
   const gpu = await gpuMemory(gpuChosen(config));

@@ -14,7 +14,7 @@ const qwen = {
 };
 const llama = { architectures: ["LlamaForCausalLM"], model_type: "llama" };
 
-beforeAll(() => ensureTestModels(["tiny", "qwen2.5"], () => undefined), 900_000);
+beforeAll(() => ensureTestModels(["tiny", "published"], () => undefined), 900_000);
 
 describe("taken", () => {
   it.each([
@@ -30,9 +30,12 @@ describe("taken", () => {
     expect(refusedBecause(config)).toBeUndefined();
   });
 
-  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "qwen2.5-small"])("%s, as transformers writes it", (name) => {
-    expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
-  });
+  it.each(["qwen2-tiny", "qwen3-tiny", "llama-tiny", "qwen2.5-small", "qwen3-small", "llama3.2-small", "llama2-small"])(
+    "%s, as transformers writes it",
+    (name) => {
+      expect(refusedBecause(JSON.parse(readFileSync(`${modelPath(name)}/config.json`, "utf8")))).toBeUndefined();
+    },
+  );
 });
 
 describe("refused, with the reason", () => {

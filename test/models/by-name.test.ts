@@ -2,7 +2,6 @@
  * The whole way of a newcomer, on the built command line: from an empty home `train --model Org/Name` downloads from a
  * mirror, converts, plays and updates, and does so again without the mirror.
  */
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +11,7 @@ import { modelShape } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { HubServer } from "../support/hub-server.js";
 import { ensureLearnerPython } from "../support/python.js";
+import { runHone } from "./support/cli.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-by-name-"));
 const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--gpu", "off", "--threads", "1"];
@@ -36,23 +36,14 @@ let endpoint: string;
 
 /** Runs the built command line in the empty home, as a user does who has a mirror. */
 async function hone(args: readonly string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], {
-    cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, HF_ENDPOINT: endpoint, HONE_PYTHON: python, ...env },
-  });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
-  return { status, stdout, stderr };
+  return runHone(home, args, { HF_ENDPOINT: endpoint, HONE_PYTHON: python, ...env });
 }
 
 const converted = () => readdirSync(join(home, ".hone/gguf")).filter((name) => name !== ".lock");
 
 beforeAll(async () => {
   python = await ensureLearnerPython();
-  await ensureTestModels(["tiny", "qwen2.5"], () => undefined);
+  await ensureTestModels(["tiny", "published"], () => undefined);
   const folder = modelPath("qwen2.5-small");
   const files = Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
   server = new HubServer({
@@ -157,7 +148,19 @@ test("a GGUF repository is played and trained from without a conversion, and rem
   expect(converted()).toEqual(made);
 
   const list = await hone(["models", "--json"]);
-  const rows = JSON.parse(list.stdout) as { name: string; here: boolean; bytes: number; files: string[] }[];
+  const rows = JSON.parse(list.stdout) as {
+    name: string;
+    here: boolean;
+    bytes: number;
+    files: string[];
+    smallest_gpu: number;
+    fits: string;
+  }[];
+  // What trains it, by the plan.
+  const [own, large] = ["Org/Small-Instruct", "qwen2.5-14b"].map((name) => rows.find((row) => row.name === name));
+  expect(own).toMatchObject({ smallest_gpu: 6, fits: expect.stringMatching(/^yes/) });
+  expect(large?.smallest_gpu).toBeGreaterThan(40);
+  expect(rows[0]).not.toHaveProperty("shape");
   const here = rows.filter((row) => row.here).map(({ name, files }) => [name, files.length]);
   expect(here).toEqual([
     ["tiny", 1],

@@ -1,15 +1,29 @@
 /** `yarn hone models` over a cache that other programs filled too. */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { modelFile } from "../../src/engine/index.js";
 import { listModels, removeModel, showModel } from "../../src/models/index.js";
 import { folderLabel } from "../../src/models/reference.js";
 import { tryLock } from "../../src/util/lock.js";
 
 /** Its name takes 40 bytes of each repository. */
 const commit = "a".repeat(40);
-const qwen = JSON.stringify({ model_type: "qwen2" });
+const qwen = JSON.stringify({
+  model_type: "qwen2",
+  ...{ hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 100 },
+  max_position_embeddings: 512,
+});
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-installed-"));
@@ -33,7 +47,7 @@ function cached(id: string, files: Record<string, string>) {
     const link = join(place, "snapshots", commit, name);
     const blob = join(place, "blobs", String(index).repeat(40));
     for (const path of [link, blob]) mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(blob, content);
+    writeFileSync(blob, content, "latin1");
     symlinkSync(blob, link);
   }
   mkdirSync(join(place, "refs"), { recursive: true });
@@ -41,29 +55,36 @@ function cached(id: string, files: Record<string, string>) {
   return place;
 }
 
-const model = { "tokenizer.json": "{}", "model.safetensors": "x".repeat(100) };
+const template = JSON.stringify({ chat_template: "x" });
+const base = { "tokenizer.json": "{}", "model.safetensors": "x".repeat(100) };
+const model = { ...base, "tokenizer_config.json": template };
 
-it("lists what hone can use, and says how much of a model is here", () => {
+it("lists what hone can use, and says how much of a model is here", async () => {
   cached("Qwen/Qwen3-0.6B", { ...model, "config.json": qwen });
   cached("Qwen/Qwen3-4B", { "config.json": qwen });
   cached("Qwen/Qwen3-8B-GGUF", { "Qwen3-8B-Q8_0.gguf": "y".repeat(50) });
   cached("Org/Mine", { ...model, "config.json": qwen });
   cached("Org/Mixture", { ...model, "config.json": JSON.stringify({ model_type: "mixtral" }) });
+  cached("Qwen/Qwen3-1.7B", { ...base, "config.json": qwen });
+  cached("Org/Base", { ...base, "config.json": qwen });
+  cached("Org/File", { "a.gguf": readFileSync(modelFile("tiny"), "latin1") });
+  const mute = readFileSync(modelFile("tiny"), "latin1").replace("tokenizer.chat_template", "tokenizer.chat_templatX");
+  cached("Org/Mute-GGUF", { "a.gguf": mute });
   cached("Org/Web", { ...model, "config.json": "<html>" });
   cached("Org/Speech", { "model.onnx": "" });
-  const rows = listModels(config());
-  const here = rows
-    .filter((row) => row.here)
-    .map(({ name, bytes, files }) => [name, name === "tiny" || bytes, files.length]);
+  const rows = await listModels(config());
+  const here = rows.filter((row) => row.here).map(({ name, bytes, files }) => [name, bytes, files.length]);
+  const { size } = statSync(modelFile("tiny"));
   expect(here).toEqual([
-    ["tiny", true, 1],
-    ["qwen3-0.6b", 142 + qwen.length, 0],
+    ["tiny", size, 1],
+    ["qwen3-0.6b", 142 + qwen.length + template.length, 0],
     ["qwen3-8b", 90, 1],
-    ["Org/Mine", 142 + qwen.length, 0],
+    ["Org/File", size + 40, 1],
+    ["Org/Mine", 142 + qwen.length + template.length, 0],
   ]);
   expect(rows.find(({ name }) => name === "qwen3-4b")).toMatchObject({ here: false, bytes: qwen.length + 40 });
-  expect(showModel("llama3.2-1b", config())).toMatchObject({ here: false, gated: true, tool_calls: "llama3" });
-  expect(showModel("Org/Mine@main", config())).toMatchObject({ here: true, repository: "Org/Mine" });
+  expect(await showModel("llama3.2-1b", config())).toMatchObject({ here: false, gated: true, tool_calls: "llama3" });
+  expect(await showModel("Org/Mine@main", config())).toMatchObject({ here: true, repository: "Org/Mine" });
 });
 
 it("removes downloads and conversions, of nothing that is being downloaded, and no file of the user's own", () => {
@@ -85,7 +106,7 @@ it("removes downloads and conversions, of nothing that is being downloaded, and 
   expect(() => removeModel("tiny", config())).toThrow("it stays");
 });
 
-it("removes what was made of one folder, and leaves what was made of another of that name", () => {
+it("removes what was made of one folder, and leaves what was made of another of that name", async () => {
   const [mine, other] = ["a/merged", "b/merged"].map((name) => join(folder, name)) as [string, string];
   const gguf = join(folder, "state/gguf");
   for (const path of [mine, other, gguf]) mkdirSync(path, { recursive: true });
@@ -98,8 +119,8 @@ it("removes what was made of one folder, and leaves what was made of another of 
   // However the place is written.
   const link = join(folder, "latest");
   symlinkSync(mine, link);
-  expect(showModel(link, config())).toMatchObject({ bytes: 3, files: [ofMine] });
+  expect(await showModel(link, config())).toMatchObject({ bytes: 3, files: [ofMine] });
   expect(removeModel(`${mine}/`, config())).toMatchObject({ bytes: 3, removed: [ofMine] });
   expect(existsSync(ofOther)).toBe(true);
-  expect(showModel(other, config()).files).toEqual([ofOther]);
+  expect((await showModel(other, config())).files).toEqual([ofOther]);
 });

@@ -6,12 +6,13 @@
                                  NAME-q8_0.gguf rounded
          NAME-adapter-1/, -2/    PEFT adapters of rank 8 and 16 on all linear layers
          NAME-adapter-1.gguf     the same adapters, by llama.cpp's converter
-  qwen2.5  qwen2.5-small/: Hugging Face folder of a Qwen2.5 with two narrow layers, random weights in bf16, and the
-         whole real vocabulary and chat template of Qwen2.5-Instruct, as its makers publish them (20 MB)
+  published  qwen2.5-small/, qwen3-small/ (each with an -untied/ one), llama3.2-small/, llama2-small/: Hugging Face
+         folders of two narrow layers, random weights in bf16, and the whole real vocabulary and chat template, as the
+         makers of these models publish them (200 MB)
   0.5b   qwen2-0.5b-shape-f16.gguf: random weights in the shape of Qwen2-0.5B with the real Qwen2 vocabulary (1 GB),
          and random adapters qwen2-0.5b-shape-adapter-r8.gguf, -r16, -r32. For speed and memory, not for text.
 
-`yarn test-models [tiny|qwen2.5|0.5b ...]` sets up Python and calls this; with Python set up, it can be called alone:
+`yarn test-models [tiny|published|0.5b ...]` sets up Python and calls this; with Python set up, it can be called alone:
 
     .venv/bin/python test/models/make.py --llama build/llama.cpp --out build/test-models tiny
 """
@@ -42,7 +43,7 @@ def make_tiny(source: Path, out: Path) -> None:
                 reference.convert_adapter(source, folder, adapter, adapter.with_name(f"{adapter.name}.gguf"))
 
 
-MAKERS = {"tiny": make_tiny, "qwen2.5": published.make, "0.5b": shape.make}
+MAKERS = {"tiny": make_tiny, "published": published.make, "0.5b": shape.make}
 
 
 def main() -> None:

@@ -2,7 +2,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { catalogue } from "../../src/models/catalogue.js";
 import { nameOf, readReference } from "../../src/models/reference.js";
 import { packageRoot } from "../../src/util/paths.js";
 
@@ -67,12 +66,5 @@ describe("what --model names", () => {
     expect(name("Qwen/Qwen2.5-0.5B-Instruct@main")).toBe("Qwen2.5-0.5B-Instruct");
     expect(name("mine")).toBe("mine");
     expect(name("mine.gguf")).toBe("mine");
-  });
-
-  it("the catalogue has the families it promises", () => {
-    const names = [...catalogue().keys()];
-    for (const name of ["tiny", "qwen2.5-14b", "qwen3-0.6b", "qwen3-14b", "llama3.2-3b", "smollm2-1.7b"]) {
-      expect(names).toContain(name);
-    }
   });
 });

@@ -59,6 +59,11 @@ beforeEach(async () => {
     "Org/Empty": { "README.md": Buffer.from("#") },
     "Org/Base": { ...model, "tokenizer_config.json": json({}) },
     "Org/Mute": { ...without("tokenizer.json"), "model.safetensors": weights },
+    "Org/Pieces": {
+      ...about,
+      "tokenizer.json": json({ model: { type: "BPE", byte_fallback: true } }),
+      "model.safetensors": weights,
+    },
     "Org/Torn": { ...about, "model-00001-of-00003.safetensors": weights, "model-00003-of-00003.safetensors": weights },
     "Org/Cut": { ...about, "model.safetensors": weights.subarray(0, -2) },
     "Org/Web": { ...about, "config.json": Buffer.from("<html>"), "model.safetensors": weights },
@@ -114,7 +119,9 @@ test("several GGUF files are listed; a name or --weights says which", async () =
   await expect(resolved("hf:Org/Files:two-f16.gguf", { weights: "f16" })).rejects.toThrow(
     /--weights f16: .*two-f16\.gguf is a finished file with q8_0 weights; leave it out/,
   );
-  await expect(resolved("Org/Parts")).rejects.toThrow(/several GGUF files/);
+  await expect(resolved("Org/Parts")).rejects.toThrow(
+    "one-00001-of-00002.gguf of Org/Parts is one part of a model; hone takes models in one file",
+  );
   await expect(resolved("hf:Org/Parts:one-00001-of-00002.gguf")).rejects.toThrow(/is one part of a model/);
 });
 
@@ -125,6 +132,7 @@ test.each([
   ["Org/Empty", "Org/Empty has no weights that hone reads: it has no model.safetensors and no GGUF file"],
   ["Org/Base", "Org/Base has no chat template: it is a base model"],
   ["Org/Mute", "Org/Mute has no vocabulary"],
+  ["Org/Pieces", "Org/Pieces has a SentencePiece vocabulary without tokenizer.model"],
   ["Org/Torn", "Org/Torn has no file model-00002-of-00003.safetensors: a part of its weights is missing"],
   ["Org/Web", "config.json of Org/Web is no JSON"],
   ["Org/Nothing", "there is no model Org/Nothing at"],
@@ -211,7 +219,9 @@ test.each([
     await expect(resolved("Org/Partly")).rejects.toThrow(whole);
     expect(server.requests).toEqual([]);
     rmSync(join(snapshot("Partly"), lacking));
-    await expect(resolved("Org/Partly", { hfOffline: true })).rejects.toThrow("Org/Partly was not downloaded before");
+    await expect(resolved("Org/Partly", { hfOffline: true })).rejects.toThrow(
+      /^Org\/Partly was downloaded in part \(.*\): run once without HF_HUB_OFFLINE, which fetches the rest$/,
+    );
     await expect(resolved("Org/Partly")).rejects.toThrow(whole);
     expect(existsSync(join(snapshot("Partly"), lacking))).toBe(true);
   },
@@ -247,6 +257,73 @@ test("a folder of one's own is checked as a download is", async () => {
   mkdirSync(finished);
   copyFileSync(modelPath("qwen2-tiny-q8_0.gguf"), join(finished, "a.gguf"));
   expect(await resolved(finished)).toBe(join(finished, "a.gguf"));
+});
+
+test("what a model would be is looked at before its weights are downloaded, or converted", async () => {
+  const sizes = { hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4 };
+  const sized = {
+    model_type: "qwen2",
+    ...sizes,
+    vocab_size: 100,
+    max_position_embeddings: 512,
+    tie_word_embeddings: true,
+  };
+  await server.stop();
+  server = new HubServer({ "Org/Sized": { ...model, "config.json": json(sized) } });
+  await server.start();
+  const seen: object[] = [];
+  const inspect = (shape: object) => {
+    seen.push(shape);
+    throw new HoneError("of another shape");
+  };
+  await expect(resolveModel("Org/Sized", config(), io, { inspect })).rejects.toThrow("of another shape");
+  expect(fetched()).toEqual([]);
+  expect(seen).toMatchObject([{ architecture: "qwen2", kvHeads: 4, headSize: 16, vocabulary: 100, weightType: "F16" }]);
+  const mine = join(folder, "sized");
+  mkdirSync(mine);
+  for (const [name, content] of Object.entries(model)) writeFileSync(join(mine, name), content);
+  writeFileSync(join(mine, "config.json"), json(sized));
+  await expect(resolveModel(mine, config(), io, { inspect })).rejects.toThrow("of another shape");
+  expect(vi.mocked(converted)).not.toHaveBeenCalledWith(
+    expect.objectContaining({ folder: mine }),
+    expect.anything(),
+    io,
+  );
+});
+
+test("a file whose name says other weights than were asked for is not downloaded", async () => {
+  await expect(resolved("hf:Org/Files:one-q8_0.gguf", { weights: "bf16" })).rejects.toThrow(
+    "--weights bf16: one-q8_0.gguf is a finished file with q8_0 weights; leave it out",
+  );
+  expect(fetched()).toEqual([]);
+});
+
+test("a repository that is not there is told with the nearest of the catalogue's", async () => {
+  await expect(resolved("Qwen/Qwen2.5-0.5-Instruct")).rejects.toThrow(
+    /^there is no model Qwen\/Qwen2\.5-0\.5-Instruct at .*; did you mean Qwen\/Qwen2\.5-0\.5B-Instruct\?$/,
+  );
+  await expect(resolved("Org/Nothing")).rejects.toThrow(/check the name, HF_ENDPOINT and HF_TOKEN$/);
+});
+
+test("offline, what the network would not mend either is said as it is", async () => {
+  await expect(resolved("Org/Mixture")).rejects.toThrow("it is a mixture of experts");
+  // As Python downloads an adapter.
+  const adapter = join(folder, "hf/hub/models--Org--Adapter");
+  mkdirSync(join(adapter, "snapshots", revision), { recursive: true });
+  mkdirSync(join(adapter, "refs"));
+  writeFileSync(join(adapter, "refs/main"), revision);
+  for (const file of ["adapter_config.json", "adapter_model.safetensors"]) {
+    writeFileSync(join(adapter, "snapshots", revision, file), "{}");
+  }
+  server.requests.length = 0;
+  const offline = { hfOffline: true };
+  await expect(resolved("Org/Mixture", offline)).rejects.toThrow(
+    "Org/Mixture cannot be used: it is a mixture of experts",
+  );
+  await expect(resolved("Org/Adapter", offline)).rejects.toThrow(
+    /it is an adapter: give the model under it with --model/,
+  );
+  expect(server.requests).toEqual([]);
 });
 
 test("offline nothing is asked, whatever is missing", async () => {

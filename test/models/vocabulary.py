@@ -67,18 +67,22 @@ def train(pre: str, texts: list[str]) -> Tokenizer:
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in CONTROL[pre]])
     tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in WHOLE[pre]])
     if pre == "llama-bpe":
-        bos = "<|begin_of_text|>"
-        tokenizer.post_processor = processors.Sequence(
-            [
-                processors.ByteLevel(trim_offsets=False),
-                processors.TemplateProcessing(
-                    single=f"{bos} $A",
-                    pair=f"{bos} $A {bos}:1 $B:1",
-                    special_tokens=[(bos, tokenizer.token_to_id(bos))],
-                ),
-            ]
-        )
+        tokenizer.post_processor = begin_with("<|begin_of_text|>", tokenizer)
     return tokenizer
+
+
+def begin_with(bos: str, tokenizer: Tokenizer) -> processors.Sequence:
+    """Puts a token before every text, as Llama's tokenizers do."""
+    return processors.Sequence(
+        [
+            processors.ByteLevel(trim_offsets=False),
+            processors.TemplateProcessing(
+                single=f"{bos} $A",
+                pair=f"{bos} $A {bos}:1 $B:1",
+                special_tokens=[(bos, tokenizer.token_to_id(bos))],
+            ),
+        ]
+    )
 
 
 def make(family: str, pre: str, source: Path, context: int) -> PreTrainedTokenizerFast:

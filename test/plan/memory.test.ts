@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ModelShape, modelFile, modelShape } from "../../src/engine/index.js";
-import { cardsTable, onCard, QWEN } from "../../src/plan/cards.js";
+import { fitHere, fitText, smallestCard } from "../../src/plan/by-default.js";
+import { cardsTable, onCard, qwen as qwenModels } from "../../src/plan/cards.js";
 import { fitToMachine } from "../../src/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { mainMemory } from "../../src/plan/machine.js";
@@ -243,14 +244,43 @@ describe("fitting a run to a machine", () => {
 
 describe("models on cards", () => {
   it("have the sizes that Qwen2.5's model cards give", () => {
-    const parameters = Object.values(QWEN).map((shape) => shape.parameters);
+    const parameters = qwenModels().map(([, shape]) => shape.parameters);
     expect(parameters).toEqual([494_032_768, 1_543_714_304, 3_085_938_688, 7_615_616_512, 14_770_033_664]);
   });
 
   it("fit or not as the documentation says", () => {
     expect(readFileSync(join(packageRoot, "docs/memory.md"), "utf8")).toContain(cardsTable());
-    expect(onCard(QWEN["0.5B"] as ModelShape, 80)).toBe("yes");
-    expect(onCard(QWEN["14B"] as ModelShape, 8)).toBe("no");
+    const shapes = new Map(qwenModels());
+    expect(onCard(shapes.get("0.5B") as ModelShape, 80)).toBe("yes");
+    expect(onCard(shapes.get("14B") as ModelShape, 8)).toBe("no");
+  });
+});
+
+describe("what trains a model", () => {
+  const shapes = new Map(qwenModels());
+  const shape = (name: string) => shapes.get(name) as ModelShape;
+
+  it("is the smallest card on which no option need be given", () => {
+    for (const [name, own] of shapes) {
+      const card = smallestCard(own) as number;
+      expect(onCard(own, card), name).toMatch(/^yes/);
+      expect(onCard(own, card / 2), name).not.toMatch(/^yes/);
+    }
+    expect(smallestCard({ ...shape("14B"), layers: 480, parameters: 148e9, bytes: 296e9 })).toBeNull();
+  });
+
+  it("is this machine, with what hone changes by itself, with options, or not", () => {
+    const memory = (total: number) => ({ total, available: 0 });
+    const on = (host: number, gpu: number | null, kind: "cuda" | false) => {
+      const card = gpu === null ? null : { name: "Card", ...memory(gpu) };
+      return fitText(fitHere(shape("0.5B"), { host: memory(host), gpu: card }, kind, 4));
+    };
+    expect(on(64e9, null, false)).toBe("yes");
+    expect(on(64e9, 80e9, "cuda")).toBe("yes");
+    expect(on(64e9, 8e9, "cuda")).toMatch(/^yes: checkpointing, \d+ at once$/);
+    expect(on(64e9, 4e9, "cuda")).toMatch(/^--gradient-checkpointing /);
+    expect(on(64e9, 1e9, "cuda")).toBe("no");
+    expect(on(1e9, null, false)).toBe("no");
   });
 });
 

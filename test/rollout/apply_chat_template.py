@@ -1,7 +1,7 @@
 """Renders and tokenises conversations with Hugging Face's `apply_chat_template`, for comparison with hone's.
 
 Reads a JSON list of {vocabulary, template, messages, tools, generation, args?} from standard input and writes a list of
-{text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file.
+{text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file or null for the folder's own.
 """
 
 import functools
@@ -30,8 +30,10 @@ def tokenizer(vocabulary: str):
 
 def render(case: dict) -> dict:
     hf = tokenizer(case["vocabulary"])
-    with open(case["template"], encoding="utf-8") as file:
-        template = file.read()
+    template = None
+    if case["template"] is not None:
+        with open(case["template"], encoding="utf-8") as file:
+            template = file.read()
     text = hf.apply_chat_template(
         case["messages"],
         tools=case["tools"] or None,

@@ -29,7 +29,8 @@ function chat(chatTemplate: string, settings: ChatSettings = {}) {
   const own = engine.info.controlTokens;
   const controlTokens = new Map([...own, ...names.map((name, i): [string, number] => [name, 900_000 + i])]);
   const info = { ...engine.info, chatTemplate, controlTokens, eosText: "</s>" };
-  return chatOf({ info, tokenize: engine.tokenize.bind(engine) } as unknown as Engine, settings);
+  const [tokenize, detokenize] = [engine.tokenize.bind(engine), engine.detokenize.bind(engine)];
+  return chatOf({ info, tokenize, detokenize } as unknown as Engine, settings);
 }
 
 describe("the tool-call format of a template", () => {

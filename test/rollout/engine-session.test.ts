@@ -310,6 +310,7 @@ describe("thoughts", () => {
       ...engine,
       info: { ...engine.info, chatTemplate: qwen3 },
       tokenize: engine.tokenize.bind(engine),
+      detokenize: engine.detokenize.bind(engine),
     } as Engine);
     const begin: Opening = { messages: first.messages, tools: [] };
     const said = Int32Array.from([...ids("<think>\nMany.\n</think>\n\nHow many?"), end()]);

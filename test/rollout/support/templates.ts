@@ -129,7 +129,8 @@ export function chatTemplate(
 
 export interface Case {
   vocabulary: string;
-  template: string;
+  /** null: that of the vocabulary's folder. */
+  template: string | null;
   messages: readonly ChatMessage[];
   tools: readonly ToolSchema[];
   generation: boolean;

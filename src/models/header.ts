@@ -1,0 +1,46 @@
+/** What a GGUF file's header says of its model, before anything is loaded: whether it converses, whether it can be trained. */
+import { type ModelHeader, modelHeader } from "../engine/index.js";
+import { ARCHITECTURES, READABLE_WEIGHTS } from "../learn/index.js";
+import { HoneError, UsageError } from "../util/index.js";
+
+/**
+ * The header of a model that can be written to.
+ * @throws HoneError when it has no vocabulary or no chat template
+ */
+export async function conversingModel(file: string): Promise<ModelHeader> {
+  const header = await modelHeader(file);
+  if (!header.hasVocabulary)
+    throw new HoneError(`${file} has no vocabulary (tokenizer.ggml.tokens); take another file`);
+  if (!header.hasChatTemplate) {
+    throw new HoneError(`${file} has no chat template (tokenizer.chat_template); use the instruct form of the model`);
+  }
+  return header;
+}
+
+/**
+ * What native/learner/gguf_model.py would refuse once rollouts have been played.
+ *
+ * @param hfWeights whether the learner takes its weights from elsewhere
+ * @throws UsageError in one line that names the reason
+ */
+export function checkTrainable(header: ModelHeader, file: string, hfWeights: boolean): void {
+  const { architecture, headSize, ropeScaling, rotated, slidingWindow, tensorTypes } = header;
+  const elsewhere = "give --hf-weights with the original weights";
+  if (!ARCHITECTURES.includes(architecture)) {
+    const known = ARCHITECTURES.join(", ");
+    throw new UsageError(`${file} holds a model of architecture ${architecture}; the learner trains ${known}`);
+  }
+  if (slidingWindow) throw new UsageError(`${file} attends through a sliding window, which the learner does not`);
+  if (rotated !== headSize) {
+    throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
+  }
+  if (hfWeights) return;
+  if (!["none", "linear"].includes(ropeScaling)) {
+    throw new UsageError(`${file} scales RoPE by ${ropeScaling}, which the learner does not; ${elsewhere}`);
+  }
+  const unreadable = tensorTypes.find((type) => !READABLE_WEIGHTS.includes(type));
+  if (unreadable === undefined) return;
+  throw new UsageError(
+    `${file} has ${unreadable.toLowerCase()} weights, which the learner cannot read; ${elsewhere}, or take another file`,
+  );
+}

@@ -1,0 +1,76 @@
+/**
+ * Vocabularies of SentencePiece's kind (Llama 2, TinyLlama). llama.cpp cuts text by the pieces and scores of
+ * tokenizer.model, and puts a space before every text that follows a control token, unless the file says otherwise.
+ * Hugging Face's tokenizers do so or not; the file is made to say what the model's own does.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { HoneError, packageRoot } from "../util/index.js";
+import type { ModelIo } from "./io.js";
+import { run } from "./program.js";
+
+const PIECES = "tokenizer.model";
+const ABOUT = "tokenizer_config.json";
+
+export const isSentencePiece = (paths: readonly string[]) => paths.includes(PIECES);
+
+/** @throws HoneError when a folder has the tokens of such a vocabulary, and not the scores that llama.cpp needs */
+export function needPieces(folder: string, name: string): void {
+  const file = join(folder, "tokenizer.json");
+  if (existsSync(join(folder, PIECES)) || !existsSync(file)) return;
+  // Parsing megabytes at every start would take longer than this.
+  const text = readFileSync(file);
+  if (!['"byte_fallback": true', '"byte_fallback":true'].some((sign) => text.includes(sign))) return;
+  throw new HoneError(
+    `${name} has a SentencePiece vocabulary without ${PIECES}, so llama.cpp would cut text into other tokens; copy that file from the model it was made of, or take a GGUF file`,
+  );
+}
+
+/**
+ * Runs `convert` on a folder in which the model's configuration says how its tokenizer treats spaces.
+ *
+ * @param aside a folder to make for it
+ * @throws HoneError when the tokenizer cuts text otherwise than its pieces do
+ */
+export async function withSpacing<T>(
+  source: { readonly folder: string; readonly paths: readonly string[]; readonly name: string },
+  aside: string,
+  python: string,
+  io: ModelIo,
+  convert: (folder: string) => Promise<T>,
+): Promise<T> {
+  const { folder, paths, name } = source;
+  if (!isSentencePiece(paths)) return convert(folder);
+  const answers: string[] = [];
+  const outcome = await run(
+    python,
+    ["-m", "learner.spelling", folder],
+    io,
+    (line) => {
+      if (line.startsWith('{"space"')) answers.push(line);
+    },
+    { PYTHONPATH: join(packageRoot, "native") },
+  );
+  const [answer] = answers;
+  if (outcome.code !== 0 || answer === undefined) {
+    throw new HoneError(`${name} cannot be converted: its tokenizer cannot be read: ${outcome.said.at(-1)}`);
+  }
+  const { space, reason } = JSON.parse(answer) as { space: boolean | null; reason?: string };
+  if (space === null) {
+    throw new HoneError(
+      `${name} cannot be converted: its SentencePiece vocabulary is not the one of its tokenizer: ${reason}`,
+    );
+  }
+  rmSync(aside, { recursive: true, force: true });
+  mkdirSync(aside, { recursive: true });
+  try {
+    for (const path of paths) {
+      if (!path.includes("/") && path !== ABOUT) symlinkSync(resolve(folder, path), join(aside, path));
+    }
+    const about = existsSync(join(folder, ABOUT)) ? JSON.parse(readFileSync(join(folder, ABOUT), "utf8")) : {};
+    writeFileSync(join(aside, ABOUT), JSON.stringify({ ...about, add_prefix_space: space }));
+    return await convert(aside);
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,82 @@
+/** What trains where with default settings, told from a model's shape alone. */
+import { bySize, CONTEXT, ROLLOUTS_AT_ONCE, sizeOf } from "../config/index.js";
+import { lanesOf, type ModelShape } from "../engine/index.js";
+import { LINEAR_LAYERS } from "../learn/index.js";
+import { type Machine, withFreeChanges } from "./fit.js";
+import type { PlanInput } from "./input.js";
+import { fits, type Room, waysToFit } from "./remedies.js";
+
+/** What graphics cards have, in GiB; the driver and the screen keep some. */
+const SOLD = [6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 80, 96, 141];
+const USABLE = 0.95;
+
+/** A card of so many GiB on a machine whose main memory suffices. */
+export const roomOfCard = (gibibytes: number): Room => ({
+  host: Number.POSITIVE_INFINITY,
+  gpu: gibibytes * 2 ** 30 * USABLE,
+});
+
+/** A run that nobody has set anything of. */
+export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: number): PlanInput {
+  const { groups, group, loraRank, microBatchTokens } = bySize[sizeOf(shape.parameters)];
+  const concurrency = Math.min(groups * group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
+  return {
+    shape,
+    concurrency,
+    context: Math.min(CONTEXT, shape.trainedContext),
+    loraRank,
+    loraTargets: LINEAR_LAYERS,
+    microBatchTokens,
+    gradientCheckpointing: false,
+    learnerLifetime: "run",
+    releaseWeights: false,
+    gpu,
+    precision: "auto",
+    hfWeights: false,
+    lanes: Math.min(lanesOf(shape.bytes, gpu !== false, threads), concurrency),
+  };
+}
+
+const FREE = { concurrency: true, gradientCheckpointing: true };
+
+/**
+ * How a model trains where nobody has set anything.
+ * - as it is, or with `changes` that hone makes by itself, or with `flags` that have to be given; null: not at all
+ */
+export type Fit = { readonly changes: Partial<PlanInput> } | { readonly flags: readonly string[] } | null;
+
+export function fitOf(wanted: PlanInput, room: Room): Fit {
+  const input = withFreeChanges(wanted, FREE, room);
+  if (fits(input, room)) {
+    const { gradientCheckpointing, concurrency } = input;
+    return {
+      changes: {
+        ...(gradientCheckpointing ? { gradientCheckpointing } : {}),
+        ...(concurrency < wanted.concurrency ? { concurrency } : {}),
+      },
+    };
+  }
+  const flags = waysToFit(wanted, room);
+  return flags ? { flags } : null;
+}
+
+/** GiB of the smallest NVIDIA card that trains it without an option; null when none does. Planned, not tried. */
+export function smallestCard(shape: ModelShape): number | null {
+  const wanted = defaultRun(shape, "cuda", 1);
+  return SOLD.find((size) => fits(withFreeChanges(wanted, FREE, roomOfCard(size)), roomOfCard(size))) ?? null;
+}
+
+/** How a model trains with all the memory of a machine, whatever else runs there now. */
+export function fitHere(shape: ModelShape, { host, gpu }: Machine, kind: PlanInput["gpu"], threads: number): Fit {
+  return fitOf(defaultRun(shape, kind, threads), { host: host.total, gpu: gpu?.total ?? 0 });
+}
+
+/** "yes", what hone changes by itself, flags to give, or "no". */
+export function fitText(fit: Fit): string {
+  if (fit === null) return "no";
+  if ("flags" in fit) return fit.flags.join(" ");
+  const { gradientCheckpointing, concurrency } = fit.changes;
+  const changes = [gradientCheckpointing ? "checkpointing" : "", concurrency ? `${concurrency} at once` : ""];
+  const made = changes.filter((text) => text !== "");
+  return made.length === 0 ? "yes" : `yes: ${made.join(", ")}`;
+}

@@ -1,0 +1,89 @@
+/** What a GGUF file's header says is refused before anything is loaded or played. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { modelFile, modelHeader } from "../../src/engine/index.js";
+import { READABLE_WEIGHTS } from "../../src/learn/index.js";
+import { checkTrainable } from "../../src/models/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-header-"));
+let python: string;
+beforeAll(async () => {
+  python = await ensureLearnerPython();
+}, 900_000);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The tiny model with other bytes in its header. */
+function changed(name: string, change: (bytes: Buffer) => void): string {
+  const bytes = readFileSync(modelFile("tiny"));
+  change(bytes);
+  const file = join(folder, name);
+  writeFileSync(file, bytes);
+  return file;
+}
+
+const rename = (from: string, to: string) => (bytes: Buffer) => {
+  expect(bytes.write(to, bytes.indexOf(from))).toBe(from.length);
+};
+
+/** Q1_0: llama.cpp plays it, the gguf package has no code for it. A tensor's type stands behind its name and two sizes. */
+const inOneBit = (bytes: Buffer) => {
+  const tensor = "blk.1.ffn_up.weight";
+  bytes.writeUInt32LE(41, bytes.indexOf(tensor) + tensor.length + 4 + 2 * 8);
+};
+
+function hone(...args: string[]) {
+  const done = spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { PATH: process.env.PATH, HOME: folder },
+  });
+  return { status: done.status, stdout: done.stdout, stderr: done.stderr };
+}
+
+it("weights that the learner reads are those that the gguf package dequantises", () => {
+  const script = "import gguf; print(*(kind.name for kind in gguf.quants._type_traits), 'F32', 'F16')";
+  const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8" });
+  expect(stdout.trim().split(" ").sort(), stderr).toEqual([...READABLE_WEIGHTS].sort());
+});
+
+describe("training refuses in one line, and loads nothing", () => {
+  const task = ["--task", join(packageRoot, "examples/arithmetic.ts"), "--gpu", "off", "--run", "mine", "--steps", "1"];
+  it.each([
+    [
+      "weights that nobody dequantises",
+      inOneBit,
+      2,
+      "has q1_0 weights, which the learner cannot read; give --hf-weights",
+    ],
+    [
+      "a file without a chat template",
+      rename("tokenizer.chat_template", "tokenizer.chat_templatX"),
+      1,
+      "has no chat template",
+    ],
+    ["a file without a vocabulary", rename("tokenizer.ggml.tokens", "tokenizer.ggml.tokenX"), 1, "has no vocabulary"],
+  ])("%s", (name, change, status, message) => {
+    const file = changed(`${name.replaceAll(" ", "-")}.gguf`, change);
+    const refused = hone("train", "--model", file, ...task);
+    expect(refused.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining(`hone: ${file} ${message}`)]);
+    expect([refused.status, refused.stdout]).toEqual([status, ""]);
+    expect(readdirSync(folder)).not.toContain(".hone");
+  });
+});
+
+it("what a header says of its computation is held against the learner's", async () => {
+  const tiny = await modelHeader(modelFile("tiny"));
+  expect(() => checkTrainable(tiny, "x", false)).not.toThrow();
+  const check = (about: Partial<typeof tiny>, hfWeights = false) =>
+    checkTrainable({ ...tiny, ...about }, "x", hfWeights);
+  expect(() => check({ slidingWindow: true })).toThrow(/^x attends through a sliding window/);
+  expect(() => check({ rotated: tiny.headSize / 2 }, true)).toThrow(/^x rotates \d+ of \d+ dimensions of a head/);
+  expect(() => check({ ropeScaling: "yarn" })).toThrow(/^x scales RoPE by yarn.*give --hf-weights/);
+  expect(() => check({ ropeScaling: "yarn", tensorTypes: ["Q1_0"] }, true)).not.toThrow();
+  expect(() => check({ architecture: "gemma3" }, true)).toThrow(/architecture gemma3; the learner trains qwen2/);
+});

@@ -29,7 +29,7 @@ class Backend(Protocol):
     base: GgufModel
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        """Last hidden states where the sampled tokens are predicted, [S, width]; with a graph if gradients are on."""
+        """Last hidden states where sampled tokens are predicted, [P, width]; with a graph if gradients are on."""
         ...
 
     def output_weight(self) -> torch.Tensor:
@@ -95,7 +95,7 @@ class PeftBackend:
         return place
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        layout = Layout(pack.trees)
+        layout = Layout(pack)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             output = self._causal.model(
                 input_ids=pack.ids[None].to(self.device),

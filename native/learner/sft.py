@@ -90,7 +90,8 @@ def _accumulate(
         scores = head.score(
             hidden.detach(),
             backend.output_weight(),
-            pack.targets.to(hidden.device),
+            pack.sources,
+            pack.targets,
             1.0,
             lambda _, part, weights=weights: -weights[part] / max(1, count),
         )

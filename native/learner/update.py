@@ -200,7 +200,7 @@ def _accumulate(
     transformer's own passes are not repeated.
     """
     hidden = backend.hidden(pack)
-    states, weight, targets = hidden.detach(), backend.output_weight(), pack.targets.to(hidden.device)
+    scored = (hidden.detach(), backend.output_weight(), pack.sources, pack.targets, batch.temperature)
     total = 0.0
 
     def slope(logprobs: torch.Tensor, part: slice) -> torch.Tensor:
@@ -217,12 +217,12 @@ def _accumulate(
 
     token_gradient: head.TokenGradient = slope
     if settings.whole_trajectories:
-        slopes = slope(head.score(states, weight, targets, batch.temperature).logprobs, slice(None))
+        slopes = slope(head.score(*scored).logprobs, slice(None))
 
         def token_gradient(_: torch.Tensor, part: slice) -> torch.Tensor:
             return slopes[part]
 
-    scores = head.score(states, weight, targets, batch.temperature, token_gradient)
+    scores = head.score(*scored, token_gradient)
     hidden.backward(scores.gradient)
     tokens.new[pack.slots] = scores.logprobs.cpu()
     if first:
@@ -237,7 +237,7 @@ def _score(backend: Backend, batch: Batch, packs: list[Pack], tick: Any) -> tupl
     logprobs, entropy = torch.empty(batch.sampled_tokens), torch.empty(batch.sampled_tokens)
     for pack in packs:
         hidden = backend.hidden(pack)
-        scores = head.score(hidden, backend.output_weight(), pack.targets.to(hidden.device), batch.temperature)
+        scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
         logprobs[pack.slots], entropy[pack.slots] = scores.logprobs.cpu(), scores.entropy.cpu()
         tick()
     return logprobs, entropy

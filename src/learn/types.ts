@@ -149,7 +149,7 @@ export const stepMetrics = z.object({
     /** Of all trajectories. */
     total: z.number(),
     sampled: z.number(),
-    /** Positions the model really computed in one pass over the batch: shared prompts count once. */
+    /** Positions the model really computed in one pass over the batch: a prefix that rollouts share counts once a row. */
     computed: z.number(),
     /** Of the computed ones, padding. */
     padding: z.number(),

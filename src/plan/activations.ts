@@ -12,7 +12,7 @@ export const MASK_ALIGNMENT = 8;
 /** How the tokens of a row are laid out: what attention keeps depends on it. */
 export interface RowLayout {
   readonly prompt: number;
-  /** Tokens of each completion after the prompt, in one tree. */
+  /** Positions of each completion after the prompt, in one tree. The first continues the prompt, the others branch off. */
   readonly completions: readonly number[];
 }
 
@@ -42,14 +42,15 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const bf16 = precision === "bf16";
   const width = bf16 ? 2 : 4;
   const [query, keyValue] = [heads * headSize, kvHeads * headSize];
-  let [tokens, prompts, reach, masks] = [0, 0, 0, 0];
+  let [tokens, reach, masks] = [0, 0, 0];
   for (const { prompt, completions } of rows) {
     tokens += prompt + completions.reduce((total, length) => total + length, 0);
-    prompts += prompt;
-    // Each completion has a copy of its prompt's keys and values before its own.
-    for (const length of completions) reach += prompt + length;
-    // Completions of equal length share a mask.
-    for (const length of new Set(completions))
+    // Each branch has a copy of its prompt's keys and values before its own. Where branches are so short that they attend
+    // together (native/learner/blocks.py), there are fewer copies.
+    const branches = completions.slice(1);
+    for (const length of branches) reach += prompt + length;
+    // Branches of equal length share a mask.
+    for (const length of new Set(branches))
       masks += length * Math.ceil((prompt + length) / MASK_ALIGNMENT) * MASK_ALIGNMENT;
   }
 
@@ -64,8 +65,8 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const gated = width * ff * (3 + on("down_proj"));
   const low = width * loraRank * loraTargets.length;
   const perToken = norms + headNorms + width * d * inputs + attention + gated + low;
-  // Values of the row; of its keys in bf16 only what was converted for the prompts; then the copies for completions.
-  const keysAndValues = width * keyValue * (tokens + (bf16 ? prompts : tokens) + 2 * reach);
+  // Keys and values of the row, then the copies for branches.
+  const keysAndValues = 2 * width * keyValue * (tokens + reach);
   const converted = bf16 ? (2 * adapterParameters(shape, loraRank, loraTargets)) / shape.layers : 0;
   return {
     layer: tokens * perToken + keysAndValues + converted,

@@ -27,6 +27,8 @@ export {
   LINEAR_LAYERS,
   type LoraSettings,
   type OnProgress,
+  PRECISIONS,
+  type Precision,
   type SftMetrics,
   type SftSettings,
   type StepMetrics,

@@ -4,6 +4,7 @@
  * PyTorch's autograd says that it saved.
  */
 import type { ModelShape } from "../engine/index.js";
+import type { Precision } from "../learn/index.js";
 import { adapterParameters } from "./input.js";
 
 /** Of native/learner/attention.py: rows of a mask begin at multiples of so many numbers. A test holds the two together. */
@@ -20,7 +21,7 @@ export interface PassSettings {
   readonly shape: ModelShape;
   readonly loraRank: number;
   readonly loraTargets: readonly string[];
-  readonly precision: "f32" | "bf16";
+  readonly precision: Precision;
 }
 
 export interface Activations {
@@ -39,8 +40,8 @@ export interface Activations {
 export function activations(settings: PassSettings, rows: readonly RowLayout[]): Activations {
   const { shape, loraRank, loraTargets, precision } = settings;
   const { embedding: d, feedForward: ff, heads, kvHeads, headSize } = shape;
-  const bf16 = precision === "bf16";
-  const width = bf16 ? 2 : 4;
+  const half = precision !== "f32";
+  const width = half ? 2 : 4;
   const [query, keyValue] = [heads * headSize, kvHeads * headSize];
   let [tokens, reach, masks] = [0, 0, 0];
   for (const { prompt, completions } of rows) {
@@ -57,7 +58,7 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const on = (...names: string[]) => names.filter((name) => loraTargets.includes(name)).length;
   // An adapter needs its input; autocast converts it for each layer anew, f32 layers share it.
   const [attentionInputs, gatedInputs] = [on("q_proj", "k_proj", "v_proj"), on("gate_proj", "up_proj")];
-  const inputs = bf16 ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
+  const inputs = half ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
   const norms = 4 * 2 * (d + 1);
   // Qwen3 normalises queries and keys, each head for itself, in f32.
   const headNorms = shape.architecture === "qwen3" ? 4 * (query + keyValue + heads + kvHeads) : 0;
@@ -67,7 +68,7 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const perToken = norms + headNorms + width * d * inputs + attention + gated + low;
   // Keys and values of the row, then the copies for branches.
   const keysAndValues = 2 * width * keyValue * (tokens + reach);
-  const converted = bf16 ? (2 * adapterParameters(shape, loraRank, loraTargets)) / shape.layers : 0;
+  const converted = half ? (2 * adapterParameters(shape, loraRank, loraTargets)) / shape.layers : 0;
   return {
     layer: tokens * perToken + keysAndValues + converted,
     between: 4 * d * tokens,

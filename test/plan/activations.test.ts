@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { ModelShape } from "../../src/engine/index.js";
+import { PRECISIONS } from "../../src/learn/index.js";
 import { activations, kept, MASK_ALIGNMENT } from "../../src/plan/activations.js";
 import { adapterParameters } from "../../src/plan/input.js";
 import { CHUNK_BYTES, passOf } from "../../src/plan/learner-memory.js";
@@ -15,7 +16,7 @@ const counted = z.object({
   cases: z.array(
     z.object({
       architecture: z.string(),
-      precision: z.enum(["f32", "bf16"]),
+      precision: z.enum(PRECISIONS),
       targets: z.array(z.string()),
       row: z.tuple([z.number(), z.array(z.number())]),
       checkpointing: z.boolean(),
@@ -52,7 +53,7 @@ const shapeOf = (architecture: string): ModelShape => ({
 
 describe("what a pass keeps for its backward pass", () => {
   it("is what PyTorch's autograd saves, for every architecture, precision, row and adapter", () => {
-    expect(torch.cases.length).toBe(96);
+    expect(torch.cases.length).toBe(112);
     for (const { architecture, precision, targets, row, checkpointing, saved } of torch.cases) {
       const settings = { shape: shapeOf(architecture), loraRank: torch.rank, loraTargets: targets, precision };
       const one = activations(settings, [{ prompt: row[0], completions: row[1] }]);

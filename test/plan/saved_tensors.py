@@ -17,7 +17,7 @@ warnings.simplefilter("ignore")
 
 import torch  # noqa: E402
 from learner import attention, head  # noqa: E402
-from learner.backend import LINEAR_LAYERS, PeftBackend, _linears_to, _with_adapter  # noqa: E402
+from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter  # noqa: E402
 from learner.batch import Trajectory  # noqa: E402
 from learner.packing import plan_trajectories  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
@@ -42,8 +42,8 @@ def make_backend(architecture: str, precision: str, targets: list[str]) -> PeftB
     attention.register()
     model = make_model(architecture, **SHAPE).requires_grad_(False)
     model.config._attn_implementation = attention.NAME
-    if precision == "bf16":
-        _linears_to(model, torch.bfloat16)
+    if precision != "f32":
+        _linears_to(model, TYPES[precision])
     backend = PeftBackend.__new__(PeftBackend)
     backend.device, backend.precision = torch.device("cpu"), precision
     backend.model = _with_adapter(model, {"rank": RANK, "alpha": 8, "targets": targets})
@@ -114,9 +114,8 @@ def live_bytes(backend: PeftBackend, pack) -> int:
 def main() -> None:
     torch.manual_seed(0)
     cases = []
-    for architecture, precision, row, targets in itertools.product(
-        ("qwen2", "qwen3", "llama"), ("f32", "bf16"), ROWS, TARGETS
-    ):
+    computed = [(name, precision) for name in ("qwen2", "qwen3", "llama") for precision in ("f32", "bf16")]
+    for (architecture, precision), row, targets in itertools.product([*computed, ("qwen2", "f16")], ROWS, TARGETS):
         backend = make_backend(architecture, precision, TARGETS[targets])
         pack = make_row(*ROWS[row])
         case = {"architecture": architecture, "precision": precision, "targets": TARGETS[targets], "row": ROWS[row]}

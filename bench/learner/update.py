@@ -1,8 +1,9 @@
 """One side of the bench row learner/trl: forward, backward and step of one update, by hone's learner or by TRL's.
 
 Both sides get the same random model (f32), the same adapter, and the same tensors: groups of rollouts that share a
-prompt, turns of sampled tokens with tool results between. TRL's side is GRPOTrainer's own loss path with its own
-fused output layer, fed padded rows as its trainer pads them. Prints one line of JSON.
+prompt, turns of sampled tokens with tool results between; or those of a batch file (src/learn/batch.ts). TRL's side is
+GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer pads them. Prints one line
+of JSON.
 
     python bench/learner/update.py hone --shape 0.5b
 """
@@ -41,6 +42,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
     parser.add_argument("--prompt", type=int, nargs=2, default=(300, 600))
     parser.add_argument("--completion", type=int, nargs=2, default=(100, 200))
+    parser.add_argument("--batch", help="a batch file, in the place of rollouts of random tokens")
     parser.add_argument(
         "--rows", type=int, default=8, help="TRL: per_device_train_batch_size; hone: as many tokens in a row"
     )
@@ -54,6 +56,8 @@ def make_rollouts(options, vocabulary):
     """(group, prompt length, ids, sampled flags, advantage) of every rollout."""
     import torch
 
+    if options.batch:
+        return read_rollouts(options.batch)
     generator = torch.Generator().manual_seed(7)
 
     def between(low, high):
@@ -73,6 +77,24 @@ def make_rollouts(options, vocabulary):
             advantage = torch.randn(1, generator=generator).item()
             rollouts.append((group, len(prompt), torch.cat((prompt, own)), flags, advantage))
     return rollouts
+
+
+def read_rollouts(path):
+    from learner.batch import read_batch
+
+    batch = read_batch(path, 2**31)
+    advantages = {int(owner): float(value) for owner, value in zip(batch.owner, batch.advantages, strict=True)}
+    return [
+        (one.group, one.prompt, one.ids, one.sampled[one.prompt :].int(), advantages[number])
+        for number, one in enumerate(batch.trajectories)
+    ]
+
+
+def shape_of(options):
+    shape = SHAPES[options.shape]
+    if options.batch:
+        shape = shape | {"vocab_size": 1 + max(int(ids.max()) for _, _, ids, _, _ in read_rollouts(options.batch))}
+    return shape
 
 
 def make_model(shape):
@@ -104,7 +126,7 @@ def run_hone(options):
     from learner.update import policy_update
 
     attention.register()
-    shape = SHAPES[options.shape]
+    shape = shape_of(options)
     model = make_model(shape).requires_grad_(False)
     model.config._attn_implementation = attention.NAME
     # What PeftBackend builds, around a model that is in no file.
@@ -155,7 +177,7 @@ def run_trl(options):
     from transformers import PreTrainedTokenizerFast
     from trl import GRPOConfig, GRPOTrainer
 
-    shape = SHAPES[options.shape]
+    shape = shape_of(options)
     words = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="a", eos_token="b")
     rollouts = make_rollouts(options, shape["vocab_size"])

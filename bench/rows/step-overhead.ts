@@ -2,7 +2,6 @@
  * What a training step takes beside its work: the share of its time outside rollouts, rewards and the learner's update.
  * Two steps of `yarn train` on the 0.5B shape, with few and short rollouts: the smaller the work, the larger the share.
  */
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +9,7 @@ import { decodeThreads } from "../../src/engine/index.js";
 import { timeText } from "../../src/report/train-view.js";
 import type { MetricsLine } from "../../src/run/records.js";
 import { HoneError } from "../../src/util/errors.js";
-import { packageRoot } from "../../src/util/paths.js";
+import { hone } from "../cli.js";
 import { modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, BenchContext, Row } from "../row.js";
@@ -98,19 +97,4 @@ function rowOf(steps: readonly MetricsLine[], model: string, context: BenchConte
   };
   context.say(`${row.name}: ${(100 * row.ours).toFixed(2)} % of a step (${row.note})`);
   return row;
-}
-
-/** Runs a command of hone, its words on stderr. */
-function hone(context: BenchContext, ...args: string[]): Promise<void> {
-  context.say(`hone ${args.join(" ")}`);
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], {
-      stdio: ["ignore", process.stderr, process.stderr],
-    });
-    child.once("error", reject);
-    child.once("close", (code) => {
-      if (code === 0) resolve();
-      else reject(new HoneError(`hone ${args[0]} ended with code ${code}`));
-    });
-  });
 }

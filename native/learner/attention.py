@@ -1,40 +1,73 @@
 """Attention over a packed row (packing.py), as an attention function of transformers.
 
-Each completion attends to its prompt's keys and its own, so nothing is computed that a mask would throw away, and no
-mask over the whole row exists. Works on any device that has PyTorch's scaled_dot_product_attention.
+Each block of positions (blocks.py) attends to the keys of its path and its own, so little is computed that a mask would
+throw away, and no mask over the whole row exists. Works on any device that has PyTorch's scaled_dot_product_attention.
+A row that is one block attends in one call under one mask, `k <= q < ends[k]`: FlexAttention's mask function, too.
 """
 
-from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from .packing import Tree
+from .blocks import Block, blocks_of
+from .packing import Pack
 
 NAME = "hone_packed"
 MASK_ALIGNMENT = 8
 """Elements: so PyTorch's memory-efficient attention wants a mask's strides (preprocess_mask, ATen's attention.cpp)."""
 
 
-@dataclass
 class Layout:
-    """The trees of the row in work, with the masks that all layers share."""
+    """How the row in work attends, with the masks that all layers share."""
 
-    trees: tuple[Tree, ...]
-    _masks: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
+    def __init__(self, pack: Pack) -> None:
+        self.blocks = tuple(blocks_of(pack.segments))
+        self.lengths = [block.length for block in self.blocks]
+        self._ends = pack.ends
+        cuts = {cut for block in self.blocks for part in block.before for cut in part}
+        bounds = sorted(cuts | {block.start for block in self.blocks} | {len(pack.ids)})
+        number = {bound: index for index, bound in enumerate(bounds)}
+        self._sizes: list[list[int]] = []
+        """Of the parts of each block that other blocks see as wholes."""
+        self.before: list[list[int]] = []
+        """The numbers of the parts, counted through the row, that each block sees before its own positions."""
+        for block in self.blocks:
+            inside = bounds[number[block.start] : number[block.end] + 1]
+            self._sizes.append([end - start for start, end in pairwise(inside)])
+            self.before.append([part for start, end in block.before for part in range(number[start], number[end])])
+        self._masks: dict[object, torch.Tensor] = {}
 
-    def mask(self, prompt: int, length: int, like: torch.Tensor) -> torch.Tensor:
-        """Added to the scores of `length` queries over prompt + length keys: 0 where seen, -inf where later.
+    def parts(self, wholes: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        """All parts of the row, from its blocks. Each tensor is split once: the backward of a slice would fill and add
+        a tensor of the whole for each part."""
+        parts: list[torch.Tensor] = []
+        for whole, sizes in zip(wholes, self._sizes, strict=True):
+            parts += whole.split(sizes, 2) if len(sizes) > 1 else (whole,)
+        return parts
+
+    def mask(self, block: Block, like: torch.Tensor) -> torch.Tensor | None:
+        """Added to the scores of the block's queries: 0 where seen, -inf elsewhere; None where causal attention does.
 
         In the type that attention computes in, and with rows that start at multiples of MASK_ALIGNMENT: of any other
         mask every call makes a copy, which is kept until the backward pass.
         """
-        key = (prompt, length)
+        if block.chain and not block.seen:
+            return None
+        key = (block.seen, block.length) if block.chain else block
         if key not in self._masks:
-            width = -(-(prompt + length) // MASK_ALIGNMENT) * MASK_ALIGNMENT
-            hidden = torch.full((length, width), float("-inf"), dtype=computed_in(like), device=like.device)
-            self._masks[key] = hidden.triu_(prompt + 1)[:, : prompt + length]
+            width = -(-(block.seen + block.length) // MASK_ALIGNMENT) * MASK_ALIGNMENT
+            mask = torch.zeros((block.length, width), dtype=like.dtype, device=like.device)[
+                :, : block.seen + block.length
+            ]
+            self._masks[key] = mask.masked_fill_(self._hidden(block).to(like.device), float("-inf"))
         return self._masks[key]
+
+    def _hidden(self, block: Block) -> torch.Tensor:
+        """bool [queries, keys]"""
+        queries = torch.arange(block.start, block.end)[:, None]
+        keys = torch.cat([torch.arange(start, end) for start, end in (*block.before, (block.start, block.end))])
+        return (keys > queries) | (queries >= self._ends[keys])
 
 
 def computed_in(like: torch.Tensor) -> torch.dtype:
@@ -60,35 +93,30 @@ def packed_attention(
     _, heads, total, size = query.shape
     key_heads = key.shape[1]
     shared = heads // key_heads
+    # Autocast would convert what was gathered and expanded: the same key for each block and query head that sees it.
+    dtype = computed_in(query)
+    query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
     # Query heads that share a key head become a batch dimension over which keys are expanded, not copied.
     query = query.view(key_heads, shared, total, size).transpose(0, 1)
-    # Split once: the backward of a slice would fill and add a tensor of the whole row for each part.
-    lengths = [length for tree in layout.trees for length in (tree.prompt, *tree.completions)]
-    parts = zip(query.split(lengths, 2), key.split(lengths, 2), value.split(lengths, 2), strict=True)
-
-    def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, prompt: int) -> torch.Tensor:
-        # Autocast would convert what was expanded, and so copy a key head for each query head that shares it.
-        keys, values = keys.to(computed_in(keys)), values.to(computed_in(values))
-        return scaled_dot_product_attention(
+    own_keys, own_values = key.split(layout.lengths, 2), value.split(layout.lengths, 2)
+    keys_before, values_before = layout.parts(own_keys), layout.parts(own_values)
+    outputs: list[torch.Tensor] = []
+    blocks = zip(layout.blocks, layout.before, query.split(layout.lengths, 2), own_keys, own_values, strict=True)
+    for block, before, queries, keys, values in blocks:
+        if before:
+            keys = torch.cat((*(keys_before[part] for part in before), keys), 2)
+            values = torch.cat((*(values_before[part] for part in before), values), 2)
+        mask = layout.mask(block, queries)
+        output = scaled_dot_product_attention(
             queries,
             keys.expand(shared, -1, -1, -1),
             values.expand(shared, -1, -1, -1),
-            attn_mask=layout.mask(prompt, queries.shape[2], queries) if prompt else None,
-            is_causal=prompt == 0,
+            attn_mask=mask,
+            is_causal=mask is None,
             dropout_p=dropout,
             scale=scaling,
         )
-
-    outputs: list[torch.Tensor] = []
-    for tree in layout.trees:
-        queries, prompt_keys, prompt_values = next(parts)
-        if tree.prompt:
-            outputs.append(attend(queries, prompt_keys, prompt_values, 0))
-        for length in tree.completions:
-            queries, keys, values = next(parts)
-            if length:
-                keys, values = torch.cat((prompt_keys, keys), 2), torch.cat((prompt_values, values), 2)
-                outputs.append(attend(queries, keys, values, tree.prompt))
+        outputs.append(output)
     # [shared, key heads, T, size] → [1, T, key heads * shared, size]
     return torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size), None
 

@@ -19,6 +19,8 @@ from .model import Place, load_base
 from .packing import Pack
 from .protocol import Progress
 
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+"""Of a precision: what products are computed in, and frozen matrices are held in."""
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -29,7 +31,7 @@ class Backend(Protocol):
     base: GgufModel
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        """Last hidden states where the sampled tokens are predicted, [S, width]; with a graph if gradients are on."""
+        """Last hidden states where sampled tokens are predicted, [P, width]; with a graph if gradients are on."""
         ...
 
     def output_weight(self) -> torch.Tensor:
@@ -54,6 +56,10 @@ class Backend(Protocol):
         """Whether activations are computed twice to keep fewer."""
         ...
 
+    def compute_in(self, precision: str, for_good: bool = False) -> None:
+        """From now on. `for_good`: the weights may be rounded to it, too."""
+        ...
+
 
 class PeftBackend:
     """LoRA adapters of PEFT around a Hugging Face model; with `lora` None all weights are trained."""
@@ -62,11 +68,14 @@ class PeftBackend:
 
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
         self.device = choose_device(settings["device"])
-        self.precision = choose_precision(settings["precision"], self.device)
         _check_lifetime(settings.get("lifetime"), self.device)
         lora = settings["lora"]
         base = settings["base"]
-        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(settings))
+
+        def opened(file: GgufModel) -> None:
+            self.precision = choose_precision(settings["precision"], self.device, file.weights)
+
+        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(settings), opened)
         if lora is None:
             if self.base.rope_factors is not None:
                 raise Refused("all weights of a model with scaled RoPE cannot be trained here; use LoRA")
@@ -74,8 +83,8 @@ class PeftBackend:
             self._causal = model
         else:
             model.requires_grad_(False)
-            if self.precision == "bf16":
-                _linears_to(model, torch.bfloat16)
+            if self.precision != "f32":
+                _linears_to(model, TYPES[self.precision])
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
         if not away(settings):
@@ -89,14 +98,14 @@ class PeftBackend:
         frozen = settings["lora"] is not None
 
         def place(name: str, values: torch.Tensor) -> torch.Tensor:
-            half = frozen and self.precision == "bf16" and name.split(".")[-2] in LINEAR_LAYERS
-            return values.to(device, torch.bfloat16 if half else torch.float32)
+            half = frozen and name.split(".")[-2] in LINEAR_LAYERS
+            return values.to(device, TYPES[self.precision] if half else torch.float32)
 
         return place
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        layout = Layout(pack.trees)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+        layout = Layout(pack)
+        with torch.autocast(self.device.type, TYPES[self.precision], enabled=self.precision != "f32"):
             output = self._causal.model(
                 input_ids=pack.ids[None].to(self.device),
                 position_ids=pack.positions[None].to(self.device),
@@ -130,11 +139,18 @@ class PeftBackend:
         else:
             self._causal.activation_checkpointing_disable()
 
+    def compute_in(self, precision: str, for_good: bool = False) -> None:
+        self.precision = precision
+        # Until then autocast rounds the weights for each product.
+        if for_good and isinstance(self.model, PeftModel):
+            _linears_to(self.model, TYPES[precision])
 
-def choose_precision(wanted: str, device: torch.device) -> str:
-    """f32 on a CPU: bf16 has three bits less than the engine's f16, and policy and learner would drift apart."""
+
+def choose_precision(wanted: str, device: torch.device, weights: str) -> str:
+    """On a GPU f16 for weights of that type, which bf16 would round, by three bits less than the engine has: policy and
+    learner would drift apart. f32 on a CPU, which computes no faster in 16 bits."""
     if wanted == "auto":
-        return "f32" if device.type == "cpu" else "bf16"
+        return "f32" if device.type == "cpu" else "f16" if weights == "f16" else "bf16"
     return wanted
 
 
@@ -152,9 +168,9 @@ def _check_lifetime(lifetime: str | None, device: torch.device) -> None:
 
 
 def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:
-    """Only the layers' products: the residual stream, norms and the output layer keep f32."""
+    """Only the layers' products: the residual stream, norms, the output layer and adapters keep f32."""
     for name, module in model.named_modules():
-        if isinstance(module, torch.nn.Linear) and name.rsplit(".", 1)[-1] in LINEAR_LAYERS:
+        if isinstance(module, torch.nn.Linear) and name.removesuffix(".base_layer").rsplit(".", 1)[-1] in LINEAR_LAYERS:
             module.to(dtype)
 
 

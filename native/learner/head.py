@@ -18,59 +18,69 @@ TokenGradient = Callable[[torch.Tensor, slice], torch.Tensor]
 
 @dataclass(frozen=True)
 class Scores:
-    """Of S tokens, without graph."""
+    """Of S tokens that P positions predict, without graph."""
 
     logprobs: torch.Tensor
     """Natural log, at the sampling temperature, [S]"""
     entropy: torch.Tensor
     """Of the whole distribution, nats, [S]"""
     gradient: torch.Tensor | None
-    """Derivative of the loss in the hidden states, [S, width]"""
+    """Derivative of the loss in the hidden states, [P, width]"""
 
 
 @torch.no_grad()
 def score(
     hidden: torch.Tensor,
     weight: torch.Tensor,
+    sources: torch.Tensor,
     targets: torch.Tensor,
     temperature: float,
     token_gradient: TokenGradient | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Scores:
-    """Scores `targets` [S] under softmax(hidden [S, width] · weightᵀ [width, vocabulary] / temperature).
+    """Scores each of `targets` [S] under softmax(hidden [P, width] · weightᵀ [width, vocabulary] / temperature).
+
+    `sources` [S], rising, says whose of the P positions' distribution a target's is: what a position computes is
+    computed once, and the gradients of all its targets add up.
 
     When the weight itself is trained, its gradient is added to `weight.grad`. Products are in f32: a logit of 15 has
     steps of 0.06 in bf16, more than the whole gap that may stand between policy and learner.
     """
-    count, vocabulary = len(targets), len(weight)
-    rows = max(16, min(count, chunk_bytes // (4 * vocabulary)))
+    positions, vocabulary = len(hidden), len(weight)
+    rows = max(16, min(positions, chunk_bytes // (4 * vocabulary)))
+    device = hidden.device
+    starts = range(0, positions, rows)
+    bounds = torch.searchsorted(sources, torch.tensor([*starts, positions], device=sources.device)).tolist()
+    sources, targets = sources.to(device), targets.to(device)
     matrix = weight.detach().float()
-    logprobs, entropy = torch.empty(count, device=hidden.device), torch.empty(count, device=hidden.device)
+    logprobs, entropy = (torch.empty(len(targets), device=device) for _ in range(2))
     gradient = torch.empty_like(hidden) if token_gradient else None
-    buffer, other = (torch.empty(rows, vocabulary, device=hidden.device) for _ in range(2))
-    for start in range(0, count, rows):
-        part = slice(start, min(start + rows, count))
-        states, index = hidden[part].float(), targets[part, None]
-        logits = torch.mm(states, matrix.T, out=buffer[: len(index)])
+    buffer, other = (torch.empty(rows, vocabulary, device=device) for _ in range(2))
+    for number, start in enumerate(starts):
+        part = slice(bounds[number], bounds[number + 1])
+        states = hidden[start : start + rows].float()
+        row, index = sources[part] - start, targets[part]
+        logits = torch.mm(states, matrix.T, out=buffer[: len(states)])
         if temperature != 1.0:
             logits.div_(temperature)
-        chosen = logits.gather(1, index)[:, 0]
+        chosen = logits[row, index]
         # Shifted by the maximum so that exp stays finite.
         top = logits.amax(1, keepdim=True)
         shifted = logits.sub_(top)
-        probabilities = torch.exp(shifted, out=other[: len(index)])
+        probabilities = torch.exp(shifted, out=other[: len(states)])
         total = probabilities.sum(1)
         # Batched dot products: Σ exp(shifted) · shifted without a third buffer.
         mean_shifted = torch.bmm(probabilities[:, None, :], shifted[:, :, None])[:, 0, 0] / total
         probabilities.div_(total[:, None])
-        logprobs[part] = chosen - top[:, 0] - total.log()
-        entropy[part] = total.log() - mean_shifted
+        logprobs[part] = chosen - (top[:, 0] + total.log())[row]
+        entropy[part] = (total.log() - mean_shifted)[row]
         if token_gradient is None or gradient is None:
             continue
-        slope = token_gradient(logprobs[part], part)[:, None]
+        slopes = token_gradient(logprobs[part], part)
         # d logprob / d logits = (one at the token - probabilities) / temperature
-        probabilities.mul_(-slope).scatter_add_(1, index, slope).div_(temperature)
-        gradient[part] = torch.mm(probabilities, matrix).to(hidden.dtype)
+        together = slopes.new_zeros(len(states)).index_add_(0, row, slopes)
+        probabilities.mul_(-together[:, None]).index_put_((row, index), slopes, accumulate=True).div_(temperature)
+        gradient[start : start + rows] = torch.mm(probabilities, matrix).to(hidden.dtype)
         if weight.requires_grad:
             contribution = torch.mm(probabilities.T, states).to(weight.dtype)
             weight.grad = contribution if weight.grad is None else weight.grad.add_(contribution)

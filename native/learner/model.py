@@ -29,15 +29,20 @@ def as_read(_: str, values: torch.Tensor) -> torch.Tensor:
 
 
 def load_base(
-    gguf_path: str, hf_folder: str | None, progress: Progress, place: Place = as_read
+    gguf_path: str,
+    hf_folder: str | None,
+    progress: Progress,
+    place: Place = as_read,
+    opened: Callable[[GgufModel], None] = lambda file: None,
 ) -> tuple[PreTrainedModel, GgufModel]:
     """The model with packed attention. Raises Refused with the reason when it cannot be trained.
 
     Of a GGUF file each tensor is placed as soon as it is read: no more than one of them is held in f32 besides. A
-    folder is loaded in f32 on the CPU.
+    folder is loaded in f32 on the CPU. `opened` is told of the file before a tensor is placed.
     """
     attention.register()
     file = read_gguf(gguf_path)
+    opened(file)
     if hf_folder:
         return _from_folder(hf_folder, file), file
     return _from_gguf(file, progress, place), file

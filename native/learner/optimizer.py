@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from .scaling import LossScale
+
 DEFAULT_BETAS = (0.9, 0.99)
 DEFAULT_WEIGHT_DECAY = 0.1
 
@@ -16,10 +18,16 @@ class Optimizer:
     """AdamW over some parameters, and the random state, which belongs to the same transaction."""
 
     def __init__(
-        self, parameters: list[torch.nn.Parameter], settings: dict[str, Any], device: torch.device | None = None
+        self,
+        parameters: list[torch.nn.Parameter],
+        settings: dict[str, Any],
+        device: torch.device | None = None,
+        scale: LossScale | None = None,
     ) -> None:
         """`device` is what updates are computed on, where the parameters are not there yet."""
         self.parameters = parameters
+        self.scale = scale or LossScale("f32")
+        """What gradients are multiplied by until `clip`."""
         betas = settings.get("betas", DEFAULT_BETAS)
         decay = settings.get("weightDecay", DEFAULT_WEIGHT_DECAY)
         self._adam = torch.optim.AdamW(parameters, lr=0.0, betas=tuple(betas), weight_decay=decay)
@@ -50,6 +58,10 @@ class Optimizer:
 
     def clip(self, max_norm: float) -> float:
         """Scales the gradients down to a norm; returns the norm before, which may be infinite or NaN."""
+        if self.scale.value != 1:
+            for parameter in self.parameters:
+                if parameter.grad is not None:
+                    parameter.grad.div_(self.scale.value)
         return float(torch.nn.utils.clip_grad_norm_(self.parameters, max_norm))
 
     def update(self, learning_rate: float) -> None:
@@ -67,14 +79,18 @@ class Optimizer:
             "adam": self._adam.state_dict(),
             "updates": self.updates,
             "objective": self.objective,
+            "loss_scale": self.scale.state(),
         } | self._random()
 
     def load(self, state: dict[str, Any]) -> None:
-        """Settings stay those of now; moments, counts and random state are the file's."""
+        """Settings stay those of now; moments, counts, loss scale and random state are the file's."""
         now = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": state["adam"]["state"], "param_groups": now})
         self.updates = state["updates"]
         self.objective = state["objective"]
+        # Not in checkpoints of earlier versions.
+        if "loss_scale" in state:
+            self.scale.load(state["loss_scale"])
         self._set_random(state)
 
     def snapshot(self) -> dict[str, Any]:
@@ -86,7 +102,8 @@ class Optimizer:
     def restore(self, snapshot: dict[str, Any]) -> None:
         for parameter, weight in zip(self.parameters, snapshot["weights"], strict=True):
             parameter.copy_(weight)
-        self.load(snapshot["state"])
+        # What was learnt of the scale since then stays true.
+        self.load(snapshot["state"] | {"loss_scale": self.scale.state()})
 
     def _random(self) -> dict[str, Any]:
         """Of the CPU and of the device in use: asking another GPU for its state would take memory there."""

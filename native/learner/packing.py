@@ -1,9 +1,11 @@
-"""Packs trajectories into rows without padding, with the prompt that a group shares computed once.
+"""Packs trajectories into rows without padding, in which every prefix that several of them share is computed once.
 
-A row holds trees: a prompt followed by the completions that continue it. Every position sees its own tree's prompt and
-the earlier positions of its own completion; positions are numbered as in the trajectory alone. The model's output is
-that of the trajectories computed one by one, at a fraction of the work: eight rollouts of one question evaluate
-the question once.
+A row is a trie of token ids, laid out depth first: a position sees those on the path from the root to it. Positions
+are numbered as in the trajectory alone, so the model's output is that of the trajectories computed one by one. What
+rollouts have in common is not their prompt alone: the same call brings the same answer of a tool, and all prompts of a
+task begin with the same instructions. Gradients of all trajectories add up at the positions that they share.
+
+A trajectory ends before its last sampled token: nothing is predicted from there on.
 """
 
 from dataclasses import dataclass
@@ -14,26 +16,29 @@ from .batch import Batch, Trajectory
 
 
 @dataclass(frozen=True)
-class Tree:
-    """Where a prompt and its completions lie in the row: contiguous, the prompt first."""
+class Segment:
+    """Positions that one trajectory adds to those before it in the row: contiguous, in the trajectory's order."""
 
-    start: int
-    prompt: int
-    completions: tuple[int, ...]
-    """Length of each, in order."""
+    length: int
+    before: tuple[tuple[int, int], ...]
+    """What precedes them in the trajectory, as (first, end) of parts of the row, in the trajectory's order."""
 
 
 @dataclass(frozen=True)
 class Pack:
-    """One row. T positions, S sampled tokens."""
+    """One row. T positions, of which P predict the S sampled tokens of the row's trajectories."""
 
     ids: torch.Tensor
     """[T]"""
     positions: torch.Tensor
     """Place in the trajectory, [T]"""
-    trees: tuple[Tree, ...]
+    ends: torch.Tensor
+    """Where the positions that continue a position end, [T]: query q sees key k if k <= q < ends[k]."""
+    segments: tuple[Segment, ...]
     predicting: torch.Tensor
-    """Position whose output predicts the sampled token, [S]"""
+    """Positions whose outputs predict sampled tokens, rising, [P]"""
+    sources: torch.Tensor
+    """Which of the P predicts each sampled token, rising, [S]"""
     targets: torch.Tensor
     """Ids of the sampled tokens, [S]"""
     slots: torch.Tensor
@@ -41,79 +46,118 @@ class Pack:
 
 
 @dataclass(frozen=True)
-class _Branch:
-    """A prompt with some of its completions, as large as it will be in the row."""
+class _Member:
+    """A trajectory as far as it is computed."""
 
-    members: tuple[Trajectory, ...]
-
-    @property
-    def prompt(self) -> int:
-        return self.members[0].prompt
-
-    @property
-    def tokens(self) -> int:
-        return self.prompt + sum(len(member.ids) - self.prompt for member in self.members)
-
-
-def _branches(members: list[Trajectory], budget: int) -> list[_Branch]:
-    """Splits one group where it exceeds the budget; each part computes the prompt again. Longest first."""
-    members = sorted(members, key=lambda member: -len(member.ids))
-    parts: list[list[Trajectory]] = []
-    sizes: list[int] = []
-    for member in members:
-        extra = len(member.ids) - member.prompt
-        place = next((i for i, size in enumerate(sizes) if size + extra <= budget), None)
-        if place is None:
-            parts.append([member])
-            sizes.append(len(member.ids))
-        else:
-            parts[place].append(member)
-            sizes[place] += extra
-    return [_Branch(tuple(part)) for part in parts]
+    trajectory: Trajectory
+    ids: torch.Tensor
+    shared: int
+    """How many it has in common with the member before it."""
 
 
 def plan(batch: Batch, budget: int) -> list[Pack]:
-    """Rows of at most `budget` positions (a single trajectory may be longer): first fit, longest first."""
+    """Rows of at most `budget` positions (a single trajectory may be longer), with as few positions as can be."""
     return plan_trajectories(batch.trajectories, budget)
 
 
 def plan_trajectories(trajectories: list[Trajectory], budget: int) -> list[Pack]:
-    groups: dict[int, list[Trajectory]] = {}
+    members = _sorted(trajectories)
+    return [_pack(members[start:end]) for start, end in _rows(members, budget)]
+
+
+def _sorted(trajectories: list[Trajectory]) -> list[_Member]:
+    """By their ids: trajectories with a common prefix are neighbours, in the depth-first order of the trie."""
+    computed = []
     for trajectory in trajectories:
-        groups.setdefault(trajectory.group, []).append(trajectory)
-    branches = [branch for members in groups.values() for branch in _branches(members, budget)]
-    rows: list[list[_Branch]] = []
-    sizes: list[int] = []
-    for branch in sorted(branches, key=lambda branch: -branch.tokens):
-        place = next((i for i, size in enumerate(sizes) if size + branch.tokens <= budget), None)
-        if place is None:
-            rows.append([branch])
-            sizes.append(branch.tokens)
-        else:
-            rows[place].append(branch)
-            sizes[place] += branch.tokens
-    return [_pack(row) for row in rows]
+        sampled = trajectory.sampled.nonzero()
+        if len(sampled):
+            computed.append((trajectory.ids[: int(sampled[-1])], trajectory))
+    computed.sort(key=lambda pair: pair[0].tolist())
+    members: list[_Member] = []
+    for ids, trajectory in computed:
+        shared = _common(members[-1].ids, ids) if members else 0
+        members.append(_Member(trajectory, ids, shared))
+    return members
 
 
-def _pack(branches: list[_Branch]) -> Pack:
-    ids, positions, predicting, targets, slots, trees = [], [], [], [], [], []
+def _common(one: torch.Tensor, other: torch.Tensor) -> int:
+    length = min(len(one), len(other))
+    different = (one[:length] != other[:length]).nonzero()
+    return int(different[0]) if len(different) else length
+
+
+def _rows(members: list[_Member], budget: int) -> list[tuple[int, int]]:
+    """Cuts the sorted members into rows. A row computes again what its first member shares with the row before.
+
+    The cuts that make the fewest positions, and of these the fewest rows: best[n] is about the first n members.
+    """
+    best: list[tuple[int, int, int]] = [(0, 0, 0)]
+    for end in range(1, len(members) + 1):
+        choices, after_first = [], 0
+        for start in range(end - 1, -1, -1):
+            first = members[start]
+            size = len(first.ids) + after_first
+            if size > max(budget, len(members[end - 1].ids)):
+                break
+            positions, rows, _ = best[start]
+            choices.append((positions + size, rows + 1, start))
+            after_first += len(first.ids) - first.shared
+        best.append(min(choices))
+    rows: list[tuple[int, int]] = []
+    end = len(members)
+    while end:
+        start = best[end][2]
+        rows.append((start, end))
+        end = start
+    return rows[::-1]
+
+
+def _pack(members: list[_Member]) -> Pack:
+    ids, places, segments, left = [], [], [], []
+    predicting, targets, slots = [], [], []
+    path = torch.empty(0, dtype=torch.long)
+    parts: list[tuple[int, int]] = []
     at = 0
-    for branch in branches:
-        prompt = branch.prompt
-        start, last_of_prompt = at, at + prompt - 1
-        ids.append(branch.members[0].ids[:prompt])
-        positions.append(torch.arange(prompt))
-        at += prompt
-        for member in branch.members:
-            own, sampled = member.ids[prompt:], member.sampled[prompt:].nonzero().flatten()
-            ids.append(own)
-            positions.append(torch.arange(prompt, len(member.ids)))
-            # The first own token is predicted by the shared prompt's last position.
-            predicting.append(torch.where(sampled == 0, last_of_prompt, at + sampled - 1))
-            targets.append(own[sampled])
-            slots.append(torch.arange(member.first_slot, member.first_slot + len(sampled)))
-            at += len(own)
-        trees.append(Tree(start, prompt, tuple(len(member.ids) - prompt for member in branch.members)))
+    for index, member in enumerate(members):
+        shared = member.shared if index else 0
+        length = len(member.ids) - shared
+        if length:
+            left.append((path[shared:], at))
+            path = torch.cat((path[:shared], torch.arange(at, at + length)))
+            parts = _first(parts, shared)
+            segments.append(Segment(length, tuple(parts)))
+            parts.append((at, at + length))
+            ids.append(member.ids[shared:])
+            places.append(torch.arange(shared, len(member.ids)))
+            at += length
+        trajectory = member.trajectory
+        sampled = trajectory.sampled.nonzero().flatten()
+        predicting.append(path[sampled - 1])
+        targets.append(trajectory.ids[sampled])
+        slots.append(torch.arange(trajectory.first_slot, trajectory.first_slot + len(sampled)))
+    ends = torch.full((at,), at)
+    for positions, end in left:
+        ends[positions] = end
+    # Tokens that one position predicts are neighbours, so that some positions at a time have a range of tokens.
+    every, order = torch.cat(predicting).sort(stable=True)
+    unique, sources = every.unique_consecutive(return_inverse=True)
     return Pack(
-        torch.cat(ids), torch.cat(positions), tuple(trees), torch.cat(predicting), torch.cat(targets), torch.cat(slots)
+        torch.cat(ids),
+        torch.cat(places),
+        ends,
+        tuple(segments),
+        unique,
+        sources,
+        torch.cat(targets)[order],
+        torch.cat(slots)[order],
     )
+
+
+def _first(parts: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """The parts of the first `count` positions of a path."""
+    kept: list[tuple[int, int]] = []
+    for start, end in parts:
+        if count > 0:
+            kept.append((start, min(end, start + count)))
+        count -= end - start
+    return kept

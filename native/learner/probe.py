@@ -65,7 +65,7 @@ class Probe:
         """Of the sampled tokens, under the softmax at temperature 1."""
         (pack,) = plan_trajectories([self._trajectory], len(self._trajectory.ids))
         hidden = self._backend.hidden(pack)
-        return head.score(hidden, self._backend.output_weight(), pack.targets.to(hidden.device), 1.0).logprobs.cpu()
+        return head.score(hidden, self._backend.output_weight(), pack.sources, pack.targets, 1.0).logprobs.cpu()
 
 
 def write(folder: Path, probe: dict[str, Any] | None) -> None:

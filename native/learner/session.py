@@ -16,6 +16,7 @@ from .memory import PeakMemory
 from .optimizer import POLICY, SUPERVISED, Optimizer
 from .protocol import Progress
 from .residence import Residence
+from .scaling import LossScale
 from .sft import supervised
 from .update import policy_update
 
@@ -39,7 +40,8 @@ class Session:
         torch.manual_seed(settings["seed"])
         self._backend = _backend(settings, progress)
         parameters = self._backend.trainable()
-        self._optimizer = Optimizer(parameters, settings.get("optimizer") or {}, self._backend.device)
+        scale = LossScale(self._backend.precision)
+        self._optimizer = Optimizer(parameters, settings.get("optimizer") or {}, self._backend.device, scale)
         if settings.get("resume"):
             if settings["lora"] is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from .errors import Refused
 from .optimizer import Optimizer
 from .packing import plan_trajectories
 from .protocol import Progress
+from .scaling import in_bf16
 
 
 def rate(update: int, updates: int, peak: float, warmup: float) -> float:
@@ -37,7 +39,7 @@ def supervised(
     size, epochs = request["updateTrajectories"], request["epochs"]
     updates = epochs * math.ceil(len(batch.trajectories) / size)
     losses: list[float] = []
-    computed = done = skipped = 0
+    computed = done = skipped = overflows = 0
 
     def tick() -> None:
         """After each row: one update may take longer than hone waits for a sign of progress."""
@@ -48,13 +50,12 @@ def supervised(
         summed, tokens = 0.0, 0
         for start in range(0, len(order), size):
             chosen = [batch.trajectories[index] for index in order[start : start + size]]
-            optimizer.clear()
-            value, count, positions = _accumulate(backend, batch, chosen, request["microBatchTokens"], tick)
-            norm = optimizer.clip(request["maxGradNorm"])
-            computed += positions
-            if math.isfinite(value) and math.isfinite(norm):
+            one = _gradients(backend, optimizer, batch, chosen, request, tick)
+            computed += one.positions
+            overflows += one.overflows
+            if one.finite:
                 optimizer.update(rate(done, updates, request["learningRate"], request["warmup"]))
-                summed, tokens = summed + value, tokens + count
+                summed, tokens = summed + one.value, tokens + one.count
             else:
                 skipped += 1
             done += 1
@@ -70,6 +71,7 @@ def supervised(
     return {
         "updates": updates - skipped,
         "skipped": skipped,
+        "overflows": overflows,
         "loss": {"first": first, "last": last},
         "trajectories": len(batch.trajectories),
         "tokens": {"total": batch.tokens, "sampled": batch.sampled_tokens, "computed": computed, "padding": 0},
@@ -77,10 +79,56 @@ def supervised(
     }
 
 
+@dataclass
+class _Gradients:
+    """What is known of one update's gradients."""
+
+    value: float
+    """Summed -log p."""
+    count: int
+    """Sampled tokens."""
+    positions: int
+    norm: float
+    overflows: int = 0
+
+    @property
+    def finite(self) -> bool:
+        return math.isfinite(self.value) and math.isfinite(self.norm)
+
+
+def _gradients(
+    backend: Backend,
+    optimizer: Optimizer,
+    batch: Batch,
+    chosen: list[Trajectory],
+    request: dict[str, Any],
+    tick: Callable[[], None],
+) -> _Gradients:
+    """Where f16 overflows, computed again at a lower scale, or in bf16: see scaling.py."""
+    overflows = 0
+
+    def once() -> _Gradients:
+        optimizer.clear()
+        value, count, positions = _accumulate(
+            backend, batch, chosen, request["microBatchTokens"], optimizer.scale.value, tick
+        )
+        return _Gradients(value, count, positions, optimizer.clip(request["maxGradNorm"]))
+
+    one = once()
+    while optimizer.scale.repeats(one.value, one.norm):
+        overflows += 1
+        one = once()
+    if not one.finite and backend.precision == "f16":
+        overflows += 1
+        one = in_bf16(backend, optimizer.scale, once, lambda one: one.finite)
+    one.overflows = overflows
+    return one
+
+
 def _accumulate(
-    backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int, tick: Callable[[], None]
+    backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int, scale: float, tick: Callable[[], None]
 ) -> tuple[float, int, int]:
-    """Adds the gradients of one update. Returns summed -log p, sampled tokens, positions computed."""
+    """Adds the gradients of one update, times `scale`. Returns summed -log p, sampled tokens, positions computed."""
     packs = plan_trajectories(chosen, budget)
     count = sum(len(pack.slots) for pack in packs)
     total = 0.0
@@ -90,9 +138,10 @@ def _accumulate(
         scores = head.score(
             hidden.detach(),
             backend.output_weight(),
-            pack.targets.to(hidden.device),
+            pack.sources,
+            pack.targets,
             1.0,
-            lambda _, part, weights=weights: -weights[part] / max(1, count),
+            lambda _, part, weights=weights: -weights[part] * scale / max(1, count),
         )
         hidden.backward(scores.gradient)
         total -= float((scores.logprobs * weights).sum())

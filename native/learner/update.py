@@ -19,6 +19,7 @@ from .optimizer import Optimizer
 from .packing import Pack, plan_trajectories
 from .probe import Probe
 from .protocol import Progress
+from .scaling import in_bf16
 
 
 @dataclass
@@ -39,6 +40,16 @@ class _MiniBatch:
 
     packs: list[Pack]
     slots: torch.Tensor
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A forward and backward pass over a mini-batch."""
+
+    first: bool
+    """What it computes is the policy before any update."""
+    scale: float
+    """See LossScale."""
 
 
 def settings_of(request: dict[str, Any]) -> loss.LossSettings:
@@ -65,6 +76,9 @@ def policy_update(
     """Applies all updates, or leaves everything as it was when a loss or gradient of one is not finite. Returns the
     metrics; when they were applied, the `probe` is among them.
 
+    A gradient that overflows in f16 is computed again at a lower scale. Where that does not help, because activations
+    are beyond f16's range, everything is done again in bf16, and from then on if it helps.
+
     π_old is the policy before the first update. The first mini-batch has it from its own first pass; the others need a
     pass without gradient, before any update.
 
@@ -75,6 +89,21 @@ def policy_update(
             "every advantage of the batch is 0: its groups have no spread in reward, so there is nothing to learn"
         )
     started = time.monotonic()
+    metrics = _updates(backend, optimizer, batch, request, progress)
+    if metrics["skipped"] and backend.precision == "f16":
+        overflows = metrics["overflows"] + 1
+
+        def again() -> dict[str, Any]:
+            return _updates(backend, optimizer, batch, request, progress)
+
+        metrics = in_bf16(backend, optimizer.scale, again, lambda metrics: not metrics["skipped"])
+        metrics["overflows"] = overflows
+    return metrics | {"seconds": {"update": time.monotonic() - started}}
+
+
+def _updates(
+    backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
+) -> dict[str, Any]:
     settings = settings_of(request)
     empty = torch.full((batch.sampled_tokens,), float("nan"))
     tokens = _Tokens(empty.clone(), empty.clone(), empty.clone(), empty, None)
@@ -91,12 +120,13 @@ def policy_update(
     def tick() -> None:
         nonlocal done
         done += 1
-        progress("update", done, rows)
+        # Rows that are computed again are not counted twice.
+        progress("update", min(done, rows), rows)
 
     optimizer.clear()
     losses: list[float] = []
     norms: list[float] = []
-    acted_on = seen = 0
+    acted_on = seen = overflows = 0
     skipped = None
     metrics: dict[str, Any] = {}
     try:
@@ -110,10 +140,16 @@ def policy_update(
             tokens.old[slots], tokens.entropy[slots] = logprobs[slots], entropy[slots]
         for number, minibatch in enumerate(minibatches * epochs):
             first = number == 0
-            losses.append(
-                sum(_accumulate(backend, batch, pack, tokens, settings, first, tick) for pack in minibatch.packs)
-            )
-            norms.append(optimizer.clip(request["maxGradNorm"]))
+            while True:
+                of = _Pass(first, optimizer.scale.value)
+                value = sum(_accumulate(backend, batch, pack, tokens, settings, of, tick) for pack in minibatch.packs)
+                norm = optimizer.clip(request["maxGradNorm"])
+                if not optimizer.scale.repeats(value, norm):
+                    break
+                overflows += 1
+                optimizer.clear()
+            losses.append(value)
+            norms.append(norm)
             if first:
                 # What the first pass computed is the policy before any update.
                 tokens.old[minibatch.slots] = tokens.new[minibatch.slots]
@@ -142,6 +178,7 @@ def policy_update(
         "skipped": skipped,
         "applied": skipped is None,
         "clipFraction": acted_on / seen,
+        "overflows": overflows,
         "updates": 0 if skipped else len(losses),
         "groups": batch.groups,
         "trajectories": len(batch.trajectories),
@@ -153,7 +190,6 @@ def policy_update(
         },
         "microBatches": len(packs),
         "learningRate": request["learningRate"],
-        "seconds": {"update": time.monotonic() - started},
     }
 
 
@@ -190,7 +226,7 @@ def _accumulate(
     pack: Pack,
     tokens: _Tokens,
     settings: loss.LossSettings,
-    first: bool,
+    of: _Pass,
     tick: Any,
 ) -> float:
     """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss.
@@ -200,7 +236,7 @@ def _accumulate(
     transformer's own passes are not repeated.
     """
     hidden = backend.hidden(pack)
-    states, weight, targets = hidden.detach(), backend.output_weight(), pack.targets.to(hidden.device)
+    scored = (hidden.detach(), backend.output_weight(), pack.sources, pack.targets, batch.temperature)
     total = 0.0
 
     def slope(logprobs: torch.Tensor, part: slice) -> torch.Tensor:
@@ -208,24 +244,24 @@ def _accumulate(
         here = pack.slots[part]
         with torch.enable_grad():
             new = logprobs.cpu().requires_grad_(True)
-            if first:
+            if of.first:
                 tokens.old[here] = new.detach()
             value = (loss.policy_loss(_of(batch, tokens, here, new), settings) * tokens.scale[here]).sum()
             (derivative,) = torch.autograd.grad(value, new)
         total += value.item()
-        return derivative.to(logprobs.device)
+        return (derivative * of.scale).to(logprobs.device)
 
     token_gradient: head.TokenGradient = slope
     if settings.whole_trajectories:
-        slopes = slope(head.score(states, weight, targets, batch.temperature).logprobs, slice(None))
+        slopes = slope(head.score(*scored).logprobs, slice(None))
 
         def token_gradient(_: torch.Tensor, part: slice) -> torch.Tensor:
             return slopes[part]
 
-    scores = head.score(states, weight, targets, batch.temperature, token_gradient)
+    scores = head.score(*scored, token_gradient)
     hidden.backward(scores.gradient)
     tokens.new[pack.slots] = scores.logprobs.cpu()
-    if first:
+    if of.first:
         tokens.entropy[pack.slots] = scores.entropy.cpu()
     tick()
     return total
@@ -237,7 +273,7 @@ def _score(backend: Backend, batch: Batch, packs: list[Pack], tick: Any) -> tupl
     logprobs, entropy = torch.empty(batch.sampled_tokens), torch.empty(batch.sampled_tokens)
     for pack in packs:
         hidden = backend.hidden(pack)
-        scores = head.score(hidden, backend.output_weight(), pack.targets.to(hidden.device), batch.temperature)
+        scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
         logprobs[pack.slots], entropy[pack.slots] = scores.logprobs.cpu(), scores.entropy.cpu()
         tick()
     return logprobs, entropy

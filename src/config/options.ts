@@ -275,9 +275,11 @@ export const definitions = {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
     }),
-    precision: choice(["auto", "f32", "bf16"], "What the learner computes in; auto: f32 on a CPU, bf16 on a GPU.", {
-      default: "auto",
-    }),
+    precision: choice(
+      ["auto", "f32", "f16", "bf16"],
+      "What the learner computes in. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. Where f16 overflows, bf16 takes its place.",
+      { default: "auto" },
+    ),
     hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
       accepts: "a path",
       defaultText: "the model file",

@@ -27,6 +27,8 @@ export {
   LINEAR_LAYERS,
   type LoraSettings,
   type OnProgress,
+  PRECISIONS,
+  type Precision,
   READABLE_WEIGHTS,
   type SftMetrics,
   type SftSettings,

@@ -3,6 +3,10 @@ import { z } from "zod";
 import type { ImportanceMode, Objective } from "../config/index.js";
 import type { Progress } from "./protocol.js";
 
+/** What the learner can compute in. */
+export const PRECISIONS = ["f32", "f16", "bf16"] as const;
+export type Precision = (typeof PRECISIONS)[number];
+
 /** Which model is trained. */
 export interface BaseModel {
   /** The file the engine runs: a qwen2, qwen3 or llama model, quantised or not. */
@@ -61,8 +65,11 @@ export interface LearnerSettings {
   readonly threads: number;
   /** Taken or refused: the learner never computes elsewhere than it was told. */
   readonly device: "cpu" | "cuda";
-  /** What matrix products are computed in. auto: f32 on a CPU, bf16 on a GPU. Adapters are f32 in any case. */
-  readonly precision: "auto" | "f32" | "bf16";
+  /**
+   * What matrix products are computed in. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. Adapters are f32 in
+   * any case.
+   */
+  readonly precision: "auto" | Precision;
   /**
    * Where the model lies between updates. "run" (default): on the device that computes. "step" and "offload": in main
    * memory, from the start; it goes to the device when an update begins. "offload" is refused where that is the CPU.
@@ -146,6 +153,8 @@ export const stepMetrics = z.object({
    * bounded its weight. 0 with one update.
    */
   clipFraction: z.number(),
+  /** Passes that were repeated because f16 overflowed: at a lower scale of the loss, the last one perhaps in bf16. */
+  overflows: z.number(),
   /** Shares of sampled tokens whose importance weight was bounded, and which it left out. */
   importance: z.object({ truncated: z.number(), masked: z.number() }),
   /** Mean entropy of the next-token distribution at sampled positions, nats. */
@@ -156,7 +165,7 @@ export const stepMetrics = z.object({
     /** Of all trajectories. */
     total: z.number(),
     sampled: z.number(),
-    /** Positions the model really computed in one pass over the batch: shared prompts count once. */
+    /** Positions the model really computed in one pass over the batch: a prefix that rollouts share counts once a row. */
     computed: z.number(),
     /** Of the computed ones, padding. */
     padding: z.number(),
@@ -165,7 +174,7 @@ export const stepMetrics = z.object({
   learningRate: z.number(),
   /** Where the parameters were while it computed: "cpu", or the GPU's name; and in what it computed. */
   device: z.string(),
-  precision: z.enum(["f32", "bf16"]),
+  precision: z.enum(PRECISIONS),
   seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
   memory: z.object({ peak: z.number(), loaded: z.number() }),
@@ -193,6 +202,8 @@ export const sftMetrics = z.object({
   updates: z.number(),
   /** Updates left out because their loss or gradient was not finite. */
   skipped: z.number(),
+  /** As in {@link stepMetrics}. */
+  overflows: z.number(),
   /** Mean negative log-likelihood of a sampled token, nats: over the first and the last epoch, as trained. */
   loss: z.object({ first: z.number().nullable(), last: z.number().nullable() }),
   trajectories: z.number(),
@@ -212,7 +223,7 @@ export const learnerInfo = z.object({
   offloaded: z.boolean(),
   /** CUDA of PyTorch's build and the version of NVIDIA's driver; null where it does not compute on CUDA. */
   cuda: z.object({ version: z.string(), driver: z.string().nullable() }).nullable(),
-  precision: z.enum(["f32", "bf16"]),
+  precision: z.enum(PRECISIONS),
   architecture: z.string(),
   /** Type of the base weights: "f16", "q8_0", ... */
   weights: z.string(),

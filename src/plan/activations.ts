@@ -4,6 +4,7 @@
  * PyTorch's autograd says that it saved.
  */
 import type { ModelShape } from "../engine/index.js";
+import type { Precision } from "../learn/index.js";
 import { adapterParameters } from "./input.js";
 
 /** Of native/learner/attention.py: rows of a mask begin at multiples of so many numbers. A test holds the two together. */
@@ -12,7 +13,7 @@ export const MASK_ALIGNMENT = 8;
 /** How the tokens of a row are laid out: what attention keeps depends on it. */
 export interface RowLayout {
   readonly prompt: number;
-  /** Tokens of each completion after the prompt, in one tree. */
+  /** Positions of each completion after the prompt, in one tree. The first continues the prompt, the others branch off. */
   readonly completions: readonly number[];
 }
 
@@ -20,7 +21,7 @@ export interface PassSettings {
   readonly shape: ModelShape;
   readonly loraRank: number;
   readonly loraTargets: readonly string[];
-  readonly precision: "f32" | "bf16";
+  readonly precision: Precision;
 }
 
 export interface Activations {
@@ -39,24 +40,25 @@ export interface Activations {
 export function activations(settings: PassSettings, rows: readonly RowLayout[]): Activations {
   const { shape, loraRank, loraTargets, precision } = settings;
   const { embedding: d, feedForward: ff, heads, kvHeads, headSize } = shape;
-  const bf16 = precision === "bf16";
-  const width = bf16 ? 2 : 4;
+  const half = precision !== "f32";
+  const width = half ? 2 : 4;
   const [query, keyValue] = [heads * headSize, kvHeads * headSize];
-  let [tokens, prompts, reach, masks] = [0, 0, 0, 0];
+  let [tokens, reach, masks] = [0, 0, 0];
   for (const { prompt, completions } of rows) {
     tokens += prompt + completions.reduce((total, length) => total + length, 0);
-    prompts += prompt;
-    // Each completion has a copy of its prompt's keys and values before its own.
-    for (const length of completions) reach += prompt + length;
-    // Completions of equal length share a mask.
-    for (const length of new Set(completions))
+    // Each branch has a copy of its prompt's keys and values before its own. Where branches are so short that they attend
+    // together (native/learner/blocks.py), there are fewer copies.
+    const branches = completions.slice(1);
+    for (const length of branches) reach += prompt + length;
+    // Branches of equal length share a mask.
+    for (const length of new Set(branches))
       masks += length * Math.ceil((prompt + length) / MASK_ALIGNMENT) * MASK_ALIGNMENT;
   }
 
   const on = (...names: string[]) => names.filter((name) => loraTargets.includes(name)).length;
   // An adapter needs its input; autocast converts it for each layer anew, f32 layers share it.
   const [attentionInputs, gatedInputs] = [on("q_proj", "k_proj", "v_proj"), on("gate_proj", "up_proj")];
-  const inputs = bf16 ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
+  const inputs = half ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
   const norms = 4 * 2 * (d + 1);
   // Qwen3 normalises queries and keys, each head for itself, in f32.
   const headNorms = shape.architecture === "qwen3" ? 4 * (query + keyValue + heads + kvHeads) : 0;
@@ -64,9 +66,9 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   const gated = width * ff * (3 + on("down_proj"));
   const low = width * loraRank * loraTargets.length;
   const perToken = norms + headNorms + width * d * inputs + attention + gated + low;
-  // Values of the row; of its keys in bf16 only what was converted for the prompts; then the copies for completions.
-  const keysAndValues = width * keyValue * (tokens + (bf16 ? prompts : tokens) + 2 * reach);
-  const converted = bf16 ? (2 * adapterParameters(shape, loraRank, loraTargets)) / shape.layers : 0;
+  // Keys and values of the row, then the copies for branches.
+  const keysAndValues = 2 * width * keyValue * (tokens + reach);
+  const converted = half ? (2 * adapterParameters(shape, loraRank, loraTargets)) / shape.layers : 0;
   return {
     layer: tokens * perToken + keysAndValues + converted,
     between: 4 * d * tokens,

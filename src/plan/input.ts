@@ -1,5 +1,6 @@
 /** What a memory plan is made from. */
 import type { EngineInfo, ModelShape } from "../engine/index.js";
+import type { Precision } from "../learn/index.js";
 
 export interface PlanInput {
   readonly shape: ModelShape;
@@ -15,7 +16,7 @@ export interface PlanInput {
   readonly releaseWeights: boolean;
   /** What the engine computes on; the learner shares it if it is CUDA, and computes on the CPU otherwise. */
   readonly gpu: EngineInfo["gpu"];
-  readonly precision: "auto" | "f32" | "bf16";
+  readonly precision: "auto" | Precision;
   /** The learner's weights come from a Hugging Face folder, which is read in f32 into the host's memory. */
   readonly hfWeights: boolean;
   /** llama.cpp contexts. */

@@ -1,4 +1,5 @@
 /** What the learner takes: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a pass. */
+import type { Precision } from "../learn/index.js";
 import { activations, kept, type PassSettings, type RowLayout } from "./activations.js";
 import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
 import { adapterParameters, type PlanInput } from "./input.js";
@@ -64,8 +65,9 @@ export interface LearnerMemory {
   readonly pass: number;
 }
 
-export const learnerPrecision = ({ gpu, precision }: PlanInput): "f32" | "bf16" =>
-  precision === "auto" ? (gpu === "cuda" ? "bf16" : "f32") : precision;
+/** Of native/learner/backend.py's choose_precision. */
+export const learnerPrecision = ({ gpu, precision, shape }: PlanInput): Precision =>
+  precision !== "auto" ? precision : gpu !== "cuda" ? "f32" : shape.weightType === "F16" ? "f16" : "bf16";
 
 /** On the place where the learner computes. */
 export function learnerMemory(input: PlanInput): LearnerMemory {
@@ -74,7 +76,7 @@ export function learnerMemory(input: PlanInput): LearnerMemory {
   const precision = learnerPrecision(input);
   const numbers = adapterParameters(shape, loraRank, loraTargets);
   const linear = linearParameters(shape);
-  const weights = 4 * shape.parameters - (precision === "bf16" ? 2 * linear : 0);
+  const weights = 4 * shape.parameters - (precision === "f32" ? 0 : 2 * linear);
 
   const rows = rowsOf(microBatchTokens, input.context);
   const sampled = microBatchTokens * (1 - ROW.prompt);

@@ -120,6 +120,7 @@ export class TrainView {
       line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
       line.updates > 1 ? `${line.updates} updates, ${percent(line.clip_fraction ?? Number.NaN)} clipped` : "",
       line.importance_masked ? `${percent(line.importance_masked)} of the tokens masked by --importance-sampling` : "",
+      line.overflows > 0 ? `${line.overflows} passes repeated: f16 overflowed` : "",
       line.groups_refilled > 0 ? `${line.groups_refilled} groups refilled` : "",
       line.rollouts_masked > 0 ? `${line.rollouts_masked} truncated rollouts masked` : "",
       reused > 0 ? `${reused} rollouts reused` : "",

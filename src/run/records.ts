@@ -121,6 +121,8 @@ export interface StepMetricsRow {
   /** Shares of sampled tokens whose importance weight was bounded, and which it left out (--importance-sampling). */
   importance_truncated: number | null;
   importance_masked: number | null;
+  /** Passes of the update that were repeated because f16 overflowed. */
+  overflows: number;
 }
 
 /** What depends on the machine and the day. */

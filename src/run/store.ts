@@ -42,6 +42,7 @@ const UNNOTED = {
   rollouts_masked: 0,
   importance_truncated: null,
   importance_masked: null,
+  overflows: 0,
   rollouts_broken_off: 0,
   broken_off: {},
   groups_broken_off: 0,

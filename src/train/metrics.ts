@@ -63,6 +63,7 @@ export function stepMetricsRow(
     clip_fraction: update?.clipFraction ?? null,
     importance_truncated: update?.importance.truncated ?? null,
     importance_masked: update?.importance.masked ?? null,
+    overflows: update?.overflows ?? 0,
   };
 }
 

@@ -87,10 +87,11 @@ describe("the memory plan", () => {
     expect(vulkan({ shape: tiny, concurrency: 16, context: 8192 })).toBeCloseTo(12.76, 1);
   });
 
-  it("puts on the GPU what is there: layers in bf16, the rest in f32", () => {
+  it("puts on the GPU what is there: layers in 16 bits, the rest in f32", () => {
     const linear = 24 * (896 * 64 * 2 * 16 + 3 * 896 * 4864);
     expect(find(onGpu(), "learner: weights")).toBe(2 * linear + 4 * (qwen.parameters - linear));
     expect(find(onGpu({ precision: "f32" }), "learner: weights")).toBe(4 * qwen.parameters);
+    expect(find(onGpu({ precision: "f16" }), "learner: weights")).toBe(find(onGpu(), "learner: weights"));
     expect(bytesOf("learner: weights")).toBe(4 * qwen.parameters);
   });
 

@@ -17,7 +17,7 @@ warnings.simplefilter("ignore")
 
 import torch  # noqa: E402
 from learner import attention, head  # noqa: E402
-from learner.backend import LINEAR_LAYERS, PeftBackend, _linears_to, _with_adapter  # noqa: E402
+from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter  # noqa: E402
 from learner.batch import Trajectory  # noqa: E402
 from learner.packing import plan_trajectories  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
@@ -27,7 +27,13 @@ from models import make_model  # noqa: E402
 RANK = 4
 SHAPE = dict(vocab_size=512, hidden_size=96, intermediate_size=288, num_hidden_layers=3)
 SHAPE |= dict(num_attention_heads=6, num_key_value_heads=2, head_dim=16)
-ROWS = {"group": (64, (48, 48, 48, 48)), "conversation": (100, (156,)), "uneven": (150, (20, 40, 46))}
+ROWS = {
+    "group": (64, (48, 48, 48, 48)),
+    "conversation": (100, (156,)),
+    "uneven": (150, (20, 60, 70)),
+    "short": (200, (8,) * 12),
+}
+"""Of "short", branches attend together."""
 TARGETS = {"all": list(LINEAR_LAYERS), "two": ["q_proj", "v_proj"]}
 
 
@@ -36,8 +42,8 @@ def make_backend(architecture: str, precision: str, targets: list[str]) -> PeftB
     attention.register()
     model = make_model(architecture, **SHAPE).requires_grad_(False)
     model.config._attn_implementation = attention.NAME
-    if precision == "bf16":
-        _linears_to(model, torch.bfloat16)
+    if precision != "f32":
+        _linears_to(model, TYPES[precision])
     backend = PeftBackend.__new__(PeftBackend)
     backend.device, backend.precision = torch.device("cpu"), precision
     backend.model = _with_adapter(model, {"rank": RANK, "alpha": 8, "targets": targets})
@@ -49,9 +55,11 @@ def make_backend(architecture: str, precision: str, targets: list[str]) -> PeftB
 def make_row(prompt: int, completions: tuple[int, ...]):
     shared = torch.randint(SHAPE["vocab_size"], (prompt,))
     members, slot = [], 0
-    for length in completions:
-        ids = torch.cat((shared, torch.randint(SHAPE["vocab_size"], (length,))))
-        sampled = torch.arange(len(ids)) >= prompt
+    for number, length in enumerate(completions):
+        # One more, whose own position is not computed: nothing is predicted from it. In a row they are in order of ids.
+        own = torch.cat((torch.tensor([number]), torch.randint(SHAPE["vocab_size"], (length,))))
+        ids = torch.cat((shared, own))
+        sampled = torch.arange(len(ids)) > prompt
         members.append(Trajectory(ids, sampled, 0, prompt, slot))
         slot += length
     (pack,) = plan_trajectories(members, prompt + sum(completions))
@@ -81,7 +89,12 @@ def live_bytes(backend: PeftBackend, pack) -> int:
     def update():
         hidden = backend.hidden(pack)
         scores = head.score(
-            hidden.detach(), backend.output_weight(), pack.targets, 1.0, lambda logprobs, _: -torch.ones_like(logprobs)
+            hidden.detach(),
+            backend.output_weight(),
+            pack.sources,
+            pack.targets,
+            1.0,
+            lambda logprobs, _: -torch.ones_like(logprobs),
         )
         hidden.backward(scores.gradient)
 
@@ -101,9 +114,8 @@ def live_bytes(backend: PeftBackend, pack) -> int:
 def main() -> None:
     torch.manual_seed(0)
     cases = []
-    for architecture, precision, row, targets in itertools.product(
-        ("qwen2", "qwen3", "llama"), ("f32", "bf16"), ROWS, TARGETS
-    ):
+    computed = [(name, precision) for name in ("qwen2", "qwen3", "llama") for precision in ("f32", "bf16")]
+    for (architecture, precision), row, targets in itertools.product([*computed, ("qwen2", "f16")], ROWS, TARGETS):
         backend = make_backend(architecture, precision, TARGETS[targets])
         pack = make_row(*ROWS[row])
         case = {"architecture": architecture, "precision": precision, "targets": TARGETS[targets], "row": ROWS[row]}

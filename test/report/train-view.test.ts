@@ -41,6 +41,7 @@ const line: MetricsLine = {
   clip_fraction: 0,
   importance_truncated: 0,
   importance_masked: 0,
+  overflows: 0,
   turns: 5,
   ends: { answered: 64 },
   tool_errors: {},
@@ -97,8 +98,10 @@ describe("the view of training in a log", () => {
     view.step({ ...line, groups_refilled: 2, rollouts_masked: 5 });
     view.step({ ...line, updates: 4, clip_fraction: 0.125, importance_masked: 0.03 });
     view.step({ ...line, skipped: "truncated" });
+    view.step({ ...line, overflows: 2 });
     expect(written[0]).toContain("  2 groups refilled  5 truncated rollouts masked\n");
     expect(written[1]).toContain("  4 updates, 12.5 % clipped  3.0 % of the tokens masked by --importance-sampling\n");
+    expect(written[3]).toContain("  2 passes repeated: f16 overflowed\n");
     expect(written[2]).toContain("nothing to learn: all that differs in reward was ended by a limit, and is masked");
   });
 

@@ -1,4 +1,4 @@
-"""Random batches in the shape of rollouts: groups with a shared prompt, sampled tokens with tool text between."""
+"""Random batches in the shape of rollouts: groups with shared prefixes, sampled tokens with tool text between."""
 
 import torch
 from learner.batch import Batch, read_batch
@@ -21,34 +21,15 @@ OBJECTIVES = {
 """As hone sends them."""
 
 
-def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed=0, temperature=1.0, advantage=None):
-    """Returns the file's path. Advantages are random unless given."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def number(low_high):
-        return int(torch.randint(low_high[0], low_high[1] + 1, (1,), generator=generator))
-
-    ids, sampled, logprobs, lengths, members, prompts, advantages = [], [], [], [], [], [], []
-    for group in range(groups):
-        shared = torch.randint(VOCABULARY, (number(prompt),), generator=generator)
-        for _ in range(size):
-            length = number(own)
-            flags = (torch.rand(length, generator=generator) < 0.7).int()
-            flags[0] = 1
-            ids += [shared, torch.randint(VOCABULARY, (length,), generator=generator)]
-            sampled += [torch.zeros(len(shared), dtype=torch.int), flags]
-            noise = -torch.rand(length, generator=generator) * 6
-            logprobs += [torch.zeros(len(shared)), noise * flags]
-            lengths.append(len(shared) + length)
-            members.append(group)
-            prompts.append(len(shared))
-            advantages.append(torch.randn(1, generator=generator).item() if advantage is None else advantage)
+def write_batch(path, rollouts, temperature=1.0):
+    """`rollouts`: (group, length of its prompt, ids, sampled flags, log-probabilities, advantage). Returns the path."""
+    groups, prompts, ids, sampled, logprobs, advantages = zip(*rollouts, strict=True)
     tensors = {
         "ids": torch.cat(ids).int(),
         "sampled": torch.cat(sampled).to(torch.uint8),
         "logprobs": torch.cat(logprobs),
-        "lengths": torch.tensor(lengths, dtype=torch.int32),
-        "groups": torch.tensor(members, dtype=torch.int32),
+        "lengths": torch.tensor([len(one) for one in ids], dtype=torch.int32),
+        "groups": torch.tensor(groups, dtype=torch.int32),
         "prompts": torch.tensor(prompts, dtype=torch.int32),
         "advantages": torch.tensor(advantages),
     }
@@ -56,8 +37,78 @@ def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed
     return str(path)
 
 
+def write_random_batch(path, groups=3, size=4, prompt=(8, 20), own=(6, 30), seed=0, temperature=1.0, advantage=None):
+    """Rollouts that share their group's prompt. Returns the file's path. Advantages are random unless given."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def number(low_high):
+        return int(torch.randint(low_high[0], low_high[1] + 1, (1,), generator=generator))
+
+    rollouts = []
+    for group in range(groups):
+        shared = torch.randint(VOCABULARY, (number(prompt),), generator=generator)
+        for _ in range(size):
+            length = number(own)
+            flags = (torch.rand(length, generator=generator) < 0.7).int()
+            flags[0] = 1
+            ids = torch.cat((shared, torch.randint(VOCABULARY, (length,), generator=generator)))
+            noise = -torch.rand(length, generator=generator) * 6
+            logprobs = torch.cat((torch.zeros(len(shared)), noise * flags))
+            sampled = torch.cat((torch.zeros(len(shared), dtype=torch.int), flags))
+            value = torch.randn(1, generator=generator).item() if advantage is None else advantage
+            rollouts.append((group, len(shared), ids, sampled, logprobs, value))
+    return write_batch(path, rollouts, temperature)
+
+
+def write_tree_batch(path, groups=3, seed=0, temperature=1.0):
+    """Rollouts that share more than their prompt; no two have the same advantage or log-probabilities. Of each group,
+    after instructions that all groups share and a prompt:
+
+    - a call, a tool's answer to it, and an answer; the same tokens again; the same with another last token
+    - the same call and answer of the tool, which end there; and the same call alone, with a tool's answer in its turn
+      that the others sampled
+    - another call with the same answer of the tool, and a call that differs in one token at its start
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(count):
+        return torch.randint(VOCABULARY, (count,), generator=generator)
+
+    def parts(*texts):
+        """Of (ids, whether they were sampled)."""
+        ids = torch.cat([ids for ids, _ in texts])
+        return ids, torch.cat([torch.full((len(ids),), int(flag)) for ids, flag in texts])
+
+    instructions, rollouts = draw(6), []
+    for group in range(groups):
+        prompt = torch.cat((instructions, torch.tensor([group]), draw(7)))
+        call, result, answer, other = draw(6), draw(9), draw(8), draw(5)
+        start, asked, told = (prompt, 0), (call, 1), (result, 0)
+        last = torch.cat((answer[:-1], (answer[-1:] + 1) % VOCABULARY))
+        one_off = torch.cat(((call[:1] + 1) % VOCABULARY, call[1:]))
+        written = [
+            (start, asked, told, (answer, 1)),
+            (start, asked, told, (answer, 1)),
+            (start, asked, told, (last, 1)),
+            (start, asked, told),
+            (start, asked, told, (answer[:4], 0), (answer[4:6], 1)),
+            (start, (other, 1), told, (draw(4), 1)),
+            (start, (one_off, 1), told, (draw(12), 1), (draw(3), 0)),
+        ]
+        for texts in written:
+            ids, flags = parts(*texts)
+            logprobs = -torch.rand(len(ids), generator=generator) * 6 * flags
+            advantage = torch.randn(1, generator=generator).item()
+            rollouts.append((group, len(prompt), ids, flags, logprobs, advantage))
+    return write_batch(path, rollouts, temperature)
+
+
 def random_batch(folder, **settings) -> Batch:
     return read_batch(write_random_batch(folder / "batch.safetensors", **settings), VOCABULARY)
+
+
+def tree_batch(folder, **settings) -> Batch:
+    return read_batch(write_tree_batch(folder / "batch.safetensors", **settings), VOCABULARY)
 
 
 def open_settings(gguf, **more):

@@ -1,10 +1,14 @@
 """Packing and chunking are exact: the same log-probabilities and gradients as each trajectory computed alone."""
 
+import itertools
+
 import pytest
 import torch
-from batches import OBJECTIVES, open_settings, random_batch
-from learner import head, loss
+from batches import OBJECTIVES, open_settings, random_batch, tree_batch
+from learner import blocks, head, loss, packing
+from learner.attention import Layout
 from learner.backend import PeftBackend
+from learner.batch import Batch
 from learner.importance import Importance
 from learner.objective import read_objective
 from learner.packing import plan
@@ -53,10 +57,30 @@ def backend(request, tmp_path, silent):
     return backend
 
 
-@pytest.mark.parametrize("budget", [40, 100, 4096])
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(backend, tmp_path, budget, temperature):
-    batch = random_batch(tmp_path, temperature=temperature)
+BLOCKS = {"separate": (0, 0), "one": (0, 10**9), "chosen": (blocks.KEY, 100)}
+"""(KEY, CALL): each segment attends alone, the whole row in one call, or short segments together."""
+
+
+@pytest.mark.parametrize(
+    ("make", "budget", "temperature", "together"),
+    [
+        (random_batch, 40, 1.0, "chosen"),
+        (random_batch, 100, 0.7, "separate"),
+        (random_batch, 4096, 1.0, "one"),
+        (tree_batch, 20, 0.7, "separate"),
+        (tree_batch, 60, 1.0, "chosen"),
+        (tree_batch, 60, 0.7, "one"),
+        (tree_batch, 4096, 0.7, "chosen"),
+        (tree_batch, 4096, 1.0, "separate"),
+        (tree_batch, 4096, 1.0, "one"),
+    ],
+)
+def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(
+    backend, tmp_path, monkeypatch, make, budget, temperature, together
+):
+    for name, value in zip(("KEY", "CALL"), BLOCKS[together], strict=True):
+        monkeypatch.setattr(blocks, name, value)
+    batch = make(tmp_path, temperature=temperature)
     new = plain(backend, batch, temperature)
     expected = token_losses(batch, new, new.detach(), slice(None)).sum() / len(new)
     expected.backward()
@@ -76,7 +100,13 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(backend, tmp_
             return derivative
 
         scores = head.score(
-            hidden.detach(), backend.output_weight(), pack.targets, temperature, slope, chunk_bytes=96 * 4 * 16
+            hidden.detach(),
+            backend.output_weight(),
+            pack.sources,
+            pack.targets,
+            temperature,
+            slope,
+            chunk_bytes=96 * 4 * 16,
         )
         hidden.backward(scores.gradient)
         logprobs[pack.slots] = scores.logprobs
@@ -89,39 +119,119 @@ def test_packed_rows_give_the_loss_and_gradients_of_the_plain_path(backend, tmp_
     assert max(wanted[name].abs().max() for name in wanted) > 1e-3
 
 
-def test_a_shared_prompt_is_computed_once_and_rows_keep_the_budget(tmp_path):
-    batch = random_batch(tmp_path, groups=5, size=4, prompt=(20, 20), own=(5, 9))
-    whole = plan(batch, 10_000)
-    assert len(whole) == 1
-    assert len(whole[0].ids) == batch.tokens - 5 * 3 * 20
-    narrow = plan(batch, 50)
-    assert all(len(pack.ids) <= 50 for pack in narrow)
-    slots = torch.cat([pack.slots for pack in narrow]).sort().values
-    assert torch.equal(slots, torch.arange(batch.sampled_tokens))
+def prefixes(trajectories):
+    """All that must be computed for their sampled tokens: every prefix that precedes one, once."""
+    known = set()
+    for one in trajectories:
+        ids, last = one.ids.tolist(), int(one.sampled.nonzero().max())
+        known |= {tuple(ids[:length]) for length in range(1, last + 1)}
+    return known
+
+
+def paths(pack):
+    """The ids that each position sees by the rule k <= q < ends[k], in order."""
+    places = torch.arange(len(pack.ids))
+    return [tuple(pack.ids[(places <= query) & (query < pack.ends)].tolist()) for query in places]
+
+
+@pytest.mark.parametrize("budget", [10, 40, 70, 4096])
+@pytest.mark.parametrize("make", [random_batch, tree_batch])
+def test_every_prefix_is_computed_once_a_row_and_predicts_all_its_tokens(tmp_path, make, budget):
+    batch = make(tmp_path)
+    packs = plan(batch, budget)
+    slots = torch.cat([pack.slots for pack in packs])
+    assert torch.equal(slots.sort().values, torch.arange(batch.sampled_tokens))
+    tokens = torch.cat([one.ids[one.sampled] for one in batch.trajectories])
+    before = [tuple(one.ids[:place].tolist()) for one in batch.trajectories for place in one.sampled.nonzero()]
+    for pack in packs:
+        seen = paths(pack)
+        members = {int(batch.owner[slot]) for slot in pack.slots}
+        assert sorted(seen) == sorted(prefixes([batch.trajectories[number] for number in members]))
+        assert [len(path) - 1 for path in seen] == pack.positions.tolist()
+        assert torch.equal(pack.targets, tokens[pack.slots])
+        assert len(set(pack.predicting.tolist())) == len(pack.predicting)
+        predicted = pack.predicting[pack.sources].tolist()
+        assert [seen[place] for place in predicted] == [before[slot] for slot in pack.slots]
+        longest = max(len(batch.trajectories[number].ids) for number in members)
+        assert len(pack.ids) <= max(budget, longest)
+    if budget == 4096:
+        assert len(packs) == 1 and len(packs[0].ids) == len(prefixes(batch.trajectories)) < batch.tokens
+
+
+def test_rows_are_cut_where_the_fewest_positions_are_computed_twice(tmp_path):
+    batch = tree_batch(tmp_path, groups=2)
+    trajectories = sorted(batch.trajectories, key=lambda one: one.ids.tolist())
+    for budget in (40, 60, 90):
+        sizes = []
+        for cuts in itertools.product((False, True), repeat=len(trajectories) - 1):
+            rows = [[trajectories[0]]]
+            for cut, one in zip(cuts, trajectories[1:], strict=True):
+                rows.append([one]) if cut else rows[-1].append(one)
+            computed = [len(prefixes(row)) for row in rows]
+            if max(computed) <= budget:
+                sizes.append((sum(computed), len(rows)))
+        packs = plan(batch, budget)
+        assert (sum(len(pack.ids) for pack in packs), len(packs)) == min(sizes)
 
 
 def test_a_trajectory_longer_than_the_budget_gets_a_row_of_its_own(tmp_path):
     batch = random_batch(tmp_path, groups=1, size=2, prompt=(20, 20), own=(30, 30))
-    assert [len(pack.ids) for pack in plan(batch, 10)] == [50, 50]
+    lengths = sorted(int(one.sampled.nonzero().max()) for one in batch.trajectories)
+    assert sorted(len(pack.ids) for pack in plan(batch, 10)) == lengths
+    # What it contains needs no other.
+    twice = Batch([batch.trajectories[0]] * 2, batch.rollout, batch.advantages, batch.owner, 1.0)
+    assert len(plan(twice, 10)) == 1
+
+
+@pytest.mark.parametrize("together", BLOCKS)
+def test_blocks_see_what_positions_see_and_are_few_where_segments_are_short(tmp_path, monkeypatch, together):
+    for name, value in zip(("KEY", "CALL"), BLOCKS[together], strict=True):
+        monkeypatch.setattr(blocks, name, value)
+    (pack,) = plan(tree_batch(tmp_path), 4096)
+    layout = Layout(pack)
+    count, segments = len(layout.blocks), len(pack.segments)
+    assert {"separate": count == segments, "one": count == 1, "chosen": 1 < count < segments}[together]
+    places, seen = torch.arange(len(pack.ids)), []
+    for block in layout.blocks:
+        keys = torch.cat([places[start:end] for start, end in (*block.before, (block.start, block.end))])
+        mask = layout.mask(block, torch.zeros(1))
+        if mask is None:
+            mask = torch.full((block.length, block.length), float("-inf")).triu(1)
+        assert mask.shape == (block.length, len(keys))
+        seen += [tuple(pack.ids[keys[row == 0]].tolist()) for row in mask]
+    assert seen == paths(pack)
+
+
+def test_segments_are_taken_together_only_where_it_costs_less():
+    """Many short branches of a long prompt copy its keys once. Long ones would compute too many scores."""
+    trunk = packing.Segment(500, ())
+    for length, blocks_wanted in ((5, 2), (300, 9)):
+        rows = (trunk, *(packing.Segment(length, ((0, 500),)) for _ in range(8)))
+        found = list(blocks.blocks_of(rows))
+        assert len(found) == blocks_wanted
+        assert (found[0].start, found[0].end) == (0, 500)
+        assert found[-1].end == 500 + 8 * length
 
 
 def test_entropy_is_that_of_the_whole_distribution():
     torch.manual_seed(0)
     hidden, weight = torch.randn(37, 8), torch.randn(50, 8)
-    scores = head.score(hidden, weight, torch.randint(50, (37,)), 1.3, chunk_bytes=50 * 4 * 16)
+    sources = torch.randint(37, (60,)).sort().values
+    scores = head.score(hidden, weight, sources, torch.randint(50, (60,)), 1.3, chunk_bytes=50 * 4 * 16)
     expected = torch.distributions.Categorical(logits=hidden @ weight.T / 1.3).entropy()
-    assert torch.allclose(scores.entropy, expected, atol=1e-5)
+    assert torch.allclose(scores.entropy, expected[sources], atol=1e-5)
 
 
 def test_the_output_layer_gets_its_own_gradient_when_it_is_trained():
     torch.manual_seed(0)
-    hidden, targets = torch.randn(37, 8), torch.randint(50, (37,))
+    # Some positions predict several tokens, some the same token twice, some none.
+    hidden, targets, sources = torch.randn(37, 8), torch.randint(3, (60,)), torch.randint(37, (60,)).sort().values
     weight = torch.randn(50, 8, requires_grad=True)
     hidden.requires_grad_(True)
-    (-(hidden @ weight.T).log_softmax(-1).gather(1, targets[:, None]).sum()).backward()
+    (-(hidden @ weight.T).log_softmax(-1)[sources, targets].sum()).backward()
     wanted, weight.grad = weight.grad, None
     scores = head.score(
-        hidden.detach(), weight, targets, 1.0, lambda logprobs, _: -torch.ones_like(logprobs), 50 * 4 * 16
+        hidden.detach(), weight, sources, targets, 1.0, lambda logprobs, _: -torch.ones_like(logprobs), 50 * 4 * 16
     )
     assert torch.allclose(weight.grad, wanted, atol=1e-5)
     assert torch.allclose(scores.gradient, hidden.grad, atol=1e-5)

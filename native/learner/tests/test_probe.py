@@ -24,7 +24,7 @@ def scored(session, trajectory):
     """What the session's policy says of a trajectory now."""
     (pack,) = plan_trajectories([trajectory], 10_000)
     backend = session._backend
-    return head.score(backend.hidden(pack), backend.output_weight(), pack.targets, 1.0).logprobs
+    return head.score(backend.hidden(pack), backend.output_weight(), pack.sources, pack.targets, 1.0).logprobs
 
 
 def probe_of(folder):

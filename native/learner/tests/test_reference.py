@@ -12,7 +12,7 @@ from statistics import mean
 
 import pytest
 import torch
-from batches import OBJECTIVES, VOCABULARY, open_settings, step_settings, write_random_batch
+from batches import OBJECTIVES, VOCABULARY, open_settings, step_settings, write_random_batch, write_tree_batch
 from learner.backend import PeftBackend
 from learner.batch import read_batch
 from learner.optimizer import Optimizer
@@ -40,18 +40,19 @@ VALUES = {
     "checkpointing": (False, True),
     "loss": ("grpo", "dr-grpo"),
     "epochs": (1, 2),
+    "rollouts": ("random", "tree"),
 }
 CASES = [
-    ("llama", 20, 1.3, 0.1, False, "grpo", 1),
-    ("qwen2", 60, 1.0, 0.0, True, "dr-grpo", 1),
-    ("qwen3", 4096, 0.7, 0.1, True, "grpo", 2),
-    ("llama", 4096, 1.0, 0.0, False, "dr-grpo", 2),
-    ("qwen2", 20, 0.7, 0.0, False, "dr-grpo", 2),
-    ("qwen3", 60, 1.3, 0.0, False, "dr-grpo", 2),
-    ("llama", 60, 0.7, 0.0, True, "grpo", 1),
-    ("qwen3", 20, 1.0, 0.1, True, "dr-grpo", 1),
-    ("qwen2", 4096, 1.3, 0.1, True, "dr-grpo", 1),
-    ("qwen2", 60, 1.0, 0.1, False, "grpo", 1),
+    ("llama", 20, 1.3, 0.1, False, "grpo", 1, "tree"),
+    ("qwen2", 60, 1.0, 0.0, True, "dr-grpo", 1, "tree"),
+    ("qwen3", 4096, 0.7, 0.1, True, "grpo", 2, "tree"),
+    ("llama", 4096, 1.0, 0.0, False, "dr-grpo", 2, "tree"),
+    ("qwen2", 20, 0.7, 0.0, False, "dr-grpo", 2, "tree"),
+    ("qwen3", 60, 1.3, 0.0, False, "dr-grpo", 2, "random"),
+    ("llama", 60, 0.7, 0.0, True, "grpo", 1, "random"),
+    ("qwen3", 20, 1.0, 0.1, True, "dr-grpo", 1, "random"),
+    ("qwen2", 4096, 1.3, 0.1, True, "dr-grpo", 1, "random"),
+    ("qwen2", 60, 1.0, 0.1, False, "grpo", 1, "tree"),
 ]
 UPDATES = 3
 MAX_GRAD_NORM = 0.2
@@ -77,9 +78,12 @@ def flat(tensors):
     return torch.cat([tensor.detach().flatten() for tensor in tensors])
 
 
-def write_rollouts(path, policy, seed, temperature):
+def write_rollouts(path, policy, kind, seed, temperature):
     """A batch whose rollout log-probabilities lie around the policy's own, so that mismatch weights matter."""
-    write_random_batch(path, groups=3, size=3, seed=seed, temperature=temperature)
+    if kind == "tree":
+        write_tree_batch(path, groups=2, seed=seed, temperature=temperature)
+    else:
+        write_random_batch(path, groups=3, size=3, seed=seed, temperature=temperature)
     rows = read_rows(str(path))
     with torch.no_grad():
         logprobs = policy.logprobs(rows, temperature)
@@ -100,7 +104,7 @@ def test_the_cases_have_every_pair_of_values():
 
 @pytest.mark.parametrize(tuple(VALUES), CASES)
 def test_updates_equal_those_of_an_independent_implementation(
-    tmp_path, silent, architecture, budget, temperature, kl, checkpointing, loss, epochs
+    tmp_path, silent, architecture, budget, temperature, kl, checkpointing, loss, epochs, rollouts
 ):
     settings = open_settings(write_gguf(make_model(architecture), tmp_path / "model.gguf"))
     torch.manual_seed(0)
@@ -114,7 +118,7 @@ def test_updates_equal_those_of_an_independent_implementation(
 
     weights_clipped, ratios_clipped, norms = [], [], []
     for number in range(UPDATES):
-        batch = write_rollouts(tmp_path / f"{number}.safetensors", reference, number, temperature)
+        batch = write_rollouts(tmp_path / f"{number}.safetensors", reference, rollouts, number, temperature)
         request = step_settings(
             batch,
             tmp_path,
@@ -157,7 +161,9 @@ def test_updates_equal_those_of_an_independent_implementation(
         if kl:
             assert metrics["klBase"] == pytest.approx(passes[0].kl, rel=1e-5, abs=2e-6)
         rows = metrics["microBatches"]
-        assert {4096: rows == 1, 60: 1 < rows < metrics["trajectories"], 20: rows == metrics["trajectories"]}[budget]
+        # In a row of 20 a tree's shortest rollouts have room together.
+        alone = metrics["trajectories"] if rollouts == "random" else rows
+        assert {4096: rows == 1, 60: 1 < rows < metrics["trajectories"], 20: rows == alone > 4}[budget]
         weights_clipped.append(passes[0].bounded)
         ratios_clipped.append(metrics["clipFraction"])
         norms += [each.norm for each in passes]

@@ -165,6 +165,7 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     klBase: null,
     updates: 1,
     clipFraction: 0,
+    overflows: 0,
     importance: { truncated: 0, masked: 0 },
     entropy: 1,
     groups: 2,

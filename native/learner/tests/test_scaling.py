@@ -1,0 +1,182 @@
+"""Updates in f16: no gradient is lost to its narrow range, and bf16 takes over where activations are beyond it."""
+
+import math
+
+import pytest
+import torch
+from batches import open_settings, step_settings, write_tree_batch
+from learner import scaling, update
+from learner.backend import choose_precision
+from learner.batch import read_batch
+from learner.scaling import FALL, FIRST, LEAST, PATIENCE, RISE, LossScale
+from learner.session import Session
+
+from models import make_model, write_gguf
+
+
+@pytest.fixture
+def gguf(tmp_path):
+    return write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+
+
+@pytest.fixture
+def batch(tmp_path):
+    return write_tree_batch(tmp_path / "batch.safetensors")
+
+
+class Watched:
+    """The gradients of each update, as they were clipped, and the scales they were computed at."""
+
+    def __init__(self, session, monkeypatch):
+        self.gradients, self.scales = [], []
+        optimizer = session._optimizer
+        clip = optimizer.clip
+
+        def noting(max_norm):
+            self.scales.append(optimizer.scale.value)
+            norm = clip(max_norm)
+            self.gradients.append(torch.cat([parameter.grad.flatten() for parameter in optimizer.parameters]))
+            return norm
+
+        monkeypatch.setattr(optimizer, "clip", noting)
+
+
+def opened(gguf, silent, precision="f16", **more):
+    session = Session(open_settings(gguf, precision=precision, **more), silent)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in session._backend.trainable():
+            parameter.normal_(std=0.1)
+    return session
+
+
+def cosine(one, other):
+    return torch.nn.functional.cosine_similarity(one, other, dim=0).item()
+
+
+def weights(session):
+    return [parameter.detach().clone() for parameter in session._backend.trainable()]
+
+
+@pytest.mark.parametrize(
+    ("device", "weights", "chosen"),
+    [
+        ("cpu", "f16", "f32"),
+        ("cpu", "bf16", "f32"),
+        ("cuda", "f16", "f16"),
+        ("cuda", "bf16", "bf16"),
+        ("cuda", "f32", "bf16"),
+        ("cuda", "q8_0", "bf16"),
+    ],
+)
+def test_the_precision_of_a_gpu_is_that_of_the_weights_and_f32_stays_the_cpus(device, weights, chosen):
+    assert choose_precision("auto", torch.device(device), weights) == chosen
+    assert choose_precision("f16", torch.device(device), weights) == "f16"
+
+
+@pytest.mark.parametrize("lora", [True, False])
+def test_f16_gives_the_gradient_of_f32_however_small_it_is(gguf, batch, tmp_path, silent, monkeypatch, lora):
+    """A token's share of the gradient is made so small that f16 without a scale would round it to nothing."""
+    more = {} if lora else {"lora": None}
+    found = {}
+    for name, precision, first in (("f32", "f32", 1), ("scaled", "f16", FIRST), ("plain", "f16", LEAST)):
+        monkeypatch.setattr(scaling, "FIRST", first)
+        session = opened(gguf, silent, precision, **more)
+        watched = Watched(session, monkeypatch)
+        request = step_settings(batch, tmp_path, learningRate=0.0)
+        monkeypatch.setattr(update.loss, "token_scale", lambda _, owner, *__: torch.full((len(owner),), 1e-7))
+        metrics = update.policy_update(session._backend, session._optimizer, read_batch(batch, 96), request, silent)
+        assert metrics["overflows"] == 0
+        found[name] = watched.gradients[0]
+    assert cosine(found["scaled"], found["f32"]) > 0.999
+    assert found["scaled"].norm().item() == pytest.approx(found["f32"].norm().item(), rel=0.01)
+    assert cosine(found["plain"], found["f32"]) < 0.99
+
+
+def test_an_overflow_is_computed_again_at_a_lower_scale_and_counted(gguf, batch, tmp_path, silent, monkeypatch):
+    monkeypatch.setattr(scaling, "FIRST", 2.0**40)
+    session = opened(gguf, silent)
+    watched = Watched(session, monkeypatch)
+    metrics = session.step(step_settings(batch, tmp_path / "0001"), silent)
+    assert metrics["applied"] and metrics["precision"] == "f16"
+    count = metrics["overflows"]
+    assert count > 2
+    assert watched.scales == [2.0**40 / FALL**number for number in range(count + 1)]
+    assert not any(gradient.isfinite().all() for gradient in watched.gradients[:-1])
+    # The weights are those of an update that never overflowed, and the next update begins with the scale that held.
+    monkeypatch.setattr(scaling, "FIRST", watched.scales[-1])
+    straight = opened(gguf, silent)
+    assert straight.step(step_settings(batch, tmp_path / "straight"), silent)["overflows"] == 0
+    assert all(torch.equal(one, other) for one, other in zip(weights(session), weights(straight), strict=True))
+    assert session.step(step_settings(batch, tmp_path / "0002"), silent)["overflows"] == 0
+    resumed = Session(open_settings(gguf, precision="f16", resume=str(tmp_path / "0002")), silent)
+    assert resumed._optimizer.scale.value == watched.scales[-1]
+
+
+def test_imitation_loses_no_update_to_an_overflow(gguf, batch, tmp_path, silent, monkeypatch):
+    monkeypatch.setattr(scaling, "FIRST", 2.0**40)
+    session = opened(gguf, silent)
+    settings = step_settings(batch, tmp_path / "sft", epochs=2, updateTrajectories=7, warmup=0.1)
+    metrics = session.sft(settings, silent)
+    assert metrics["updates"] == 6 and metrics["skipped"] == 0 and metrics["overflows"] > 2
+
+
+def large(path):
+    """Activations of this model are beyond 65504, and nothing else is unusual."""
+    model = make_model("qwen2")
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.post_attention_layernorm.weight.mul_(1024)
+    return write_gguf(model, path)
+
+
+@pytest.mark.parametrize("objective", ["step", "sft"])
+def test_where_activations_overflow_bf16_takes_over_for_good(batch, tmp_path, silent, objective):
+    gguf = large(tmp_path / "large.gguf")
+    more = {"epochs": 1, "updateTrajectories": 21, "warmup": 0.1} if objective == "sft" else {}
+
+    def updated(session, name):
+        return getattr(session, objective)(step_settings(batch, tmp_path / name, **more), silent)
+
+    session, expected = opened(gguf, silent, "f16"), opened(gguf, silent, "bf16")
+    first = updated(session, "0001")
+    assert first["overflows"] > 0 and not first["skipped"]
+    assert updated(expected, "bf16")["overflows"] == 0
+    for one, other in zip(weights(session), weights(expected), strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+    assert session._backend.precision == "bf16" and session._optimizer.scale.value == 1
+    layer = session._backend._causal.model.layers[0].mlp
+    assert layer.up_proj.weight.dtype == layer.gate_proj.base_layer.weight.dtype == torch.bfloat16
+    assert layer.gate_proj.lora_A["default"].weight.dtype == torch.float32
+    assert updated(session, "0002")["overflows"] == 0
+
+
+def test_what_is_not_finite_in_bf16_either_is_skipped_and_f16_stays(gguf, tmp_path, silent):
+    session = opened(gguf, silent)
+    before = weights(session)
+    with torch.no_grad():
+        session._backend.trainable()[-1].fill_(math.nan)
+    bad = write_tree_batch(tmp_path / "bad.safetensors")
+    assert session.step(step_settings(bad, tmp_path / "0001"), silent)["skipped"] == "loss"
+    assert session._backend.precision == "f16" and session._optimizer.scale.value == FIRST
+    layer = session._backend._causal.model.layers[0].mlp
+    assert layer.up_proj.weight.dtype == layer.gate_proj.base_layer.weight.dtype == torch.float16
+    with torch.no_grad():
+        session._backend.trainable()[-1].copy_(before[-1])
+    assert session.step(step_settings(bad, tmp_path / "0002"), silent)["applied"]
+
+
+def test_the_scale_rises_after_many_passes_without_overflow():
+    scale = LossScale("f16")
+    assert not any(scale.repeats(1.0, 1.0) for _ in range(PATIENCE - 1))
+    assert scale.value == FIRST
+    scale.repeats(1.0, 1.0)
+    assert scale.value == FIRST * RISE
+    assert scale.repeats(1.0, math.inf) and scale.value == FIRST * RISE / FALL
+    # A loss that is not finite is no matter of the scale, nor is what has the range of f32.
+    assert not scale.repeats(math.nan, math.nan)
+    assert LossScale("bf16").value == LossScale("f32").value == 1
+    assert not LossScale("bf16").repeats(1.0, math.inf)
+    while scale.repeats(1.0, math.inf):
+        pass
+    assert scale.value == LEAST

@@ -20,3 +20,4 @@ export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./m
 export { type ModelShape, modelFile, modelFingerprint, modelShape, trainedContext } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";
+export { tokenBytes } from "./vocabulary.js";

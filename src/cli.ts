@@ -43,7 +43,8 @@ function flagsOf(command: Command, argv: Record<string, unknown>): Record<string
   const below = commands.map(({ name }) => name).filter((name) => name.startsWith(`${command.name} `));
   if (below.length > 0 && extra.length > 0) throw unknownCommand(`${command.name} ${extra[0]}`, below);
   if (extra.length > 0 && command.positional && flags[command.positional] === undefined) {
-    flags[command.positional] = String(extra.shift());
+    const several = options[command.positional].kind === "list";
+    flags[command.positional] = several ? extra.splice(0).map(String) : String(extra.shift());
   }
   if (extra.length > 0) throw new UsageError(`${command.name} does not know what to do with "${extra.join(" ")}"`);
   return flags;

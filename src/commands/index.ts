@@ -7,10 +7,12 @@ import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
 import { modelsCommands } from "./models.js";
 import { playCommand } from "./play.js";
+import { reportCommand } from "./report.js";
 import { rolloutCommand } from "./rollout.js";
 import { runsCommand } from "./runs.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
+import { viewCommand } from "./view.js";
 
 export const commands: readonly Command[] = [
   ...emailCommands,
@@ -20,6 +22,8 @@ export const commands: readonly Command[] = [
   trainCommand,
   evalCommand,
   runsCommand,
+  viewCommand,
+  reportCommand,
   ...modelsCommands,
   playCommand,
   logprobsCommand,

@@ -13,9 +13,10 @@ export const definitions = {
   ...inGroup("Files and folders", {
     home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
     db: text("Mail database.", { defaultText: "mail.db in the home folder" }),
-    out: text("Trajectory file to write, one JSON line a rollout.", {
+    out: text("File to write: trajectories, one JSON line a rollout.", {
       accepts: "a path",
-      defaultText: "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl",
+      defaultText:
+        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
     }),
     into: text("Folder to write what was learnt to; made when it is not there.", {
       accepts: "a path",
@@ -239,6 +240,13 @@ export const definitions = {
       defaultText: bySizeText("validateN"),
     }),
     keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
+  }),
+  ...inGroup("Looking at runs", {
+    runs: list("Runs to show: names, PROJECT/NAME, or folders.", { defaultText: "the newest run" }),
+    port: whole(0, 65_535, "Port of the page on 127.0.0.1.", { defaultText: "any that is free" }),
+    sample: whole(0, MANY, "Rollouts whose conversations the report has; the file stays below 30 MB.", {
+      default: 2000,
+    }),
   }),
   ...inGroup("Objective", objectiveOptions),
   ...inGroup("Imitation", {

@@ -5,10 +5,12 @@ import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
+import { metricsCommand } from "./metrics.js";
 import { modelsCommands } from "./models.js";
 import { playCommand } from "./play.js";
 import { reportCommand } from "./report.js";
 import { rolloutCommand } from "./rollout.js";
+import { rolloutsCommand } from "./rollouts.js";
 import { runsCommand } from "./runs.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
@@ -24,6 +26,8 @@ export const commands: readonly Command[] = [
   runsCommand,
   viewCommand,
   reportCommand,
+  rolloutsCommand,
+  metricsCommand,
   ...modelsCommands,
   playCommand,
   logprobsCommand,

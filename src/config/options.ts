@@ -244,6 +244,17 @@ export const definitions = {
   ...inGroup("Looking at runs", {
     runs: list("Runs to show: names, PROJECT/NAME, or folders.", { defaultText: "the newest run" }),
     port: whole(0, 65_535, "Port of the page on 127.0.0.1.", { defaultText: "any that is free" }),
+    step: text("Rollouts of this step, or of these.", {
+      accepts: "a number, or a range such as 3-9",
+      defaultText: "all",
+    }),
+    failed: flag("Only rollouts that did not solve their scenario.", { default: false }),
+    end: text("Only rollouts that ended so: answered, turn_limit, ...", { defaultText: "all" }),
+    jsonl: text("Trajectory file to write the rollouts to; other commands read it.", {
+      accepts: "a path",
+      defaultText: "none",
+    }),
+    csv: flag("Print comma-separated values: a line for each step, a column for each figure.", { default: false }),
     sample: whole(0, MANY, "Rollouts whose conversations the report has; the file stays below 30 MB.", {
       default: 2000,
     }),

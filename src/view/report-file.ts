@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { deflateRawSync } from "node:zlib";
 import type { SeenRollout } from "../run/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, messageOf } from "../util/index.js";
 import { type PageData, pageOf } from "./page.js";
 import { bodyOf } from "./rows.js";
 import type { SeenRun } from "./runs.js";
@@ -58,7 +58,7 @@ function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first
 
 /**
  * @param sample rollouts of all runs together whose conversations the file has
- * @throws HoneError when a run cannot be read, or the page is not built
+ * @throws HoneError when a run cannot be read, the file cannot be written, or the page is not built
  */
 export async function writeReport(runs: readonly SeenRun[], file: string, sample: number): Promise<ReportSummary> {
   const data: PageData[] = [];
@@ -91,6 +91,10 @@ export async function writeReport(runs: readonly SeenRun[], file: string, sample
     ...parts.map((part, i) => ({ id: `run-${i}`, content: deflate(part) })),
     ...data,
   ]);
-  writeFileSync(file, html);
+  try {
+    writeFileSync(file, html);
+  } catch (error) {
+    throw new HoneError(`--out ${file} cannot be written: ${messageOf(error)}`, { cause: error });
+  }
   return { file, bytes: Buffer.byteLength(html), runs: runs.length, rollouts, embedded };
 }

@@ -1,7 +1,22 @@
 /** `yarn hone metrics`: the figures of a run's steps. */
 import { defineCommand } from "../config/index.js";
-import { metricsCsv, StepTable, shareText } from "../report/index.js";
+import { columnTexts, metricsCsv, StepTable, shareText, wrap } from "../report/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
+
+/** Columns of text: a terminal of 80 does not wrap it. */
+const WIDTH = 79;
+
+/** What each column of the table means. */
+function columnsText(): string {
+  const columns = columnTexts();
+  const first = Math.max(...columns.map(({ title }) => title.length)) + 2;
+  const texts = columns.map(({ title, about }) =>
+    wrap(about, WIDTH - first)
+      .map((line, i) => (i === 0 ? title : "").padEnd(first) + line.trim())
+      .join("\n"),
+  );
+  return `Columns of the table, which \`yarn train\` prints too:\n\n${texts.join("\n")}`;
+}
 
 export const metricsCommand = defineCommand({
   name: "metrics",
@@ -9,6 +24,7 @@ export const metricsCommand = defineCommand({
   example: "yarn hone metrics --csv",
   options: ["run", "csv", "project", "home"],
   positional: "run",
+  epilogue: columnsText(),
   async run({ run, csv, project, home }, io) {
     const found = namedRun({ home, project }, run);
     const reader = RunReader.open(found.folder);

@@ -198,7 +198,9 @@ export const definitions = {
   }),
   ...inGroup("Runs and training", {
     project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
-    run: text("Name of the run.", { defaultText: "the model's name; eval: the newest run" }),
+    run: text("Name of the run; rollouts and metrics also take PROJECT/NAME or a folder.", {
+      defaultText: "the model's name; eval: the newest run",
+    }),
     steps: whole(1, MANY, "Updates in all. More than before lets a finished run go on.", {
       defaultText: bySizeText("steps"),
     }),
@@ -361,6 +363,7 @@ export const definitions = {
   }),
   ...inGroup("Output", {
     show: flag("Print the conversations.", { default: false }),
+    quiet: flag("Leave out progress and the table of steps.", { default: false }),
     debugJudge: flag("Print what the judge is sent, what it answers, and the scores with their explanations.", {
       default: false,
     }),

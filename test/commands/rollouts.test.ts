@@ -85,6 +85,7 @@ describe("yarn hone metrics", () => {
     expect(lines[0]?.trim().split(/ {2,}/)).toEqual([
       "step",
       "success, 95 %",
+      "n",
       "reward",
       "groups",
       "turns",

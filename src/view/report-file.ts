@@ -7,7 +7,7 @@ import { type PageData, pageOf } from "./page.js";
 import { bodyOf } from "./rows.js";
 import type { SeenRun } from "./runs.js";
 import { sampleOf } from "./sample.js";
-import type { Body, ReportAbout, ReportRun } from "./wire.js";
+import type { Body, ReportAbout, ReportRun, RunView } from "./wire.js";
 
 /** Bytes that the file may have; rollouts that would go over it are left out. */
 const MOST_BYTES = 30e6;
@@ -63,6 +63,7 @@ function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first
 export async function writeReport(runs: readonly SeenRun[], file: string, sample: number): Promise<ReportSummary> {
   const data: PageData[] = [];
   const budget: Budget = { left: MOST_BYTES - ROOM };
+  const views: RunView[] = [];
   const parts: ReportRun[] = [];
   let chunk = 0;
   let rollouts = 0;
@@ -82,12 +83,14 @@ export async function writeReport(runs: readonly SeenRun[], file: string, sample
     data.push(...made.data);
     rollouts += rows.rows.length;
     embedded += Object.keys(made.chunks).length;
-    parts.push({ view, rows, chunks: made.chunks, pieces: await run.pieces(made.rollouts) });
+    views.push(view);
+    parts.push({ rows, chunks: made.chunks, pieces: await run.pieces(made.rollouts) });
   }
   const about: ReportAbout = { made: new Date().toISOString(), runs: runs.length, textLimit: TEXT };
   const title = `${runs.map(({ name }) => name).join(", ")} · hone`;
   const { html } = pageOf(title, "none", [
     { id: "about", content: about },
+    ...views.map((view, i) => ({ id: `view-${i}`, content: deflate(view) })),
     ...parts.map((part, i) => ({ id: `run-${i}`, content: deflate(part) })),
     ...data,
   ]);

@@ -92,9 +92,8 @@ export interface BodyAnswer {
   readonly pieces: Pieces;
 }
 
-/** What a report file has of one run, beside the chunks with its rollouts. */
+/** What a report file has of one run, beside its `RunView`, which is read first, and the chunks with its rollouts. */
 export interface ReportRun {
-  readonly view: RunView;
   readonly rows: Rows;
   /** Number of the chunk that has a rollout's body, by its id. */
   readonly chunks: Readonly<Record<number, number>>;

@@ -97,8 +97,10 @@ describe("the sample", () => {
     const { rows } = run.rows(0, Number.POSITIVE_INFINITY);
     const steps = run.reader?.steps() ?? [];
     const sample = sampleOf(rows, steps, 100);
+    const small = sampleOf(rows, steps, 30);
     run.close();
     expect(sample.length).toBeGreaterThanOrEqual(100);
+    expect(small.some(({ phase, step }) => phase === "train" && step === 23)).toBe(true);
     const key = ({ phase, step, scenario }: (typeof rows)[number]) => `${phase} ${step} ${scenario}`;
     const whole = rows.filter((row) => sample.some((each) => key(each) === key(row)));
     expect(sample).toHaveLength(whole.length);

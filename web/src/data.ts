@@ -35,6 +35,10 @@ export function useData(): Data {
 
 const lastStep = (view: RunView) => view.steps.at(-1)?.step ?? 0;
 
+/** Rows of steps before it are as they were; a run that was begun anew, or took a step back, has none such. */
+const unchangedUntil = (old: RunView, view: RunView) =>
+  old.created === view.created && lastStep(old) <= lastStep(view) ? lastStep(old) : 0;
+
 /** Follows the source. What a step was told is known when it is committed, so the rows of the last step come again. */
 class Follower {
   #data: Data;
@@ -90,7 +94,7 @@ class Follower {
           const old = this.#data.runs[i]?.view;
           this.#change(i, (run) => ({ ...run, view }));
           // Validations after the last step, and what that step was told, are new.
-          if (old && old.revision !== view.revision) await this.#load(i, lastStep(old));
+          if (old && old.revision !== view.revision) await this.#load(i, unchangedUntil(old, view));
         }
       }
       if (this.#data.lost) this.#set({ lost: false });

@@ -28,17 +28,18 @@ async function inflate<T>(id: string): Promise<T> {
 /** A file inflates each part when it is first asked for. */
 class FileSource implements Source {
   readonly about: ReportAbout;
-  readonly #runs: Promise<ReportRun>[];
+  readonly #views: Promise<RunView[]>;
+  readonly #runs = new Map<number, Promise<ReportRun>>();
   /** The chunks that were opened last; all of them inflated would be hundreds of megabytes. */
   readonly #chunks = new Map<number, Promise<Body[]>>();
 
   constructor(about: ReportAbout) {
     this.about = about;
-    this.#runs = Array.from({ length: about.runs }, (_, i) => inflate<ReportRun>(`run-${i}`));
+    this.#views = Promise.all(Array.from({ length: about.runs }, (_, i) => inflate<RunView>(`view-${i}`)));
   }
 
   async runs(): Promise<RunView[]> {
-    return (await Promise.all(this.#runs)).map(({ view }) => view);
+    return this.#views;
   }
 
   async revisions(): Promise<string[]> {
@@ -62,9 +63,9 @@ class FileSource implements Source {
     return body ? { body, pieces } : null;
   }
 
-  async #run(run: number): Promise<ReportRun> {
-    const found = await this.#runs[run];
-    if (!found) throw new Error(`this file has no run ${run}`);
+  #run(run: number): Promise<ReportRun> {
+    const found = this.#runs.get(run) ?? inflate<ReportRun>(`run-${run}`);
+    this.#runs.set(run, found);
     return found;
   }
 }

@@ -16,10 +16,12 @@ export function tool(path, args, env = process.env) {
 
 /**
  * @returns {Promise<string>} the learner's Python
- * @throws Error with one line that says why, and process exit 1 after the compiler's own complaints
+ * @throws Error with one line that says why, and process exit 1 after the own complaints of compiler or bundler
  */
 export async function prepare() {
   if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
+  if (tool("vite/bin/vite.js", ["build", "--config", "web/vite.config.ts", "--logLevel", "warn"]) !== 0)
+    process.exit(1);
   const { ensurePython } = await import("../dist/src/learn/index.js");
   const { ensureTestModels } = await import("../dist/bench/models.js");
   const python = await ensurePython({

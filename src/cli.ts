@@ -43,7 +43,8 @@ function flagsOf(command: Command, argv: Record<string, unknown>): Record<string
   const below = commands.map(({ name }) => name).filter((name) => name.startsWith(`${command.name} `));
   if (below.length > 0 && extra.length > 0) throw unknownCommand(`${command.name} ${extra[0]}`, below);
   if (extra.length > 0 && command.positional && flags[command.positional] === undefined) {
-    flags[command.positional] = String(extra.shift());
+    const several = options[command.positional].kind === "list";
+    flags[command.positional] = several ? extra.splice(0).map(String) : String(extra.shift());
   }
   if (extra.length > 0) throw new UsageError(`${command.name} does not know what to do with "${extra.join(" ")}"`);
   return flags;
@@ -109,7 +110,11 @@ function parentOf(name: string): string | undefined {
 
 /** @throws UsageError when a word after `--help` is not understood */
 async function runCommandLine(given: string[]): Promise<number> {
-  const { args, everything } = readHelp(given, commands);
+  // `help train` is `train --help`.
+  const words = given[0] === "help" ? [...given.slice(1), "--help"] : given;
+  const known = commands.map(({ name }) => name);
+  if (given[0] === "help" && given[1] !== undefined && !known.includes(given[1])) throw unknownCommand(given[1], known);
+  const { args, everything } = readHelp(words, commands);
   const parser = yargs(args)
     .scriptName("yarn hone")
     .usage("yarn hone <command> [options]\n\nTrain a small language model to use tools, on one machine.")
@@ -149,7 +154,6 @@ async function runCommandLine(given: string[]): Promise<number> {
       parser.showHelp("log");
       return;
     }
-    const known = commands.map((command) => command.name);
     throw unknownCommand(String(word), known);
   });
 

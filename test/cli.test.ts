@@ -155,6 +155,16 @@ describe("the command line", () => {
     expect(stderr).toMatch(/^hone: --task: there is no file/);
   });
 
+  it("help COMMAND is COMMAND --help, and refuses a word that is none", () => {
+    const asked = hone("help", "metrics");
+    expect(asked).toEqual(hone("metrics", "--help"));
+    expect(asked.stdout).toMatch(/\nmismatch +Estimate \(k3\) of the KL divergence/);
+    expect(hone("help", "metrik")).toMatchObject({
+      status: 2,
+      stderr: "hone: there is no command metrik; did you mean metrics?\n",
+    });
+  });
+
   it("plays a task file's scenarios with its expert, and prints one JSON object last", () => {
     const task = join(packageRoot, "examples/arithmetic.ts");
     const { status, stdout, stderr } = hone(

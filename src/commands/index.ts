@@ -5,12 +5,16 @@ import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
+import { metricsCommand } from "./metrics.js";
 import { modelsCommands } from "./models.js";
 import { playCommand } from "./play.js";
+import { reportCommand } from "./report.js";
 import { rolloutCommand } from "./rollout.js";
+import { rolloutsCommand } from "./rollouts.js";
 import { runsCommand } from "./runs.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
+import { viewCommand } from "./view.js";
 
 export const commands: readonly Command[] = [
   ...emailCommands,
@@ -20,6 +24,10 @@ export const commands: readonly Command[] = [
   trainCommand,
   evalCommand,
   runsCommand,
+  viewCommand,
+  reportCommand,
+  rolloutsCommand,
+  metricsCommand,
   ...modelsCommands,
   playCommand,
   logprobsCommand,

@@ -45,7 +45,7 @@ export const trainCommand = defineCommand({
         say,
         colours: Boolean(io.stream.isTTY),
         watch: (steps, judged) => {
-          view = new TrainView(io.stream, steps, judged);
+          view = new TrainView(io.stream, steps, judged, config.quiet);
           return view;
         },
       });

@@ -29,6 +29,8 @@ export interface Command {
   readonly required: readonly OptionName[];
   /** An option that is written without its flag, for example a file name. */
   readonly positional: OptionName | undefined;
+  /** What its help says after the options: the meaning of what it prints. */
+  readonly epilogue: string | undefined;
   run(config: Config, io: CommandIo): Promise<CommandResult>;
 }
 
@@ -40,6 +42,7 @@ interface CommandDefinition<K extends OptionName, R extends K> {
   first?: readonly NoInfer<K>[];
   required?: readonly R[];
   positional?: K;
+  epilogue?: string;
   run(config: Config<K> & { readonly [N in R]-?: NonNullable<Config[N]> }, io: CommandIo): Promise<CommandResult>;
 }
 
@@ -51,6 +54,7 @@ export function defineCommand<const K extends OptionName, const R extends K = ne
     first: undefined,
     required: [],
     positional: undefined,
+    epilogue: undefined,
     ...definition,
     run: definition.run as unknown as Command["run"],
   };

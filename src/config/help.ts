@@ -70,6 +70,13 @@ function declaration(name: OptionName, hidden: boolean): Options {
   };
 }
 
+/** " <file>" where the command needs it, " [run]" where it has a default, " [runs...]" where it takes several. */
+function positionalText({ positional, required }: Command): string {
+  if (!positional) return "";
+  const name = options[positional].kind === "list" ? `${positional}...` : positional;
+  return required.includes(positional) ? ` <${name}>` : ` [${name}]`;
+}
+
 /** Tells yargs of a command's options, and what its help shows. */
 export function declare(parser: Argv, command: Command, everything: boolean): Argv {
   const names = optionsOf(command);
@@ -86,6 +93,7 @@ export function declare(parser: Argv, command: Command, everything: boolean): Ar
     const all = `yarn hone ${command.name} --help all`;
     parser.epilogue(`These are the options that are set first; \`${all}\` shows all ${names.length}.`);
   }
-  const usage = `yarn hone ${command.name}${command.positional ? ` <${command.positional}>` : ""} [options]`;
+  if (command.epilogue) parser.epilogue(command.epilogue);
+  const usage = `yarn hone ${command.name}${positionalText(command)} [options]`;
   return parser.usage(`${usage}\n\n${command.summary}`).example(command.example, "");
 }

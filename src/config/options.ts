@@ -13,9 +13,10 @@ export const definitions = {
   ...inGroup("Files and folders", {
     home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
     db: text("Mail database.", { defaultText: "mail.db in the home folder" }),
-    out: text("Trajectory file to write, one JSON line a rollout.", {
+    out: text("File to write: trajectories, one JSON line a rollout.", {
       accepts: "a path",
-      defaultText: "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl",
+      defaultText:
+        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
     }),
     into: text("Folder to write what was learnt to; made when it is not there.", {
       accepts: "a path",
@@ -197,7 +198,9 @@ export const definitions = {
   }),
   ...inGroup("Runs and training", {
     project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
-    run: text("Name of the run.", { defaultText: "the model's name; eval: the newest run" }),
+    run: text("Name of the run; rollouts and metrics also take PROJECT/NAME or a folder.", {
+      defaultText: "the model's name; eval: the newest run",
+    }),
     steps: whole(1, MANY, "Updates in all. More than before lets a finished run go on.", {
       defaultText: bySizeText("steps"),
     }),
@@ -239,6 +242,24 @@ export const definitions = {
       defaultText: bySizeText("validateN"),
     }),
     keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
+  }),
+  ...inGroup("Looking at runs", {
+    runs: list("Runs to show: names, PROJECT/NAME, or folders.", { defaultText: "the newest run" }),
+    port: whole(0, 65_535, "Port of the page on 127.0.0.1.", { defaultText: "any that is free" }),
+    step: text("Rollouts of this step, or of these.", {
+      accepts: "a number, or a range such as 3-9",
+      defaultText: "all",
+    }),
+    failed: flag("Only rollouts that did not solve their scenario.", { default: false }),
+    end: text("Only rollouts that ended so: answered, turn_limit, ...", { defaultText: "all" }),
+    jsonl: text("Trajectory file to write the rollouts to; other commands read it.", {
+      accepts: "a path",
+      defaultText: "none",
+    }),
+    csv: flag("Print comma-separated values: a line for each step, a column for each figure.", { default: false }),
+    sample: whole(0, MANY, "Rollouts whose conversations the report has; the file stays below 30 MB.", {
+      default: 2000,
+    }),
   }),
   ...inGroup("Objective", objectiveOptions),
   ...inGroup("Imitation", {
@@ -344,6 +365,7 @@ export const definitions = {
   }),
   ...inGroup("Output", {
     show: flag("Print the conversations.", { default: false }),
+    quiet: flag("Leave out progress and the table of steps.", { default: false }),
     debugJudge: flag("Print what the judge is sent, what it answers, and the scores with their explanations.", {
       default: false,
     }),

@@ -28,3 +28,4 @@ export {
 } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { decodeThreads, usableCores } from "./threads.js";
+export { tokenBytes } from "./vocabulary.js";

@@ -34,7 +34,7 @@ export function modelFile(reference: string): string {
 /** Loaded when it is needed: importing it takes longer than all else a rollout worker needs. */
 const reader = () => import("node-llama-cpp");
 
-async function header(file: string, readTensorInfo: boolean): Promise<GgufFileInfo> {
+export async function header(file: string, readTensorInfo: boolean): Promise<GgufFileInfo> {
   const { readGgufFileInfo } = await reader();
   try {
     return await readGgufFileInfo(file, { readTensorInfo, logWarnings: false });

@@ -2,6 +2,7 @@
 import pc from "picocolors";
 import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage } from "../tasks/index.js";
+import { printable } from "../util/index.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
 
@@ -23,15 +24,17 @@ function colourOf(logprob: number, colours: Colours): (text: string) => string {
   return logprob > -3 ? colours.yellow : colours.red;
 }
 
+/** What models and tools write may hold codes that a terminal obeys. */
 function messageText(message: ChatMessage, colours: Colours): string {
+  const content = printable(message.content);
   if (message.role === "tool")
-    return `${colours.cyan(`⇐ ${message.name || "error"}`)}\n${indent(shorten(message.content))}`;
-  if (message.role !== "assistant") return `${colours.bold(message.role)}\n${indent(message.content)}`;
+    return `${colours.cyan(`⇐ ${printable(message.name) || "error"}`)}\n${indent(shorten(content))}`;
+  if (message.role !== "assistant") return `${colours.bold(message.role)}\n${indent(content)}`;
   const calls = (message.tool_calls ?? []).map(
-    (call) => `  ${colours.magenta("⇒")} ${call.name}(${JSON.stringify(call.arguments)})`,
+    (call) => `  ${colours.magenta("⇒")} ${printable(`${call.name}(${JSON.stringify(call.arguments)})`)}`,
   );
-  const content = message.content === "" ? [] : [indent(message.content)];
-  return [colours.bold("assistant"), ...content, ...calls].join("\n");
+  const said = content === "" ? [] : [indent(content)];
+  return [colours.bold("assistant"), ...said, ...calls].join("\n");
 }
 
 /**
@@ -53,7 +56,7 @@ export function conversationText(
   if (tokens && detokenize && useColours) {
     const sampled = tokens.ids.map((id, i) =>
       tokens.sampled[i] === 1
-        ? colourOf(tokens.logprobs[i] as number, colours)(detokenize([id]))
+        ? colourOf(tokens.logprobs[i] as number, colours)(printable(detokenize([id])))
         : tokens.sampled[i - 1] === 1
           ? "\n"
           : "",
@@ -61,7 +64,7 @@ export function conversationText(
     blocks.push(`${colours.bold("sampled tokens")}\n${indent(sampled.join("").trimEnd())}`);
   }
   const verdict = reward.success ? colours.green("solved") : colours.red("not solved");
-  const why = trajectory.reason ? ` (${trajectory.reason})` : "";
+  const why = trajectory.reason ? ` (${printable(trajectory.reason)})` : "";
   blocks.push(
     `${verdict}: ${trajectory.end}${why} after ${trajectory.turns} turns, reward ${Number(reward.reward.toFixed(3))}` +
       (parts.length > 0 ? ` (${parts.join(", ")})` : ""),

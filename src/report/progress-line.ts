@@ -1,4 +1,7 @@
-/** One line of progress: redrawn in place on a terminal, printed now and then where there is none (a log, a pipe). */
+/**
+ * Progress: one line or a few, redrawn in place on a terminal; where there is none (a log, a pipe) the first of them is
+ * printed now and then.
+ */
 import { stripVTControlCharacters } from "node:util";
 
 export { clock } from "../util/index.js";
@@ -8,10 +11,12 @@ const TERMINAL_INTERVAL = 100;
 const PLAIN_INTERVAL = 10_000;
 
 const CLEAR = "\r\u001b[2K";
+const UP_AND_CLEAR = "\u001b[1A\u001b[2K";
 
 export class ProgressLine {
   readonly #stream: NodeJS.WriteStream;
-  #drawn = false;
+  /** Lines that stand there. */
+  #drawn = 0;
   #last = 0;
 
   constructor(stream: NodeJS.WriteStream) {
@@ -26,11 +31,12 @@ export class ProgressLine {
     if (now - this.#last < (this.#stream.isTTY ? TERMINAL_INTERVAL : PLAIN_INTERVAL)) return;
     this.#last = now;
     const text = line();
-    if (!this.#stream.isTTY) this.#stream.write(`${stripVTControlCharacters(text)}\n`);
+    if (!this.#stream.isTTY) this.#stream.write(`${stripVTControlCharacters(text.split("\n", 1)[0] ?? "")}\n`);
     else {
       // A line that wraps could not be taken back.
-      this.#stream.write(CLEAR + clip(text, (this.#stream.columns ?? 80) - 1));
-      this.#drawn = true;
+      const lines = text.split("\n").map((one) => clip(one, (this.#stream.columns ?? 80) - 1));
+      this.#stream.write((this.#taken() || CLEAR) + lines.join("\n"));
+      this.#drawn = lines.length;
     }
   }
 
@@ -42,8 +48,13 @@ export class ProgressLine {
 
   /** Takes the progress away. */
   clear(): void {
-    if (this.#drawn) this.#stream.write(CLEAR);
-    this.#drawn = false;
+    if (this.#drawn > 0) this.#stream.write(this.#taken());
+    this.#drawn = 0;
+  }
+
+  /** What takes away the lines that stand there. */
+  #taken(): string {
+    return this.#drawn === 0 ? "" : CLEAR + UP_AND_CLEAR.repeat(this.#drawn - 1);
   }
 }
 
@@ -51,6 +62,17 @@ export class ProgressLine {
 function clip(text: string, columns: number): string {
   if (stripVTControlCharacters(text).length <= columns) return text;
   return stripVTControlCharacters(text).slice(0, columns);
+}
+
+const SPARKS = "▁▂▃▄▅▆▇█";
+
+/** Values as a line of bars, the lowest to the highest: "▁▃▆█". The last `cells` of them. */
+export function sparkline(values: readonly number[], cells: number): string {
+  const shown = values.filter(Number.isFinite).slice(-cells);
+  const low = Math.min(...shown);
+  const reach = Math.max(...shown) - low;
+  const height = (value: number) => (reach === 0 ? 3 : Math.round(((value - low) / reach) * (SPARKS.length - 1)));
+  return shown.map((value) => SPARKS[height(value)]).join("");
 }
 
 /** A bar of so many cells: "█████░░░". */

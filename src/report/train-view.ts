@@ -1,12 +1,15 @@
 /**
- * What people see of training: one line that is redrawn while a phase runs (printed now and then where there is no
- * terminal), and one line that stays for every step and validation.
+ * What people see of training: a table with a row for every step, and below it lines that are redrawn while a phase runs:
+ * the phase, the whole run with its reward, the last step's time and memory. Where there is no terminal the phase's line is
+ * printed now and then.
  */
 import type { Evaluation, MetricsLine, ValidationRow } from "../run/index.js";
 import { countsText } from "./evaluation.js";
 import { usageText } from "./judge-report.js";
-import { bar, clock, compact, ProgressLine } from "./progress-line.js";
+import { bar, clock, compact, ProgressLine, sparkline } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";
+import { wrap } from "./side-by-side.js";
+import { StepTable } from "./step-table.js";
 
 /** What has become of a group's rewards. */
 export interface RewardLine {
@@ -50,10 +53,23 @@ function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_o
   return `${n} rollouts not trained, their end was not the model's: ${countsText(by)}${left}`;
 }
 
+/** Columns of what stays: a terminal of 80 does not wrap it. */
+const WIDTH = 79;
+/** Rows after which the table's head comes again. */
+const HEAD_EVERY = 25;
+
+const gigabytes = (bytes: number) => `${compact(bytes / 1e9)} GB`;
+
 export class TrainView {
   readonly #line: ProgressLine;
   readonly #steps: number;
   readonly #judged: boolean;
+  readonly #quiet: boolean;
+  readonly #table: StepTable;
+  readonly #begun = performance.now();
+  /** Of the steps that this view has seen. */
+  readonly #rewards: number[] = [];
+  #last: MetricsLine | undefined;
   #step = "";
   #title = "";
   #total = 0;
@@ -63,11 +79,14 @@ export class TrainView {
   /**
    * @param steps steps of the whole run
    * @param judged whether training pushes up something else than the task's own reward
+   * @param quiet says only what it is told to say
    */
-  constructor(stream: NodeJS.WriteStream, steps: number, judged = false) {
+  constructor(stream: NodeJS.WriteStream, steps: number, judged = false, quiet = false) {
     this.#line = new ProgressLine(stream);
     this.#steps = steps;
     this.#judged = judged;
+    this.#quiet = quiet;
+    this.#table = new StepTable(steps, judged);
   }
 
   phase(step: number, phase: string, total: number): void {
@@ -76,43 +95,41 @@ export class TrainView {
     this.#total = total;
     this.#tally = new RolloutTally(this.#judged && phase === "rollouts");
     this.#started = performance.now();
-    this.#line.update(() => this.#title);
+    this.#show(() => this.#title);
   }
 
   rollout(rollout: Counted): void {
     this.#tally.add(rollout);
-    this.#line.update(() => `${this.#title} ${this.#tally.line(this.#total)}`);
+    this.#show(() => `${this.#title} ${this.#tally.line(this.#total)}`);
   }
 
   /** A group's rewards have come: a verdict shows in the running reward and its n. */
   rewarded(group: readonly unknown[], reward: RewardLine): void {
     if (!this.#judged) return;
     this.#tally.addVerdict(group.length, reward);
-    this.#line.update(() => `${this.#title} ${this.#tally.line(this.#total)}`);
+    this.#show(() => `${this.#title} ${this.#tally.line(this.#total)}`);
   }
 
   progress({ phase, done, total }: { phase: string; done: number; total: number }): void {
     const seconds = clock((performance.now() - this.#started) / 1000);
-    this.#line.update(
-      () => `${this.#step} ${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}  ${seconds}`,
-    );
+    this.#show(() => `${this.#step} ${phase} ${bar(done / Math.max(1, total), 20)} ${done}/${total}  ${seconds}`);
   }
 
   step(line: MetricsLine): void {
-    const { seconds, reused, failures } = line;
-    const rate = (line.rollouts * line.completion_tokens) / (seconds.rollouts || Number.NaN);
-    const learnt = line.skipped
-      ? (skips[line.skipped] ?? line.skipped)
-      : `loss ${compact(line.loss ?? Number.NaN)}  mismatch kl ${compact(line.mismatch_kl ?? Number.NaN)}  gap ${compact(line.gap?.mean ?? Number.NaN)}  grad ${compact(line.grad_norm ?? Number.NaN)}`;
-    const { groups_flat: flat, groups_lost: lost, judge, judge_agreement: agreement } = line;
-    const own = `(n=${line.rollouts})`;
-    const rewards = this.#judged
-      ? [
-          `reward ${compact(line.training_reward ?? Number.NaN)} (n=${line.training_n})`,
-          `independent_reward ${compact(line.reward)} ${own}`,
-        ]
-      : [`reward ${compact(line.reward)} ${own}`];
+    if (this.#quiet) return;
+    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.say(this.#table.header());
+    this.#rewards.push((this.#judged ? line.training_reward : line.reward) ?? Number.NaN);
+    this.#last = line;
+    this.#line.say([this.#table.row(line), ...this.#notes(line)].join("\n"));
+  }
+
+  /** What a row cannot say, on lines of their own. */
+  #notes(line: MetricsLine): string[] {
+    const { groups_flat: flat, groups_lost: lost, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
+      line.skipped ? (skips[line.skipped] ?? line.skipped) : "",
+      this.#judged ? `independent_reward ${compact(line.reward)} (n=${line.rollouts})` : "",
+      this.#judged && line.training_n !== line.rollouts ? `reward over n=${line.training_n}` : "",
       this.#judged && flat > 0 ? `${flat} groups without spread` : "",
       Object.keys(lost).length > 0 ? `groups left out: ${countsText(lost)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
@@ -126,25 +143,42 @@ export class TrainView {
       reused > 0 ? `${reused} rollouts reused` : "",
       failures > 0 ? `${failures} rollouts failed` : "",
     ].filter(Boolean);
-    this.#line.say(
-      [
-        `step ${line.step}/${this.#steps}`,
-        ...rewards,
-        `success ${percent(line.success)}`,
-        `groups ${line.groups_trainable}/${line.groups}`,
-        learnt,
-        `${compact(rate)} tok/s`,
-        `${compact(seconds.total ?? 0)} s: ${timeText(seconds)}`,
-        ...notes,
-      ].join("  "),
-    );
+    return notes.flatMap((note) => wrap(`  ${note}`, WIDTH));
+  }
+
+  /** Draws what runs, and below it what is known of the run and of its last step. */
+  #show(phase: () => string): void {
+    if (this.#quiet) return;
+    this.#line.update(() => [phase(), ...this.#standing()].join("\n"));
+  }
+
+  #standing(): string[] {
+    if (!this.#last) return [];
+    const { step, seconds, memory, loss, gap, grad_norm: norm } = this.#last;
+    const elapsed = (performance.now() - this.#begun) / 1000;
+    // Validations between steps are in it; those that are to come are as frequent.
+    const left = (elapsed / this.#rewards.length) * (this.#steps - step);
+    const rate = (this.#last.rollouts * this.#last.completion_tokens) / (seconds.rollouts || Number.NaN);
+    const figures = [
+      `${compact(rate)} tok/s`,
+      ...(loss === null ? [] : [`loss ${compact(loss)}`]),
+      ...(norm === null ? [] : [`grad ${compact(norm)}`]),
+      ...(gap ? [`gap ${compact(gap.mean)}`] : []),
+      ...(memory ? [`learner ${gigabytes(memory.peak)}`] : []),
+    ];
+    return [
+      `${bar(step / this.#steps, 20)} ${step}/${this.#steps} steps  ${clock(elapsed)} < ${clock(left)}  reward ${sparkline(this.#rewards, 24)}`,
+      `last step: ${timeText(seconds)}`,
+      `  ${figures.join("  ")}`,
+    ];
   }
 
   validation({ step, result, seconds }: ValidationRow): void {
+    if (this.#quiet) return;
     const title = step === 0 ? "before training" : `after step ${step}`;
     const unjudged = countsText(result.unjudged);
     this.#line.say(
-      `${title}: success ${shareText(result)}  reward ${compact(result.reward)} (n=${result.n})  ${compact(seconds)} s${unjudged ? `  not counted, without a verdict: ${unjudged}` : ""}`,
+      `${title}: success ${shareText(result)}  reward ${compact(result.reward)}  ${compact(seconds)} s${unjudged ? `\n  not counted, without a verdict: ${unjudged}` : ""}`,
     );
   }
 

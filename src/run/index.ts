@@ -3,7 +3,8 @@ export { openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
 export { sealCheckpoint } from "./checkpoints.js";
 export { logEngine } from "./engine-log.js";
 export { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "./numerics.js";
-export { findRuns, placeOf } from "./place.js";
+export { type FoundRun, findRuns, namedRun, placeOf } from "./place.js";
+export { type LogTail, type RolloutFilter, type RolloutRow, RunReader, type SeenRollout } from "./reader.js";
 export {
   type Adapter,
   type Device,
@@ -20,6 +21,7 @@ export {
   type SkipReason,
   type StepMetricsRow,
   type StepRow,
+  type StepTiming,
   type ValidationRow,
 } from "./records.js";
 export { bestOf, Run, STORE_FILE } from "./run.js";

@@ -36,6 +36,22 @@ function readOwner(file: string): Owner | undefined {
   }
 }
 
+/**
+ * The process of this machine that has the run, by its note; undefined where none lives. Readers ask this: taking the lock
+ * to see whether it is free would refuse a run that starts at that moment.
+ */
+export function ownerOf(folder: string): Owner | undefined {
+  const owner = readOwner(join(folder, "owner.json"));
+  if (!owner || owner.host !== hostname()) return undefined;
+  try {
+    process.kill(owner.pid, 0);
+    return owner;
+  } catch (error) {
+    // Somebody else's process lives too.
+    return codeOf(error) === "EPERM" ? owner : undefined;
+  }
+}
+
 /** @throws HoneError naming the owner when a living process has the run */
 export function lockRun(folder: string): RunLock {
   const ownerFile = join(folder, "owner.json");

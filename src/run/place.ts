@@ -74,3 +74,16 @@ export function findRun({ home, project, run }: Pick<Place, "home" | "project" |
       : `there is no run ${[project, run].filter(Boolean).join("/")} in ${home}; there are ${names || "none"}`,
   );
 }
+
+/**
+ * The run that a word names: a folder with a run in it, PROJECT/RUN, or the run's name. Undefined: the newest.
+ * @throws UsageError when there is none
+ */
+export function namedRun(place: Pick<Place, "home" | "project">, word: string | undefined): FoundRun {
+  if (word !== undefined && existsSync(join(word, STORE_FILE))) {
+    const folder = resolve(word);
+    return { project: basename(resolve(folder, "../..")), name: basename(folder), folder, changed: 0 };
+  }
+  const [, project, run] = word?.match(/^([^/]+)\/([^/]+)$/) ?? [];
+  return findRun({ home: place.home, project: project ?? place.project, run: run ?? word });
+}

@@ -102,6 +102,7 @@ export const trainOptions = [
   "gradientCheckpointing",
   "releaseWeights",
   "maxGap",
+  "quiet",
 ] as const satisfies readonly OptionName[];
 
 export type TrainConfig = Pick<Config, (typeof trainOptions)[number]>;

@@ -73,12 +73,46 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());
 
 describe("the view of training in a log", () => {
-  it("prints a line for a step, with n, tokens a second and where the time went", () => {
+  it("prints a row for a step under the table's head, which comes again after 25", () => {
     const { stream: log, written } = stream(false);
-    new TrainView(log, 20).step(line);
-    expect(written).toEqual([
-      "step 3/20  reward 0.432 (n=64)  success 25.0 %  groups 5/8  loss 0.127  mismatch kl 1.8e-7  gap 0.0001  grad 0.074  1,200 tok/s  12 s: 8.0 s rollouts, 3.5 s update, 0.5 s other\n",
+    const view = new TrainView(log, 30);
+    for (let step = 3; step <= 30; step++) view.step({ ...line, step });
+    expect(written.slice(0, 3)).toEqual([
+      " step   success, 95 %     n  reward  groups  turns  tokens  mismatch  seconds\n",
+      " 3/30   25.0 %  16–37    64   0.432     5/8      5     150    1.8e-7       12\n",
+      " 4/30   25.0 %  16–37    64   0.432     5/8      5     150    1.8e-7       12\n",
     ]);
+    expect(written.flatMap((text, i) => (text === written[0] ? [i] : []))).toEqual([0, 26]);
+  });
+
+  it("keeps every row below 80 columns: large figures, none at all, and thousands of steps", () => {
+    const { stream: log, written } = stream(false);
+    const large = { success: 1, rollouts: 9999, reward: -0.0123, completion_tokens: 123_456, groups: 512 };
+    for (const [steps, step] of [
+      [99, 99],
+      [100, 100],
+      [99_999, 12_345],
+    ] as const) {
+      const view = new TrainView(log, steps);
+      view.step({ ...line, ...large, groups_trainable: 512, step, seconds: { total: 12_345.6 } });
+      view.step({ ...line, step, success: 0, rollouts: 0, mismatch_kl: null, training_reward: null });
+    }
+    expect(written.length).toBeGreaterThan(8);
+    for (const text of written) expect(text.length, text).toBeLessThanOrEqual(80);
+  });
+
+  it("says nothing of steps and progress when it is to be quiet, but what it is told to say", () => {
+    const { stream: log, written } = stream(false);
+    const view = new TrainView(log, 20, false, true);
+    view.phase(1, "rollouts", 4);
+    vi.advanceTimersByTime(20_000);
+    view.rollout(rollout);
+    view.progress({ phase: "update", done: 1, total: 4 });
+    view.step(line);
+    view.validation({ step: 0, checkpoint: null, result: evaluate([], 0), seconds: 1 });
+    view.say("warning: slow");
+    view.end();
+    expect(written).toEqual(["warning: slow\n"]);
   });
 
   it("says why a step changed nothing, and what was reused or failed", () => {
@@ -86,10 +120,10 @@ describe("the view of training in a log", () => {
     const view = new TrainView(log, 20);
     view.step({ ...line, skipped: "no_spread", reused: 7, failures: 2 });
     view.step({ ...line, skipped: "gradient", loss: null, grad_norm: null });
-    expect(written[0]).toContain("nothing to learn: in every group all rewards are equal");
-    expect(written[0]).toContain("7 rollouts reused  2 rollouts failed");
-    expect(written[0]).not.toContain("loss");
-    expect(written[1]).toContain("skipped: the gradient is not a finite number");
+    expect(written[1]).toMatch(
+      /12\n {2}nothing to learn: in every group all rewards are equal\n {2}7 rollouts reused\n {2}2 rollouts failed\n$/,
+    );
+    expect(written[2]).toContain("\n  skipped: the gradient is not a finite number\n");
   });
 
   it("says how many groups were refilled, what was masked, and what several updates clipped", () => {
@@ -99,10 +133,14 @@ describe("the view of training in a log", () => {
     view.step({ ...line, updates: 4, clip_fraction: 0.125, importance_masked: 0.03 });
     view.step({ ...line, skipped: "truncated" });
     view.step({ ...line, overflows: 2 });
-    expect(written[0]).toContain("  2 groups refilled  5 truncated rollouts masked\n");
-    expect(written[1]).toContain("  4 updates, 12.5 % clipped  3.0 % of the tokens masked by --importance-sampling\n");
-    expect(written[3]).toContain("  2 passes repeated: f16 overflowed\n");
-    expect(written[2]).toContain("nothing to learn: all that differs in reward was ended by a limit, and is masked");
+    expect(written[1]).toContain("\n  2 groups refilled\n  5 truncated rollouts masked\n");
+    expect(written[2]).toContain(
+      "\n  4 updates, 12.5 % clipped\n  3.0 % of the tokens masked by --importance-sampling\n",
+    );
+    expect(written[3]?.replace("\n    ", " ")).toContain(
+      "nothing to learn: all that differs in reward was ended by a limit, and is masked",
+    );
+    expect(written[4]).toContain("\n  2 passes repeated: f16 overflowed\n");
   });
 
   it("says how many rollouts were not the model's doing", () => {
@@ -111,11 +149,13 @@ describe("the view of training in a log", () => {
     const broken = { rollouts_broken_off: 3, broken_off: { deadline_queue: 1, tool_failure: 2 } };
     view.step({ ...line, ...broken });
     view.step({ ...line, ...broken, groups_broken_off: 2, skipped: "broken_off" });
-    expect(written[0]).toContain(
+    const unwrapped = written.map((text) => text.replaceAll(/\n {4}/g, " "));
+    expect(unwrapped[1]).toContain(
       "  3 rollouts not trained, their end was not the model's: deadline_queue 1, tool_failure 2\n",
     );
-    expect(written[1]).toContain("nothing to learn: no group has two rollouts to compare");
-    expect(written[1]).toContain("; 2 groups left with fewer than two\n");
+    expect(unwrapped[2]).toContain("nothing to learn: no group has two rollouts to compare");
+    expect(unwrapped[2]).toContain("; 2 groups left with fewer than two\n");
+    for (const text of written.join("").split("\n")) expect(text.length).toBeLessThan(80);
   });
 
   it("says what a judge made of a step", () => {
@@ -124,10 +164,16 @@ describe("the view of training in a log", () => {
     const lost = { timeout: 1, not_json: 2 };
     const judged = { training_reward: 0.7, training_n: 40, groups_lost: lost, groups_flat: 2, judge_agreement: 0.9 };
     new TrainView(log, 20, true).step({ ...line, ...judged, judge });
-    expect(written[0]).toContain("reward 0.7 (n=40)  independent_reward 0.432 (n=64)");
-    expect(written[0]).toContain(
-      "2 groups without spread  groups left out: timeout 1, not_json 2  votes order 90 % of the pairs alike  judge: 9 requests (2 verdicts remembered), 40,000 + 2,000 tokens, $0.0528\n",
-    );
+    expect(written[1]?.split("\n")).toEqual([
+      " 3/20   25.0 %  16–37    64     0.7     5/8      5     150    1.8e-7       12",
+      "  independent_reward 0.432 (n=64)",
+      "  reward over n=40",
+      "  2 groups without spread",
+      "  groups left out: timeout 1, not_json 2",
+      "  votes order 90 % of the pairs alike",
+      "  judge: 9 requests (2 verdicts remembered), 40,000 + 2,000 tokens, $0.0528",
+      "",
+    ]);
   });
 
   it("prints a validation with its interval and n", () => {
@@ -137,8 +183,8 @@ describe("the view of training in a log", () => {
     view.validation({ step: 0, checkpoint: null, result, seconds: 12.34 });
     view.validation({ step: 10, checkpoint: 10, result, seconds: 12.34 });
     expect(written).toEqual([
-      "before training: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5 (n=100)  12.3 s\n",
-      "after step 10: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5 (n=100)  12.3 s\n",
+      "before training: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5  12.3 s\n",
+      "after step 10: success 45.0 % (95 %: 35.6 to 54.8, n=100)  reward 0.5  12.3 s\n",
     ]);
   });
 
@@ -177,8 +223,38 @@ describe("the view of training on a terminal", () => {
     expect(written[1]).toBe(`${CLEAR}step 2/20 update █████░░░░░░░░░░░░░░░ 1/4  0:03`);
     expect(written[2]).toBe(`${CLEAR}step 2/20 saving ░░░░░░░░░░░░░░░░░░░░ 0/1  0:04`);
     expect(written[3]).toBe(CLEAR);
-    expect(written[4]).toMatch(/^step 3\/20 .*\n$/);
-    expect(written).toHaveLength(5);
+    expect(written[4]).toMatch(/^ step /);
+    expect(written[5]).toMatch(/^ 3\/20 .*\n$/);
+    expect(written).toHaveLength(6);
+  });
+
+  it("after a step draws the run below the phase: how long it takes, its rewards, the last step's time and memory", () => {
+    const { stream: terminal, written } = stream(true, 80);
+    const view = new TrainView(terminal, 4);
+    vi.advanceTimersByTime(10_000);
+    view.step({ ...line, step: 1, reward: 0.1 });
+    vi.advanceTimersByTime(10_000);
+    view.step({ ...line, step: 2, reward: 0.8, memory: { peak: 2.5e9, loaded: 1e9 } });
+    written.length = 0;
+    vi.advanceTimersByTime(1000);
+    view.phase(3, "rollouts", 4);
+    expect(written).toEqual([
+      `${CLEAR}${[
+        "step 3/4 rollouts",
+        "██████████░░░░░░░░░░ 2/4 steps  0:21 < 0:21  reward ▁█",
+        "last step: 8.0 s rollouts, 3.5 s update, 0.5 s other",
+        "  1,200 tok/s  loss 0.127  grad 0.074  gap 0.0001  learner 2.5 GB",
+      ].join("\n")}`,
+    ]);
+    // Four lines stand there, and four are taken away.
+    vi.advanceTimersByTime(1000);
+    view.rollout(rollout);
+    const taken = `${CLEAR}${"\u001b[1A\u001b[2K".repeat(3)}`;
+    expect(written[1]?.startsWith(`${taken}step 3/4 rollouts ███`)).toBe(true);
+    view.end();
+    expect(written[2]).toBe(taken);
+    view.end();
+    expect(written).toHaveLength(3);
   });
 
   it("never draws a line that would wrap", () => {

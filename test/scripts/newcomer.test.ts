@@ -60,7 +60,7 @@ it("leads from nothing to a trained adapter", async () => {
   expect([alias, install, doctor]).toEqual([
     "alias yarn='npx --yes yarn@1.22.22'",
     "yarn install --frozen-lockfile",
-    "yarn hone doctor",
+    "yarn doctor",
   ]);
   expect(others).toHaveLength(4);
   const said: string[] = [];

@@ -1,0 +1,53 @@
+/** `yarn hone metrics`: the figures of a run's steps. */
+import { defineCommand } from "../config/index.js";
+import { columnTexts, metricsCsv, StepTable, shareText, wrap } from "../report/index.js";
+import { metricsLine, namedRun, RunReader } from "../run/index.js";
+
+/** Columns of text: a terminal of 80 does not wrap it. */
+const WIDTH = 79;
+
+/** What each column of the table means. */
+function columnsText(): string {
+  const columns = columnTexts();
+  const first = Math.max(...columns.map(({ title }) => title.length)) + 2;
+  const texts = columns.map(({ title, about }) =>
+    wrap(about, WIDTH - first)
+      .map((line, i) => (i === 0 ? title : "").padEnd(first) + line.trim())
+      .join("\n"),
+  );
+  return `Columns of the table, which \`yarn train\` prints too:\n\n${texts.join("\n")}`;
+}
+
+export const metricsCommand = defineCommand({
+  name: "metrics",
+  summary: "Print the figures of a run's steps as a table, or all of them as CSV.",
+  example: "yarn hone metrics --csv",
+  options: ["run", "csv", "project", "home"],
+  positional: "run",
+  epilogue: columnsText(),
+  async run({ run, csv, project, home }, io) {
+    const found = namedRun({ home, project }, run);
+    const reader = RunReader.open(found.folder);
+    try {
+      const { options } = reader.record();
+      const steps = reader.steps();
+      const validations = reader.validations();
+      const lines = steps.filter(({ metrics }) => metrics).map(metricsLine);
+      if (csv) io.say(metricsCsv(steps, validations));
+      else {
+        const judged = options.reward !== undefined && options.reward !== "task";
+        const last = steps.at(-1)?.step ?? 0;
+        const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
+        if (lines.length > 0) io.say(table.header());
+        else io.say(`the run ${found.name} has no step yet`);
+        for (const line of lines) io.say(table.row(line));
+        for (const { step, result } of validations) {
+          io.say(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
+        }
+      }
+      return { run: found.name, steps: lines, validations };
+    } finally {
+      reader.close();
+    }
+  },
+});

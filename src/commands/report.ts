@@ -1,0 +1,27 @@
+/** `yarn report`: runs as one HTML file. */
+import { defineCommand } from "../config/index.js";
+import { compact } from "../report/index.js";
+import { HoneError } from "../util/index.js";
+import { openRuns, writeReport } from "../view/index.js";
+
+export const reportCommand = defineCommand({
+  name: "report",
+  summary: "Write runs as one HTML file that opens from disk: all metrics and a sample of the rollouts.",
+  example: "yarn report --out report.html",
+  options: ["runs", "out", "sample", "project", "home"],
+  positional: "runs",
+  async run({ runs: words = [], out, sample, project, home }, io) {
+    const runs = openRuns({ home, project }, words);
+    try {
+      const problem = runs.find((run) => run.problem !== null)?.problem;
+      if (problem) throw new HoneError(problem);
+      const file = out ?? `${runs.map(({ name }) => name).join("+")}.html`;
+      const summary = await writeReport(runs, file, sample);
+      const { bytes, rollouts, embedded } = summary;
+      io.say(`${file}: ${compact(bytes / 1e6)} MB, conversations of ${embedded} of ${rollouts} rollouts`);
+      return summary;
+    } finally {
+      for (const run of runs) run.close();
+    }
+  },
+});

@@ -1,0 +1,97 @@
+/** `yarn hone rollouts`: the rollouts that a run keeps, chosen, shown, or written to a trajectory file. */
+import { closeSync, openSync, writeSync } from "node:fs";
+import { defineCommand } from "../config/index.js";
+import { compact, conversationText, countsText } from "../report/index.js";
+import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../run/index.js";
+import { HoneError, messageOf, printable, UsageError } from "../util/index.js";
+
+/** "7" or "3-9". */
+function stepsOf(text: string | undefined): Pick<RolloutFilter, "from" | "to"> {
+  if (text === undefined) return {};
+  const [, from, to = from] = text.match(/^(\d+)(?:-(\d+))?$/) ?? [];
+  if (from === undefined || Number(to) < Number(from)) {
+    throw new UsageError(`--step ${text}: give a number such as 7, or a range such as 3-9`);
+  }
+  return { from: Number(from), to: Number(to) };
+}
+
+const signed = (value: number | null) => (value === null ? "–" : `${value > 0 ? "+" : ""}${compact(value)}`);
+
+const WIDTHS = [5, 6, 6, 9, 5, 6];
+
+/** Aligned, the last two to the left. */
+const rowText = (cells: readonly string[]) =>
+  [
+    ...WIDTHS.map((width, i) => (cells[i] ?? "").padStart(width)),
+    (cells[WIDTHS.length] ?? "").padEnd(13),
+    cells.at(-1),
+  ].join("  ");
+
+const HEADER = rowText(["step", "solved", "reward", "advantage", "turns", "tokens", "end", "rollout"]);
+
+const listText = ({ phase, step, scenario, member, ...row }: SeenRollout) =>
+  rowText([
+    `${step}${phase === "validation" ? "*" : " "}`,
+    row.success ? "yes" : "no",
+    compact(row.reward),
+    signed(row.advantage),
+    String(row.turns),
+    compact(row.completionTokens),
+    row.end,
+    `${printable(scenario)}/${member}`,
+  ]);
+
+/** What the update was told, and a judge's words. */
+function lessonText({ trainingReward, advantage, explanation }: SeenRollout): string {
+  if (trainingReward === null && explanation === null) return "";
+  const told =
+    trainingReward === null ? "" : `trained: reward ${compact(trainingReward)}, advantage ${signed(advantage)}\n`;
+  return `${told}${explanation === null ? "" : `judge: ${printable(explanation)}\n`}`;
+}
+
+function fileToWrite(path: string): number {
+  try {
+    return openSync(path, "w");
+  } catch (error) {
+    throw new HoneError(`--jsonl ${path} cannot be written: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+export const rolloutsCommand = defineCommand({
+  name: "rollouts",
+  summary: "List the rollouts that a run keeps, print their conversations, or write them to a trajectory file.",
+  example: "yarn hone rollouts --step 12 --failed --show",
+  options: ["run", "step", "failed", "end", "split", "scenario", "show", "jsonl", "project", "home"],
+  positional: "run",
+  async run({ run, step, failed, end, split, scenario, show, jsonl, project, home }, io) {
+    const steps = stepsOf(step);
+    const found = namedRun({ home, project }, run);
+    const reader = RunReader.open(found.folder);
+    // Validations play test scenarios, steps those to train on.
+    const phase = split === undefined ? {} : ({ phase: split === "train" ? "train" : "validation" } as const);
+    const out = jsonl === undefined ? undefined : fileToWrite(jsonl);
+    const ends: Record<string, number> = {};
+    const listed: object[] = [];
+    try {
+      for (const rollout of reader.rollouts({ ...steps, ...phase })) {
+        const { trajectory, ...row } = rollout;
+        if ((failed && row.success) || (end !== undefined && row.end !== end)) continue;
+        if (scenario !== undefined && row.scenario !== scenario) continue;
+        if (listed.length === 0 && !show) io.say(HEADER);
+        listed.push(row);
+        ends[row.end] = (ends[row.end] ?? 0) + 1;
+        if (out !== undefined) writeSync(out, `${JSON.stringify(trajectory)}\n`);
+        if (show) io.say(conversationText(trajectory, io.stream.isTTY) + lessonText(rollout));
+        else io.say(listText(rollout));
+      }
+    } finally {
+      reader.close();
+      if (out !== undefined) closeSync(out);
+    }
+    const told = listed.length === 0 ? "no such rollout" : `${listed.length} rollouts (${countsText(ends)})`;
+    io.say(
+      `${found.name}: ${told}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
+    );
+    return { run: found.name, rollouts: listed, ...(jsonl === undefined ? {} : { trajectories: jsonl }) };
+  },
+});

@@ -1,0 +1,27 @@
+/** `yarn hone view`: runs as a page on this machine. */
+import { defineCommand } from "../config/index.js";
+import { openRuns, serveRuns } from "../view/index.js";
+
+export const viewCommand = defineCommand({
+  name: "view",
+  summary: "Show runs as a page on this machine; it follows those that are running.",
+  example: "yarn hone view",
+  options: ["runs", "port", "project", "home"],
+  positional: "runs",
+  async run({ runs: words = [], port, project, home }, io) {
+    const runs = openRuns({ home, project }, words);
+    try {
+      const server = await serveRuns(runs, port ?? 0);
+      for (const { problem } of runs) if (problem !== null) io.say(`not shown: ${problem}`);
+      io.say(`${runs.map(({ name }) => name).join(", ")}: ${server.url}  (Ctrl-C ends it)`);
+      await new Promise<void>((resolve) => {
+        if (io.signal.aborted) resolve();
+        else io.signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      await server.close();
+      return { url: server.url, runs: runs.map(({ name }) => name) };
+    } finally {
+      for (const run of runs) run.close();
+    }
+  },
+});

@@ -1,0 +1,223 @@
+/** A run for those who look at it: its steps, and every rollout with what the update was told of it. Changes nothing. */
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import type { Trajectory } from "../rollout/index.js";
+import { codeOf, HoneError, messageOf } from "../util/index.js";
+import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
+import { ownerOf } from "./lock.js";
+import { unpack } from "./packing.js";
+import type { Device, RolloutPhase, RunRecord, StepRow, ValidationRow } from "./records.js";
+import { STORE_FILE } from "./run.js";
+import { RunStore } from "./store.js";
+
+/** One rollout as it lies in the store, without its conversation. */
+export interface RolloutRow {
+  readonly id: number;
+  readonly phase: RolloutPhase;
+  readonly step: number;
+  readonly scenario: string;
+  readonly member: number;
+  /** The task's own. */
+  readonly reward: number;
+  readonly success: boolean;
+  readonly end: string;
+  readonly turns: number;
+  readonly completionTokens: number;
+  /** As the update had them; null where the step is not committed or the group had no reward. */
+  readonly trainingReward: number | null;
+  readonly advantage: number | null;
+  /** A judge's words. */
+  readonly explanation: string | null;
+}
+
+interface Raw extends Omit<RolloutRow, "success"> {
+  success: number;
+  trajectory: Buffer;
+  tokens: Buffer | null;
+}
+
+export interface RolloutFilter {
+  readonly phase?: RolloutPhase;
+  /** Both are included. */
+  readonly from?: number;
+  readonly to?: number;
+  readonly ids?: readonly number[];
+}
+
+export interface SeenRollout extends RolloutRow {
+  readonly trajectory: Trajectory;
+}
+
+/** The end of a log of the run's engine or learner. */
+export interface LogTail {
+  readonly name: string;
+  readonly lines: readonly string[];
+}
+
+const LOG_BYTES = 16_384;
+const LOG_LINES = 40;
+
+/** @throws HoneError with one line for a file that is not whole */
+function reading<T>(file: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof HoneError) throw error;
+    const code = codeOf(error) ?? "";
+    const damaged = /^SQLITE_(CORRUPT|NOTADB|IOERR|FORMAT|ERROR|SCHEMA)/.test(code) || error instanceof SyntaxError;
+    if (!damaged && !/^Z_/.test(code)) throw error;
+    throw new HoneError(`${file} is damaged or half written: ${messageOf(error)}; bring it back from a copy`, {
+      cause: error,
+    });
+  }
+}
+
+export class RunReader {
+  readonly folder: string;
+  readonly #file: string;
+  readonly #store: RunStore;
+  readonly #database: Database.Database;
+  /** Tables and columns that older hones did not make. */
+  readonly #has: { readonly devices: boolean; readonly explanation: boolean };
+
+  private constructor(folder: string, file: string, store: RunStore, database: Database.Database) {
+    this.folder = folder;
+    this.#file = file;
+    this.#store = store;
+    this.#database = database;
+    const columns = database.pragma("table_info(rollouts)") as { name: string }[];
+    this.#has = {
+      devices: database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'devices'").get() !== undefined,
+      explanation: columns.some(({ name }) => name === "explanation"),
+    };
+  }
+
+  /** @throws HoneError when there is no run, one of a newer hone, or one that cannot be read */
+  static open(folder: string): RunReader {
+    const file = join(folder, STORE_FILE);
+    return reading(file, () => {
+      const store = RunStore.read(file);
+      try {
+        return new RunReader(folder, file, store, new Database(file, { readonly: true }));
+      } catch (error) {
+        store.close();
+        throw error;
+      }
+    });
+  }
+
+  /** @throws HoneError when the run was ended before it began */
+  record(): RunRecord {
+    const record = reading(this.#file, () => this.#store.record());
+    if (record) return record;
+    throw new HoneError(`the run ${this.folder} was ended before it began; \`yarn train\` begins it again`);
+  }
+
+  steps(): StepRow[] {
+    return reading(this.#file, () => this.#store.steps());
+  }
+
+  validations(): ValidationRow[] {
+    return reading(this.#file, () => this.#store.validations());
+  }
+
+  devices(): Device[] {
+    return this.#has.devices ? reading(this.#file, () => this.#store.devices()) : [];
+  }
+
+  /** Another text whenever something was written. */
+  revision(): string {
+    return reading(this.#file, () => {
+      const number = (sql: string) => this.#database.prepare<[], number>(sql).pluck().get();
+      return [
+        number("SELECT coalesce(max(id), 0) FROM rollouts"),
+        number("SELECT count(*) FROM rollouts"),
+        number("SELECT coalesce(max(step), -1) FROM steps"),
+        number("SELECT coalesce(sum(length(metrics) + length(timing)), 0) FROM steps"),
+        number("SELECT count(*) FROM validations"),
+      ].join("-");
+    });
+  }
+
+  /** Rollouts of each phase and step. */
+  counts(): { phase: RolloutPhase; step: number; n: number }[] {
+    return reading(this.#file, () =>
+      this.#database
+        .prepare<[], { phase: RolloutPhase; step: number; n: number }>(
+          "SELECT phase, step, count(*) n FROM rollouts GROUP BY phase, step ORDER BY step, phase",
+        )
+        .all(),
+    );
+  }
+
+  /** In the order of step, phase, scenario and member; read as they are taken. */
+  *rollouts(filter: RolloutFilter = {}): Generator<SeenRollout> {
+    const { phase, from, to, ids } = filter;
+    const where = [
+      ...(phase ? ["phase = @phase"] : []),
+      ...(from === undefined ? [] : ["step >= @from"]),
+      ...(to === undefined ? [] : ["step <= @to"]),
+      ...(ids ? ["id IN (SELECT value FROM json_each(@ids))"] : []),
+    ];
+    const statement = reading(this.#file, () =>
+      this.#database.prepare<[object], Raw>(
+        `SELECT id, phase, step, scenario, member, reward, success, ending "end", turns,
+           completion_tokens completionTokens, training_reward trainingReward, advantage,
+           ${this.#has.explanation ? "explanation" : "NULL explanation"}, trajectory, tokens
+         FROM rollouts ${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
+         ORDER BY step, phase, scenario, member`,
+      ),
+    );
+    const rows = statement.iterate({ phase, from, to, ids: ids && JSON.stringify(ids) });
+    try {
+      while (true) {
+        const next = reading(this.#file, () => {
+          const { done, value } = rows.next();
+          if (done) return undefined;
+          const { trajectory, tokens, success, ...row } = value;
+          return { ...row, success: success === 1, trajectory: unpack({ trajectory, tokens }) };
+        });
+        if (!next) return;
+        yield next;
+      }
+    } finally {
+      rows.return?.();
+    }
+  }
+
+  /** Checkpoints in the folder, with the line that says what is wrong with one. */
+  async checkpoints(): Promise<{ step: number; damage: string | null }[]> {
+    const checkpoints = new Checkpoints(join(this.folder, "checkpoints"));
+    const seen = [];
+    for (const step of checkpoints.list()) {
+      const damage = await verifyCheckpoint(checkpoints.pathOf(step)).then(
+        () => null,
+        (error: unknown) => messageOf(error),
+      );
+      seen.push({ step, damage });
+    }
+    return seen;
+  }
+
+  /** Is a process of this machine at work on the run? */
+  running(): boolean {
+    return ownerOf(this.folder) !== undefined;
+  }
+
+  logs(): LogTail[] {
+    const folder = join(this.folder, "logs");
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder)
+      .filter((name) => name.endsWith(".log") && statSync(join(folder, name)).size > 0)
+      .map((name) => {
+        const text = readFileSync(join(folder, name)).subarray(-LOG_BYTES).toString("utf8");
+        return { name, lines: text.trimEnd().split("\n").slice(-LOG_LINES) };
+      });
+  }
+
+  close(): void {
+    this.#database.close();
+    this.#store.close();
+  }
+}

@@ -1,0 +1,88 @@
+/** Rollouts of a run as the page has them: rows of its table, and the whole of one. */
+import { count } from "../report/index.js";
+import type { TokenRecord } from "../rollout/index.js";
+import type { SeenRollout } from "../run/index.js";
+import { cutText } from "../util/index.js";
+import type { Body, Row, Tokens } from "./wire.js";
+
+/** Characters of a question in the table. */
+const QUESTION = 200;
+
+export const questionOf = ({ trajectory }: SeenRollout): string =>
+  trajectory.scenario.question?.slice(0, QUESTION) ?? "";
+
+export function rowOf(seen: SeenRollout): Row {
+  const { id, phase, step, scenario, member, reward, success, end, turns, trajectory } = seen;
+  return {
+    id,
+    phase,
+    step,
+    scenario,
+    member,
+    kind: trajectory.scenario.kind ?? null,
+    reward,
+    success,
+    end,
+    turns,
+    tokens: seen.completionTokens,
+    trained: seen.trainingReward,
+    advantage: seen.advantage,
+    errors: count(trajectory.calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
+    seconds: trajectory.seconds.total,
+  };
+}
+
+/** Lengths of stretches of equal `sampled`, beginning with given tokens. */
+function stretchesOf(sampled: readonly number[]): number[] {
+  const lengths: number[] = [];
+  let current = 0;
+  let length = 0;
+  for (const one of sampled) {
+    if (one !== current) {
+      lengths.push(length);
+      current = one;
+      length = 0;
+    }
+    length++;
+  }
+  return [...lengths, length];
+}
+
+const tokensOf = ({ ids, sampled, logprobs }: TokenRecord): Tokens => ({
+  ids,
+  stretches: stretchesOf(sampled),
+  logprobs: logprobs.flatMap((logprob, i) => (sampled[i] === 1 ? [Math.round(1000 * logprob)] : [])),
+});
+
+/** Every text in the value cut to so many characters. */
+function cutTexts<T>(value: T, limit: number): T {
+  if (typeof value === "string") {
+    const cut = cutText(value, limit);
+    return (cut === value ? value : `${cut} … (${value.length - cut.length} more characters)`) as T;
+  }
+  if (Array.isArray(value)) return value.map((one) => cutTexts(one, limit)) as T;
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one, limit)])) as T;
+}
+
+/** @param limit characters of each text that are kept; all when undefined */
+export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number): Body {
+  const { player, seconds, tokens, answer, reason, deadlineCause } = trajectory;
+  const body: Body = {
+    id,
+    messages: trajectory.messages,
+    calls: trajectory.calls,
+    answer: answer ?? null,
+    reward: trajectory.reward,
+    reason: reason ?? null,
+    deadline: deadlineCause ?? null,
+    explanation,
+    player: { kind: player.kind, model: player.model, temperature: player.temperature },
+    seconds: { total: seconds.total, player: seconds.player, tools: seconds.tools },
+    promptTokens: trajectory.promptTokens,
+    maxTurns: trajectory.maxTurns,
+    seed: trajectory.seed,
+    tokens: tokens ? tokensOf(tokens) : null,
+  };
+  return limit === undefined ? body : cutTexts(body, limit);
+}

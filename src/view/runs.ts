@@ -1,0 +1,172 @@
+/** The runs of a page, open for reading. One that cannot be read is there with the line that says why. */
+import { modelFile, tokenBytes } from "../engine/index.js";
+import { type FoundRun, namedRun, RunReader, type SeenRollout } from "../run/index.js";
+import { HoneError, refusalOf, UsageError } from "../util/index.js";
+import { bodyOf, questionOf, rowOf } from "./rows.js";
+import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
+
+/** Rollouts that are looked through for one answer: so long nothing else is answered. */
+const AT_ONCE = 640;
+
+const problemOf = (error: unknown): string => {
+  const known = error instanceof HoneError ? error.message : refusalOf(error);
+  if (known === undefined) throw error;
+  return known;
+};
+
+/** A run as the page has it. */
+export class SeenRun {
+  readonly #id: number;
+  readonly #found: FoundRun;
+  readonly #reader: RunReader | undefined;
+  readonly #problem: string | null = null;
+  #checkpoints: { steps: string; seen: RunView["checkpoints"] } | undefined;
+  #vocabulary: Promise<(id: number) => string | undefined> | undefined;
+
+  constructor(id: number, found: FoundRun) {
+    this.#id = id;
+    this.#found = found;
+    try {
+      this.#reader = RunReader.open(found.folder);
+      this.#reader.record();
+    } catch (error) {
+      this.#problem = problemOf(error);
+    }
+  }
+
+  get name(): string {
+    return this.#found.name;
+  }
+
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  get reader(): RunReader | undefined {
+    return this.#problem === null ? this.#reader : undefined;
+  }
+
+  async view(): Promise<RunView> {
+    const { project, name, folder } = this.#found;
+    const nothing: RunView = {
+      id: this.#id,
+      name,
+      project,
+      folder,
+      problem: this.#problem,
+      created: "",
+      options: {},
+      contents: {},
+      devices: [],
+      steps: [],
+      validations: [],
+      checkpoints: [],
+      running: false,
+      logs: [],
+      counts: [],
+      revision: "",
+    };
+    const reader = this.reader;
+    if (!reader) return nothing;
+    try {
+      const { created, options, contents } = reader.record();
+      // What is written between is seen at the next look: the revision is read first.
+      const revision = reader.revision();
+      const steps = reader.steps();
+      return {
+        ...nothing,
+        created,
+        options,
+        contents,
+        revision,
+        devices: reader.devices(),
+        steps,
+        validations: reader.validations(),
+        checkpoints: await this.#checked(reader, String(steps.length)),
+        running: reader.running(),
+        logs: reader.logs(),
+        counts: reader.counts(),
+      };
+    } catch (error) {
+      return { ...nothing, problem: problemOf(error) };
+    }
+  }
+
+  /** Hashes the checkpoints once for each state of the run. */
+  async #checked(reader: RunReader, steps: string): Promise<RunView["checkpoints"]> {
+    if (this.#checkpoints?.steps !== steps) this.#checkpoints = { steps, seen: await reader.checkpoints() };
+    return this.#checkpoints.seen;
+  }
+
+  revision(): string {
+    return this.reader?.revision() ?? "";
+  }
+
+  /** Rows of whole steps from this one on, so many as are soon read; all with no limit. */
+  rows(from = 0, limit = AT_ONCE): Rows {
+    const reader = this.reader;
+    if (!reader) return { rows: [], questions: {}, next: null };
+    const steps = [...new Set(reader.counts().map(({ step }) => step))].filter((step) => step >= from);
+    const counts = new Map<number, number>();
+    for (const { step, n } of reader.counts()) counts.set(step, (counts.get(step) ?? 0) + n);
+    let sum = 0;
+    const end = steps.findIndex((step, i) => {
+      sum += counts.get(step) ?? 0;
+      return sum > limit && i > 0;
+    });
+    const taken = end < 0 ? steps : steps.slice(0, end);
+    const last = taken.at(-1);
+    const rows: Row[] = [];
+    const questions: Record<string, string> = {};
+    if (last !== undefined) {
+      for (const seen of reader.rollouts({ from, to: last })) {
+        rows.push(rowOf(seen));
+        questions[seen.scenario] = questionOf(seen);
+      }
+    }
+    return { rows, questions, next: end < 0 ? null : (steps[end] ?? null) };
+  }
+
+  async body(id: number): Promise<BodyAnswer | null> {
+    const [seen] = this.reader?.rollouts({ ids: [id] }) ?? [];
+    if (!seen) return null;
+    const body = bodyOf(seen);
+    return { body, pieces: await this.pieces([seen]) };
+  }
+
+  /** Bytes of the tokens of these rollouts; none where the model file is not here any more. */
+  async pieces(rollouts: readonly SeenRollout[]): Promise<Pieces> {
+    const model = rollouts.find(({ trajectory }) => trajectory.tokens)?.trajectory.player.model;
+    if (model === undefined) return {};
+    this.#vocabulary ??= this.#vocabularyOf(model);
+    const bytes = await this.#vocabulary;
+    const ids = new Set(rollouts.flatMap(({ trajectory }) => trajectory.tokens?.ids ?? []));
+    return Object.fromEntries([...ids].flatMap((id) => (bytes(id) === undefined ? [] : [[id, bytes(id) as string]])));
+  }
+
+  async #vocabularyOf(model: string): Promise<(id: number) => string | undefined> {
+    try {
+      return await tokenBytes(modelFile(model));
+    } catch (error) {
+      // Without its words a rollout can still be read.
+      if (error instanceof HoneError) return () => undefined;
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#reader?.close();
+  }
+}
+
+/**
+ * Opens runs by the words that name them; without one, the newest.
+ * @throws UsageError when there is no such run
+ */
+export function openRuns(place: { home: string; project: string | undefined }, words: readonly string[]): SeenRun[] {
+  const found = (words.length > 0 ? words : [undefined]).map((word) => namedRun(place, word));
+  const folders = found.map(({ folder }) => folder);
+  const twice = found.find(({ folder }, i) => folders.indexOf(folder) !== i);
+  if (twice) throw new UsageError(`the run ${twice.name} is named twice`);
+  return found.map((one, id) => new SeenRun(id, one));
+}

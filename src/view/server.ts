@@ -1,0 +1,99 @@
+/**
+ * The live page: on loopback alone, for this machine's own browser. A page of another site can reach loopback too, so a
+ * request must name this server as its host (against DNS rebinding) and come from no other origin.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzip } from "node:zlib";
+import { codeOf, HoneError, messageOf } from "../util/index.js";
+import { pageOf } from "./page.js";
+import type { SeenRun } from "./runs.js";
+
+const HOST = "127.0.0.1";
+
+export interface LiveServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Is it this page that asks, or somebody at this machine who types the address? */
+export function isOwn(headers: IncomingMessage["headers"], port: number): boolean {
+  const hosts = [`${HOST}:${port}`, `localhost:${port}`];
+  if (!hosts.includes(headers.host ?? "")) return false;
+  const { origin, "sec-fetch-site": site } = headers;
+  if (origin !== undefined && !hosts.some((host) => origin === `http://${host}`)) return false;
+  return site === undefined || site === "same-origin" || site === "none";
+}
+
+function answer(response: ServerResponse, status: number, type: string, text: string, more: object = {}): void {
+  const headers = {
+    "content-type": `${type}; charset=utf-8`,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    ...more,
+  };
+  // The fastest level: a run's rows are megabytes that say the same names over and over.
+  gzip(text, { level: 1 }, (error, packed) => {
+    if (error) response.destroy(error);
+    else response.writeHead(status, { ...headers, "content-encoding": "gzip" }).end(packed);
+  });
+}
+
+/** undefined where there is nothing at that address. */
+async function resultOf(url: URL, runs: readonly SeenRun[]): Promise<object | undefined> {
+  const number = (name: string) => Number(url.searchParams.get(name) ?? Number.NaN);
+  if (url.pathname === "/api/runs") return await Promise.all(runs.map((run) => run.view()));
+  if (url.pathname === "/api/revisions") return runs.map((run) => run.revision());
+  const run = runs[number("run")];
+  if (url.pathname === "/api/rows") return run?.rows(number("from") || 0);
+  if (url.pathname === "/api/rollout") return (await run?.body(number("id"))) ?? undefined;
+  return undefined;
+}
+
+/**
+ * @param port 0 for any that is free
+ * @throws HoneError when the port is taken, or the page is not built
+ */
+export async function serveRuns(runs: readonly SeenRun[], port: number): Promise<LiveServer> {
+  const { html, policy } = pageOf(`${runs.map(({ name }) => name).join(", ")} · hone`, "self", []);
+  const server: Server = createServer((request, response) => {
+    const address = server.address() as AddressInfo;
+    if (!isOwn(request.headers, address.port)) {
+      answer(response, 403, "text/plain", "this page is for the browser of its own machine");
+      return;
+    }
+    if (request.method !== "GET") {
+      answer(response, 405, "text/plain", "only GET", { allow: "GET" });
+      return;
+    }
+    const url = new URL(request.url ?? "/", `http://${HOST}`);
+    if (url.pathname === "/") {
+      answer(response, 200, "text/html", html, { "content-security-policy": `${policy}; frame-ancestors 'none'` });
+      return;
+    }
+    resultOf(url, runs).then(
+      (result) => {
+        if (result === undefined) answer(response, 404, "text/plain", "there is nothing at this address");
+        else answer(response, 200, "application/json", JSON.stringify(result));
+      },
+      (error: unknown) => answer(response, 500, "text/plain", messageOf(error)),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(port, HOST, resolve);
+  }).catch((error: unknown) => {
+    if (codeOf(error) !== "EADDRINUSE") throw error;
+    throw new HoneError(`port ${port} is taken; give another --port, or none for any that is free`, { cause: error });
+  });
+  return {
+    url: `http://${HOST}:${(server.address() as AddressInfo).port}/`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

@@ -1,0 +1,57 @@
+/** `yarn hone view` and `yarn report` as a user starts them. */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, truncateSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/util/paths.js";
+import { makeRun } from "../view/support/run.js";
+
+const cli = join(packageRoot, "dist/src/cli.js");
+const home = mkdtempSync(join(tmpdir(), "hone-view-"));
+makeRun(home, "first", { steps: 2 });
+makeRun(home, "second", { steps: 2 });
+
+const hone = (...args: string[]) =>
+  spawnSync(process.execPath, [cli, ...args, "--home", home], { cwd: home, encoding: "utf8" });
+
+describe("yarn hone view", () => {
+  it("serves the runs that are named until Ctrl-C, and ends well", async () => {
+    const child = spawn(process.execPath, [cli, "view", "first", "second", "--home", home]);
+    const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+    let url = "";
+    for await (const line of createInterface({ input: child.stdout })) {
+      url = line.match(/http:\/\/127\.0\.0\.1:\d+\//)?.[0] ?? "";
+      if (url) break;
+    }
+    const runs = (await (await fetch(`${url}api/runs`)).json()) as { name: string }[];
+    expect(runs.map(({ name }) => name)).toEqual(["first", "second"]);
+    child.kill("SIGINT");
+    expect(await ended).toBe(0);
+  });
+});
+
+describe("yarn report", () => {
+  it("writes one file of several runs, and its summary as JSON", () => {
+    const { status, stdout } = hone("report", "first", "second", "--out", "both.html", "--sample", "10", "--json");
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ file: "both.html", runs: 2, rollouts: 72 });
+    expect(readFileSync(join(home, "both.html"), "utf8")).toContain("<title>first, second · hone</title>");
+  });
+
+  it("refuses a run that is not whole with one line, and leaves no file", () => {
+    const folder = makeRun(home, "half", { steps: 3 });
+    truncateSync(join(folder, "run.sqlite"), 40_000);
+    const { status, stderr } = hone("report", "half", "--out", "half.html");
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^hone: .*run\.sqlite is damaged or half written: [^\n]*\n$/);
+    expect(existsSync(join(home, "half.html"))).toBe(false);
+  });
+
+  it("names the runs that there are where one is misspelt", () => {
+    const { status, stderr } = hone("report", "frist");
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/there is no run frist in .*mail\/first/);
+  });
+});

@@ -1,0 +1,22 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { loadEngine } from "../../src/engine/load.js";
+import { modelFile } from "../../src/engine/models.js";
+import { tokenBytes } from "../../src/engine/vocabulary.js";
+
+describe("the bytes of tokens from a model file's header", () => {
+  it("are what the engine says of every token", async () => {
+    const model = modelFile("tiny");
+    const engine = await loadEngine({ model, gpu: false, sequences: 1, contextPerSequence: 64 });
+    afterAll(() => engine.close());
+    const bytes = await tokenBytes(model);
+    const { vocabularySize } = engine.info;
+    const differ = [];
+    for (let id = 0; id < vocabularySize; id++) {
+      // Tokens that are no whole characters are compared as the engine shows them, with what stands for the rest.
+      const text = Buffer.from(bytes(id) ?? "", "latin1").toString("utf8");
+      if (text !== engine.detokenize([id], { special: true })) differ.push([id, text]);
+    }
+    expect(differ).toEqual([]);
+    expect(bytes(vocabularySize)).toBeUndefined();
+  });
+});

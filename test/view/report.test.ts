@@ -1,0 +1,307 @@
+/** What the page is given: rows, samples, chunks, and runs that are not whole. */
+import { mkdirSync, mkdtempSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { inflateRawSync } from "node:zlib";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { RunReader } from "../../src/run/reader.js";
+import { writeReport } from "../../src/view/report-file.js";
+import { openRuns, type SeenRun } from "../../src/view/runs.js";
+import { sampleOf } from "../../src/view/sample.js";
+import { serveRuns } from "../../src/view/server.js";
+import type { Body, ReportRun } from "../../src/view/wire.js";
+import { findingsOf, problemsOf } from "../../web/src/diagnose.js";
+import { makeRun } from "./support/run.js";
+
+const homeOf = () => mkdtempSync(join(tmpdir(), "hone-report-"));
+const open = (home: string, ...names: string[]): SeenRun[] => openRuns({ home, project: undefined }, names);
+const one = (home: string, name: string) => open(home, name)[0] as SeenRun;
+
+/** A part of the file, as the page reads it. */
+function part<T>(html: string, id: string): T {
+  const text = html.match(new RegExp(`id="${id}">([^<]*)<`))?.[1] ?? "";
+  return JSON.parse(inflateRawSync(Buffer.from(text, "base64")).toString()) as T;
+}
+
+async function reported(run: SeenRun, home: string, sample: number) {
+  const file = join(home, "r.html");
+  const summary = await writeReport([run], file, sample);
+  const html = readFileSync(file, "utf8");
+  return { summary, html, run: part<ReportRun>(html, "run-0") };
+}
+
+describe("a report file", () => {
+  it("has every row, and whole conversations of the sample in chunks", async () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 6, groups: 4, group: 4 });
+    const run = one(home, "r");
+    const { summary, html, run: read } = await reported(run, home, 40);
+    expect(summary.rollouts).toBe(6 * 16 + 12);
+    expect(read.rows.rows).toHaveLength(summary.rollouts);
+    expect(summary.embedded).toBeGreaterThanOrEqual(40);
+    expect(summary.embedded).toBeLessThan(40 + 4);
+    expect(Object.keys(read.chunks)).toHaveLength(summary.embedded);
+    const reader = RunReader.open(run.reader?.folder ?? "");
+    for (const [id, chunk] of Object.entries(read.chunks)) {
+      const [seen] = reader.rollouts({ ids: [Number(id)] });
+      const body = part<Body[]>(html, `chunk-${chunk}`).find((each) => each.id === Number(id));
+      expect(body).toMatchObject({
+        messages: seen?.trajectory.messages,
+        calls: seen?.trajectory.calls,
+        explanation: seen?.explanation ?? null,
+        reward: seen?.trajectory.reward,
+        tokens: { ids: seen?.trajectory.tokens?.ids, stretches: [4, 4] },
+      });
+      const sampled = seen?.trajectory.tokens?.logprobs.slice(4).map((logprob) => Math.round(1000 * logprob));
+      expect(body?.tokens?.logprobs).toEqual(sampled);
+    }
+    reader.close();
+    run.close();
+  });
+
+  it("allows itself nothing but its own script and style", async () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 1, says: "</script><script>alert(1)</script>" });
+    const run = one(home, "r");
+    const { html } = await reported(run, home, 10);
+    run.close();
+    const policy = html.match(/Content-Security-Policy" content="([^"]*)"/)?.[1] ?? "";
+    expect(policy).toMatch(
+      /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'none'/,
+    );
+    expect(policy).not.toContain("unsafe");
+    expect(html.match(/<script type="module"/g)).toHaveLength(1);
+    expect(html).not.toMatch(/(src|href)="?https?:/);
+  });
+
+  it("keeps of a huge tool result what can be read, and says how much is missing", async () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 1, says: "x".repeat(3_000_000) });
+    const run = one(home, "r");
+    const { summary, html, run: read } = await reported(run, home, 100);
+    run.close();
+    expect(summary.bytes).toBeLessThan(1_000_000);
+    const bodies = [...new Set(Object.values(read.chunks))].flatMap((chunk) => part<Body[]>(html, `chunk-${chunk}`));
+    const texts = bodies.flatMap(({ messages }) => messages.map(({ content }) => content));
+    expect(texts.filter((text) => text.endsWith("… (2980000 more characters)")).length).toBeGreaterThan(0);
+  });
+});
+
+describe("the sample", () => {
+  it("takes whole groups: the first and last steps, those that went wrong, and the best", () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 40, groups: 4, group: 4, lost: 23 });
+    const run = one(home, "r");
+    const { rows } = run.rows(0, Number.POSITIVE_INFINITY);
+    const steps = run.reader?.steps() ?? [];
+    const sample = sampleOf(rows, steps, 100);
+    const small = sampleOf(rows, steps, 30);
+    run.close();
+    expect(sample.length).toBeGreaterThanOrEqual(100);
+    expect(small.some(({ phase, step }) => phase === "train" && step === 23)).toBe(true);
+    const key = ({ phase, step, scenario }: (typeof rows)[number]) => `${phase} ${step} ${scenario}`;
+    const whole = rows.filter((row) => sample.some((each) => key(each) === key(row)));
+    expect(sample).toHaveLength(whole.length);
+    const inStep = (step: number) => sample.filter((row) => row.phase === "train" && row.step === step).length;
+    for (const step of [1, 23, 40]) expect(inStep(step), `step ${step}`).toBeGreaterThan(0);
+    const best = Math.max(...rows.map(({ reward }) => reward));
+    expect(sample.some(({ reward }) => reward === best)).toBe(true);
+    // And some from between: half of the run is not left out.
+    expect(new Set(sample.map(({ step }) => Math.floor(step / 10))).size).toBeGreaterThanOrEqual(4);
+  });
+
+  it("takes all where there are fewer, each once", () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 2 });
+    const run = one(home, "r");
+    const { rows } = run.rows(0, Number.POSITIVE_INFINITY);
+    const sample = sampleOf(rows, run.reader?.steps() ?? [], 1000);
+    run.close();
+    expect([...sample].map(({ id }) => id).sort((a, b) => a - b)).toEqual(
+      rows.map(({ id }) => id).sort((a, b) => a - b),
+    );
+  });
+});
+
+describe("rows", () => {
+  it("come in parts of whole steps, each once", () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 7, groups: 3, group: 4 });
+    const run = one(home, "r");
+    const all = run.rows(0, Number.POSITIVE_INFINITY);
+    const parts = [];
+    for (let next: number | null = 0; next !== null; ) {
+      const rows: ReturnType<SeenRun["rows"]> = run.rows(next, 30);
+      parts.push(rows.rows);
+      next = rows.next;
+    }
+    run.close();
+    expect(parts.length).toBeGreaterThan(2);
+    expect(parts.flat()).toEqual(all.rows);
+    for (const rows of parts) expect(rows.length).toBeLessThanOrEqual(30);
+  });
+});
+
+describe("a run that is not whole", () => {
+  it("of a newer hone: one line that says so", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "newer", { steps: 1 });
+    const database = new Database(join(folder, "run.sqlite"));
+    database.pragma("user_version = 99");
+    database.close();
+    const run = one(home, "newer");
+    expect(run.problem).toMatch(/was written by a newer hone \(store version 99/);
+    expect((await run.view()).problem).toBe(run.problem);
+    run.close();
+  });
+
+  it("of an older hone: what it has", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "older", { steps: 2 });
+    const database = new Database(join(folder, "run.sqlite"));
+    database.exec(`ALTER TABLE rollouts DROP COLUMN explanation; DROP TABLE devices; DROP TABLE judge_spending;
+      ALTER TABLE steps DROP COLUMN settled; PRAGMA user_version = 1;`);
+    database.close();
+    const run = one(home, "older");
+    const { rows } = run.rows();
+    expect(rows).toHaveLength(2 * 12 + 12);
+    expect((await run.view()).devices).toEqual([]);
+    expect((await run.body(rows[12]?.id ?? 0))?.body.explanation).toBeNull();
+    run.close();
+  });
+
+  it.each([
+    ["cut off", (file: string) => truncateSync(file, 40_000)],
+    ["overwritten", (file: string) => writeFileSync(file, Buffer.alloc(90_000, 7))],
+  ])("%s: one line that says so", async (_, spoil) => {
+    const home = homeOf();
+    const folder = makeRun(home, "half", { steps: 3 });
+    spoil(join(folder, "run.sqlite"));
+    const run = one(home, "half");
+    const problem = run.problem ?? (await run.view()).problem;
+    expect(problem).toMatch(/^\/.*run\.sqlite (is damaged or half written: .*|is not a run of hone)$/);
+    run.close();
+  });
+
+  it("without a step, and in use: says both", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "new", { steps: 0 });
+    writeFileSync(join(folder, "owner.json"), JSON.stringify({ pid: process.pid, host: hostname(), since: "2031" }));
+    const run = one(home, "new");
+    const view = await run.view();
+    expect(view).toMatchObject({ problem: null, running: true, counts: [] });
+    expect(problemsOf(view).map(({ finding }) => finding.text)).toEqual(["No step is committed yet."]);
+    const { summary } = await reported(run, home, 10);
+    expect(summary).toMatchObject({ rollouts: 0, embedded: 0 });
+    run.close();
+  });
+
+  it("ended within a step: says which, and that nobody is at work", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "ended", { steps: 3 });
+    const database = new Database(join(folder, "run.sqlite"));
+    database.exec("DELETE FROM steps WHERE step = 3");
+    database.close();
+    writeFileSync(join(folder, "owner.json"), JSON.stringify({ pid: 2 ** 22 + 1, host: hostname(), since: "2031" }));
+    const run = one(home, "ended");
+    expect(problemsOf(await run.view())[0]).toMatchObject({
+      step: 3,
+      finding: { text: expect.stringMatching(/^Step 3 was begun and not finished: 12 of its rollouts are kept/) },
+    });
+    run.close();
+  });
+
+  it("with a damaged checkpoint: names the file", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 1 });
+    const checkpoint = join(folder, "checkpoints/0001");
+    mkdirSync(checkpoint, { recursive: true });
+    const files = { "adapter.gguf": { sha256: "0".repeat(64), bytes: 3 } };
+    const lora = { rank: 1, alpha: 1, targets: [] };
+    writeFileSync(
+      join(checkpoint, "manifest.json"),
+      JSON.stringify({ version: 1, run: "r", step: 1, model: "m", lora, files }),
+    );
+    const run = one(home, "r");
+    const view = await run.view();
+    expect(view.steps).toHaveLength(2);
+    expect(view.checkpoints[0]?.damage).toMatch(/0001 is damaged: adapter\.gguf is not what its manifest says/);
+    run.close();
+  });
+});
+
+describe("what stands out", () => {
+  it("is why a step taught nothing, and the judge's reasons", async () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 8, lost: 7 });
+    const run = one(home, "r");
+    const view = await run.view();
+    run.close();
+    const [step] = view.steps.filter(({ step }) => step === 7);
+    if (!step) throw new Error("no step 7");
+    expect(
+      findingsOf(step, view)
+        .filter(({ level }) => level === "bad")
+        .map(({ text }) => text),
+    ).toEqual([
+      "The step changed nothing: no group got a reward.",
+      "3 of 3 groups got no reward: the judge did not answer in time (timeout).",
+    ]);
+    expect(problemsOf(view).find(({ step }) => step === 7)?.finding.text).toContain("no group got a reward");
+  });
+});
+
+describe("the live server", () => {
+  const ask = (url: string, headers: Record<string, string>, method = "GET") =>
+    new Promise<number>((resolve, reject) => {
+      const { hostname: host, port } = new URL(url);
+      request({ host, port, path: "/api/runs", method, headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      })
+        .on("error", reject)
+        .end();
+    });
+
+  it("answers its own page alone, and on loopback alone", async () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 1 });
+    const runs = open(home, "r");
+    const server = await serveRuns(runs, 0);
+    const { port, host } = new URL(server.url);
+    try {
+      expect(new URL(server.url).hostname).toBe("127.0.0.1");
+      expect(await ask(server.url, { host })).toBe(200);
+      expect(await ask(server.url, { host: `localhost:${port}` })).toBe(200);
+      expect(await ask(server.url, { host, origin: `http://${host}` })).toBe(200);
+      // A name of somebody else's that leads here.
+      expect(await ask(server.url, { host: `evil.example:${port}` })).toBe(403);
+      expect(await ask(server.url, { host, origin: "http://evil.example" })).toBe(403);
+      expect(await ask(server.url, { host, origin: "null" })).toBe(403);
+      expect(await ask(server.url, { host, "sec-fetch-site": "cross-site" })).toBe(403);
+      expect(await ask(server.url, { host }, "POST")).toBe(405);
+      const page = await fetch(server.url);
+      expect(page.headers.get("content-security-policy")).toMatch(/default-src 'none'.*connect-src 'self'/);
+      await expect(serveRuns(runs, Number(port))).rejects.toThrow(`port ${port} is taken`);
+    } finally {
+      await server.close();
+      for (const run of runs) run.close();
+    }
+  });
+});
+
+describe("the runs that are named", () => {
+  it("are found by name, project and name, or folder; none is named twice", () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 1 });
+    for (const word of ["r", "mail/r", folder]) {
+      const run = one(home, word);
+      expect([word, run.name, run.problem]).toEqual([word, "r", null]);
+      run.close();
+    }
+    expect(() => open(home, "nobody")).toThrow("there is no run nobody");
+    expect(() => open(home, "r", folder)).toThrow("the run r is named twice");
+  });
+});

@@ -1,0 +1,207 @@
+/** One rollout laid out for reading: messages, calls and what came back, or its tokens. */
+import { useEffect, useState } from "preact/hooks";
+import type { Body, BodyAnswer, Row } from "../../src/view/index.js";
+import { type Run, useData } from "./data.js";
+import { number, seconds, visible, words } from "./format.js";
+import { Plain } from "./parts.js";
+import { TokenText } from "./tokens.js";
+
+type Message = Body["messages"][number];
+type Call = Body["calls"][number];
+
+/** A JSON text with line breaks; any other as it is. */
+function pretty(text: string): string {
+  if (!/^\s*[[{]/.test(text) || text.length > 1_000_000) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** On one line where it fits. */
+function inline(value: unknown): string {
+  const line = JSON.stringify(value) ?? "";
+  return line.length <= 60 ? line.replaceAll('","', '", "') : JSON.stringify(value, null, 2);
+}
+
+function Arguments({ of }: { readonly of: Readonly<Record<string, unknown>> }) {
+  return (
+    <dl class="arguments">
+      {Object.entries(of).map(([name, value]) => (
+        <div key={name}>
+          <dt>{visible(name)}</dt>
+          <dd>
+            <Plain text={typeof value === "string" ? value : inline(value)} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Assistant({
+  message,
+  turn,
+}: {
+  readonly message: Extract<Message, { role: "assistant" }>;
+  readonly turn: number;
+}) {
+  const [, thoughts, said] = message.content.match(/^\s*<think>([\s\S]*?)<\/think>\s*([\s\S]*)$/) ?? [
+    undefined,
+    undefined,
+    message.content,
+  ];
+  return (
+    <div class="message assistant">
+      <h4>assistant, turn {turn}</h4>
+      {thoughts?.trim() && (
+        <details>
+          <summary>thoughts, {thoughts.length.toLocaleString("en-US")} characters</summary>
+          <Plain text={thoughts} />
+        </details>
+      )}
+      {said?.trim() && <Plain text={said} />}
+      {message.tool_calls?.map((call, i) => (
+        // Calls of one turn have no names of their own.
+        <div class="call" key={i}>
+          <h5>
+            → <code>{visible(call.name)}</code>
+          </h5>
+          <Arguments of={call.arguments} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Result({
+  message,
+  call,
+}: {
+  readonly message: Extract<Message, { role: "tool" }>;
+  readonly call: Call | undefined;
+}) {
+  const failed = call !== undefined && call.outcome !== "ok";
+  return (
+    <details class={failed ? "message tool failed" : "message tool"} open={failed || message.content.length < 1500}>
+      <summary>
+        ← <code>{visible(message.name || call?.name || "no tool")}</code>{" "}
+        {failed && <span class="outcome">{words(call.outcome)}</span>}{" "}
+        <small>{message.content.length.toLocaleString("en-US")} characters</small>
+      </summary>
+      <Plain text={pretty(message.content)} limit={1500} />
+    </details>
+  );
+}
+
+export function Messages({ body }: { readonly body: Body }) {
+  let turn = 0;
+  let results = 0;
+  const tools = body.messages.filter(({ role }) => role === "tool").length;
+  return (
+    <div class="messages">
+      {body.messages.map((message, i) => {
+        const key = `${i} ${message.role}`;
+        if (message.role === "assistant") {
+          turn++;
+          return <Assistant key={key} message={message} turn={turn} />;
+        }
+        if (message.role === "tool") {
+          // A result stands for its call where there are as many; a final tool's call may have none at the end.
+          const call = body.calls.length >= tools ? body.calls[results++] : undefined;
+          return <Result key={key} message={message} call={call} />;
+        }
+        const long = message.role === "system" || message.content.length > 1500;
+        return (
+          <details key={key} class={`message ${message.role}`} open={!long}>
+            <summary>{message.role}</summary>
+            <Plain text={message.content} />
+          </details>
+        );
+      })}
+    </div>
+  );
+}
+
+/** undefined while it is fetched, null where the file does not have it. */
+export function useBody(run: number, id: number | undefined): BodyAnswer | null | undefined | Error {
+  const { source } = useData();
+  const [answer, set] = useState<{ id: number | undefined; value: BodyAnswer | null | Error | undefined }>({
+    id: undefined,
+    value: undefined,
+  });
+  useEffect(() => {
+    if (id === undefined) return;
+    let current = true;
+    source.rollout(run, id).then(
+      (value) => current && set({ id, value }),
+      (error: unknown) => current && set({ id, value: error instanceof Error ? error : new Error(String(error)) }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [source, run, id]);
+  return answer.id === id ? answer.value : undefined;
+}
+
+/** A rollout in a column of its own. */
+export function Conversation({ run, row }: { readonly run: Run; readonly row: Row }) {
+  const { source } = useData();
+  const answer = useBody(run.view.id, row.id);
+  const [tokens, setTokens] = useState(false);
+  if (answer === undefined) return <p class="nothing">opening …</p>;
+  if (answer instanceof Error) return <p class="banner">This rollout could not be opened: {answer.message}</p>;
+  if (answer === null) {
+    return (
+      <p class="banner">
+        {source.about
+          ? "This rollout is not among those that the file has. The live page has all of them: "
+          : "This rollout is not in the run any more. "}
+        {source.about && <code>yarn hone view {run.view.name}</code>}
+      </p>
+    );
+  }
+  const { body, pieces } = answer;
+  const parts = Object.entries(body.reward.parts);
+  return (
+    <>
+      {body.explanation !== null && (
+        <blockquote class="judge">
+          <b>judge</b> <Plain text={body.explanation} />
+        </blockquote>
+      )}
+      {parts.length > 0 && (
+        <p class="reward-parts">
+          {parts.map(([name, value]) => (
+            <span key={name}>
+              {visible(words(name))} <b>{number(value)}</b>
+            </span>
+          ))}
+        </p>
+      )}
+      {body.tokens && (
+        <div class="switch" role="group" aria-label="Show">
+          <button type="button" aria-pressed={!tokens} onClick={() => setTokens(false)}>
+            messages
+          </button>
+          <button type="button" aria-pressed={tokens} onClick={() => setTokens(true)}>
+            tokens
+          </button>
+        </div>
+      )}
+      {tokens && body.tokens ? (
+        <TokenText tokens={body.tokens} pieces={pieces} advantage={row.advantage} />
+      ) : (
+        <Messages body={body} />
+      )}
+      <p class="ending">
+        {words(row.end)}
+        {body.reason ? `: ${visible(body.reason)}` : ""}
+        {body.deadline ? ` (${words(body.deadline)})` : ""} after {row.turns} of {body.maxTurns} turns,{" "}
+        {number(row.tokens)} tokens, {seconds(body.seconds.total)} ({seconds(body.seconds.tools)} in tools), seed{" "}
+        {body.seed}
+      </p>
+    </>
+  );
+}

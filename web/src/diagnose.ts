@@ -1,0 +1,245 @@
+/** What is remarkable about a step, in words: why it changed nothing, what its rollouts did, which figures left the rest. */
+import type { Row, RunView } from "../../src/view/index.js";
+import { counts, mean, median, number, percent, wilson, words } from "./format.js";
+
+export interface Finding {
+  /** bad: the step taught nothing, or less than it should. odd: look at it. note: good to know. */
+  readonly level: "bad" | "odd" | "note";
+  readonly text: string;
+}
+
+type Step = RunView["steps"][number];
+type Metrics = NonNullable<Step["metrics"]>;
+
+const SKIPPED: Readonly<Record<string, string>> = {
+  no_spread: "in every group all rollouts got the same reward, so there was nothing to learn",
+  unrewarded: "no group got a reward",
+  broken_off: "no group had two rollouts left to compare: the others were ended by no fault of the model",
+  truncated: "all that differed in reward was ended by a limit, and --mask-truncated leaves that out",
+  loss: "the loss was not a finite number",
+  gradient: "the gradient was not a finite number",
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  timeout: "the judge did not answer in time",
+  connection: "the judge's server could not be reached",
+  server_error: "the judge's server had an error",
+  rate_limited: "the judge refused for too many requests",
+  too_long: "the group was too long for the judge",
+  bad_request: "the judge's server refused the question",
+};
+
+/** Why a group has no reward. */
+export const lostText = (reason: string): string =>
+  REASONS[reason] ?? `${words(reason)} (what the judge answered could not be used)`;
+
+/** How often a figure must be of its usual size to be called odd. */
+const TIMES = 5;
+
+function learning(metrics: Metrics): Finding[] {
+  const { groups, groups_flat: flat, groups_lost: lost, groups_unrewarded: unrewarded } = metrics;
+  const found: Finding[] = [];
+  if (metrics.skipped) {
+    found.push({
+      level: "bad",
+      text: `The step changed nothing: ${SKIPPED[metrics.skipped] ?? words(metrics.skipped)}.`,
+    });
+  }
+  for (const [reason, n] of Object.entries(lost)) {
+    const level = unrewarded * 2 >= groups ? "bad" : "odd";
+    found.push({ level, text: `${n} of ${groups} groups got no reward: ${lostText(reason)} (${reason}).` });
+  }
+  if (flat > 0 && flat * 2 >= groups && metrics.skipped !== "no_spread") {
+    found.push({
+      level: "odd",
+      text: `${flat} of ${groups} groups had no spread: their rollouts got equal rewards and taught nothing.`,
+    });
+  } else if (flat > 0) found.push({ level: "note", text: `${flat} of ${groups} groups had no spread.` });
+  if (metrics.groups_masked > 0) {
+    found.push({
+      level: "odd",
+      text: `In ${metrics.groups_masked} of ${groups} groups all that differed was ended by a limit and masked.`,
+    });
+  }
+  if (metrics.groups_broken_off > 0) {
+    found.push({
+      level: "odd",
+      text: `${metrics.groups_broken_off} of ${groups} groups were left with fewer than two rollouts.`,
+    });
+  }
+  return found;
+}
+
+const sumOf = (of: Readonly<Record<string, number>>) => Object.values(of).reduce((sum, value) => sum + value, 0);
+
+function playing(metrics: Metrics): Finding[] {
+  const { rollouts, ends, tool_errors: errors, broken_off: broken } = metrics;
+  const found: Finding[] = [];
+  const [end, n] = Object.entries(ends).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
+  if (rollouts > 0 && metrics.success === 0) {
+    found.push({
+      level: "bad",
+      text: `None of ${rollouts} rollouts solved its scenario; ${n} ended by ${words(end)}.`,
+    });
+  } else if (end !== "answered" && n * 2 >= rollouts && rollouts > 0) {
+    found.push({ level: "odd", text: `${n} of ${rollouts} rollouts ended by ${words(end)}.` });
+  }
+  const calls = sumOf(errors);
+  if (calls > 0) {
+    found.push({
+      level: calls >= rollouts ? "odd" : "note",
+      text: `${calls} calls in ${rollouts} rollouts did not run: ${counts(errors)}.`,
+    });
+  }
+  if (metrics.rollouts_broken_off > 0) {
+    found.push({
+      level: "odd",
+      text: `${metrics.rollouts_broken_off} rollouts were ended by no fault of the model and not trained: ${counts(broken)}.`,
+    });
+  }
+  if (metrics.failures > 0)
+    found.push({ level: "odd", text: `${metrics.failures} rollouts broke down by a fault of a tool or the task.` });
+  return found;
+}
+
+/** Figures that lie far from where they lie in the other steps. */
+function against(step: Step, view: RunView): Finding[] {
+  const metrics = step.metrics as Metrics;
+  const others = view.steps.filter((one) => one.step !== step.step && one.metrics);
+  if (others.length < 4) return [];
+  const found: Finding[] = [];
+  const far = (name: string, value: number | null | undefined, all: (number | null | undefined)[], meaning: string) => {
+    const usual = median(all.filter((one) => typeof one === "number"));
+    if (typeof value !== "number" || !(usual > 0) || value < TIMES * usual) return;
+    found.push({
+      level: "odd",
+      text: `${name} is ${number(value)}, ${number(value / usual)} times its median of ${number(usual)}: ${meaning}.`,
+    });
+  };
+  far(
+    "The gradient's norm",
+    metrics.grad_norm,
+    others.map(({ metrics }) => metrics?.grad_norm),
+    "a large update",
+  );
+  far(
+    "The gap of engine and learner",
+    metrics.gap?.mean,
+    others.map(({ metrics }) => metrics?.gap?.mean),
+    "what was played was not quite the policy that learnt",
+  );
+  far(
+    "The time",
+    step.timing?.seconds.total,
+    others.map(({ timing }) => timing?.seconds.total),
+    `most went to ${slowest(step)}`,
+  );
+  const rate = (one: Metrics) => sumOf(one.tool_errors) / one.rollouts;
+  const usualRate = median(others.map(({ metrics }) => rate(metrics as Metrics)));
+  if (rate(metrics) >= 1 && rate(metrics) >= 2 * usualRate) {
+    found.push({
+      level: "bad",
+      text: `${number(rate(metrics))} calls a rollout did not run (${counts(metrics.tool_errors)}); the median of the other steps is ${number(usualRate)}.`,
+    });
+  }
+  const before = view.steps.filter((one) => one.step < step.step && one.metrics).slice(-5);
+  const usual = mean(before.map(({ metrics }) => metrics?.success ?? 0));
+  const { low, high } = wilson(metrics.success, metrics.rollouts);
+  if (before.length >= 3 && high < usual) {
+    found.push({
+      level: "odd",
+      text: `Success fell to ${percent(metrics.success)} (95 %: ${percent(low)} to ${percent(high)}) from a mean of ${percent(usual)} in the ${before.length} steps before.`,
+    });
+  }
+  const start = view.steps.find((one) => one.metrics?.entropy)?.metrics?.entropy;
+  if (start && metrics.entropy !== null && metrics.entropy < start / 10) {
+    found.push({
+      level: "odd",
+      text: `Entropy is ${number(metrics.entropy)}, below a tenth of the first step's ${number(start)}: the policy hardly tries anything else.`,
+    });
+  }
+  return found;
+}
+
+function slowest({ timing }: Step): string {
+  const { total: _, ...phases } = timing?.seconds ?? {};
+  const [name, value] = Object.entries(phases).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
+  return `${words(name)}, ${number(value)} s`;
+}
+
+const ORDER = { bad: 0, odd: 1, note: 2 };
+
+/** What is remarkable about a committed step, the worst first. */
+export function findingsOf(step: Step, view: RunView): Finding[] {
+  if (!step.metrics) return [];
+  const found = [...learning(step.metrics), ...playing(step.metrics), ...against(step, view)];
+  if (step.timing && step.timing.reused > 0) {
+    found.push({
+      level: "note",
+      text: `${step.timing.reused} rollouts were taken over from an attempt that was broken off.`,
+    });
+  }
+  return found.sort((a, b) => ORDER[a.level] - ORDER[b.level]);
+}
+
+export interface Problem {
+  readonly run: number;
+  /** null: of the whole run. */
+  readonly step: number | null;
+  readonly finding: Finding;
+}
+
+/** Rollouts of a step that was begun and is not committed. */
+export function unfinishedStep(view: RunView): { step: number; n: number } | null {
+  const last = view.steps.at(-1)?.step ?? 0;
+  const open = view.counts.find(({ phase, step }) => phase === "train" && step > last);
+  return open ? { step: open.step, n: open.n } : null;
+}
+
+/** What is wrong with a run, to be read first. */
+export function problemsOf(view: RunView): Problem[] {
+  const of = (step: number | null, level: Finding["level"], text: string): Problem => ({
+    run: view.id,
+    step,
+    finding: { level, text },
+  });
+  if (view.problem !== null) return [of(null, "bad", view.problem)];
+  const problems: Problem[] = [];
+  if (view.steps.length <= 1 && view.counts.length === 0) problems.push(of(null, "note", "No step is committed yet."));
+  const open = unfinishedStep(view);
+  if (open && !view.running) {
+    problems.push(
+      of(
+        open.step,
+        "bad",
+        `Step ${open.step} was begun and not finished: ${open.n} of its rollouts are kept, and nobody is at work on the run. \`yarn train\` goes on with it.`,
+      ),
+    );
+  } else if (open)
+    problems.push(of(open.step, "note", `Step ${open.step} is being played: ${open.n} rollouts so far.`));
+  for (const { damage } of view.checkpoints) if (damage !== null) problems.push(of(null, "bad", damage));
+  for (const step of view.steps) {
+    const [worst] = findingsOf(step, view).filter(({ level }) => level === "bad");
+    if (worst) problems.push({ run: view.id, step: step.step, finding: worst });
+  }
+  return problems;
+}
+
+/** Why a group taught nothing, or null where it taught. */
+export function groupState(rows: readonly Row[], view: RunView): { name: string; why: string } | null {
+  const step = view.steps.find((one) => one.step === rows[0]?.step);
+  if (rows[0]?.phase !== "train") return null;
+  if (!step) return { name: "not committed", why: "its step is not finished" };
+  const rewarded = rows.filter(({ trained }) => trained !== null);
+  if (rewarded.length === 0) {
+    const reasons = Object.keys(step.metrics?.groups_lost ?? {});
+    const why = reasons.length > 0 ? reasons.map(lostText).join(", or ") : "too few of its rollouts could be compared";
+    return { name: "no reward", why };
+  }
+  if (rewarded.some(({ advantage }) => advantage !== 0)) return null;
+  const values = rewarded.map(({ trained }) => trained as number);
+  const spread = Math.max(...values) - Math.min(...values);
+  return spread < 1e-6
+    ? { name: "no spread", why: `every reward is ${number(values[0])}` }
+    : { name: "no advantage", why: `rewards differ by ${number(spread)} only, or what differs was masked` };
+}

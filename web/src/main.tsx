@@ -1,0 +1,138 @@
+/** The page: its head, its views, its keys. */
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { DataContext, useSource } from "./data.js";
+import { Compare, Group } from "./group.js";
+import { Overview } from "./overview.js";
+import { Rollouts } from "./rollouts.js";
+import { go, link, useRoute } from "./route.js";
+import { Settings } from "./settings.js";
+import { openSource, type Source } from "./source.js";
+import { Steps } from "./steps.js";
+
+const TABS = [
+  ["overview", "Overview"],
+  ["steps", "What goes wrong"],
+  ["rollouts", "Rollouts"],
+  ["settings", "Settings"],
+] as const;
+
+const THEMES = ["auto", "light", "dark"] as const;
+type Theme = (typeof THEMES)[number];
+
+/** A file from disk may have no storage; then the choice lasts as long as the page. */
+function remembered(): Theme {
+  try {
+    const kept = localStorage.getItem("hone-theme");
+    return THEMES.find((one) => one === kept) ?? "auto";
+  } catch {
+    return "auto";
+  }
+}
+
+function useTheme(): { theme: Theme; drawn: string; next: () => void } {
+  const [theme, setTheme] = useState(remembered);
+  const [dark, setDark] = useState(() => matchMedia("(prefers-color-scheme: dark)").matches);
+  useEffect(() => {
+    const query = matchMedia("(prefers-color-scheme: dark)");
+    const changed = () => setDark(query.matches);
+    query.addEventListener("change", changed);
+    return () => query.removeEventListener("change", changed);
+  }, []);
+  document.documentElement.dataset.theme = theme === "auto" ? (dark ? "dark" : "light") : theme;
+  const next = () => {
+    const chosen = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] as Theme;
+    setTheme(chosen);
+    try {
+      localStorage.setItem("hone-theme", chosen);
+    } catch {
+      // See `remembered`.
+    }
+  };
+  return { theme, drawn: document.documentElement.dataset.theme, next };
+}
+
+const inField = (target: EventTarget | null) =>
+  target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
+
+function onKey(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || inField(event.target)) return;
+  const tab = TABS[Number(event.key) - 1];
+  if (tab) go(tab[0]);
+  const beside = { "[": "prev", "]": "next" }[event.key];
+  if (beside) document.querySelector<HTMLAnchorElement>(`a[rel=${beside}]`)?.click();
+  if (event.key === "/") {
+    const field = document.querySelector<HTMLInputElement>("input[name=text]");
+    if (field) {
+      field.focus();
+      event.preventDefault();
+    } else go("rollouts");
+  }
+}
+
+function App({ source }: { readonly source: Source }) {
+  const data = useSource(source);
+  const { page, params } = useRoute();
+  const { theme, drawn, next } = useTheme();
+  useEffect(() => {
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const query = params.toString();
+  useEffect(() => scrollTo(0, 0), [page, params.get("step"), params.get("scenario")]);
+  const active = page === "group" || page === "compare" ? "rollouts" : page;
+  const embedded = source.about
+    ? `report of ${source.about.made.slice(0, 16).replace("T", " ")} UTC`
+    : data.lost
+      ? "the program was ended; this is the last it said"
+      : "live";
+  return (
+    <DataContext.Provider value={data}>
+      <header class="head">
+        <h1>
+          hone <span>{data.runs.map(({ view }) => view.name).join(", ")}</span>
+        </h1>
+        <nav aria-label="Views">
+          {TABS.map(([name, title], i) => (
+            <a
+              key={name}
+              href={link(name, { run: params.get("run") })}
+              aria-current={active === name ? "page" : undefined}
+              title={`key ${i + 1}`}
+            >
+              {title}
+            </a>
+          ))}
+        </nav>
+        <span class={data.lost ? "about lost" : "about"}>{embedded}</span>
+        <button type="button" class="theme" onClick={next} title="Colours: as the system, light, dark">
+          {theme}
+        </button>
+      </header>
+      <main data-query={query}>
+        {data.failure !== null && <p class="banner">{data.failure}</p>}
+        {data.failure === null && data.runs.length === 0 && <p class="nothing">opening …</p>}
+        {data.runs.length > 0 &&
+          (page === "steps" ? (
+            <Steps params={params} />
+          ) : page === "rollouts" ? (
+            <Rollouts params={params} />
+          ) : page === "group" ? (
+            <Group params={params} />
+          ) : page === "compare" ? (
+            <Compare params={params} />
+          ) : page === "settings" ? (
+            <Settings />
+          ) : (
+            <Overview theme={drawn} />
+          ))}
+      </main>
+      <footer>keys: 1 to 4 views, / search, ↑ ↓ Enter rollouts, [ ] beside, ← → in a chart</footer>
+    </DataContext.Provider>
+  );
+}
+
+const root = document.getElementById("app");
+if (root) render(<App source={openSource()} />, root);

@@ -1,0 +1,292 @@
+/** What the charts show: for each one its lines, taken from a run. */
+import type { Row, RunView } from "../../src/view/index.js";
+import { gigabytes, mean, number, percent, seconds, wilson } from "./format.js";
+
+export interface Point {
+  readonly step: number;
+  readonly value: number | null;
+  readonly low?: number | null;
+  readonly high?: number | null;
+}
+
+export interface Line {
+  readonly name: string;
+  readonly points: readonly Point[];
+  /** Told apart within one run by this; the colour is the run's. */
+  readonly dash?: readonly number[];
+  /** Points of their own, such as validations. */
+  readonly dots?: boolean;
+  /** Left out where several runs are shown: a part of what another line has. */
+  readonly part?: boolean;
+  /** Place among the colours where one run alone is shown. */
+  readonly tone?: number;
+}
+
+export interface ChartSpec {
+  readonly id: string;
+  readonly title: string;
+  /** What it means, and what its bands are. */
+  readonly about: string;
+  readonly format: (value: number | null | undefined) => string;
+  readonly lines: (view: RunView, rows: readonly Row[]) => Line[];
+  /** The scale begins here. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+type Metrics = NonNullable<RunView["steps"][number]["metrics"]>;
+
+const trained = (view: RunView) =>
+  view.steps.flatMap((step) => (step.metrics ? [{ ...step, metrics: step.metrics }] : []));
+
+const ofMetrics = (view: RunView, value: (metrics: Metrics) => number | null | undefined): Point[] =>
+  trained(view).map(({ step, metrics }) => ({ step, value: value(metrics) ?? null }));
+
+/** Mean reward of a step with the 95 % interval of the mean over its groups: rollouts of one scenario are no independent ones. */
+function rewards(view: RunView, rows: readonly Row[]): Point[] {
+  const means = new Map<number, Map<string, number[]>>();
+  for (const { phase, step, scenario, reward } of rows) {
+    if (phase !== "train") continue;
+    const groups = means.get(step) ?? new Map<string, number[]>();
+    means.set(step, groups);
+    const group = groups.get(scenario) ?? [];
+    groups.set(scenario, group);
+    group.push(reward);
+  }
+  return trained(view).map(({ step, metrics }) => {
+    const groups = [...(means.get(step)?.values() ?? [])].map(mean);
+    if (groups.length < 3) return { step, value: metrics.reward };
+    const middle = mean(groups);
+    const deviation = Math.sqrt(groups.reduce((sum, one) => sum + (one - middle) ** 2, 0) / (groups.length - 1));
+    const reach = (1.96 * deviation) / Math.sqrt(groups.length);
+    return { step, value: metrics.reward, low: metrics.reward - reach, high: metrics.reward + reach };
+  });
+}
+
+const phases = (view: RunView): string[] =>
+  [...new Set(view.steps.flatMap(({ timing }) => Object.keys(timing?.seconds ?? {})))].filter(
+    (name) => name !== "total",
+  );
+
+const share = (part: number, whole: number) => (whole > 0 ? part / whole : null);
+
+export const charts: readonly ChartSpec[] = [
+  {
+    id: "success",
+    title: "Success",
+    about: "Share of rollouts that solved their scenario, with its 95 % interval (Wilson). Dots: held-out scenarios.",
+    format: percent,
+    from: 0,
+    to: 1,
+    lines: (view) => [
+      {
+        name: "train",
+        tone: 0,
+        points: trained(view).map(({ step, metrics }) => ({
+          step,
+          value: metrics.success,
+          ...wilson(metrics.success, metrics.rollouts),
+        })),
+      },
+      {
+        name: "held out",
+        dots: true,
+        tone: 1,
+        points: view.validations.map(({ step, result }) => ({
+          step,
+          value: result.success,
+          low: result.low,
+          high: result.high,
+        })),
+      },
+    ],
+  },
+  {
+    id: "reward",
+    title: "Reward",
+    about:
+      "The task's own reward, mean over rollouts; band: 95 % interval over groups. Dashed: what trained, where a judge gave it. Dots: held out.",
+    format: number,
+    lines: (view, rows) => {
+      const judged = trained(view).some(
+        ({ metrics }) => metrics.training_reward !== null && Math.abs(metrics.training_reward - metrics.reward) > 1e-9,
+      );
+      return [
+        { name: "train", tone: 0, points: rewards(view, rows) },
+        ...(judged
+          ? [{ name: "trained", tone: 2, dash: [6, 4], points: ofMetrics(view, (one) => one.training_reward) }]
+          : []),
+        {
+          name: "held out",
+          dots: true,
+          tone: 1,
+          points: view.validations.map(({ step, result }) => ({ step, value: result.reward })),
+        },
+      ];
+    },
+  },
+  {
+    id: "groups",
+    title: "Groups",
+    about: "Shares of a step's groups: trainable, without spread (equal rewards teach nothing), without a reward.",
+    format: percent,
+    from: 0,
+    to: 1,
+    lines: (view) => [
+      { name: "trainable", tone: 0, points: ofMetrics(view, (one) => share(one.groups_trainable, one.groups)) },
+      {
+        name: "no spread",
+        tone: 1,
+        dash: [6, 4],
+        points: ofMetrics(view, (one) => share(one.groups_flat, one.groups)),
+      },
+      {
+        name: "no reward",
+        tone: 3,
+        dash: [2, 4],
+        points: ofMetrics(view, (one) => share(one.groups_unrewarded, one.groups)),
+      },
+    ],
+  },
+  {
+    id: "loss",
+    title: "Loss",
+    about: "The objective's value, mean over the step's updates. Near 0 by construction; its trend says little.",
+    format: number,
+    lines: (view) => [{ name: "loss", points: ofMetrics(view, (one) => one.loss) }],
+  },
+  {
+    id: "entropy",
+    title: "Entropy",
+    about: "Of the policy, nats a token. Near 0 it tries nothing else any more.",
+    format: number,
+    from: 0,
+    lines: (view) => [{ name: "entropy", points: ofMetrics(view, (one) => one.entropy) }],
+  },
+  {
+    id: "mismatch",
+    title: "Mismatch",
+    about:
+      "Engine and learner on the same tokens: KL estimate (k3) and mean distance of log-probabilities (dashed), nats a token.",
+    format: number,
+    from: 0,
+    lines: (view) => [
+      { name: "KL", tone: 0, points: ofMetrics(view, (one) => one.mismatch_kl) },
+      { name: "distance", tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.gap?.mean) },
+    ],
+  },
+  {
+    id: "gradient",
+    title: "Gradient norm",
+    about: "Before it is scaled down to --max-grad-norm.",
+    format: number,
+    from: 0,
+    lines: (view) => [{ name: "norm", points: ofMetrics(view, (one) => one.grad_norm) }],
+  },
+  {
+    id: "tokens",
+    title: "Tokens written",
+    about: "By the policy in one rollout, mean.",
+    format: number,
+    from: 0,
+    lines: (view) => [{ name: "tokens", points: ofMetrics(view, (one) => one.completion_tokens) }],
+  },
+  {
+    id: "turns",
+    title: "Turns",
+    about: "Of the assistant in one rollout, mean.",
+    format: number,
+    from: 0,
+    lines: (view) => [{ name: "turns", points: ofMetrics(view, (one) => one.turns) }],
+  },
+  {
+    id: "errors",
+    title: "Calls that did not run",
+    about: "For each rollout: malformed, unknown tool, wrong arguments, refused by the tool.",
+    format: number,
+    from: 0,
+    lines: (view) => {
+      const names = [...new Set(trained(view).flatMap(({ metrics }) => Object.keys(metrics.tool_errors)))].sort();
+      const dashes = [[], [6, 4], [2, 4], [8, 3, 2, 3]];
+      return names.map((name, tone) => ({
+        name: name.replaceAll("_", " "),
+        tone,
+        dash: dashes[tone % 4] as number[],
+        points: ofMetrics(view, (one) => share(one.tool_errors[name] ?? 0, one.rollouts)),
+      }));
+    },
+  },
+  {
+    id: "time",
+    title: "Seconds a step",
+    about: "The whole step, and where its time went (for one run alone).",
+    format: seconds,
+    from: 0,
+    lines: (view) => [
+      {
+        name: "total",
+        tone: 0,
+        points: view.steps.flatMap(({ step, timing }) =>
+          timing ? [{ step, value: timing.seconds.total ?? null }] : [],
+        ),
+      },
+      ...phases(view).map((name, i) => ({
+        name,
+        part: true,
+        tone: i + 1,
+        dash: [
+          [6, 4],
+          [2, 4],
+          [8, 3, 2, 3],
+          [1, 2],
+        ][i % 4] as number[],
+        points: view.steps.flatMap(({ step, timing }) =>
+          timing ? [{ step, value: timing.seconds[name] ?? null }] : [],
+        ),
+      })),
+    ],
+  },
+  {
+    id: "memory",
+    title: "Learner's memory",
+    about: "The most it had at once in a step.",
+    format: gigabytes,
+    from: 0,
+    lines: (view) => [
+      {
+        name: "peak",
+        points: view.steps.flatMap(({ step, timing }) =>
+          timing ? [{ step, value: timing.memory?.peak ?? null }] : [],
+        ),
+      },
+    ],
+  },
+  {
+    id: "rate",
+    title: "Learning rate",
+    about: "Of the step's update.",
+    format: number,
+    from: 0,
+    lines: (view) => [{ name: "rate", points: ofMetrics(view, (one) => one.learning_rate) }],
+  },
+  {
+    id: "clipped",
+    title: "Clipped",
+    about: "Share of sampled tokens on which a bound of the policy ratio acted.",
+    format: percent,
+    from: 0,
+    lines: (view) => [{ name: "clipped", points: ofMetrics(view, (one) => one.clip_fraction) }],
+  },
+];
+
+/** Exponential mean: each value weighs 1 − weight, all before it share the rest; corrected for the start. */
+export function smooth(points: readonly Point[], weight: number): (number | null)[] {
+  let sum = 0;
+  let mass = 0;
+  return points.map(({ value }) => {
+    if (value === null) return null;
+    sum = weight * sum + (1 - weight) * value;
+    mass = weight * mass + (1 - weight);
+    return sum / mass;
+  });
+}

@@ -1,0 +1,90 @@
+/** Where the data of the page comes from: the server that serves it, or the file that it is. */
+import type { Body, BodyAnswer, ReportAbout, ReportRun, Rows, RunView } from "../../src/view/index.js";
+
+export interface Source {
+  /** The report's own facts; null on the live page. */
+  readonly about: ReportAbout | null;
+  runs(): Promise<RunView[]>;
+  /** Another text for each run that has changed. */
+  revisions(): Promise<string[]>;
+  rows(run: number, from: number): Promise<Rows>;
+  /** null where the file does not have it. */
+  rollout(run: number, id: number): Promise<BodyAnswer | null>;
+}
+
+/** Data lies in elements that are no script to a browser. */
+const textOf = (id: string): string | undefined => document.getElementById(id)?.textContent ?? undefined;
+
+async function inflate<T>(id: string): Promise<T> {
+  const text = textOf(id);
+  if (text === undefined) throw new Error(`this file has no part ${id}: it is not whole`);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return (await new Response(stream).json()) as T;
+}
+
+/** A file inflates each part when it is first asked for. */
+class FileSource implements Source {
+  readonly about: ReportAbout;
+  readonly #views: Promise<RunView[]>;
+  readonly #runs = new Map<number, Promise<ReportRun>>();
+  /** The chunks that were opened last; all of them inflated would be hundreds of megabytes. */
+  readonly #chunks = new Map<number, Promise<Body[]>>();
+
+  constructor(about: ReportAbout) {
+    this.about = about;
+    this.#views = Promise.all(Array.from({ length: about.runs }, (_, i) => inflate<RunView>(`view-${i}`)));
+  }
+
+  async runs(): Promise<RunView[]> {
+    return this.#views;
+  }
+
+  async revisions(): Promise<string[]> {
+    return (await this.runs()).map(({ revision }) => revision);
+  }
+
+  async rows(run: number, from: number): Promise<Rows> {
+    const { rows } = await this.#run(run);
+    return from === 0 ? rows : { ...rows, rows: rows.rows.filter(({ step }) => step >= from) };
+  }
+
+  async rollout(run: number, id: number): Promise<BodyAnswer | null> {
+    const { chunks, pieces } = await this.#run(run);
+    const chunk = chunks[id];
+    if (chunk === undefined) return null;
+    const bodies = this.#chunks.get(chunk) ?? inflate<Body[]>(`chunk-${chunk}`);
+    this.#chunks.delete(chunk);
+    this.#chunks.set(chunk, bodies);
+    if (this.#chunks.size > 8) this.#chunks.delete([...this.#chunks.keys()][0] as number);
+    const body = (await bodies).find((one) => one.id === id);
+    return body ? { body, pieces } : null;
+  }
+
+  #run(run: number): Promise<ReportRun> {
+    const found = this.#runs.get(run) ?? inflate<ReportRun>(`run-${run}`);
+    this.#runs.set(run, found);
+    return found;
+  }
+}
+
+async function get<T>(path: string): Promise<T> {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+}
+
+class LiveSource implements Source {
+  readonly about = null;
+  runs = () => get<RunView[]>("/api/runs");
+  revisions = () => get<string[]>("/api/revisions");
+  rows = (run: number, from: number) => get<Rows>(`/api/rows?run=${run}&from=${from}`);
+  rollout = (run: number, id: number) => get<BodyAnswer>(`/api/rollout?run=${run}&id=${id}`);
+}
+
+export function openSource(): Source {
+  const about = textOf("about");
+  return about === undefined ? new LiveSource() : new FileSource(JSON.parse(about) as ReportAbout);
+}

@@ -19,11 +19,12 @@ export interface Experiment {
   readonly control: boolean;
 }
 
-/** Each run with coins is a random walk from the base: one alone says little about where such walks lead. */
-const COIN_SEEDS = [1, 2, 3, 4];
-
-/** @param steps of every run and control, other than the default */
-export function experiments(seeds: readonly number[], steps?: number): Experiment[] {
+/**
+ * @param coins seeds of the runs with coins: each is a random walk from the base, and one alone says little about where
+ *   such walks lead
+ * @param steps of every run and control, other than the default
+ */
+export function experiments(seeds: readonly number[], coins: readonly number[], steps?: number): Experiment[] {
   const length = steps === undefined ? [] : ["--steps", `${steps}`];
   const experiment = (control: boolean, name: string, ...flags: string[]): Experiment => ({
     name,
@@ -32,7 +33,7 @@ export function experiments(seeds: readonly number[], steps?: number): Experimen
   });
   return [
     ...seeds.map((seed) => experiment(false, `seed ${seed}`, "--seed", `${seed}`)),
-    ...COIN_SEEDS.map((seed) => experiment(true, `coins ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
+    ...coins.map((seed) => experiment(true, `coins ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
     experiment(true, "learning rate 0", "--learning-rate", "0"),
   ];
 }

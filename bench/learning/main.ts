@@ -1,7 +1,7 @@
 /**
- * `yarn learning [--seeds 1,2,3] [--steps N] [--n 200] [--only NAME] [--folder build/learning]`: does training work? The figures go
- * to bench/results, the curves to docs/learning.svg. What was trained and evaluated before is kept in the folder and not
- * done again, so that the experiments can be made one at a time.
+ * `yarn learning [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME] [--folder build/learning]`: does
+ * training work? The figures go to bench/results, the curves to docs/learning.svg. What was trained and evaluated before
+ * is kept in the folder and not done again, so that the experiments can be made one at a time.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -17,6 +17,7 @@ try {
   const { values } = parseArgs({
     options: {
       seeds: { type: "string", default: "1,2,3" },
+      coins: { type: "string", default: "1,2,3,4" },
       steps: { type: "string" },
       n: { type: "string", default: "200" },
       only: { type: "string" },
@@ -25,7 +26,9 @@ try {
   });
   const folder = resolve(values.folder);
   mkdirSync(folder, { recursive: true });
-  const all = experiments(values.seeds.split(",").map(Number), values.steps ? Number(values.steps) : undefined);
+  const numbers = (text: string) => text.split(",").map(Number);
+  const steps = values.steps ? Number(values.steps) : undefined;
+  const all = experiments(numbers(values.seeds), numbers(values.coins), steps);
   const chosen = all.filter(({ name }) => values.only === undefined || name === values.only);
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 

@@ -1,7 +1,8 @@
 // `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and pytest,
 // and ends with one line of both: "N passed, N failed".
-// Arguments are handed to vitest (a file or a name to run alone); pytest then stays out. `--gpu-report FILE` adds the
-// figures that `yarn test:gpu` has left in FILE.
+// `--models` adds the tests of published models' shapes (test/**/*.models.test.ts), which take minutes. `--gpu-report FILE`
+// adds the figures that `yarn test:gpu` has left in FILE. Other arguments are handed to vitest (a file or a name to run
+// alone); pytest then stays out.
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { gpuFigures } from "./gpu-report.mjs";
@@ -9,7 +10,8 @@ import { skippedTests } from "./skipped.mjs";
 import { figures, leftOut, prepare, root, run, tool } from "./test-ground.mjs";
 
 const reports = { vitest: "build/reports/vitest.json", pytest: "build/reports/pytest.xml" };
-const only = process.argv.slice(2);
+const only = process.argv.slice(2).filter((argument) => argument !== "--models");
+const models = process.argv.includes("--models");
 const at = only.indexOf("--gpu-report");
 const gpuReport = at < 0 ? undefined : resolve(only.splice(at, 2)[1] ?? "");
 
@@ -28,13 +30,11 @@ try {
 let passed = 0;
 let failed = 0;
 
-const vitest = tool("vitest/vitest.mjs", [
-  "run",
-  "--reporter=default",
-  "--reporter=json",
-  `--outputFile.json=${reports.vitest}`,
-  ...only,
-]);
+const vitest = tool(
+  "vitest/vitest.mjs",
+  ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${reports.vitest}`, ...only],
+  { ...process.env, TEST_MODELS: models ? "1" : "" },
+);
 if (existsSync(join(root, reports.vitest))) {
   const report = JSON.parse(readFileSync(join(root, reports.vitest), "utf8"));
   const count = figures(report, vitest);

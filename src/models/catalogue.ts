@@ -13,7 +13,7 @@ export type Weights = (typeof WEIGHTS)[number];
 export const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, q8_0: 34 / 32 };
 
 /**
- * Models that have one computation, vocabulary and chat template in common. An entry is of one that by-name.test.ts
+ * Models that have one computation, vocabulary and chat template in common. An entry is of one that families.models.test.ts
  * trains, with its real vocabulary and template.
  */
 const FAMILIES = {

@@ -1,4 +1,4 @@
-/** From a name to a file, against a server that speaks as the Hub does. Conversion itself: by-name.test.ts. */
+/** From a name to a file, against a server that speaks as the Hub does. Conversion itself: by-name.models.test.ts. */
 import {
   copyFileSync,
   existsSync,

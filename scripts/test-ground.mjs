@@ -27,6 +27,12 @@ export async function prepare() {
     onProgress: console.error,
     torchIndex: process.env.HONE_TORCH_INDEX,
   });
+  // An extra: where it cannot be had, its tests say that they did not run.
+  try {
+    await ensurePython({ unsloth: true, onProgress: console.error });
+  } catch (error) {
+    console.error(`hone: without Unsloth: ${error.message}`);
+  }
   await ensureTestModels(["tiny", "qwen2.5"], console.error);
   return python;
 }

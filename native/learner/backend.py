@@ -1,7 +1,7 @@
 """What an update needs of a model, and its implementation with PyTorch and PEFT.
 
 A backend gives hidden states where tokens are predicted and the output layer's weight; everything about rewards,
-losses and files is outside. Another library (Unsloth) comes in as another class with these members.
+losses and files is outside. Unsloth's is in unsloth_backend.py; choice.py says which is taken.
 """
 
 from collections.abc import Iterator
@@ -27,6 +27,10 @@ class Backend(Protocol):
     device: torch.device
     precision: str
     base: GgufModel
+    shares: bool
+    """Whether one prefix in a row may serve several trajectories."""
+    away: bool
+    """Whether the model is on the device during updates alone."""
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         """Last hidden states where the sampled tokens are predicted, [S, width]; with a graph if gradients are on."""
@@ -59,10 +63,12 @@ class PeftBackend:
     """LoRA adapters of PEFT around a Hugging Face model; with `lora` None all weights are trained."""
 
     name = "peft"
+    shares = True
 
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
         self.device = choose_device(settings["device"])
         self.precision = choose_precision(settings["precision"], self.device)
+        self.away = away(settings)
         _check_lifetime(settings.get("lifetime"), self.device)
         lora = settings["lora"]
         base = settings["base"]
@@ -78,7 +84,7 @@ class PeftBackend:
                 _linears_to(model, torch.bfloat16)
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
-        if not away(settings):
+        if not self.away:
             self.move(self.device)
         # Layers checkpoint only in training mode; nothing else depends on it: there is no dropout (model.py).
         self.model.train()
@@ -126,9 +132,9 @@ class PeftBackend:
 
     def checkpointing(self, on: bool) -> None:
         if on:
-            self._causal.activation_checkpointing_enable({"use_reentrant": False})
+            self._causal.gradient_checkpointing_enable({"use_reentrant": False})
         else:
-            self._causal.activation_checkpointing_disable()
+            self._causal.gradient_checkpointing_disable()
 
 
 def choose_precision(wanted: str, device: torch.device) -> str:
@@ -158,11 +164,15 @@ def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:
             module.to(dtype)
 
 
-def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
-    targets = list(lora["targets"])
+def check_targets(targets: list[str]) -> None:
     unknown = [target for target in targets if target not in LINEAR_LAYERS]
     if unknown:
         raise Refused(f"an adapter cannot be put on {unknown[0]}; there are {', '.join(LINEAR_LAYERS)}")
+
+
+def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
+    targets = list(lora["targets"])
+    check_targets(targets)
     config = LoraConfig(
         r=lora["rank"],
         lora_alpha=lora["alpha"],

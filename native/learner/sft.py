@@ -14,6 +14,7 @@ from .errors import Refused
 from .optimizer import Optimizer
 from .packing import plan_trajectories
 from .protocol import Progress
+from .sharing import for_rows
 
 
 def rate(update: int, updates: int, peak: float, warmup: float) -> float:
@@ -81,7 +82,7 @@ def _accumulate(
     backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int, tick: Callable[[], None]
 ) -> tuple[float, int, int]:
     """Adds the gradients of one update. Returns summed -log p, sampled tokens, positions computed."""
-    packs = plan_trajectories(chosen, budget)
+    packs = plan_trajectories(for_rows(backend, chosen), budget)
     count = sum(len(pack.slots) for pack in packs)
     total = 0.0
     for pack in packs:

@@ -19,6 +19,7 @@ from .optimizer import Optimizer
 from .packing import Pack, plan_trajectories
 from .probe import Probe
 from .protocol import Progress
+from .sharing import for_rows
 
 
 @dataclass
@@ -79,6 +80,7 @@ def policy_update(
     empty = torch.full((batch.sampled_tokens,), float("nan"))
     tokens = _Tokens(empty.clone(), empty.clone(), empty.clone(), empty, None)
     dealt = deal(batch, request.get("minibatches", 1), request.get("seed", 0))
+    dealt = [for_rows(backend, trajectories) for trajectories in dealt]
     minibatches = [_minibatch(batch, trajectories, tokens, settings, request) for trajectories in dealt]
     packs = [pack for minibatch in minibatches for pack in minibatch.packs]
     others = [pack for minibatch in minibatches[1:] for pack in minibatch.packs]

@@ -77,6 +77,7 @@ export const sftCommand = defineCommand({
     const python = await ensurePython({
       ...(given ? { python: given } : {}),
       torchIndex,
+      unsloth: config.learner === "unsloth",
       cpu: !cuda,
       onProgress: io.say,
     });

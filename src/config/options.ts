@@ -256,7 +256,7 @@ export const definitions = {
     }),
     learner: choice(
       ["auto", "peft", "unsloth"],
-      "What updates the adapter; auto is peft. unsloth is refused: this version of hone has no such backend.",
+      "What updates the adapter. unsloth is installed when it is first asked for; auto is unsloth on CUDA where it is installed, else peft.",
       {
         default: "auto",
       },

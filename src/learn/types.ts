@@ -36,7 +36,7 @@ export interface LoraSettings {
 export interface LearnerSettings {
   /** Python interpreter that has the learner's packages. */
   readonly python: string;
-  /** auto is peft. This version of the learner refuses unsloth. */
+  /** auto is unsloth on CUDA where it is installed and can do what is asked, else peft; native/learner/choice.py. */
   readonly backend: "peft" | "unsloth" | "auto";
   readonly base: BaseModel;
   /** null trains all weights: supervised learning of small models only. */

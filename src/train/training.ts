@@ -57,6 +57,7 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     onProgress: io.say,
     cpu: backend !== "cuda",
     torchIndex: config.torchIndex,
+    unsloth: config.learner === "unsloth",
     ...(config.python === undefined ? {} : { python: config.python }),
   });
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-DEFAULT_BETAS = (0.9, 0.99)
-DEFAULT_WEIGHT_DECAY = 0.1
+from .adam import DEFAULT_BITS, make_adam
+from .errors import Refused
 
 POLICY = "policy"
 SUPERVISED = "supervised"
@@ -20,9 +20,8 @@ class Optimizer:
     ) -> None:
         """`device` is what updates are computed on, where the parameters are not there yet."""
         self.parameters = parameters
-        betas = settings.get("betas", DEFAULT_BETAS)
-        decay = settings.get("weightDecay", DEFAULT_WEIGHT_DECAY)
-        self._adam = torch.optim.AdamW(parameters, lr=0.0, betas=tuple(betas), weight_decay=decay)
+        self._bits = settings.get("bits", DEFAULT_BITS)
+        self._adam = make_adam(parameters, settings)
         self._device = device or parameters[0].device
         self.updates = 0
         self.objective: str | None = None
@@ -65,12 +64,22 @@ class Optimizer:
         """Tensors and plain data only, so that it can be read back without running code from the file."""
         return {
             "adam": self._adam.state_dict(),
+            "bits": self._bits,
             "updates": self.updates,
             "objective": self.objective,
         } | self._random()
 
     def load(self, state: dict[str, Any]) -> None:
-        """Settings stay those of now; moments, counts and random state are the file's."""
+        """Settings stay those of now; moments, counts and random state are the file's.
+
+        Raises Refused when the moments are of the other width.
+        """
+        theirs = state.get("bits", DEFAULT_BITS)
+        if theirs != self._bits:
+            raise Refused(
+                f"the checkpoint has Adam's moments in {theirs} bits, this run asks for {self._bits}; "
+                f"go on with --adam-bits {theirs}"
+            )
         now = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": state["adam"]["state"], "param_groups": now})
         self.updates = state["updates"]

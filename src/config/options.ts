@@ -261,6 +261,11 @@ export const definitions = {
         default: "auto",
       },
     ),
+    adamBits: choice(
+      ["32", "8"],
+      "Width of Adam's moments; 8 takes bitsandbytes, which comes with Unsloth. A run keeps the width it began with.",
+      { default: "32" },
+    ),
     learnerLifetime: choice(
       ["run", "step", "offload"],
       "run: the learner stays loaded. step: it is ended after each update, which surely gives its memory back. offload: between updates it lies in main memory and leaves the GPU to the engine.",

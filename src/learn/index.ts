@@ -20,6 +20,7 @@ export { ensurePython, type PythonOptions, packagesOfPython, pythonIsReady } fro
 export {
   ARCHITECTURES,
   type BaseModel,
+  bitsOf,
   type Deadlines,
   type LearnerInfo,
   type LearnerLifetime,

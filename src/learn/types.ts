@@ -33,6 +33,9 @@ export interface LoraSettings {
   readonly targets: readonly string[];
 }
 
+/** Of `--adam-bits`. */
+export const bitsOf = (option: "8" | "32"): 8 | 32 => (option === "8" ? 8 : 32);
+
 export interface LearnerSettings {
   /** Python interpreter that has the learner's packages. */
   readonly python: string;
@@ -49,7 +52,12 @@ export interface LearnerSettings {
    * state are then those of a new adapter.
    */
   readonly resume?: string;
-  readonly optimizer?: { readonly betas?: readonly [number, number]; readonly weightDecay?: number };
+  readonly optimizer?: {
+    readonly betas?: readonly [number, number];
+    readonly weightDecay?: number;
+    /** Of a moment; 8 needs bitsandbytes. */
+    readonly bits?: 8 | 32;
+  };
   /** CPU threads. */
   readonly threads: number;
   /** Taken or refused: the learner never computes elsewhere than it was told. */

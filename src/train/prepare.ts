@@ -88,6 +88,7 @@ export const trainOptions = [
   "rank",
   ...playingOptions,
   "learner",
+  "adamBits",
   "learnerLifetime",
   "hfWeights",
   "precision",

@@ -91,7 +91,7 @@ def _write_folder(folder: Path, config: PretrainedConfig, dtype: torch.dtype) ->
     tied = {"lm_head.weight"} if saved.tie_word_embeddings else set()
     shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items() if name not in tied}
     write_holes(folder / "model.safetensors", shapes, dtype)
-    _write_tokenizer(folder)
+    write_tokenizer(folder)
 
 
 def write_holes(path: Path, shapes: dict[str, list[int]], dtype: torch.dtype) -> None:
@@ -109,7 +109,7 @@ def write_holes(path: Path, shapes: dict[str, list[int]], dtype: torch.dtype) ->
         os.ftruncate(file.fileno(), 8 + len(text) + at)
 
 
-def _write_tokenizer(folder: Path) -> None:
+def write_tokenizer(folder: Path) -> None:
     """Unsloth loads none without a tokenizer. Nobody asks this one anything: hone trains on ids."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast

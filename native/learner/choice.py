@@ -9,6 +9,7 @@ from typing import Any
 
 from .errors import Refused
 
+ROPE_FACTORS = "rope_freqs.weight"
 INSTALL = "`yarn hone doctor --install --learner unsloth` adds it to hone's own environment"
 
 
@@ -32,7 +33,23 @@ def _why_not(settings: dict[str, Any]) -> str | None:
         return "its model stays on the device that it was loaded on; use --learner-lifetime step in place of offload"
     if importlib.util.find_spec("unsloth") is None:
         return f"{sys.executable} has no Unsloth; {INSTALL}"
+    base = settings["base"]
+    if settings["device"] == "cuda" and not base.get("hf") and _scales_rope(base["gguf"]):
+        return (
+            f"{base['gguf']} scales RoPE by factors, which cannot be handed to Unsloth on a GPU; "
+            "give --hf-weights with the original folder"
+        )
     return None
+
+
+def _scales_rope(path: str) -> bool:
+    """False for what is no GGUF file: whoever loads it says so."""
+    import gguf
+
+    try:
+        return any(tensor.name == ROPE_FACTORS for tensor in gguf.GGUFReader(path).tensors)
+    except (OSError, ValueError):
+        return False
 
 
 def import_first(settings: dict[str, Any]) -> None:

@@ -39,11 +39,6 @@ def load_base_with_unsloth(
     else:
         file = read_gguf(gguf_path)
         config, tensors = file.config, None
-        if file.rope_factors is not None and device.type == "cuda":
-            raise Refused(
-                f"{gguf_path} scales RoPE by factors, which cannot be handed to Unsloth on a GPU; "
-                "give --hf-weights with the original folder, or use --learner peft"
-            )
     with tempfile.TemporaryDirectory(prefix="hone-unsloth-") as folder:
         _write_folder(Path(folder), config, dtype)
         model, _ = unsloth.FastLanguageModel.from_pretrained(

@@ -289,6 +289,16 @@ def test_what_unsloth_does_not_do_is_refused_and_left_to_peft_by_auto(qwen2, set
     assert choice.chosen(open_settings(qwen2, backend="auto", device="cuda") | settings) == "peft"
 
 
+def test_factors_of_rope_are_refused_on_cuda_and_left_to_peft_by_auto(tmp_path, monkeypatch):
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
+    file = write_gguf(make_model("llama"), tmp_path / "model.gguf", rope_factors=torch.linspace(1, 8, 4))
+    with pytest.raises(Refused, match=r"scales RoPE by factors.*--hf-weights.*or use --learner peft"):
+        choice.chosen(open_settings(file, backend="unsloth", device="cuda"))
+    assert choice.chosen(open_settings(file, backend="auto", device="cuda")) == "peft"
+    folder = {"gguf": str(file), "hf": str(tmp_path)}
+    assert choice.chosen(open_settings(file, backend="auto", device="cuda", base=folder)) == "unsloth"
+
+
 def test_auto_is_unsloth_on_cuda_where_it_is_installed_alone(qwen2, monkeypatch):
     def auto(device, there):
         monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object() if there else None)

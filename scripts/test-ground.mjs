@@ -29,7 +29,7 @@ export async function prepare() {
   });
   // An extra: where it cannot be had, its tests say that they did not run.
   try {
-    await ensurePython({ unsloth: true, onProgress: console.error });
+    await ensurePython({ unsloth: true, onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX });
   } catch (error) {
     console.error(`hone: without Unsloth: ${error.message}`);
   }

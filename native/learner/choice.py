@@ -4,7 +4,6 @@ import importlib
 import importlib.util
 import os
 import sys
-import tempfile
 from typing import Any
 
 from .errors import Refused
@@ -70,7 +69,8 @@ def import_unsloth(device: str) -> Any:
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["UNSLOTH_FORCE_CPU" if device == "cpu" else "UNSLOTH_DISABLE_CPU_FALLBACK"] = "1"
     # Else a folder of generated sources appears wherever hone was started.
-    os.environ.setdefault("UNSLOTH_COMPILE_LOCATION", os.path.join(tempfile.gettempdir(), "hone-unsloth-compiled"))
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.environ.setdefault("UNSLOTH_COMPILE_LOCATION", os.path.join(cache, "hone", "unsloth"))
     try:
         return importlib.import_module("unsloth")
     except Exception as error:  # what it raises when a package is missing or of another version is its own affair

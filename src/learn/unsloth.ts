@@ -1,4 +1,4 @@
-/** Installs Unsloth into an environment of hone's own: an extra of some hundred megabytes, a gigabyte for a GPU. */
+/** Installs Unsloth into an environment of hone's own: an extra of some 600 MB on disk, 700 for a GPU. */
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError } from "../util/index.js";

@@ -12,7 +12,7 @@ from unittest import mock
 
 import gguf
 import numpy
-from tokenizers import Regex, pre_tokenizers
+from tokenizers import AddedToken, Regex, pre_tokenizers
 from transformers import AutoTokenizer
 
 WORDS = {
@@ -37,7 +37,13 @@ def tokenizer(vocabulary: str):
     folder, name = os.path.split(vocabulary)
     with mock.patch("numpy.memmap", in_memory):
         hf = AutoTokenizer.from_pretrained(folder, gguf_file=name)
-        pre = gguf.GGUFReader(vocabulary).get_field("tokenizer.ggml.pre")
+        reader = gguf.GGUFReader(vocabulary)
+    pre = reader.get_field("tokenizer.ggml.pre")
+    kinds = reader.get_field("tokenizer.ggml.token_type").contents()
+    tokens = reader.get_field("tokenizer.ggml.tokens").contents()
+    # Nor does it keep tokens whole that are no control tokens, as <tool_call>.
+    own = [token for token, kind in zip(tokens, kinds, strict=True) if kind == gguf.TokenType.USER_DEFINED]
+    hf.add_tokens([AddedToken(token, normalized=False, special=False) for token in own])
     words = WORDS.get(pre.contents()) if pre else None
     if words:
         split = pre_tokenizers.Split(Regex(words), "isolated")

@@ -22,7 +22,7 @@ WORDS = {
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
     r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
-"""How the models' own tokenizer.json split text, by `tokenizer.ggml.pre`: transformers 5.17 takes GPT-2's way for all."""
+"""How the models' own tokenizer.json split text, by `tokenizer.ggml.pre`: transformers 5.17 has GPT-2's way for all."""
 
 
 def in_memory(path: str, dtype: type = numpy.uint8, mode: str = "r") -> numpy.ndarray:

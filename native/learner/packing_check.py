@@ -62,21 +62,28 @@ def check_packing(backend: Any) -> None:
 
 
 def _other_tokens(trajectory: Trajectory) -> Trajectory:
-    """With the prompt of its group changed as theirs is."""
+    """With the prompt of its group changed as theirs is, and its place in the row kept."""
     ids = trajectory.ids
-    return replace(trajectory, ids=torch.cat((ids[:PROMPT].flip(0), ids[PROMPT:].flip(0))))
+    return replace(
+        trajectory,
+        ids=torch.cat((ids[:1], ids[1:PROMPT].flip(0), ids[PROMPT : PROMPT + 1], ids[PROMPT + 1 :].flip(0))),
+    )
 
 
 def _trajectories(vocabulary: int) -> list[Trajectory]:
-    """Every token after the prompt is predicted. The third stands in a group of its own."""
+    """Every token after the prompt is predicted. The third stands in a group of its own.
+
+    A row has them in the order of their ids (packing.py): that of their groups' first tokens, then of their own first.
+    """
     generator = torch.Generator().manual_seed(0)
     prompt = torch.randint(vocabulary, (PROMPT,), generator=generator)
     made: list[Trajectory] = []
     slot = 0
-    for group, length in zip((0, 0, 1), LENGTHS, strict=True):
+    for number, (group, length) in enumerate(zip((0, 0, 1), LENGTHS, strict=True)):
         ids = torch.randint(vocabulary, (length,), generator=generator)
         if group == 0:
             ids[:PROMPT] = prompt
+        ids[0], ids[PROMPT] = group, number
         made.append(Trajectory(ids, torch.arange(length) >= PROMPT, group, PROMPT, slot))
         slot += length - PROMPT
     return made

@@ -4,7 +4,7 @@
  * Speed is claimed here and nowhere else, and only as a ratio of two things measured in one run, turn by turn: a
  * figure alone says more about the machine and its neighbours than about the code.
  */
-import type { Engine, EngineOptions } from "../src/engine/index.js";
+import type { Engine, EngineOptions, Gpu } from "../src/engine/index.js";
 import type { ModelSet } from "./models.js";
 
 export interface Row {
@@ -20,7 +20,7 @@ export interface Row {
   /** How many times better ours is: above 1 is better, whatever the unit. null with `theirs`. */
   readonly ratio: number | null;
   /** Of `ours` and `theirs`. */
-  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s";
+  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s" | "cosine";
   /** What hone promises: "ratio >= 0.97". Empty where a row only reports. */
   readonly target: string;
   /** How `ours` and `theirs` were made, where the name does not say it. */
@@ -57,6 +57,8 @@ export interface BenchContext {
   readonly rounds: number;
   /** The user's number of CPU threads. */
   readonly threads: number | undefined;
+  /** The device that was asked for; false for the CPU. */
+  readonly gpu: Gpu;
   /** The user's mail database, for rows that train. */
   readonly db: string | undefined;
   /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */

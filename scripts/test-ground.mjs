@@ -29,6 +29,12 @@ export async function prepare() {
     onProgress: console.error,
     torchIndex: process.env.HONE_TORCH_INDEX,
   });
+  // An extra: where it cannot be had, its tests say that they did not run.
+  try {
+    await ensurePython({ unsloth: true, onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX });
+  } catch (error) {
+    console.error(`hone: without Unsloth: ${error.message}`);
+  }
   await ensureTestModels(["tiny", "published"], console.error);
   return python;
 }

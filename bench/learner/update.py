@@ -1,9 +1,15 @@
-"""One side of the bench row learner/trl: forward, backward and step of one update, by hone's learner or by TRL's.
+"""One side of the bench rows learner/…: forward, backward and step of one update, by hone's learner or by another.
 
-Both sides get the same random model (f32), the same adapter, and the same tensors: groups of rollouts that share a
-prompt, turns of sampled tokens with tool results between; or those of a batch file (src/learn/batch.ts). TRL's side is
-GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer pads them. Prints one line
-of JSON.
+All sides get the same random model, the same adapter, and the same tensors: groups of rollouts that share a prompt,
+turns of sampled tokens with tool results between; or those of a batch file (src/learn/batch.ts). The sides:
+
+    hone, hone-unsloth   hone's learner with PEFT and with Unsloth; --apart: rows of whole trajectories, nothing shared,
+                         as Unsloth has them on a GPU
+    trl, unsloth         GRPOTrainer's own loss path with its own fused output layer, fed padded rows as its trainer
+                         pads them; with Unsloth, what that makes of it (on a CPU, TRL's own on Unsloth's model)
+
+On a CPU in f32, on CUDA in bf16. Prints one line of JSON; --gradients FILE gets the first update's gradient (f32, the
+parameters in the order of their names).
 
     python bench/learner/update.py hone --shape 0.5b
 """
@@ -36,7 +42,10 @@ LEARNING_RATE = 1e-5
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("side", choices=["hone", "trl"])
+    parser.add_argument("side", choices=["hone", "hone-unsloth", "trl", "unsloth"])
+    parser.add_argument("--device", choices=["cpu", "cuda", "auto"], default="cpu")
+    parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--gradients")
     parser.add_argument("--shape", choices=sorted(SHAPES), default="tiny")
     parser.add_argument("--groups", type=int, default=8)
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
@@ -97,6 +106,51 @@ def shape_of(options):
     return shape
 
 
+def choose_device(wanted):
+    import torch
+
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(wanted)
+
+
+def write_gradients(options, parameters) -> None:
+    """Of (name, parameter), once."""
+    if options.gradients and not os.path.exists(options.gradients):
+        with open(options.gradients, "wb") as file:
+            for _, parameter in sorted(parameters):
+                file.write(parameter.grad.detach().float().cpu().numpy().tobytes())
+
+
+def make_unsloth_model(options, device, **more):
+    """make_model's, loaded by Unsloth and with its adapter."""
+    from learner.choice import import_unsloth
+    from learner.unsloth_model import write_tokenizer
+
+    fast = import_unsloth(device.type).FastLanguageModel
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        make_model(shape_of(options)).save_pretrained(folder)
+        write_tokenizer(Path(folder))
+        place = {"device_map": {"": 0}} if device.type == "cuda" else more
+        dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+        model, tokenizer = fast.from_pretrained(
+            folder, max_seq_length=4096, dtype=dtype, load_in_4bit=False, local_files_only=True, **place
+        )
+    model = fast.get_peft_model(
+        model.requires_grad_(False),
+        r=LORA["rank"],
+        lora_alpha=LORA["alpha"],
+        target_modules=LORA["targets"],
+        use_gradient_checkpointing=False,
+    )
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
+    return fast, model, tokenizer
+
+
 def make_model(shape):
     import torch
     from transformers import AutoModelForCausalLM, Qwen2Config
@@ -117,26 +171,60 @@ def seed_adapter(model):
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.02)
 
 
-def run_hone(options):
+def make_backend(options, device):
+    """What hone's backends build, around a model that is in no file."""
     import torch
     from learner import attention
-    from learner.backend import PeftBackend, _with_adapter
+    from learner.backend import PeftBackend, _linears_to, _with_adapter
+
+    attention.register()
+    if options.side == "hone-unsloth":
+        from learner.unsloth_backend import UnslothBackend
+
+        backend = UnslothBackend.__new__(UnslothBackend)
+        backend._unsloth, backend.model, _ = make_unsloth_model(options, device, attn_implementation=attention.NAME)
+        backend._fast = device.type == "cuda"
+        backend.shares, backend._checked = not backend._fast, set()
+    else:
+        backend = PeftBackend.__new__(PeftBackend)
+        model = make_model(shape_of(options)).requires_grad_(False).to(device)
+        model.config._attn_implementation = attention.NAME
+        if device.type == "cuda":
+            _linears_to(model, torch.bfloat16)
+        backend.model = _with_adapter(model, LORA)
+    backend.device, backend.precision = device, "bf16" if device.type == "cuda" else "f32"
+    backend._causal = backend.model.base_model.model
+    backend.model.train()
+    if options.apart:
+        backend.shares = False
+    if options.side == "hone-unsloth":
+        from learner.packing_check import check_packing
+
+        # Once in a process, so no part of an update's time.
+        check_packing(backend)
+        backend._checked.add(backend.placed())
+    return backend
+
+
+def run_hone(options):
+    import torch
+
+    device = choose_device(options.device)
+    shape = shape_of(options)
+    backend = make_backend(options, device)
     from learner.batch import Batch, Trajectory
     from learner.optimizer import Optimizer
     from learner.update import policy_update
 
-    attention.register()
-    shape = shape_of(options)
-    model = make_model(shape).requires_grad_(False)
-    model.config._attn_implementation = attention.NAME
-    # What PeftBackend builds, around a model that is in no file.
-    backend = PeftBackend.__new__(PeftBackend)
-    backend.device, backend.precision = torch.device("cpu"), "f32"
-    backend.model = _with_adapter(model, LORA)
-    backend._causal = backend.model.base_model.model
-    backend.model.train()
     seed_adapter(backend.model)
     optimizer = Optimizer(backend.trainable(), {})
+    clip = optimizer.clip
+
+    def written_and_clipped(most):
+        write_gradients(options, [(n, p) for n, p in backend.model.named_parameters() if p.requires_grad])
+        return clip(most)
+
+    optimizer.clip = written_and_clipped
 
     trajectories, advantages, owner, slot = [], [], [], 0
     rollouts = make_rollouts(options, shape["vocab_size"])
@@ -171,6 +259,9 @@ def run_hone(options):
 
 def run_trl(options):
     import torch
+
+    device = choose_device(options.device)
+    ready = make_unsloth_model(options, device) if options.side == "unsloth" else None
     from datasets import Dataset
     from peft import LoraConfig
     from tokenizers import Tokenizer, models
@@ -184,8 +275,8 @@ def run_trl(options):
     passes = len(rollouts) // options.rows
     config = GRPOConfig(
         output_dir=tempfile.mkdtemp(),
-        use_cpu=True,
-        bf16=False,
+        use_cpu=device.type == "cpu",
+        bf16=device.type == "cuda",
         per_device_train_batch_size=options.rows,
         gradient_accumulation_steps=passes,
         num_generations=options.size,
@@ -198,12 +289,12 @@ def run_trl(options):
     )
     lora = LoraConfig(r=LORA["rank"], lora_alpha=LORA["alpha"], target_modules=LORA["targets"], task_type="CAUSAL_LM")
     trainer = GRPOTrainer(
-        model=make_model(shape),
+        model=ready[1] if ready else make_model(shape),
         reward_funcs=lambda completions, **_: [0.0] * len(completions),
         args=config,
         train_dataset=Dataset.from_dict({"prompt": ["a"] * len(rollouts)}),
         processing_class=tokenizer,
-        peft_config=lora,
+        peft_config=None if ready else lora,
     )
     model = trainer.model.train()
     seed_adapter(model)
@@ -215,6 +306,8 @@ def run_trl(options):
     pad = torch.nn.utils.rnn.pad_sequence
     total = torch.tensor(float(sum(int(flags.sum()) for *_, flags, _ in rollouts)))
 
+    # Unsloth puts its own loss in the place of the public method.
+    loss_of = trainer.compute_loss if ready else trainer._compute_loss
     micro = []
     for start in range(0, len(rollouts), options.rows):
         part = rollouts[start : start + options.rows]
@@ -232,14 +325,17 @@ def run_trl(options):
                 "num_items_in_batch": total,
             }
         )
+    micro = [{name: value.to(device) for name, value in one.items()} for one in micro]
     seen = {}
 
     def step():
         loss = 0.0
         for inputs in micro:
-            value = trainer._compute_loss(model, inputs)
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                value = loss_of(model, inputs)
             value.backward()
             loss += value.item()
+        write_gradients(options, [(n, p) for n, p in model.named_parameters() if p.requires_grad])
         seen["gradNorm"] = float(torch.nn.utils.clip_grad_norm_(parameters, 1e9))
         adam.step()
         adam.zero_grad()
@@ -260,17 +356,28 @@ def main() -> None:
     from learner.memory import PeakMemory
 
     torch.set_num_threads(options.threads)
-    step, result = (run_hone if options.side == "hone" else run_trl)(options)
-    memory = PeakMemory(torch.device("cpu"))
+    device = choose_device(options.device)
+    step, result = (run_hone if options.side.startswith("hone") else run_trl)(options)
+    memory = PeakMemory(device)
     seconds, cpu = [], []
     for _ in range(options.repeats):
         started, used = time.monotonic(), time.process_time()
         step()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
         seconds.append(time.monotonic() - started)
         cpu.append(time.process_time() - used)
-    rollouts = make_rollouts(options, SHAPES[options.shape]["vocab_size"])
+    rollouts = make_rollouts(options, shape_of(options)["vocab_size"])
     tokens = sum(len(ids) for _, _, ids, _, _ in rollouts)
-    line = {"side": options.side, "shape": options.shape, "rollouts": len(rollouts), "tokens": tokens, **result()}
+    name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
+    line = {
+        "side": options.side,
+        "device": name,
+        "shape": options.shape,
+        "rollouts": len(rollouts),
+        "tokens": tokens,
+        **result(),
+    }
     line |= {
         "seconds": min(seconds),
         "cpuSeconds": min(cpu),

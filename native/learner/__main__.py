@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from . import protocol
+from .choice import import_first
 from .errors import Refused, is_out_of_memory
 from .lifeline import guard
 
@@ -20,7 +21,10 @@ PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 def open_session(request: dict[str, Any], progress: protocol.Progress) -> tuple[Any, dict[str, Any]]:
     """Imports the packages and loads the model. Returns the session and what it says of itself."""
     try:
+        import_first(request)
         from .session import Session
+    except Refused:
+        raise
     except ModuleNotFoundError as error:
         needed = ", ".join(PACKAGES)
         raise Refused(f"{sys.executable} has no {error.name}: the learner needs {needed}") from error

@@ -1,7 +1,7 @@
 """What an update needs of a model, and its implementation with PyTorch and PEFT.
 
 A backend gives hidden states where tokens are predicted and the output layer's weight; everything about rewards,
-losses and files is outside. Another library (Unsloth) comes in as another class with these members.
+losses and files is outside. Unsloth's is in unsloth_backend.py; choice.py says which is taken.
 """
 
 from collections.abc import Iterator
@@ -29,6 +29,10 @@ class Backend(Protocol):
     device: torch.device
     precision: str
     base: GgufModel
+    shares: bool
+    """Whether one prefix in a row may serve several trajectories."""
+    away: bool
+    """Whether the model is on the device during updates alone."""
 
     def hidden(self, pack: Pack) -> torch.Tensor:
         """Last hidden states where sampled tokens are predicted, [P, width]; with a graph if gradients are on."""
@@ -65,9 +69,11 @@ class PeftBackend:
     """LoRA adapters of PEFT around a Hugging Face model; with `lora` None all weights are trained."""
 
     name = "peft"
+    shares = True
 
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
         self.device = choose_device(settings["device"])
+        self.away = away(settings)
         _check_lifetime(settings.get("lifetime"), self.device)
         lora = settings["lora"]
         base = settings["base"]
@@ -75,7 +81,7 @@ class PeftBackend:
         def opened(file: GgufModel) -> None:
             self.precision = choose_precision(settings["precision"], self.device, file.weights)
 
-        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(settings), opened)
+        model, self.base = load_base(base["gguf"], base.get("hf"), progress, self._placed(lora is not None), opened)
         if lora is None:
             if self.base.rope_factors is not None:
                 raise Refused("all weights of a model with scaled RoPE cannot be trained here; use LoRA")
@@ -87,15 +93,14 @@ class PeftBackend:
                 _linears_to(model, TYPES[self.precision])
             self.model = _with_adapter(model, lora)
             self._causal = self.model.base_model.model
-        if not away(settings):
+        if not self.away:
             self.move(self.device)
         # Layers checkpoint only in training mode; nothing else depends on it: there is no dropout (model.py).
         self.model.train()
 
-    def _placed(self, settings: dict[str, Any]) -> Place:
+    def _placed(self, frozen: bool) -> Place:
         """Where the weights go as they are read, so that the host never holds all of them in f32 on a GPU's behalf."""
-        device = torch.device("cpu") if away(settings) else self.device
-        frozen = settings["lora"] is not None
+        device = torch.device("cpu") if self.away else self.device
 
         def place(name: str, values: torch.Tensor) -> torch.Tensor:
             half = frozen and name.split(".")[-2] in LINEAR_LAYERS
@@ -135,9 +140,9 @@ class PeftBackend:
 
     def checkpointing(self, on: bool) -> None:
         if on:
-            self._causal.activation_checkpointing_enable({"use_reentrant": False})
+            self._causal.gradient_checkpointing_enable({"use_reentrant": False})
         else:
-            self._causal.activation_checkpointing_disable()
+            self._causal.gradient_checkpointing_disable()
 
     def compute_in(self, precision: str, for_good: bool = False) -> None:
         self.precision = precision
@@ -174,11 +179,15 @@ def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:
             module.to(dtype)
 
 
-def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
-    targets = list(lora["targets"])
+def check_targets(targets: list[str]) -> None:
     unknown = [target for target in targets if target not in LINEAR_LAYERS]
     if unknown:
         raise Refused(f"an adapter cannot be put on {unknown[0]}; there are {', '.join(LINEAR_LAYERS)}")
+
+
+def _with_adapter(model: torch.nn.Module, lora: dict[str, Any]) -> PeftModel:
+    targets = list(lora["targets"])
+    check_targets(targets)
     config = LoraConfig(
         r=lora["rank"],
         lora_alpha=lora["alpha"],

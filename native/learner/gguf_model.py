@@ -15,6 +15,7 @@ import numpy
 import torch
 from transformers import LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
 
+from .choice import ROPE_FACTORS
 from .errors import Refused
 from .gguf_adapter import LAYERS, interleave_heads
 
@@ -31,7 +32,6 @@ _MODEL_TENSORS = {
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
-ROPE_FACTORS = "rope_freqs.weight"
 
 
 class Unreadable(Refused):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import gguf
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from . import attention
 from .errors import Refused
@@ -48,19 +48,16 @@ def load_base(
     return _from_gguf(file, progress, place), file
 
 
-def _empty(config) -> PreTrainedModel:
+def empty_model(config) -> PreTrainedModel:
     """A model without memory for its weights: initialising what is overwritten would take longer than reading it."""
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
 
 
 def _from_gguf(file: GgufModel, progress: Progress, place: Place) -> PreTrainedModel:
-    model = _empty(file.config)
+    model = empty_model(file.config)
     wanted = {name for name, _ in model.named_parameters(remove_duplicate=True)}
-    missing, extra = sorted(wanted - set(file.tensors)), sorted(set(file.tensors) - wanted)
-    if missing or extra:
-        problem = f"lacks {missing[0]}" if missing else f"has {extra[0]}, which {file.architecture} models have not"
-        raise Refused(f"{file.path} {problem}: it is not a whole {file.architecture} model")
+    check_whole(wanted, file)
     state: dict[str, torch.Tensor] = {}
     for done, name in enumerate(sorted(wanted)):
         values, expected = file.tensor(name), model.get_parameter(name).shape
@@ -70,11 +67,19 @@ def _from_gguf(file: GgufModel, progress: Progress, place: Place) -> PreTrainedM
         progress("loading", done + 1, len(wanted))
     model.load_state_dict(state, strict=False, assign=True)
     model.tie_weights()
-    _place_rope(model, file)
+    place_rope(model, file)
     return model
 
 
-def _place_rope(model: PreTrainedModel, file: GgufModel) -> None:
+def check_whole(wanted: set[str], file: GgufModel) -> None:
+    """Raises Refused when the file has not just the parameters that are wanted."""
+    missing, extra = sorted(wanted - set(file.tensors)), sorted(set(file.tensors) - wanted)
+    if missing or extra:
+        problem = f"lacks {missing[0]}" if missing else f"has {extra[0]}, which {file.architecture} models have not"
+        raise Refused(f"{file.path} {problem}: it is not a whole {file.architecture} model")
+
+
+def place_rope(model: PreTrainedModel, file: GgufModel) -> None:
     """Buffers are not in the file: RoPE's frequencies are computed again, and divided as llama.cpp divides them."""
     rotary = type(model.model.rotary_emb)(config=model.config)
     if file.rope_factors is not None:
@@ -90,6 +95,7 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         if config.model_type not in CONFIGS:
             raise Refused(f"{folder} holds a {config.model_type} model; the learner trains {', '.join(CONFIGS)}")
+        _refuse_quantised(config, folder)
         # The engine has none: with dropout the learner's log-probabilities would be those of another policy.
         config.attention_dropout = 0.0
         model = AutoModelForCausalLM.from_pretrained(
@@ -99,6 +105,18 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
         raise Refused(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
     _check_same(model, file, folder)
     return model
+
+
+def _refuse_quantised(config: PretrainedConfig, folder: str) -> None:
+    """With 4-bit weights of another kind than the engine's file, policy and learner would be two models."""
+    quantisation = getattr(config, "quantization_config", None)
+    if quantisation is None:
+        return
+    kind = dict(quantisation).get("quant_method", "unknown") if isinstance(quantisation, dict) else quantisation
+    raise Refused(
+        f"{folder} has quantised weights ({kind}), which are not those that the engine plays: give a folder with "
+        "16-bit weights, or convert the dequantised weights to the GGUF file that is trained and leave --hf-weights out"
+    )
 
 
 def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:

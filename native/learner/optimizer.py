@@ -5,10 +5,9 @@ from typing import Any
 
 import torch
 
+from .adam import DEFAULT_BITS, make_adam
+from .errors import Refused
 from .scaling import LossScale
-
-DEFAULT_BETAS = (0.9, 0.99)
-DEFAULT_WEIGHT_DECAY = 0.1
 
 POLICY = "policy"
 SUPERVISED = "supervised"
@@ -28,9 +27,8 @@ class Optimizer:
         self.parameters = parameters
         self.scale = scale or LossScale("f32")
         """What gradients are multiplied by until `clip`."""
-        betas = settings.get("betas", DEFAULT_BETAS)
-        decay = settings.get("weightDecay", DEFAULT_WEIGHT_DECAY)
-        self._adam = torch.optim.AdamW(parameters, lr=0.0, betas=tuple(betas), weight_decay=decay)
+        self._bits = settings.get("bits", DEFAULT_BITS)
+        self._adam = make_adam(parameters, settings)
         self._device = device or parameters[0].device
         self.updates = 0
         self.objective: str | None = None
@@ -77,13 +75,23 @@ class Optimizer:
         """Tensors and plain data only, so that it can be read back without running code from the file."""
         return {
             "adam": self._adam.state_dict(),
+            "bits": self._bits,
             "updates": self.updates,
             "objective": self.objective,
             "loss_scale": self.scale.state(),
         } | self._random()
 
     def load(self, state: dict[str, Any]) -> None:
-        """Settings stay those of now; moments, counts, loss scale and random state are the file's."""
+        """Settings stay those of now; moments, counts, loss scale and random state are the file's.
+
+        Raises Refused when the moments are of the other width.
+        """
+        theirs = state.get("bits", DEFAULT_BITS)
+        if theirs != self._bits:
+            raise Refused(
+                f"the checkpoint has Adam's moments in {theirs} bits, this run asks for {self._bits}; "
+                f"go on with --adam-bits {theirs}"
+            )
         now = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": state["adam"]["state"], "param_groups": now})
         self.updates = state["updates"]

@@ -52,7 +52,7 @@ class _Member:
     trajectory: Trajectory
     ids: torch.Tensor
     shared: int
-    """How many it has in common with the member before it."""
+    """How many positions the member before it has computed for it."""
 
 
 def plan(batch: Batch, budget: int) -> list[Pack]:
@@ -60,12 +60,13 @@ def plan(batch: Batch, budget: int) -> list[Pack]:
     return plan_trajectories(batch.trajectories, budget)
 
 
-def plan_trajectories(trajectories: list[Trajectory], budget: int) -> list[Pack]:
-    members = _sorted(trajectories)
+def plan_trajectories(trajectories: list[Trajectory], budget: int, shares: bool = True) -> list[Pack]:
+    """As `plan`. Without `shares` rows hold whole trajectories one after the other."""
+    members = _sorted(trajectories, shares)
     return [_pack(members[start:end]) for start, end in _rows(members, budget)]
 
 
-def _sorted(trajectories: list[Trajectory]) -> list[_Member]:
+def _sorted(trajectories: list[Trajectory], shares: bool) -> list[_Member]:
     """By their ids: trajectories with a common prefix are neighbours, in the depth-first order of the trie."""
     computed = []
     for trajectory in trajectories:
@@ -75,7 +76,7 @@ def _sorted(trajectories: list[Trajectory]) -> list[_Member]:
     computed.sort(key=lambda pair: pair[0].tolist())
     members: list[_Member] = []
     for ids, trajectory in computed:
-        shared = _common(members[-1].ids, ids) if members else 0
+        shared = _common(members[-1].ids, ids) if shares and members else 0
         members.append(_Member(trajectory, ids, shared))
     return members
 

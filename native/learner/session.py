@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from . import checkpoint
-from .backend import Backend, PeftBackend, away
+from .backend import Backend, PeftBackend
 from .batch import read_batch
+from .choice import chosen
 from .errors import Refused
 from .hardware import cuda_of, name_of
 from .memory import PeakMemory
@@ -22,8 +23,10 @@ from .update import policy_update
 
 
 def _backend(settings: dict[str, Any], progress: Progress) -> Backend:
-    if settings["backend"] == "unsloth":
-        raise Refused("this version of hone has no Unsloth backend; use --learner peft")
+    if chosen(settings) == "unsloth":
+        from .unsloth_backend import UnslothBackend
+
+        return UnslothBackend(settings, progress)
     return PeftBackend(settings, progress)
 
 
@@ -46,9 +49,10 @@ class Session:
             if settings["lora"] is None:
                 raise Refused("training of all weights cannot be resumed; start from the model it wrote")
             checkpoint.resume(settings["resume"], self._backend, self._optimizer, settings["lora"])
-        self._residence = Residence(self._backend, self._optimizer, away(settings))
-        device = self._backend.device if away(settings) else self._backend.placed()
-        packages = ("torch", "transformers", "peft", "safetensors", "gguf")
+        self._residence = Residence(self._backend, self._optimizer, self._backend.away)
+        device = self._backend.device if self._backend.away else self._backend.placed()
+        packages = ["torch", "transformers", "peft", "safetensors", "gguf"]
+        packages += ["unsloth"] if self._backend.name == "unsloth" else []
         self.info = {
             "backend": self._backend.name,
             "device": name_of(device),

@@ -129,7 +129,7 @@ def _accumulate(
     backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int, scale: float, tick: Callable[[], None]
 ) -> tuple[float, int, int]:
     """Adds the gradients of one update, times `scale`. Returns summed -log p, sampled tokens, positions computed."""
-    packs = plan_trajectories(chosen, budget)
+    packs = plan_trajectories(chosen, budget, backend.shares)
     count = sum(len(pack.slots) for pack in packs)
     total = 0.0
     for pack in packs:

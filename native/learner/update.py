@@ -108,7 +108,7 @@ def _updates(
     empty = torch.full((batch.sampled_tokens,), float("nan"))
     tokens = _Tokens(empty.clone(), empty.clone(), empty.clone(), empty, None)
     dealt = deal(batch, request.get("minibatches", 1), request.get("seed", 0))
-    minibatches = [_minibatch(batch, trajectories, tokens, settings, request) for trajectories in dealt]
+    minibatches = [_minibatch(backend, batch, trajectories, tokens, settings, request) for trajectories in dealt]
     packs = [pack for minibatch in minibatches for pack in minibatch.packs]
     others = [pack for minibatch in minibatches[1:] for pack in minibatch.packs]
     backend.checkpointing(request["gradientCheckpointing"])
@@ -194,13 +194,14 @@ def _updates(
 
 
 def _minibatch(
+    backend: Backend,
     batch: Batch,
     trajectories: list[Trajectory],
     tokens: _Tokens,
     settings: loss.LossSettings,
     request: dict[str, Any],
 ) -> _MiniBatch:
-    packs = plan_trajectories(trajectories, request["microBatchTokens"])
+    packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
     slots = torch.cat([pack.slots for pack in packs])
     # Rollouts that are not in the batch are shared out as those that are.
     rollouts = request.get("rollouts", len(batch.trajectories)) * len(trajectories) / len(batch.trajectories)

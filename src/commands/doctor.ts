@@ -9,13 +9,14 @@ export const doctorCommand = defineCommand({
   name: "doctor",
   summary: "Check what computes here: drivers, libraries, Python, and a small training step on the device.",
   example: "yarn doctor",
-  options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install"],
+  options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install", "learner"],
   async run(config, io) {
     if (config.install && config.python === undefined) {
       // The process takes no card: what is looked at afterwards is the machine as it is.
       const device = reportDevice(config);
       const { torchIndex } = config;
-      await ensurePython({ onProgress: io.say, torchIndex, device, cpu: !usesCuda(config, device) });
+      const unsloth = config.learner === "unsloth";
+      await ensurePython({ onProgress: io.say, torchIndex, device, cpu: !usesCuda(config, device), unsloth });
     }
     const checks: Check[] = [];
     await diagnose(config, io.signal, io.say, (check) => {

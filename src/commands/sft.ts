@@ -4,7 +4,7 @@ import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
 import { cudaFound, takeDevice } from "../device/index.js";
 import { loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
-import { CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
+import { bitsOf, CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
 import { checkTrainable, conversingModel, linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
@@ -46,6 +46,7 @@ export const sftCommand = defineCommand({
     "microBatchTokens",
     "gradientCheckpointing",
     "learner",
+    "adamBits",
     "hfWeights",
     "precision",
     "gpu",
@@ -78,6 +79,7 @@ export const sftCommand = defineCommand({
     const python = await ensurePython({
       ...(given ? { python: given } : {}),
       torchIndex,
+      unsloth: config.learner === "unsloth" || config.adamBits === "8",
       cpu: !cuda,
       onProgress: io.say,
     });
@@ -108,6 +110,7 @@ export const sftCommand = defineCommand({
           threads: config.threads ?? usableCores(),
           device,
           precision: config.precision,
+          optimizer: { bits: bitsOf(config.adamBits) },
           logFile: join(into, "learner.log"),
         },
         { onProgress, signal: io.signal },

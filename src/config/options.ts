@@ -277,10 +277,15 @@ export const definitions = {
     }),
     learner: choice(
       ["auto", "peft", "unsloth"],
-      "What updates the adapter; auto is peft. unsloth is refused: this version of hone has no such backend.",
+      "What updates the adapter. unsloth is installed when it is first asked for; auto is unsloth on CUDA where it is installed, else peft.",
       {
         default: "auto",
       },
+    ),
+    adamBits: choice(
+      ["32", "8"],
+      "Width of Adam's moments; 8 takes bitsandbytes, which comes with Unsloth. A run keeps the width it began with.",
+      { default: "32" },
     ),
     learnerLifetime: choice(
       ["run", "step", "offload"],

@@ -6,6 +6,7 @@ import { type Check, none } from "./check.js";
 import { checkAddon, checkBackends, checkCard, checkCuda, checkDriver, type GpuChoice } from "./gpu.js";
 import { checkDisk, checkMemory, checkNode } from "./machine.js";
 import { checkPython } from "./python.js";
+import type { TrialRequest } from "./trial-words.js";
 import { checkTrial } from "./try.js";
 
 export interface DoctorChoice {
@@ -13,6 +14,7 @@ export interface DoctorChoice {
   readonly device: string | undefined;
   readonly threads: number | undefined;
   readonly python: string | undefined;
+  readonly learner: TrialRequest["learner"];
   readonly home: string;
 }
 
@@ -37,7 +39,7 @@ export async function diagnose(
   onCheck(addon);
   onCheck(checkBackends());
 
-  const { checks, facts } = await checkPython(choice.python);
+  const { checks, facts } = await checkPython(choice.python, choice.learner);
   const report = reportDevice(
     choice,
     choice.python === undefined ? packagesIn() : await packagesOfPython(choice.python),
@@ -50,11 +52,12 @@ export async function diagnose(
     onCheck(none("rollouts", "not tried: the engine's addon does not load"));
     return;
   }
-  const { gpu, device, threads } = choice;
+  const { gpu, device, threads, learner } = choice;
   const request = {
     gpu,
     device,
     threads,
+    learner,
     model: modelFile("tiny"),
     python: facts?.executable ?? null,
     seconds: PLAYED,

@@ -1,9 +1,12 @@
 /** Checks of the learner's Python: which one, which packages, and what its PyTorch can compute on. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { factsOfPython, type PythonFacts, pinnedPackages, requirementsFile } from "../learn/index.js";
+import { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "../learn/index.js";
 import { messageOf, packageRoot } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
+import type { TrialRequest } from "./trial-words.js";
+
+type Learner = TrialRequest["learner"];
 
 const environment = join(packageRoot, ".venv");
 
@@ -21,7 +24,7 @@ export interface PythonChecks {
 }
 
 /** @param given `--python` */
-export async function checkPython(given: string | undefined): Promise<PythonChecks> {
+export async function checkPython(given: string | undefined, learner: Learner): Promise<PythonChecks> {
   const python = learnerPython(given);
   if (python === undefined) {
     const found = `not made yet (${environment}); \`yarn train\` makes it when it is first needed, \`yarn doctor --install\` now`;
@@ -35,7 +38,7 @@ export async function checkPython(given: string | undefined): Promise<PythonChec
     const why = `${python} does not answer: ${messageOf(error)}`;
     return { checks: [wrong("python", why, again)], facts: undefined };
   }
-  const checks = [pythonCheck(facts, given), torchCheck(facts, again), unslothCheck(facts)];
+  const checks = [pythonCheck(facts, given), torchCheck(facts, again), unslothCheck(facts, learner)];
   return { checks, facts: facts.torch ? facts : undefined };
 }
 
@@ -66,9 +69,18 @@ function torchCheck({ torch, broken }: PythonFacts, again: string): Check {
   return ok("torch", `PyTorch ${torch.version}, ${build}, ${sees}`, torch);
 }
 
-function unslothCheck({ packages }: PythonFacts): Check {
+/** Whether it works, the trial shows when `learner` takes it. */
+function unslothCheck({ packages }: PythonFacts, learner: Learner): Check {
   const version = packages.unsloth ?? null;
-  return version === null
-    ? none("unsloth", "not installed; this version of hone learns with PyTorch and PEFT", { version })
-    : none("unsloth", `${version} is installed; this version of hone does not use it`, { version });
+  const install = "`yarn doctor --install --learner unsloth`";
+  if (version === null) {
+    return learner === "unsloth"
+      ? wrong("unsloth", "not installed", `${install} adds it to hone's own environment`, { version })
+      : none("unsloth", `not installed; an extra that ${install} adds`, { version });
+  }
+  const tested = pinnedUnsloth();
+  const use = learner === "unsloth" ? "" : "; `--learner auto` takes it on CUDA, `--learner unsloth` on a CPU too";
+  if (version === tested) return ok("unsloth", `Unsloth ${version}${use}`, { version });
+  const found = `Unsloth ${version} (tested: ${tested})${use}`;
+  return note("unsloth", found, `${install} takes the version that was tested`, { version });
 }

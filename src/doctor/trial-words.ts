@@ -4,6 +4,7 @@ export interface TrialRequest {
   readonly gpu: "auto" | "cuda" | "vulkan" | "metal" | "off";
   readonly device: string | undefined;
   readonly threads: number | undefined;
+  readonly learner: "auto" | "peft" | "unsloth";
   /** A GGUF file. */
   readonly model: string;
   /** Interpreter of the learner; null tries no update. */
@@ -26,6 +27,7 @@ export interface EngineTrial {
 }
 
 export interface LearnerTrial {
+  readonly backend: "peft" | "unsloth";
   readonly device: string;
   readonly precision: string;
   readonly loadSeconds: number;

@@ -108,7 +108,7 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
   const started = performance.now();
   const learner = await startLearner({
     python,
-    backend: "auto",
+    backend: request.learner,
     base: { gguf: request.model },
     lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
     seed: 1,
@@ -131,10 +131,11 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
       gradientCheckpointing: false,
     });
     if (!metrics.applied) throw new Error(`the ${metrics.skipped} of the update was not a finite number`);
-    const { device, precision } = learner.info;
+    const { backend, device, precision } = learner.info;
     send({
       kind: "learner",
       result: {
+        backend,
         device,
         precision,
         loadSeconds,

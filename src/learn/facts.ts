@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { run } from "./installer.js";
 import { files } from "./stamp.js";
+import { unslothWheels } from "./unsloth.js";
 
 /** Asks an interpreter about itself; prints one JSON line. */
 const SCRIPT = `
@@ -43,7 +44,7 @@ const factsSchema = z.object({
 export type PythonFacts = z.output<typeof factsSchema>;
 
 /** Packages that are not required. */
-const OPTIONAL = ["unsloth"];
+const OPTIONAL = ["unsloth", "unsloth_zoo"];
 
 /** For people who install the learner's packages themselves. */
 export const requirementsFile = files.runtime;
@@ -53,6 +54,12 @@ export function pinnedPackages(): Map<string, string> {
   const lines = readFileSync(files.runtime, "utf8").match(/^[\w-]+==\S+$/gm) ?? [];
   return new Map(lines.map((line) => line.split("==") as [string, string]));
 }
+
+/** "2026.10.9" */
+export const pinnedUnsloth = () =>
+  unslothWheels()
+    .find((pin) => pin.startsWith("unsloth=="))
+    ?.split("==")[1] ?? "";
 
 /** @throws when the program cannot be run, or does not answer as asked */
 export async function factsOfPython(python: string): Promise<PythonFacts> {

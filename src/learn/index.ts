@@ -12,7 +12,7 @@
 export { type AdvantageOptions, type GroupAdvantages, groupAdvantages } from "./advantages.js";
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
-export { factsOfPython, type PythonFacts, pinnedPackages, requirementsFile } from "./facts.js";
+export { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "./facts.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export { learnerDevice, type MachineSettings, prepareMachine } from "./machine.js";
 export type { Progress } from "./protocol.js";
@@ -20,6 +20,7 @@ export { ensurePython, type PythonOptions, packagesOfPython, pythonIsReady } fro
 export {
   ARCHITECTURES,
   type BaseModel,
+  bitsOf,
   type Deadlines,
   type LearnerInfo,
   type LearnerLifetime,

@@ -19,6 +19,7 @@ import { buildForMachine, checkBuild, checkGivenBuild, deviceOf, whyAnew } from 
 import { type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
 import { type Build, buildTitles, files, type Layer, readStamp, requirementHashes, writeStamp } from "./stamp.js";
 import { installTorch } from "./torch.js";
+import { installUnsloth } from "./unsloth.js";
 
 /** The versions that the pinned PyTorch has wheels for: oldest, and newest. */
 const OLDEST = [3, 10] as const;
@@ -33,6 +34,8 @@ export interface PythonOptions {
   readonly python?: string;
   /** Also what tests need: pytest, ruff, other implementations to compare with. */
   readonly development?: boolean;
+  /** Also Unsloth, an extra. Once installed it stays, whoever asks for the environment. */
+  readonly unsloth?: boolean;
   /** Hears one line per stage of an installation; nothing when there is nothing to do. */
   readonly onProgress?: OnLine;
   /** Where the environment lies; another place in tests. */
@@ -70,22 +73,37 @@ export async function ensurePython(options: PythonOptions = {}): Promise<string>
   const build = cpu ? "cpu" : buildForMachine(device);
   // A build for a GPU computes on the CPU as well, so any will do where the CPU's does.
   const least = anyBuild ? "cpu" : build;
-  const layers: Layer[] = options.development ? ["runtime", "development"] : ["runtime"];
+  const layers: Layer[] = ["runtime"];
+  if (options.development) layers.push("development");
+  if (options.unsloth) layers.push("unsloth");
   if (ready(folder, layers, least)) return interpreter;
 
   const waiting = () => onProgress("waiting for another process that installs the Python environment");
   await withLock(`${folder}.lock`, waiting, async () => {
-    if (!ready(folder, ["runtime"], least))
+    if (!ready(folder, ["runtime"], least)) {
+      if (readStamp(folder)?.unsloth !== undefined && !layers.includes("unsloth")) layers.push("unsloth");
       await makeEnvironment(folder, build, device, options.torchIndex, onProgress);
-    if (!ready(folder, layers, least)) {
-      onProgress("installing the Python packages that tests need");
+    }
+    for (const layer of layers) {
+      if (ready(folder, [layer], "cpu")) continue;
       const installer = (await uvInstaller(interpreter)) ?? pipInstaller(interpreter);
-      await installer.install(["-r", files.development], { onLine: onProgress });
-      writeStamp(folder, layers, deviceOf(folder, readStamp(folder)));
+      const made = deviceOf(folder, readStamp(folder));
+      if (layer === "unsloth") {
+        const { torchIndex } = options;
+        await installUnsloth(installer, { folder, build: made, interpreter, torchIndex, onProgress });
+      } else {
+        onProgress("installing the Python packages that tests need");
+        await installer.install(["-r", files.development], { onLine: onProgress });
+      }
+      writeStamp(folder, [...layersIn(folder), layer], made);
     }
   });
   return interpreter;
 }
+
+/** Those that are there as the requirements have them now. */
+const layersIn = (folder: string) =>
+  (["runtime", "development", "unsloth"] as const).filter((layer) => ready(folder, [layer], "cpu"));
 
 function ready(folder: string, layers: readonly Layer[], build: Build): boolean {
   const stamp = readStamp(folder);

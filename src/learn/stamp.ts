@@ -11,10 +11,13 @@ const learner = join(packageRoot, "native", "learner");
 export const files = {
   runtime: join(learner, "requirements.txt"),
   development: join(learner, "requirements-dev.txt"),
+  unsloth: join(learner, "requirements-unsloth.txt"),
+  unslothCuda: join(learner, "requirements-unsloth-cuda.txt"),
+  unslothWheels: join(learner, "unsloth-wheels.txt"),
   cpuTorch: join(learner, "cpu_torch.py"),
 };
 
-export type Layer = "runtime" | "development";
+export type Layer = "runtime" | "development" | "unsloth";
 
 /** The device that PyTorch was chosen for. */
 export type Build = "cpu" | "cuda12" | "cuda13";
@@ -50,6 +53,7 @@ export function requirementHashes(): Record<Layer, string> {
   };
   return {
     runtime: hash(files.runtime),
-    development: hash(files.runtime, files.development),
+    development: hash(files.runtime, files.unsloth, files.development),
+    unsloth: hash(files.runtime, files.unsloth, files.unslothCuda, files.unslothWheels),
   };
 }

@@ -13,6 +13,10 @@ const INDEXES: Readonly<Record<Exclude<Build, "cuda13">, string>> = {
   cuda12: "https://download.pytorch.org/whl/cu126",
 };
 
+/** Where the build is taken from; undefined for the general index. */
+export const indexOf = (build: Build, given: string | undefined) =>
+  given ?? (build === "cuda13" ? undefined : INDEXES[build]);
+
 export interface TorchChoice {
   readonly build: Build;
   readonly interpreter: string;

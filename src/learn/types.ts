@@ -44,10 +44,13 @@ export interface LoraSettings {
   readonly targets: readonly string[];
 }
 
+/** Of `--adam-bits`. */
+export const bitsOf = (option: "8" | "32"): 8 | 32 => (option === "8" ? 8 : 32);
+
 export interface LearnerSettings {
   /** Python interpreter that has the learner's packages. */
   readonly python: string;
-  /** auto is peft. This version of the learner refuses unsloth. */
+  /** auto is unsloth on CUDA where it is installed and can do what is asked, else peft; native/learner/choice.py. */
   readonly backend: "peft" | "unsloth" | "auto";
   readonly base: BaseModel;
   /** null trains all weights: supervised learning of small models only. */
@@ -60,7 +63,12 @@ export interface LearnerSettings {
    * state are then those of a new adapter.
    */
   readonly resume?: string;
-  readonly optimizer?: { readonly betas?: readonly [number, number]; readonly weightDecay?: number };
+  readonly optimizer?: {
+    readonly betas?: readonly [number, number];
+    readonly weightDecay?: number;
+    /** Of a moment; 8 needs bitsandbytes. */
+    readonly bits?: 8 | 32;
+  };
   /** CPU threads. */
   readonly threads: number;
   /** Taken or refused: the learner never computes elsewhere than it was told. */

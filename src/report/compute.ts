@@ -23,11 +23,12 @@ const onCpu = ({ backend }: EngineInfo["compute"]) => backend === "cpu";
 
 export const engineFacts = ({ compute, llamaVersion }: EngineShown) => ({ ...compute, llamaVersion });
 
-/** "learner: NVIDIA H100 80GB HBM3, bf16, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */
-export function learnerText({ device, precision, versions, cuda, offloaded }: LearnerInfo): string {
+/** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */
+export function learnerText({ backend, device, precision, versions, cuda, offloaded }: LearnerInfo): string {
   return `learner: ${[
     device,
     precision,
+    ...(backend === "unsloth" ? [`Unsloth ${versions.unsloth}`] : []),
     `PyTorch ${versions.torch}`,
     ...(cuda ? [`CUDA ${cuda.version}`] : []),
     ...(cuda?.driver ? [`driver ${cuda.driver}`] : []),

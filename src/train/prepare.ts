@@ -95,6 +95,7 @@ export const trainOptions = [
   "rank",
   ...playingOptions,
   "learner",
+  "adamBits",
   "learnerLifetime",
   "hfWeights",
   "precision",

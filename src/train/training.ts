@@ -2,7 +2,7 @@
 import { type GivenOptions, objectiveOf } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
-import { ensurePython, learnerDevice, startLearner } from "../learn/index.js";
+import { bitsOf, ensurePython, learnerDevice, startLearner } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
 import { engineFacts, engineText, learnerFacts, learnerText, type Share } from "../report/index.js";
 import { openRewards } from "../reward/index.js";
@@ -57,6 +57,7 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     onProgress: io.say,
     cpu: backend !== "cuda",
     torchIndex: config.torchIndex,
+    unsloth: config.learner === "unsloth" || config.adamBits === "8",
     ...(config.python === undefined ? {} : { python: config.python }),
   });
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
@@ -126,7 +127,7 @@ async function trainWith(
           base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
           lora: { rank, alpha, targets },
           seed: deriveSeed("learner", settings.seed),
-          optimizer: { betas, weightDecay },
+          optimizer: { betas, weightDecay, bits: bitsOf(config.adamBits) },
           threads,
           device,
           precision: config.precision,

@@ -6,7 +6,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { checkCard } from "../../src/doctor/gpu.js";
 import type { Check } from "../../src/doctor/index.js";
 import { atLeast } from "../../src/doctor/machine.js";
+import { checkPython } from "../../src/doctor/python.js";
 import { adapterCheck } from "../../src/doctor/try.js";
+import { pinnedPackages, pinnedUnsloth } from "../../src/learn/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { listCards, program } from "../support/nvidia.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -111,6 +113,42 @@ describe("yarn doctor", () => {
   }, 60_000);
 });
 
+describe("Unsloth", () => {
+  /** A Python that says of itself what the learner's does, with this Unsloth. */
+  function python(name: string, unsloth: string | null): string {
+    const packages = { ...Object.fromEntries(pinnedPackages()), unsloth, unsloth_zoo: unsloth };
+    const torch = { version: "2.13.0", cuda: null, seesGpu: false, gpu: null };
+    const facts = JSON.stringify({ python: "3.12.0", executable: "/bin/python", packages, torch });
+    return program(join(folder, name), "python", `echo '${facts}'`);
+  }
+  const check = async (name: string, version: string | null, learner: "auto" | "unsloth") => {
+    const { checks } = await checkPython(python(name, version), learner);
+    return checks.find((one) => one.name === "unsloth");
+  };
+
+  it("is an extra, and doctor says how to add it; asked for and missing, it is wrong", async () => {
+    expect(await check("without", null, "auto")).toMatchObject({
+      state: "none",
+      found: "not installed; an extra that `yarn doctor --install --learner unsloth` adds",
+    });
+    expect(await check("missing", null, "unsloth")).toMatchObject({
+      state: "wrong",
+      mend: expect.stringContaining("`yarn doctor --install --learner unsloth`"),
+    });
+  });
+
+  it("is said to be there with who takes it, and in which version it was tested", async () => {
+    expect(await check("tested", pinnedUnsloth(), "auto")).toMatchObject({
+      state: "ok",
+      found: expect.stringContaining("`--learner auto` takes it on CUDA"),
+    });
+    expect(await check("other", "2025.1.1", "unsloth")).toMatchObject({
+      state: "note",
+      found: `Unsloth 2025.1.1 (tested: ${pinnedUnsloth()})`,
+    });
+  });
+});
+
 describe("a card", () => {
   const problem = "nvidia-smi fails: NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver";
   const broken = { nvidia: { gpus: [], driver: undefined, problem }, hidden: false, card: undefined, cuda: undefined };
@@ -138,6 +176,7 @@ it.each([
 
 describe("the adapter after the trial's update", () => {
   const learner = {
+    backend: "peft" as const,
     device: "cpu",
     precision: "f32",
     loadSeconds: 1,

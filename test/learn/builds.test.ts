@@ -96,6 +96,48 @@ describe("an environment of hone's own", () => {
     expect(asked()[0]).toMatch(/--no-deps --index-url https:\/\/download\.pytorch\.org\/whl\/cu126 torch==2\.13\.0$/);
   });
 
+  it("gets Unsloth when it is asked for: on a CPU without what only a GPU needs, and it stays", async () => {
+    const asked = fakeUv();
+    await ensure(undefined);
+    const before = asked().length;
+    const said = await ensure(undefined, { unsloth: true });
+    expect(asked().slice(before)).toEqual([
+      expect.stringMatching(/ -r \S+requirements-unsloth\.txt$/),
+      expect.stringMatching(/ --no-deps unsloth==\S+ unsloth_zoo==\S+$/),
+    ]);
+    expect(said.at(-1)).toMatch(/^Unsloth: \d+ MB in \d+ s$/);
+    expect(await ensure(undefined, { unsloth: true })).toEqual([]);
+    // Another layer leaves it there, and so does whoever does not ask for it.
+    await ensure(undefined, { development: true });
+    expect(stamp()).toHaveProperty("unsloth");
+    expect(await ensure(undefined, { unsloth: true })).toEqual([]);
+  });
+
+  it("gets Unsloth for the CUDA of its PyTorch, also when it is made anew for a GPU that has come", async () => {
+    const asked = fakeUv();
+    await ensure(undefined, { unsloth: true });
+    const before = asked().length;
+    await ensure({ ...ada, driver: "550.54.14" });
+    expect(stamp()).toMatchObject({ device: "cuda12", unsloth: expect.any(String) });
+    expect(asked().slice(before)).toEqual([
+      expect.stringMatching(/cu126 torch==/),
+      expect.stringMatching(/ -r \S+requirements\.txt$/),
+      expect.stringMatching(/--no-deps --index-url \S+cu126 torchvision==\S+$/),
+      expect.stringMatching(/ -r \S+requirements-unsloth-cuda\.txt$/),
+      expect.stringMatching(/ --no-deps unsloth==/),
+    ]);
+  });
+
+  it("says in one line when Unsloth was installed and cannot be imported, and does not call it installed", async () => {
+    fakeUv();
+    await ensure(undefined);
+    writeFileSync(join(venv(), "bin", "python"), "#!/bin/sh\necho 'ImportError: no triton' >&2\nexit 1\n");
+    await expect(ensure(undefined, { unsloth: true })).rejects.toThrow(
+      /^Unsloth was installed but cannot be imported: ImportError: no triton; --learner peft does without it$/,
+    );
+    expect(stamp()).not.toHaveProperty("unsloth");
+  });
+
   it("is made anew when a GPU appears, with a line that says why, and kept when it disappears", async () => {
     const asked = fakeUv();
     await ensure(undefined);

@@ -59,6 +59,10 @@ describe("the line on the learner", () => {
 
   it("names the device, the precision and PyTorch, and on CUDA its version and the driver's", () => {
     expect(learnerText(info)).toBe("learner: cpu, f32, PyTorch 2.13.0");
+    const versions = { ...info.versions, unsloth: "2026.10.9" };
+    expect(learnerText({ ...info, backend: "unsloth", versions })).toBe(
+      "learner: cpu, f32, Unsloth 2026.10.9, PyTorch 2.13.0",
+    );
     expect(learnerText(card)).toBe("learner: NVIDIA H100 80GB HBM3, bf16, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05");
     expect(learnerText({ ...card, cuda: { version: "13.0", driver: null } })).toMatch(/CUDA 13\.0$/);
   });

@@ -10,8 +10,19 @@ import os
 import sys
 from unittest import mock
 
+import gguf
 import numpy
+from tokenizers import AddedToken, Regex, pre_tokenizers
 from transformers import AutoTokenizer
+
+WORDS = {
+    "llama-bpe": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "tekken": r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+}
+"""How the models' own tokenizer.json split text, by `tokenizer.ggml.pre`: transformers 5.17 has GPT-2's way for all."""
 
 
 def in_memory(path: str, dtype: type = numpy.uint8, mode: str = "r") -> numpy.ndarray:
@@ -25,7 +36,22 @@ def tokenizer(vocabulary: str):
         return AutoTokenizer.from_pretrained(vocabulary)
     folder, name = os.path.split(vocabulary)
     with mock.patch("numpy.memmap", in_memory):
-        return AutoTokenizer.from_pretrained(folder, gguf_file=name)
+        hf = AutoTokenizer.from_pretrained(folder, gguf_file=name)
+        reader = gguf.GGUFReader(vocabulary)
+    pre = reader.get_field("tokenizer.ggml.pre")
+    kinds = reader.get_field("tokenizer.ggml.token_type").contents()
+    tokens = reader.get_field("tokenizer.ggml.tokens").contents()
+    # Nor does it keep tokens whole that are no control tokens, as <tool_call>.
+    own = [token for token, kind in zip(tokens, kinds, strict=True) if kind == gguf.TokenType.USER_DEFINED]
+    hf.add_tokens([AddedToken(token, normalized=False, special=False) for token in own])
+    words = WORDS.get(pre.contents()) if pre else None
+    if words:
+        split = pre_tokenizers.Split(Regex(words), "isolated")
+        bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        hf.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_])
+        # Both models take a word that is a token of its own as it is.
+        hf.backend_tokenizer.model.ignore_merges = True
+    return hf
 
 
 def render(case: dict) -> dict:

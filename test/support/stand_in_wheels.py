@@ -13,7 +13,8 @@ from pathlib import Path
 
 
 def wheel(name: str, version: str, files: dict[str, str], folder: Path) -> None:
-    target = folder / name
+    # An index lists a name with hyphens (PEP 503), where a wheel has underscores.
+    target = folder / name.replace("_", "-")
     target.mkdir(parents=True, exist_ok=True)
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(target / f"{name}-{version}-py3-none-any.whl", "w") as archive:

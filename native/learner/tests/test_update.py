@@ -168,12 +168,6 @@ def test_a_checkpoint_that_the_disk_does_not_take_is_refused_in_one_line(session
     assert "\n" not in str(refused.value)
 
 
-def test_auto_is_peft_and_unsloth_is_refused(base, silent):
-    assert Session(open_settings(base, backend="auto"), silent)._backend.name == "peft"
-    with pytest.raises(Refused, match="no Unsloth backend; use --learner peft"):
-        Session(open_settings(base, backend="unsloth"), silent)
-
-
 def test_a_batch_without_advantages_is_refused(session, tmp_path, silent):
     batch = write_random_batch(tmp_path / "batch.safetensors", advantage=0.0)
     with pytest.raises(Refused, match="nothing to learn"):

@@ -1,0 +1,186 @@
+/** An update of 64 rollouts by one learner or another: each side is a process of its own (bench/learner/update.py). */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { usableCores } from "../src/engine/threads.js";
+import { HoneError } from "../src/util/errors.js";
+import { packageRoot } from "../src/util/paths.js";
+import { compare, median } from "./measure.js";
+import type { BenchContext, Row } from "./row.js";
+
+const reportSchema = z.object({
+  device: z.string(),
+  loss: z.number(),
+  gradNorm: z.number(),
+  tokens: z.number(),
+  /** Positions that the model computed. */
+  computed: z.number(),
+  tokensPerSecond: z.number(),
+  /** Highest bytes during the update (CPU: resident, of the process; CUDA: of its tensors), less those of the loaded model. */
+  aboveModel: z.number(),
+});
+type Report = z.output<typeof reportSchema>;
+
+export interface Size {
+  readonly shape: "tiny" | "0.5b";
+  /** Lengths of rollouts of random tokens, or a batch file with the tiny model's own. */
+  readonly rollouts:
+    | { readonly prompt: readonly [number, number]; readonly completion: readonly [number, number] }
+    | string;
+  /** Updates a process does; the fastest counts. */
+  readonly repeats: number;
+}
+
+// On a CPU an update of long rollouts of the larger shape would take the better part of an hour.
+export const sizes: readonly Size[] = [
+  { shape: "tiny", rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 },
+  { shape: "0.5b", rollouts: { prompt: [40, 56], completion: [28, 36] }, repeats: 1 },
+];
+
+/** Arguments of update.py that make a side. */
+export type Side = readonly ["hone" | "hone-unsloth" | "trl" | "unsloth", ...string[]];
+
+export interface Comparison {
+  /** Of the bench. */
+  readonly name: string;
+  readonly ours: Side;
+  readonly theirs: Side;
+  /** For the rows of speed and memory. */
+  readonly targets: { readonly speed: string; readonly memory: string };
+}
+
+/** Relative differences of one update computed in two ways: in f32 on a CPU, in bf16 on a GPU (not run on CUDA). */
+const SAME = {
+  cpu: { loss: 1e-4, gradNorm: 1e-3, gradient: 0.9999 },
+  gpu: { loss: 0.02, gradNorm: 0.05, gradient: 0.99 },
+};
+
+/** Three rows: speed, memory, and the cosine of the two gradients. @throws HoneError when the updates were not the same */
+export async function compareSides(
+  context: BenchContext,
+  python: string,
+  size: Size,
+  { name, ours, theirs, targets }: Comparison,
+): Promise<Row[]> {
+  const threads = context.threads ?? usableCores();
+  const reports: Record<"ours" | "theirs", Report[]> = { ours: [], theirs: [] };
+  const folder = mkdtempSync(join(tmpdir(), "hone-bench-learner-"));
+  try {
+    const side = (which: "ours" | "theirs", arguments_: Side) => async () => {
+      const device = context.gpu === false ? "cpu" : "auto";
+      const more = ["--device", device, "--gradients", join(folder, which)];
+      const report = await update(python, [...arguments_, ...more], size, threads);
+      reports[which].push(report);
+      return report.tokensPerSecond;
+    };
+    const { rollouts } = size;
+    const lengths =
+      typeof rollouts === "string"
+        ? "the rollouts of the tiny model's first step on the email task"
+        : `prompts of ${rollouts.prompt.join(" to ")} tokens that 8 rollouts share, own parts of ${rollouts.completion.join(" to ")}`;
+    const about = { model: `qwen2 ${size.shape} shape, LoRA rank 8 on all linear layers`, sequences: null };
+    const speed = await compare(
+      context,
+      {
+        ...about,
+        name: `${name} speed`,
+        unit: "tokens/s",
+        target: targets.speed,
+        note: `${ours.join(" ")} and ${theirs.join(" ")}; ${lengths}; ${threads} threads`,
+      },
+      "more",
+      { ours: side("ours", ours), theirs: side("theirs", theirs) },
+    );
+    const cosine = cosineOf(gradients(join(folder, "ours")), gradients(join(folder, "theirs")));
+    const [a, b] = [reports.ours, reports.theirs];
+    const same = a[0]?.device === "cpu" ? SAME.cpu : SAME.gpu;
+    checkSame(a[0] as Report, b[0] as Report, size.shape, same);
+    const bytes = (all: readonly Report[]) => median(all.map(({ aboveModel }) => aboveModel / 1e6));
+    const memory: Row = {
+      ...about,
+      name: `${name} memory`,
+      unit: "MB",
+      ours: bytes(a),
+      theirs: bytes(b),
+      ratio: bytes(b) / bytes(a),
+      target: targets.memory,
+      note: `peak above the loaded model on ${a[0]?.device}; positions computed: ${a[0]?.computed} and ${b[0]?.computed}`,
+      rounds: a.map(({ aboveModel }, i) => ({ ours: aboveModel / 1e6, theirs: (b[i]?.aboveModel ?? 0) / 1e6 })),
+    };
+    const gradient: Row = {
+      ...about,
+      name: `${name} gradient`,
+      unit: "cosine",
+      ours: cosine,
+      theirs: null,
+      ratio: null,
+      target: `cosine >= ${same.gradient}`,
+      note: "between the gradients of the first update",
+    };
+    if (!(cosine >= same.gradient)) throw new HoneError(`${name}: the gradients' cosine is ${cosine}`);
+    return [speed, memory, gradient];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function gradients(file: string): Float32Array {
+  const bytes = readFileSync(file);
+  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+}
+
+function cosineOf(ours: Float32Array, theirs: Float32Array): number {
+  if (ours.length !== theirs.length) throw new HoneError("the two sides trained adapters of different sizes");
+  let [product, a, b] = [0, 0, 0];
+  for (const [i, value] of ours.entries()) {
+    const other = theirs[i] as number;
+    product += value * other;
+    a += value * value;
+    b += other * other;
+  }
+  return product / Math.sqrt(a * b);
+}
+
+function checkSame(ours: Report, theirs: Report, shape: string, same: { loss: number; gradNorm: number }): void {
+  for (const key of ["loss", "gradNorm"] as const) {
+    const difference = Math.abs(ours[key] - theirs[key]) / Math.abs(theirs[key]);
+    if (difference > same[key]) {
+      throw new HoneError(
+        `on the ${shape} shape the two sides did different updates: ${key} ${ours[key]} and ${theirs[key]}`,
+      );
+    }
+  }
+}
+
+/** One process, one or more updates. */
+function update(python: string, side: readonly string[], size: Size, threads: number): Promise<Report> {
+  const args = ["--shape", size.shape, "--threads", threads, "--repeats", size.repeats];
+  const { rollouts } = size;
+  if (typeof rollouts === "string") args.push("--batch", rollouts);
+  else {
+    args.push("--prompt", ...rollouts.prompt);
+    args.push("--completion", ...rollouts.completion);
+  }
+  return new Promise((resolve, reject) => {
+    const child = spawn(python, [join(packageRoot, "bench/learner/update.py"), ...side, ...args.map(String)], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const output = { stdout: "", stderr: "" };
+    for (const stream of ["stdout", "stderr"] as const) {
+      child[stream].setEncoding("utf8").on("data", (text: string) => {
+        output[stream] += text;
+      });
+    }
+    child.once("error", reject);
+    child.once("close", (code) => {
+      const line = output.stdout.trimEnd().split("\n").at(-1) ?? "";
+      if (code === 0) resolve(reportSchema.parse(JSON.parse(line)));
+      else {
+        const why = output.stderr.trimEnd().split("\n").at(-1);
+        reject(new HoneError(`bench/learner/update.py ${side[0]} failed: ${why}`));
+      }
+    });
+  });
+}

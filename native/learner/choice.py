@@ -1,0 +1,78 @@
+"""Which backend updates the adapter. Asked before transformers and PEFT are imported: Unsloth has to come first."""
+
+import importlib
+import importlib.util
+import os
+import sys
+from typing import Any
+
+from .errors import Refused
+
+ROPE_FACTORS = "rope_freqs.weight"
+INSTALL = "`yarn doctor --install --learner unsloth` adds it to hone's own environment"
+
+
+def chosen(settings: dict[str, Any]) -> str:
+    """ "peft" or "unsloth". Raises Refused when Unsloth is asked for and cannot be taken."""
+    wanted = settings["backend"]
+    if wanted == "peft":
+        return wanted
+    why_not = _why_not(settings)
+    if wanted == "unsloth" and why_not is not None:
+        raise Refused(f"--learner unsloth: {why_not}; or use --learner peft")
+    if wanted == "auto" and (settings["device"] != "cuda" or why_not is not None):
+        return "peft"
+    return "unsloth"
+
+
+def _why_not(settings: dict[str, Any]) -> str | None:
+    if settings["lora"] is None:
+        return "with it hone trains adapters, and all weights are to be trained"
+    if settings.get("lifetime") == "offload":
+        return "its model stays on the device that it was loaded on; use --learner-lifetime step in place of offload"
+    if importlib.util.find_spec("unsloth") is None:
+        return f"{sys.executable} has no Unsloth; {INSTALL}"
+    base = settings["base"]
+    if settings["device"] == "cuda" and not base.get("hf") and _scales_rope(base["gguf"]):
+        return (
+            f"{base['gguf']} scales RoPE by factors, which cannot be handed to Unsloth on a GPU; "
+            "give --hf-weights with the original folder"
+        )
+    return None
+
+
+def _scales_rope(path: str) -> bool:
+    """False for what is no GGUF file: whoever loads it says so."""
+    import gguf
+
+    try:
+        return any(tensor.name == ROPE_FACTORS for tensor in gguf.GGUFReader(path).tensors)
+    except (OSError, ValueError):
+        return False
+
+
+def import_first(settings: dict[str, Any]) -> None:
+    """Imports Unsloth where it is chosen: on a GPU it replaces parts of transformers and PEFT before they are used."""
+    if chosen(settings) == "unsloth":
+        import_unsloth(settings["device"])
+
+
+def import_unsloth(device: str) -> Any:
+    """The module, told to compute on `device` alone and to ask nobody on the network anything.
+
+    Raises Refused when the device cannot be had, or Unsloth cannot be imported.
+    """
+    from .device import choose_device
+
+    choose_device(device)
+    os.environ["UNSLOTH_DISABLE_STATISTICS"] = "1"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["UNSLOTH_FORCE_CPU" if device == "cpu" else "UNSLOTH_DISABLE_CPU_FALLBACK"] = "1"
+    # Else a folder of generated sources appears wherever hone was started.
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.environ.setdefault("UNSLOTH_COMPILE_LOCATION", os.path.join(cache, "hone", "unsloth"))
+    try:
+        return importlib.import_module("unsloth")
+    except Exception as error:  # what it raises when a package is missing or of another version is its own affair
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise Refused(f"Unsloth in {sys.executable} cannot be imported ({reason}); use --learner peft") from error

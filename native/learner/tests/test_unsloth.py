@@ -1,0 +1,360 @@
+"""Unsloth's backend on a CPU: the engine's weights, updates as PEFT's, and what it refuses.
+
+What only a GPU's path does (rows told apart by packed_seq_lengths) is tried with a model that takes them as Unsloth's
+does there.
+"""
+
+import importlib.util
+import json
+import warnings
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+import torch
+from batches import open_settings, step_settings, write_random_batch
+from learner import choice
+from learner.backend import PeftBackend
+from learner.batch import Trajectory, read_batch
+from learner.errors import Refused
+from learner.gguf_model import read_gguf
+from learner.optimizer import Optimizer
+from learner.packing import plan_trajectories
+from learner.packing_check import check_packing
+from learner.session import Session
+from learner.unsloth_backend import UnslothBackend
+from learner.unsloth_model import write_holes
+from learner.update import policy_update
+from safetensors import safe_open
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+
+from models import make_model, write_gguf
+
+HERE = importlib.util.find_spec("unsloth") is not None
+if HERE:
+    with warnings.catch_warnings():
+        # The order of imports, which __main__.py keeps, does not matter on a CPU.
+        warnings.simplefilter("ignore")
+        choice.import_unsloth("cpu")
+installed = pytest.mark.skipif(not HERE, reason="Unsloth is not installed here")
+ARCHITECTURES = ("qwen2", "qwen3", "llama")
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def base(request, tmp_path):
+    return write_gguf(make_model(request.param), tmp_path / "model.gguf")
+
+
+@pytest.fixture
+def qwen2(tmp_path):
+    return write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+
+
+@pytest.fixture
+def peft(qwen2, silent):
+    return PeftBackend(open_settings(qwen2), silent)
+
+
+def products(session):
+    """B·A of each layer, by name: what the adapter adds to the model."""
+    state = {name: value.detach() for name, value in session._backend.model.named_parameters()}
+    return {name: state[name.replace("lora_A", "lora_B")] @ value for name, value in state.items() if "lora_A" in name}
+
+
+def furthest(one, other):
+    ours, theirs = products(one), products(other)
+    assert ours.keys() == theirs.keys() and ours
+    return max(float((ours[name] - theirs[name]).norm() / theirs[name].norm()) for name in ours)
+
+
+@installed
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_weights_are_those_of_the_engines_file_bit_for_bit(tmp_path, silent, tied):
+    """Unsloth has loaded zeros; on a GPU it also changes rows of what it loads, that of the padding token at least."""
+    file = write_gguf(make_model("llama", tied=tied), tmp_path / "model.gguf")
+    session = Session(open_settings(file, backend="unsloth"), silent)
+    loaded = dict(session._backend._causal.named_parameters())
+    read = read_gguf(str(file))
+    for name in read.tensors:
+        parameter = loaded.get(name)
+        if parameter is None:
+            parameter = loaded[name.replace(".weight", ".base_layer.weight")]
+        assert torch.equal(parameter, read.tensor(name)), name
+
+
+@installed
+def test_three_updates_are_pefts(base, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    sessions = {name: Session(open_settings(base, backend=name), silent) for name in ("unsloth", "peft")}
+    assert sessions["unsloth"].info["backend"] == "unsloth" and "unsloth" in sessions["unsloth"].info["versions"]
+    for update in range(3):
+        done = {
+            name: session.step(step_settings(batch, tmp_path / name / str(update)), silent)
+            for name, session in sessions.items()
+        }
+        assert done["unsloth"]["loss"] == pytest.approx(done["peft"]["loss"], rel=1e-4)
+    assert furthest(sessions["unsloth"], sessions["peft"]) < 1e-3
+
+
+@installed
+def test_whole_trajectories_in_place_of_shared_prefixes_give_the_same_updates(base, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    shared = Session(open_settings(base), silent)
+    alone = Session(open_settings(base, backend="unsloth"), silent)
+    alone._backend.shares = False
+    for update in range(3):
+        ours = alone.step(step_settings(batch, tmp_path / "alone" / str(update)), silent)
+        theirs = shared.step(step_settings(batch, tmp_path / "shared" / str(update)), silent)
+    # Each as far as its last sampled token, from whose place nothing is predicted.
+    whole = sum(int(one.sampled.nonzero().max()) for one in read_batch(batch, 96).trajectories)
+    assert ours["tokens"]["computed"] == whole > theirs["tokens"]["computed"]
+    assert furthest(alone, shared) < 1e-3
+
+
+@installed
+def test_gradient_checkpointing_and_supervised_learning_give_the_same(base, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors", advantage=1.0)
+    sessions = {name: Session(open_settings(base, backend=name), silent) for name in ("unsloth", "peft")}
+    learning = {"warmup": 0.1, "epochs": 2, "updateTrajectories": 4, "gradientCheckpointing": True}
+    for name, session in sessions.items():
+        torch.manual_seed(5)
+        session.sft(step_settings(batch, tmp_path / name / "sft", **learning), silent)
+        session.step(step_settings(batch, tmp_path / name / "step", gradientCheckpointing=False), silent)
+    assert furthest(sessions["unsloth"], sessions["peft"]) < 1e-3
+
+
+@installed
+def test_a_checkpoint_of_one_goes_on_with_the_other(qwen2, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    first = Session(open_settings(qwen2, backend="unsloth"), silent)
+    first.step(step_settings(batch, tmp_path / "0001"), silent)
+    config = json.loads((tmp_path / "0001" / "adapter" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] in (None, "")
+    second = Session(open_settings(qwen2, resume=str(tmp_path / "0001")), silent)
+    assert second.info["updates"] == 1
+    for name, session in (("unsloth", first), ("peft", second)):
+        session.step(step_settings(batch, tmp_path / name), silent)
+    assert furthest(first, second) < 1e-3
+
+
+@installed
+def test_kl_to_the_base_is_that_of_the_model_without_its_adapter(qwen2, tmp_path, silent):
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    done = {}
+    for name in ("unsloth", "peft"):
+        session = Session(open_settings(qwen2, backend=name), silent)
+        for update in range(2):
+            request = step_settings(batch, tmp_path / name / str(update), klCoefficient=0.1)
+            done[name] = session.step(request, silent)["klBase"]
+    assert done["unsloth"] == pytest.approx(done["peft"], rel=1e-3) and done["peft"] > 0
+
+
+@installed
+def test_a_base_in_16_bits_is_trained_and_written(qwen2, tmp_path, silent):
+    session = Session(open_settings(qwen2, backend="unsloth", precision="bf16"), silent)
+    assert session._backend.output_weight().dtype == torch.bfloat16
+    assert {parameter.dtype for parameter in session._backend.trainable()} == {torch.float32}
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    metrics = session.step(step_settings(batch, tmp_path / "0001"), silent)
+    assert metrics["applied"]
+    with safe_open(tmp_path / "0001" / "adapter" / "adapter_model.safetensors", framework="pt") as file:
+        names = list(file.keys())
+        assert all(file.get_tensor(name).isfinite().all() for name in names)
+
+
+@installed
+def test_the_scaling_of_rope_is_that_of_the_file(tmp_path, silent):
+    model = make_model("llama")
+    factors = torch.linspace(1, 8, 4)
+    file = write_gguf(model, tmp_path / "model.gguf", rope_factors=factors)
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    losses = {
+        name: Session(open_settings(file, backend=name), silent).step(step_settings(batch, tmp_path / name), silent)
+        for name in ("unsloth", "peft")
+    }
+    assert losses["unsloth"]["gap"] == losses["peft"]["gap"]
+
+
+def as_on_a_gpu(backend, obeys=True):
+    """The backend as Unsloth's on CUDA: nothing is shared; packed_seq_lengths tell trajectories apart, or do not."""
+
+    def forward(module, query, key, value, mask, scaling, packed_seq_lengths=None, **_):
+        key, value = (each.repeat_interleave(query.shape[1] // key.shape[1], 1) for each in (key, value))
+        ends = [0, *packed_seq_lengths.cumsum(0).tolist()] if obeys else [0, query.shape[2]]
+        rows = [(query[:, :, a:b], key[:, :, a:b], value[:, :, a:b]) for a, b in pairwise(ends)]
+        parts = [scaled_dot_product_attention(*row, is_causal=True, scale=scaling) for row in rows]
+        return torch.cat(parts, 2).transpose(1, 2), None
+
+    AttentionInterface.register("like_unsloth_on_cuda", forward)
+    backend._causal.model.config._attn_implementation = "like_unsloth_on_cuda"
+    backend.__class__ = UnslothBackend
+    backend.shares, backend._fast, backend._checked = False, True, set()
+    backend._unsloth = SimpleNamespace(for_training=lambda *_, **__: None)
+    return backend
+
+
+def test_rows_of_whole_trajectories_are_told_apart_by_their_lengths(base, tmp_path, silent):
+    batch = read_batch(write_random_batch(tmp_path / "batch.safetensors"), 96)
+    reference = PeftBackend(open_settings(base), silent)
+    backend = as_on_a_gpu(PeftBackend(open_settings(base), silent))
+    states = {}
+    for name, one in (("shared", reference), ("whole", backend)):
+        states[name] = torch.zeros(batch.sampled_tokens, 32)
+        for pack in plan_trajectories(batch.trajectories, 200, one.shares):
+            with torch.no_grad():
+                states[name][pack.slots] = one.hidden(pack)[pack.sources]
+    assert torch.allclose(states["whole"], states["shared"], atol=1e-4)
+
+
+def test_a_row_that_shares_a_prefix_is_never_given_to_a_backend_that_cannot_share(peft, tmp_path):
+    batch = read_batch(write_random_batch(tmp_path / "batch.safetensors"), 96)
+    (pack,) = plan_trajectories(batch.trajectories, 4096)
+    with pytest.raises(ValueError, match="shares a prefix"):
+        as_on_a_gpu(peft).hidden(pack)
+
+
+def test_a_mask_that_is_ignored_is_caught_before_anything_is_trained(peft, tmp_path, silent):
+    batch = read_batch(write_random_batch(tmp_path / "batch.safetensors"), 96)
+    backend = as_on_a_gpu(peft, obeys=False)
+    before = [parameter.detach().clone() for parameter in backend.trainable()]
+    optimizer = Optimizer(backend.trainable(), {})
+    request = step_settings("", "")
+    with pytest.raises(Refused, match=r"unsloth does not keep packed rollouts apart on cpu: .*use --learner peft"):
+        policy_update(backend, optimizer, batch, request, silent)
+    assert all(torch.equal(a, b) for a, b in zip(backend.trainable(), before, strict=True))
+    assert optimizer.updates == 0
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_every_backend_passes_the_check_and_its_gradients_stay(base, silent, precision):
+    backend = PeftBackend(open_settings(base, precision=precision), silent)
+    backend.computed = backend.hidden
+    for number, parameter in enumerate(backend.trainable()):
+        parameter.grad = torch.full_like(parameter, number)
+    random = torch.get_rng_state()
+    check_packing(backend)
+    assert all(bool((parameter.grad == number).all()) for number, parameter in enumerate(backend.trainable()))
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+def leaks(backend, change):
+    """The check with hidden states as `change` makes them, of (pack, states)."""
+    computed = backend.hidden
+    backend.computed = lambda pack: change(pack, computed(pack))
+    return backend
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda pack, states: states + 1e-2 * pack.ids.float().mean(), id="a mean over the whole row"),
+        pytest.param(lambda pack, states: states * (1 + len(pack.ids) / 1000), id="the length of the row"),
+        pytest.param(
+            lambda pack, states: states * 1.0 if len(pack.ids) < 30 else states.detach() + 0 * states,
+            id="a lost gradient",
+        ),
+        pytest.param(lambda pack, states: states * float("nan"), id="not a number"),
+    ],
+)
+def test_what_comes_from_the_rest_of_the_row_is_caught(peft, change):
+    with pytest.raises(Refused, match="does not keep packed rollouts apart"):
+        check_packing(leaks(peft, change))
+
+
+def test_the_check_is_made_once_for_each_device(peft, silent):
+    backend = as_on_a_gpu(peft)
+    (pack,) = plan_trajectories([Trajectory(torch.arange(9), torch.arange(9) > 3, 0, 4, 0)], 64, False)
+    calls = []
+    computed = backend.computed
+    backend.computed = lambda row: calls.append(len(row.ids)) or computed(row)
+    backend.hidden(pack)
+    checked = len(calls)
+    backend.hidden(pack)
+    assert checked > 1 and len(calls) == checked + 1
+
+
+@pytest.mark.parametrize(
+    "settings, why",
+    [
+        ({"lora": None}, "trains adapters"),
+        ({"lifetime": "offload"}, "--learner-lifetime step in place of offload"),
+    ],
+)
+def test_what_unsloth_does_not_do_is_refused_and_left_to_peft_by_auto(qwen2, settings, why):
+    with pytest.raises(Refused, match=f"--learner unsloth: .*{why}.*; or use --learner peft"):
+        choice.chosen(open_settings(qwen2, backend="unsloth") | settings)
+    assert choice.chosen(open_settings(qwen2, backend="auto", device="cuda") | settings) == "peft"
+
+
+def test_factors_of_rope_are_refused_on_cuda_and_left_to_peft_by_auto(tmp_path, monkeypatch):
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
+    file = write_gguf(make_model("llama"), tmp_path / "model.gguf", rope_factors=torch.linspace(1, 8, 4))
+    with pytest.raises(Refused, match=r"scales RoPE by factors.*--hf-weights.*or use --learner peft"):
+        choice.chosen(open_settings(file, backend="unsloth", device="cuda"))
+    assert choice.chosen(open_settings(file, backend="auto", device="cuda")) == "peft"
+    folder = {"gguf": str(file), "hf": str(tmp_path)}
+    assert choice.chosen(open_settings(file, backend="auto", device="cuda", base=folder)) == "unsloth"
+
+
+def test_auto_is_unsloth_on_cuda_where_it_is_installed_alone(qwen2, monkeypatch):
+    def auto(device, there):
+        monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object() if there else None)
+        return choice.chosen(open_settings(qwen2, backend="auto", device=device))
+
+    assert [auto("cuda", True), auto("cuda", False), auto("cpu", True)] == ["unsloth", "peft", "peft"]
+
+
+def test_where_it_is_not_installed_the_refusal_says_how_to_add_it(qwen2, silent, monkeypatch):
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(Refused, match=r"has no Unsloth; `yarn doctor --install --learner unsloth` adds it"):
+        Session(open_settings(qwen2, backend="unsloth"), silent)
+
+
+@pytest.mark.parametrize("backend", ["peft", pytest.param("unsloth", marks=installed)])
+def test_a_folder_of_4_bit_weights_is_refused_in_one_line(qwen2, tmp_path, silent, backend):
+    folder = tmp_path / "folder"
+    make_model("qwen2").save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    (folder / "config.json").write_text(json.dumps(config))
+    base = {"gguf": str(qwen2), "hf": str(folder)}
+    with pytest.raises(Refused, match=r"has quantised weights \(bitsandbytes\).*16-bit weights.*GGUF") as refused:
+        Session(open_settings(qwen2, backend=backend, base=base), silent)
+    assert "\n" not in str(refused.value)
+
+
+@installed
+def test_weights_of_a_folder_are_taken(qwen2, tmp_path, silent):
+    folder = tmp_path / "folder"
+    make_model("qwen2").save_pretrained(folder)
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    base = {"gguf": str(qwen2), "hf": str(folder)}
+    losses = [
+        Session(open_settings(qwen2, backend=name, base=base), silent).step(
+            step_settings(batch, tmp_path / name), silent
+        )["loss"]
+        for name in ("unsloth", "peft")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+@installed
+def test_nothing_is_left_behind_where_hone_was_started(qwen2, tmp_path, silent, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    session = Session(open_settings(qwen2, backend="unsloth"), silent)
+    session.step(step_settings(write_random_batch(tmp_path / "b.safetensors"), tmp_path / "0001"), silent)
+    assert {path.name for path in set(tmp_path.iterdir()) - before} == {"b.safetensors", "0001"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_file_of_holes_is_a_safetensors_file_of_zeros(tmp_path, dtype):
+    path = tmp_path / "holes.safetensors"
+    shapes = {"a": [1024, 512], "b": [7]}
+    write_holes(path, shapes, dtype)
+    with safe_open(path, framework="pt") as file:
+        names = list(file.keys())
+        assert {name: list(file.get_tensor(name).shape) for name in names} == shapes
+        assert all(file.get_tensor(name).dtype == dtype and not file.get_tensor(name).any() for name in names)
+    assert path.stat().st_blocks * 512 < path.stat().st_size / 2

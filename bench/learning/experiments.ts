@@ -6,6 +6,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Matrix } from "../../src/report/matrix.js";
 import { RunStore } from "../../src/run/store.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -93,6 +94,12 @@ function hone(args: readonly string[]): unknown {
   return JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "null");
 }
 
+/** The columns of an evaluation. */
+function evaluated(args: readonly string[]): Evaluated[] {
+  const { columns } = hone(args) as Pick<Matrix, "columns">;
+  return columns.flatMap(({ name, step, result }) => (result ? [{ checkpoint: name, step, ...result.figures }] : []));
+}
+
 export function buildDatabases(folder: string): Databases {
   const databases = { usual: join(folder, "mail.db"), reserved: join(folder, "reserved.db") };
   const build = (args: string[]) => execFileSync(process.execPath, [cli, "build-db", ...args], { stdio: "inherit" });
@@ -128,9 +135,9 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
   const train = trainArguments(experiment);
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; gap: unknown };
-  const heldOut = hone([...evaluate, "--fresh", ...home]) as Evaluated[];
-  const greedy = hone([...evaluate, "--fresh", "--temperature", "0", ...home]) as Evaluated[];
-  const unseenNames = hone([...evaluate, "--db", db.reserved, ...home]) as Evaluated[];
+  const heldOut = evaluated([...evaluate, "--fresh", ...home]);
+  const greedy = evaluated([...evaluate, "--fresh", "--temperature", "0", ...home]);
+  const unseenNames = evaluated([...evaluate, "--db", db.reserved, ...home]);
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
   const steps = lines.map((line) => JSON.parse(line) as { success: number; seconds: Record<string, number> });

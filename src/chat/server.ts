@@ -10,15 +10,18 @@ export interface ChatServer {
 /** Names of its options: `--judge-url`, `--judge-key`, HONE_JUDGE_KEY. */
 export type ChatRole = "judge" | "agent";
 
-/** @throws UsageError when it cannot be asked at that address */
-export function checkChatUrl(role: ChatRole, url: string): void {
+/**
+ * @param flag where it was given
+ * @throws UsageError when it cannot be asked at that address
+ */
+export function checkChatUrl(role: ChatRole, url: string, flag = `--${role}-url`): void {
   if (!/^https?:/i.test(url) || !URL.canParse(url)) {
-    throw new UsageError(`--${role}-url: ${url} is no URL; give one like http://127.0.0.1:8080/v1`);
+    throw new UsageError(`${flag}: ${url} is no URL; give one like http://127.0.0.1:8080/v1`);
   }
   // A run keeps its judge's URL, and errors name it.
   const { username, password } = new URL(url);
   if (username || password) {
-    throw new UsageError(`--${role}-url: no password in it, please; give the key with --${role}-key`);
+    throw new UsageError(`${flag}: no password in it, please; give the key with --${role}-key`);
   }
 }
 

@@ -1,40 +1,68 @@
-/** `yarn eval`: how good checkpoints of a run are, on scenarios they were not trained on. */
-import { defineCommand } from "../config/index.js";
-import { evalText, ProgressLine, RolloutTally } from "../report/index.js";
-import { evalOptions, evaluateRun } from "../train/index.js";
+/** `yarn eval`: how good checkpoints, models and APIs are, on scenarios they were not trained on. */
+import { type CommandIo, defineCommand } from "../config/index.js";
+import { evalOptions, evaluatePlayers } from "../evaluate/index.js";
+import { matrixText, ProgressLine, RolloutTally } from "../report/index.js";
+import { UnfinishedError } from "../util/index.js";
+import { writeEvaluation } from "../view/index.js";
+
+async function played(config: Parameters<typeof evaluatePlayers>[0], io: CommandIo) {
+  const progress = new ProgressLine(io.stream);
+  let title = "";
+  let total = 0;
+  let tally = new RolloutTally();
+  try {
+    return await evaluatePlayers(config, io.given, {
+      signal: io.signal,
+      view: {
+        begin: (name, scenarios) => {
+          title = name;
+          total = scenarios;
+          tally = new RolloutTally();
+        },
+        rollout: (trajectory) => {
+          tally.add(trajectory);
+          progress.update(() => `${title} ${tally.line(total)}`);
+        },
+        say: (text) => progress.say(text),
+      },
+    });
+  } finally {
+    progress.clear();
+  }
+}
 
 export const evalCommand = defineCommand({
   name: "eval",
-  summary: "Evaluate checkpoints of a run: success with its interval, rewards, turns, ends.",
+  summary: "Evaluate checkpoints, models and APIs on the same scenarios: success, paired differences, tokens, cost.",
   example: "yarn eval --checkpoint base,latest",
   options: evalOptions,
-  first: ["project", "run", "checkpoint", "split", "n", "fresh", "temperature", "gpu", "home"],
+  first: [
+    "project",
+    "run",
+    "checkpoint",
+    "versus",
+    "split",
+    "n",
+    "fresh",
+    "temperature",
+    "prices",
+    "page",
+    "gpu",
+    "home",
+  ],
   async run(config, io) {
-    const progress = new ProgressLine(io.stream);
-    let title = "";
-    let total = 0;
-    let tally = new RolloutTally();
-    try {
-      const { run, evaluations } = await evaluateRun(config, io.given, {
-        signal: io.signal,
-        view: {
-          begin: (checkpoint, scenarios) => {
-            title = checkpoint;
-            total = scenarios;
-            tally = new RolloutTally();
-          },
-          rollout: (trajectory) => {
-            tally.add(trajectory);
-            progress.update(() => `${title} ${tally.line(total)}`);
-          },
-          say: (text) => progress.say(text),
-        },
-      });
-      progress.clear();
-      io.say(`run ${run}, ${config.split ?? "test"} scenarios\n${evalText(evaluations)}`);
-      return evaluations;
-    } finally {
-      progress.clear();
+    const { run, matrix } = await played(config, io);
+    io.say(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
+    if (config.page !== undefined) {
+      writeEvaluation(matrix, config.page);
+      io.say(`page: ${config.page}`);
     }
+    const result = { run, ...matrix };
+    const lost = matrix.columns.filter((column) => column.problem !== null);
+    if (lost.length > 0) {
+      const names = lost.map(({ title }) => title).join(", ");
+      throw new UnfinishedError(`${lost.length} of ${matrix.columns.length} players have no result: ${names}`, result);
+    }
+    return result;
   },
 });

@@ -18,6 +18,10 @@ export const definitions = {
       defaultText:
         "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
     }),
+    page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
+      accepts: "a path",
+      defaultText: "none",
+    }),
     into: text("Folder to write what was learnt to; made when it is not there.", {
       accepts: "a path",
       defaultText: "sft/<date and time> in the home folder",
@@ -117,9 +121,18 @@ export const definitions = {
       accepts: "a path",
       defaultText: "none",
     }),
-    checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several.", {
-      defaultText: "eval: latest; rollout: none",
-    }),
+    checkpoint: list(
+      "Checkpoint of a run: latest, best, base, or a number; eval takes several, also of other runs as RUN@best.",
+      { defaultText: "eval: latest, or none with --versus alone; rollout: none" },
+    ),
+    versus: list(
+      "Others to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... calls a column so.",
+      { defaultText: "none" },
+    ),
+    prices: text(
+      'Price table of players, by name: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It goes before the list prices that hone knows of APIs.',
+      { accepts: "a path" },
+    ),
     fresh: flag(
       "Leave out the test scenarios of the run's own validations: those chose its best checkpoint, the others did not.",
       { default: false },
@@ -148,7 +161,7 @@ export const definitions = {
       accepts: "a URL",
     }),
     agentModel: text("The model's name at --agent-url."),
-    agentKey: text("Key for --agent-url.", { defaultText: OPENAI_KEY }),
+    agentKey: text("Key for --agent-url, or for the server of --versus.", { defaultText: OPENAI_KEY }),
     expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
     mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   }),
@@ -161,10 +174,10 @@ export const definitions = {
     }),
     maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
     maxTokens: whole(1, MANY, "Tokens a turn may have.", {
-      defaultText: `2048; at --agent-url the server's own; in training ${bySizeText("maxTokens")}`,
+      defaultText: `2048; of APIs the server's own; in training ${bySizeText("maxTokens")}`,
     }),
     temperature: real(0, 10, "Sampling temperature; 0 takes the likeliest token.", {
-      defaultText: "1; at --agent-url the server's own",
+      defaultText: "1; of APIs the server's own",
     }),
     topK: whole(0, MANY, "Sample from the k likeliest tokens only; 0 is off.", { default: 0 }),
     topP: real(0, 1, "Sample from the likeliest tokens that hold this share of the probability; 1 is off.", {

@@ -25,16 +25,19 @@ export const listPrices: PriceTable = {
   "gpt-5-nano": { prompt: 0.05, completion: 0.4 },
 };
 
-/** @throws UsageError when the file is no price table */
-export function readPrices(file: string): PriceTable {
-  if (!existsSync(file)) throw new UsageError(`--judge-prices: there is no file ${file}`);
+/**
+ * @param flag where the file was given
+ * @throws UsageError when it is no price table
+ */
+export function readPrices(file: string, flag = "--judge-prices"): PriceTable {
+  if (!existsSync(file)) throw new UsageError(`${flag}: there is no file ${file}`);
   try {
     return tableSchema.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch (error) {
     const [first] = error instanceof z.ZodError ? error.issues : [];
     const why = first ? `${first.path.join(".") || "the table"}: ${first.message}` : messageOf(error);
     throw new UsageError(
-      `--judge-prices ${file}: ${why}; expected dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}`,
+      `${flag} ${file}: ${why}; expected dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}`,
     );
   }
 }

@@ -12,5 +12,5 @@ export { catalogue, type HubEntry, shapeOf, toolCallsOf } from "./catalogue.js";
 export { checkTrainable, conversingModel } from "./header.js";
 export { listModels, type ModelRow, type Removed, removeModel, showModel } from "./installed.js";
 export { linesTo, type ModelIo } from "./io.js";
-export { isCatalogueName } from "./reference.js";
+export { isCatalogueName, readReference } from "./reference.js";
 export { type ModelConfig, modelOptions, resolveModel } from "./resolve.js";

@@ -23,22 +23,23 @@ const REVISION = /^[\w][\w./-]*$/;
 
 /**
  * @param weights that are wanted: the catalogue may know a finished file that has them
+ * @param flag where it was given
  * @throws UsageError when it is nothing of the kind: the nearest name is shown
  */
-export function readReference(reference: string, weights: Weights): ModelReference {
+export function readReference(reference: string, weights: Weights, flag = "--model"): ModelReference {
   const entry = catalogue().get(reference);
   if (entry && "path" in entry) return { kind: "file", path: resolve(packageRoot, "models", entry.path) };
   if (entry?.gguf?.weights === weights) {
     const { repository, file } = entry.gguf;
     return { kind: "hub", repository, revision: "main", file };
   }
-  if (entry) return onHub(reference, entry.repository, undefined);
+  if (entry) return onHub(flag, reference, entry.repository, undefined);
   if (reference.startsWith("hf:")) {
     const [, place = "", file] = /^hf:([^:]*)(?::(.*))?$/.exec(reference) ?? [];
     if (file !== undefined && (!/\.gguf$/i.test(file) || file.split("/").includes(".."))) {
-      throw new UsageError(`--model ${reference}: give hf:REPOSITORY:FILE.gguf, the name of a GGUF file in it`);
+      throw new UsageError(`${flag} ${reference}: give hf:REPOSITORY:FILE.gguf, the name of a GGUF file in it`);
     }
-    return onHub(reference, place, file);
+    return onHub(flag, reference, place, file);
   }
   if (existsSync(reference)) {
     const path = resolve(reference);
@@ -47,23 +48,23 @@ export function readReference(reference: string, weights: Weights): ModelReferen
   // What looks like a path is one.
   if (/\.gguf$/i.test(reference) || /^[.~/]/.test(reference)) {
     throw new UsageError(
-      `--model: there is no file ${resolve(reference)}; give the path of a GGUF file or of a folder in Hugging Face form, or a name that \`yarn hone models\` lists`,
+      `${flag}: there is no file ${resolve(reference)}; give the path of a GGUF file or of a folder in Hugging Face form, or a name that \`yarn hone models\` lists`,
     );
   }
-  if (reference.includes("/")) return onHub(reference, reference, undefined);
+  if (reference.includes("/")) return onHub(flag, reference, reference, undefined);
   const names = [...catalogue().keys()];
   const close = nearest(reference, names);
   throw new UsageError(
-    `--model: there is no model ${reference}; ${close ? `did you mean ${close}? ` : ""}\`yarn hone models\` lists the names, a Hub repository is written ORGANISATION/NAME, a file by its path`,
+    `${flag}: there is no model ${reference}; ${close ? `did you mean ${close}? ` : ""}\`yarn hone models\` lists the names, a Hub repository is written ORGANISATION/NAME, a file by its path`,
   );
 }
 
-function onHub(reference: string, place: string, file: string | undefined): ModelReference {
+function onHub(flag: string, reference: string, place: string, file: string | undefined): ModelReference {
   const [repository = "", revision = "main", ...more] = place.split("@");
   const wrong = !REPOSITORY.test(repository) || /\.\.|--/.test(repository) || more.length > 0;
   if (wrong || !REVISION.test(revision) || revision.split("/").includes("..")) {
     throw new UsageError(
-      `--model ${reference}: a model on the Hub is written ORGANISATION/NAME, with a branch, tag or commit ORGANISATION/NAME@REVISION, one file of it hf:ORGANISATION/NAME:FILE.gguf`,
+      `${flag} ${reference}: a model on the Hub is written ORGANISATION/NAME, with a branch, tag or commit ORGANISATION/NAME@REVISION, one file of it hf:ORGANISATION/NAME:FILE.gguf`,
     );
   }
   return { kind: "hub", repository, revision, file };

@@ -1,23 +1,29 @@
-/** Checkpoints side by side, for people: a column for each. */
+/** Players side by side, for people: a column for each, and below them what each pair of columns differs by. */
 import type { Evaluation } from "../run/index.js";
+import type { Effort, Matrix } from "./matrix.js";
+import type { PairedShares } from "./paired.js";
 import { compact } from "./progress-line.js";
 import { percent } from "./train-view.js";
 
-export interface NamedEvaluation extends Evaluation {
-  readonly checkpoint: string;
-  readonly step: number | null;
+export interface TitledEvaluation extends Evaluation {
+  readonly title: string;
+  readonly effort?: Effort;
 }
 
 type Row = readonly [name: string, cells: readonly string[]];
 
-const titleOf = ({ checkpoint, step }: NamedEvaluation) =>
-  step === null ? (checkpoint === "base" ? "base" : `${checkpoint} = base`) : `${checkpoint} (step ${step})`;
+/** Heading of a checkpoint's column. */
+export const checkpointTitle = (name: string, step: number | null) =>
+  step === null ? (/(^|@)base$/.test(name) ? name : `${name} = base`) : `${name} (step ${step})`;
+
+/** "$0.0123"; a price that is not known is no price of 0. */
+export const costText = (cost: number | null) => (cost === null ? "unknown" : `$${compact(cost)}`);
 
 /** Names that any of the records has, in order. */
 const namesOf = (records: readonly object[]) => [...new Set(records.flatMap((record) => Object.keys(record)))].sort();
 
-function rowsOf(evaluations: readonly NamedEvaluation[]): Row[] {
-  const row = (name: string, cell: (one: NamedEvaluation) => string): Row => [name, evaluations.map(cell)];
+function rowsOf(evaluations: readonly TitledEvaluation[]): Row[] {
+  const row = (name: string, cell: (one: TitledEvaluation) => string): Row => [name, evaluations.map(cell)];
   const failed = evaluations.some(({ failures }) => failures > 0);
   return [
     row("success", ({ success }) => percent(success)),
@@ -34,6 +40,7 @@ function rowsOf(evaluations: readonly NamedEvaluation[]): Row[] {
     ),
     row("turns", ({ turns }) => compact(turns)),
     row("tokens written", ({ completion_tokens: tokens }) => compact(tokens)),
+    ...effortRows(evaluations),
     ["ends", evaluations.map(() => "")],
     ...namesOf(evaluations.map(({ ends }) => ends)).map((name) => row(`  ${name}`, ({ ends }) => `${ends[name] ?? 0}`)),
     ["calls that did not run", evaluations.map(({ tool_errors }) => (Object.keys(tool_errors).length > 0 ? "" : "0"))],
@@ -47,14 +54,76 @@ function rowsOf(evaluations: readonly NamedEvaluation[]): Row[] {
   ];
 }
 
-/** Means are over all rollouts of a column, unless a cell says over how many. */
-export function evalText(evaluations: readonly NamedEvaluation[]): string {
-  const rows: Row[] = [["", evaluations.map(titleOf)], ...rowsOf(evaluations)];
+/** What playing took, where any column says it. */
+function effortRows(evaluations: readonly TitledEvaluation[]): Row[] {
+  if (!evaluations.some(({ effort }) => effort)) return [];
+  const row = (name: string, cell: (effort: Effort) => string): Row => [
+    name,
+    evaluations.map(({ effort }) => (effort ? cell(effort) : "–")),
+  ];
+  return [
+    row("tokens given", ({ promptTokens, rollouts }) => compact(promptTokens / rollouts)),
+    row("cost", ({ cost }) => costText(cost)),
+    row("seconds", ({ seconds }) => compact(seconds)),
+  ];
+}
+
+/** Cells to the right of the first, in columns. */
+function tableText(rows: readonly Row[]): string {
   const first = Math.max(...rows.map(([name]) => name.length));
-  const widths = evaluations.map((_, column) => Math.max(...rows.map(([, cells]) => (cells[column] ?? "").length)));
+  const columns = Math.max(...rows.map(([, cells]) => cells.length));
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map(([, cells]) => (cells[column] ?? "").length)),
+  );
   return rows
     .map(([name, cells]) =>
       [name.padEnd(first), ...cells.map((cell, column) => cell.padStart((widths[column] ?? 0) + 2))].join("").trimEnd(),
     )
     .join("\n");
+}
+
+/** Means are over all rollouts of a column, unless a cell says over how many. */
+export function evalText(evaluations: readonly TitledEvaluation[]): string {
+  return tableText([["", evaluations.map(({ title }) => title)], ...rowsOf(evaluations)]);
+}
+
+/** "+12.5 (4.1 to 20.3)", in points of success. */
+export function pointsText({ difference, low, high }: Pick<PairedShares, "difference" | "low" | "high">): string {
+  return `${signed(100 * difference, 1)} (${signed(100 * low, 1)} to ${signed(100 * high, 1)})`;
+}
+
+export const pText = (p: number) => (p < 0.001 ? "<0.001" : p.toFixed(3));
+
+function signed(value: number, places: number): string {
+  const text = value.toFixed(places);
+  // -0.0 is no difference.
+  return Number(text) === 0 ? (0).toFixed(places) : value > 0 ? `+${text}` : text;
+}
+
+export function matrixText({ columns, pairs, scenarios, split }: Matrix): string {
+  const played = columns.flatMap(({ title, result }) =>
+    result ? [{ title, ...result.figures, effort: result.effort }] : [],
+  );
+  const titles = new Map(columns.map(({ name, title }) => [name, title]));
+  const rows = pairs.map(({ first, second, success, reward }): Row => {
+    const { difference, low, high } = reward;
+    return [
+      `  ${titles.get(second)} − ${titles.get(first)}`,
+      [
+        pointsText(success),
+        pText(success.p),
+        `${signed(difference, 3)} (${signed(low, 3)} to ${signed(high, 3)})`,
+        String(success.n),
+      ],
+    ];
+  });
+  const head: Row = ["", ["points of success", "p", "reward", "n"]];
+  return [
+    `${scenarios.length} ${split} scenarios`,
+    ...(played.length > 0 ? [evalText(played)] : []),
+    ...(rows.length > 0
+      ? [`differences on the same scenarios, with 95 % intervals\n${tableText([head, ...rows])}`]
+      : []),
+    ...columns.flatMap(({ title, problem }) => (problem === null ? [] : [`${title} broke down: ${problem}`])),
+  ].join("\n");
 }

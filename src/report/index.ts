@@ -1,9 +1,18 @@
 /** What people see: progress, summaries, conversations, tables. */
 export { engineFacts, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText } from "./conversation.js";
-export { evalText } from "./eval-report.js";
+export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
 export { count, countsText, evaluate, kindsText, mean } from "./evaluation.js";
 export { rulingText, usageText } from "./judge-report.js";
+export {
+  type Column,
+  type Contestant,
+  type Effort,
+  type Matrix,
+  type Outcome,
+  pairsOf,
+  type Result,
+} from "./matrix.js";
 export { metricsCsv } from "./metrics-csv.js";
 export { bar, clock, compact, ProgressLine } from "./progress-line.js";
 export { Mean, type RolloutSummary, RolloutTally } from "./rollout-report.js";

@@ -5,7 +5,7 @@ import type { Config } from "../config/index.js";
 import { chatOptions } from "../rollout/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
-import { findRun } from "./place.js";
+import { type FoundRun, findRun } from "./place.js";
 import { type Adapter, gapsOf, type RunRecord } from "./records.js";
 import { bestOf, STORE_FILE } from "./run.js";
 import { settingsOf } from "./settings.js";
@@ -57,12 +57,11 @@ export interface OpenCheckpoints {
   readonly highestGap: number;
 }
 
-/** Finds a run and some of its checkpoints. Throws as {@link chooseCheckpoint}, and when there is no such run. */
+/** Some checkpoints of a run. Throws as {@link chooseCheckpoint}. */
 export async function openCheckpoints(
-  place: Pick<Config, "home" | "project" | "run">,
+  { folder, name }: Pick<FoundRun, "folder" | "name">,
   names: readonly string[],
 ): Promise<OpenCheckpoints> {
-  const { folder, name } = findRun(place);
   const store = RunStore.read(join(folder, STORE_FILE));
   try {
     const record = store.record();
@@ -82,7 +81,7 @@ export async function optionsOfCheckpoint(
   names: readonly string[],
 ): Promise<Partial<Pick<Config, "model" | "weights" | "adapter" | "task" | "db" | (typeof chatOptions)[number]>>> {
   if (names.length > 1) throw new UsageError("rollout plays with one --checkpoint; `yarn eval` compares several");
-  const { record, chosen } = await openCheckpoints(place, names);
+  const { record, chosen } = await openCheckpoints(findRun(place), names);
   const settings = settingsOf(record);
   const { model, weights, task, db } = settings;
   // The record of an older hone has none of them.

@@ -1,9 +1,9 @@
 /** A run's folder and nothing else: its store, its checkpoints, its lock, its records. */
-export { openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
+export { type OpenCheckpoints, openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
 export { sealCheckpoint } from "./checkpoints.js";
 export { logEngine } from "./engine-log.js";
 export { engineNumerics, learnerNumerics, learnerPart, numericsOf } from "./numerics.js";
-export { type FoundRun, findRuns, namedRun, placeOf } from "./place.js";
+export { type FoundRun, findRun, findRuns, namedRun, placeOf } from "./place.js";
 export { type LogTail, type RolloutFilter, type RolloutRow, RunReader, type SeenRollout } from "./reader.js";
 export {
   type Adapter,

@@ -5,34 +5,56 @@ import type { Trajectory } from "../rollout/index.js";
 import type { Evaluation } from "../run/index.js";
 import type { Played } from "./parts.js";
 
+/** Rollouts with the reward that their grade gives them; those without a grade are left out and counted. */
+export interface GradedPlay {
+  readonly graded: readonly Trajectory[];
+  readonly failures: number;
+  readonly unjudged: Evaluation["unjudged"];
+}
+
 /**
  * Grades each group as soon as it is complete, while others are still being played.
  *
  * @param play has to tell `onGroup` of every complete group, and to stop when its signal is aborted
  */
-export async function playGraded(
+export async function playAndGrade(
   signal: AbortSignal,
   grade: GradeRollout,
   play: (signal: AbortSignal, onGroup: (group: readonly Trajectory[]) => void) => Promise<Played>,
-): Promise<Evaluation> {
+): Promise<GradedPlay> {
   const grading = new GroupWork((group) => Promise.all(group.map(grade)));
   const { groups, failures } = await grading.during(signal, (signal) => play(signal, (group) => grading.begin(group)));
   const grades = await grading.all(groups, []);
-  return evaluateGraded(groups.flat(), grades.flat(), failures.length);
+  return gradedOf(groups.flat(), grades.flat(), failures.length);
+}
+
+/** {@link playAndGrade} as figures. */
+export async function playGraded(...[signal, grade, play]: Parameters<typeof playAndGrade>): Promise<Evaluation> {
+  const { graded, failures, unjudged } = await playAndGrade(signal, grade, play);
+  return evaluate(graded, failures, unjudged);
 }
 
 /** The task's own reward says whether the answer is right. */
 export const gradeOwn: GradeRollout = async ({ reward }) => ({ kind: "graded", reward });
 
-/** Figures over the rollouts that have a grade; the others are left out and counted. */
+function gradedOf(trajectories: readonly Trajectory[], grades: readonly Graded[], failures: number): GradedPlay {
+  const graded = trajectories.flatMap((trajectory, i) => {
+    const grade = grades[i];
+    return grade?.kind === "graded" ? [{ ...trajectory, reward: grade.reward }] : [];
+  });
+  return {
+    graded,
+    failures,
+    unjudged: count(grades.flatMap((grade) => (grade.kind === "lost" ? [grade.reason] : []))),
+  };
+}
+
+/** Figures over the rollouts that have a grade. */
 export function evaluateGraded(
   trajectories: readonly Trajectory[],
   grades: readonly Graded[],
   failures: number,
 ): Evaluation {
-  const graded = trajectories.flatMap((trajectory, i) => {
-    const grade = grades[i];
-    return grade?.kind === "graded" ? [{ ...trajectory, reward: grade.reward }] : [];
-  });
-  return evaluate(graded, failures, count(grades.flatMap((grade) => (grade.kind === "lost" ? [grade.reason] : []))));
+  const { graded, unjudged } = gradedOf(trajectories, grades, failures);
+  return evaluate(graded, failures, unjudged);
 }

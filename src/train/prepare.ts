@@ -108,7 +108,10 @@ export const trainOptions = [
 
 export type TrainConfig = Pick<Config, (typeof trainOptions)[number]>;
 
-export function limitsOf(settings: RunSettings, config: Pick<Config, (typeof playingOptions)[number]>): RolloutLimits {
+export function limitsOf(
+  settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError">,
+  config: Pick<Config, (typeof playingOptions)[number]>,
+): RolloutLimits {
   return {
     maxTurns: settings.maxTurns,
     maxTokens: settings.maxTokens,

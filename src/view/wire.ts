@@ -1,4 +1,5 @@
 /** The data of the page: what the live server answers and what a report file holds. The page's source reads these types. */
+import type { Matrix } from "../report/index.js";
 import type { Device, LogTail, RolloutPhase, StepRow, ValidationRow } from "../run/index.js";
 import type { CallRecord, ChatMessage, Reward } from "../tasks/index.js";
 
@@ -106,4 +107,9 @@ export interface ReportAbout {
   readonly runs: number;
   /** Characters of a text that a file keeps. */
   readonly textLimit: number;
+}
+
+/** The page of an evaluation. */
+export interface SeenMatrix extends Matrix {
+  readonly made: string;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { evalText } from "../../src/report/eval-report.js";
+import { checkpointTitle, evalText } from "../../src/report/eval-report.js";
 import { countsText, evaluate, kindsText } from "../../src/report/evaluation.js";
 import type { Trajectory } from "../../src/rollout/index.js";
 
@@ -27,8 +27,8 @@ test("scenarios without kinds have none", () => {
 });
 
 test("checkpoints stand in columns; what one of them lacks is 0 or a dash", () => {
-  const base = { checkpoint: "base", step: null, ...evaluate([played("who", false, "turn_limit")], 0) };
-  const best = { checkpoint: "best", step: 30, ...evaluate([played("when", true)], 2) };
+  const base = { title: checkpointTitle("base", null), ...evaluate([played("who", false, "turn_limit")], 0) };
+  const best = { title: checkpointTitle("best", 30), ...evaluate([played("when", true)], 2) };
   const lines = evalText([base, best]).split("\n");
   const row = (name: string) =>
     lines

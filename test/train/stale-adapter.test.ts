@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { withDefaults } from "../../src/config/config.js";
 import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import { evaluatePlayers } from "../../src/evaluate/evaluate.js";
+import { evalOptions } from "../../src/evaluate/options.js";
 import { RunStore } from "../../src/run/store.js";
-import { evalOptions, evaluateRun } from "../../src/train/eval.js";
 import { trainOptions } from "../../src/train/prepare.js";
 import { runTraining } from "../../src/train/training.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -122,10 +123,15 @@ describe("an engine that keeps the adapter of one update before", () => {
     const evaluate = (checkpoint: string[]) => {
       const given = { home, checkpoint, n: 1, threads: 1, workers: 1 };
       const view = { begin: () => undefined, rollout: () => undefined, say: () => undefined };
-      return evaluateRun(withDefaults(evalOptions, given), given, { signal, view });
+      return evaluatePlayers(withDefaults(evalOptions, given), given, { signal, view });
     };
     await expect(evaluate(["2"])).rejects.toThrow("the engine still plays the adapter before checkpoint 2");
-    expect((await evaluate(["base", "1"])).evaluations).toHaveLength(2);
+    const { columns } = (await evaluate(["base", "1"])).matrix;
+    expect(columns.map(({ result }) => result?.figures.n)).toEqual([1, 1]);
+    // The checkpoint that does not play loses its own column alone.
+    const [base, second] = (await evaluate(["base", "2"])).matrix.columns;
+    expect(base?.result?.figures.n).toBe(1);
+    expect(second?.problem).toMatch(/^the engine still plays the adapter before checkpoint 2/);
   }, 120_000);
 
   it("is stopped by what the step's own tokens say where a checkpoint has no probe, as older ones have none", async () => {

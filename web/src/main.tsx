@@ -1,16 +1,18 @@
 /** The page: its head, its views, its keys. */
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { DataContext, useSource } from "./data.js";
+import { Evaluation } from "./evaluation.js";
 import { Compare, Group } from "./group.js";
 import { Overview } from "./overview.js";
 import { Rollouts } from "./rollouts.js";
 import { go, link, useRoute } from "./route.js";
 import { Settings } from "./settings.js";
-import { openSource, type Source } from "./source.js";
+import { embeddedEvaluation, openSource, type Source } from "./source.js";
 import { Steps } from "./steps.js";
+import { THEME_HINT, useTheme } from "./theme.js";
 
 const TABS = [
   ["overview", "Overview"],
@@ -18,41 +20,6 @@ const TABS = [
   ["rollouts", "Rollouts"],
   ["settings", "Settings"],
 ] as const;
-
-const THEMES = ["auto", "light", "dark"] as const;
-type Theme = (typeof THEMES)[number];
-
-/** A file from disk may have no storage; then the choice lasts as long as the page. */
-function remembered(): Theme {
-  try {
-    const kept = localStorage.getItem("hone-theme");
-    return THEMES.find((one) => one === kept) ?? "auto";
-  } catch {
-    return "auto";
-  }
-}
-
-function useTheme(): { theme: Theme; drawn: string; next: () => void } {
-  const [theme, setTheme] = useState(remembered);
-  const [dark, setDark] = useState(() => matchMedia("(prefers-color-scheme: dark)").matches);
-  useEffect(() => {
-    const query = matchMedia("(prefers-color-scheme: dark)");
-    const changed = () => setDark(query.matches);
-    query.addEventListener("change", changed);
-    return () => query.removeEventListener("change", changed);
-  }, []);
-  document.documentElement.dataset.theme = theme === "auto" ? (dark ? "dark" : "light") : theme;
-  const next = () => {
-    const chosen = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] as Theme;
-    setTheme(chosen);
-    try {
-      localStorage.setItem("hone-theme", chosen);
-    } catch {
-      // See `remembered`.
-    }
-  };
-  return { theme, drawn: document.documentElement.dataset.theme, next };
-}
 
 const inField = (target: EventTarget | null) =>
   target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
@@ -107,7 +74,7 @@ function App({ source }: { readonly source: Source }) {
           ))}
         </nav>
         <span class={data.lost ? "about lost" : "about"}>{embedded}</span>
-        <button type="button" class="theme" onClick={next} title="Colours: as the system, light, dark">
+        <button type="button" class="theme" onClick={next} title={THEME_HINT}>
           {theme}
         </button>
       </header>
@@ -135,4 +102,5 @@ function App({ source }: { readonly source: Source }) {
 }
 
 const root = document.getElementById("app");
-if (root) render(<App source={openSource()} />, root);
+const evaluation = embeddedEvaluation();
+if (root) render(evaluation ? <Evaluation matrix={evaluation} /> : <App source={openSource()} />, root);

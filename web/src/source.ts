@@ -1,5 +1,5 @@
 /** Where the data of the page comes from: the server that serves it, or the file that it is. */
-import type { Body, BodyAnswer, ReportAbout, ReportRun, Rows, RunView } from "../../src/view/index.js";
+import type { Body, BodyAnswer, ReportAbout, ReportRun, Rows, RunView, SeenMatrix } from "../../src/view/index.js";
 
 export interface Source {
   /** The report's own facts; null on the live page. */
@@ -87,4 +87,10 @@ class LiveSource implements Source {
 export function openSource(): Source {
   const about = textOf("about");
   return about === undefined ? new LiveSource() : new FileSource(JSON.parse(about) as ReportAbout);
+}
+
+/** What `yarn eval --page` wrote, where the page is one of an evaluation. */
+export function embeddedEvaluation(): SeenMatrix | undefined {
+  const text = textOf("evaluation");
+  return text === undefined ? undefined : (JSON.parse(text) as SeenMatrix);
 }

@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { type CommandIo, defineCommand } from "../../../config/index.js";
+import { evaluatePlayers } from "../../../evaluate/index.js";
 import { prepareMachine, pythonIsReady } from "../../../learn/index.js";
 import { decodeSpeed, secondsOfRun } from "../../../plan/index.js";
 import {
@@ -16,7 +17,7 @@ import {
   TrainView,
 } from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
-import { evaluateRun, prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
+import { prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
 import { buildMailDatabase } from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
 
@@ -69,7 +70,6 @@ async function trainDemo(config: TrainConfig, io: CommandIo) {
 async function compare(config: TrainConfig, io: CommandIo) {
   const progress = new ProgressLine(io.stream);
   const played = new Map<string, Trajectory[]>();
-  let trajectories: Trajectory[] = [];
   let tally = new RolloutTally();
   let title = "";
   const asked = {
@@ -79,25 +79,30 @@ async function compare(config: TrainConfig, io: CommandIo) {
     split: "test",
     n: HELD_OUT,
     out: undefined,
+    page: undefined,
+    versus: undefined,
+    agentKey: undefined,
+    prices: undefined,
   } as const;
   try {
-    const { evaluations } = await evaluateRun({ ...asked, checkpoint: [...asked.checkpoint] }, io.given, {
+    const { matrix } = await evaluatePlayers({ ...asked, checkpoint: [...asked.checkpoint] }, io.given, {
       signal: io.signal,
       view: {
-        begin: (checkpoint) => {
-          title = checkpoint;
-          trajectories = [];
+        begin: (name) => {
+          title = name;
           tally = new RolloutTally();
-          played.set(checkpoint, trajectories);
         },
-        rollout: (trajectory) => {
-          trajectories.push(trajectory);
+        rollout: (trajectory, checkpoint) => {
+          played.set(checkpoint, [...(played.get(checkpoint) ?? []), trajectory]);
           tally.add(trajectory);
           progress.update(() => `${title} ${tally.line(HELD_OUT)}`);
         },
         say: (text) => progress.say(text),
       },
     });
+    const evaluations = matrix.columns.flatMap(({ name, title, step, result }) =>
+      result ? [{ checkpoint: name, title, step, ...result.figures }] : [],
+    );
     return { evaluations, base: played.get("base") ?? [], best: played.get("best") ?? [] };
   } finally {
     progress.clear();

@@ -1,0 +1,103 @@
+/** What is the same for all players: the scenarios, the limits, the temperature, who says whether an answer is right. */
+import { join } from "node:path";
+import { CONTEXT, type GivenOptions, withDefaults } from "../config/index.js";
+import { openVerdictFile } from "../judge/index.js";
+import { chooseScenarios } from "../play/index.js";
+import {
+  type GradeRollout,
+  gradeShaped,
+  gradeSuccess,
+  openJudge,
+  requireClaim,
+  requireJudge,
+  VERDICTS_FILE,
+} from "../reward/index.js";
+import { type OpenCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
+import { type AnyTask, loadTask, type Scenario, scenariosOf, type TaskOptions, taskOptionsOf } from "../tasks/index.js";
+import { gradeOwn, scenariosFingerprint, validationScenarios, withAbsolutePaths } from "../train/index.js";
+import { UsageError } from "../util/index.js";
+import { changeable, type EvalConfig } from "./options.js";
+
+/** Tokens of a turn, when neither a run nor the user says. */
+const MAX_TOKENS = 2048;
+
+type Settings = Pick<
+  RunSettings,
+  | Exclude<(typeof changeable)[number], "model" | "weights" | "toolFormat" | "templateArg" | "maxThinkingTokens">
+  | "reward"
+>;
+
+export interface Conditions {
+  readonly settings: Settings;
+  readonly task: AnyTask;
+  readonly taskOptions: TaskOptions;
+  readonly scenarios: readonly Scenario[];
+}
+
+/** What a run was begun with, where there is one, and what was given in its place. */
+function settingsFor(run: OpenCheckpoints | null, given: GivenOptions): Settings {
+  const absolute = withAbsolutePaths(given);
+  if (run) {
+    const changes = changeable.flatMap((name) => (absolute[name] === undefined ? [] : [[name, absolute[name]]]));
+    return { ...settingsOf(run.record), ...Object.fromEntries(changes) };
+  }
+  const { temperature = 1, context = CONTEXT, maxTokens = MAX_TOKENS, ...others } = withDefaults(changeable, absolute);
+  return { ...others, temperature, context, maxTokens, accuracy: others.accuracy ?? "task", reward: "task" };
+}
+
+/** @throws UsageError when there is nothing to play, or nobody to judge it */
+export async function conditionsOf(
+  config: EvalConfig,
+  given: GivenOptions,
+  run: OpenCheckpoints | null,
+): Promise<Conditions> {
+  const settings = settingsFor(run, given);
+  const task = await loadTask(settings.task);
+  if (run && run.record.contents.task !== undefined && run.record.contents.task !== task.name) {
+    throw new UsageError(
+      `--task: ${settings.task} is the task ${task.name}, but the run ${run.name} was trained on ${run.record.contents.task}`,
+    );
+  }
+  if (settings.accuracy === "judge") {
+    requireClaim(task, "--accuracy judge");
+    requireJudge({ ...config, ...settings }, "--accuracy judge");
+  }
+  const taskOptions = taskOptionsOf({ ...settings, home: config.home });
+  const all = await scenariosOf(task, taskOptions);
+  if (run && config.fresh && scenariosFingerprint(all) !== run.record.contents.scenarios) {
+    throw new UsageError(`--fresh: these are not the scenarios that ${run.name} was trained on: all of them are fresh`);
+  }
+  const known = new Set(run && config.fresh ? validationScenarios(all, settingsOf(run.record)) : []);
+  const { split = "test", n } = config;
+  const scenarios = chooseScenarios(
+    all.filter((scenario) => !known.has(scenario)),
+    { split, n, scenario: undefined, seed: settings.seed },
+  );
+  return { settings, task, taskOptions, scenarios };
+}
+
+export interface Grading {
+  readonly grade: GradeRollout;
+  close(): Promise<void>;
+}
+
+/** With --accuracy judge a judge of the answers, as the run's reward would have it; its verdicts are kept in the home folder. */
+export async function openGrading(
+  { settings, task, taskOptions }: Conditions,
+  config: EvalConfig,
+  signal: AbortSignal,
+  say: (text: string) => void,
+): Promise<Grading> {
+  if (settings.accuracy !== "judge") return { grade: gradeOwn, close: async () => undefined };
+  const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
+  const judge = openJudge({ ...config, ...settings }, "--accuracy judge", cache, undefined, say);
+  const world = await task.open(taskOptions);
+  const context = { judge, signal, onSpent: () => undefined, task, world };
+  return {
+    grade: settings.reward === "shaped" ? gradeShaped(context) : gradeSuccess(context),
+    close: async () => {
+      await task.close(world);
+      close();
+    },
+  };
+}

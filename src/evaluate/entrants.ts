@@ -1,0 +1,172 @@
+/** Who takes part: checkpoints of runs, and whom --versus names. All of it is read, and nothing loaded. */
+
+import { type ChatServer, checkChatUrl, keyFor } from "../chat/index.js";
+import type { Config, GivenOptions } from "../config/index.js";
+import { readReference } from "../models/index.js";
+import { type Contestant, checkpointTitle } from "../report/index.js";
+import { type AgentSettings, chatOptions, chatSettings } from "../rollout/index.js";
+import {
+  type Adapter,
+  findRun,
+  namedRun,
+  type OpenCheckpoints,
+  openCheckpoints,
+  type RunSettings,
+  settingsOf,
+} from "../run/index.js";
+import { UsageError } from "../util/index.js";
+import type { EvalConfig } from "./options.js";
+
+/** How the engine's model is written to. */
+export type Chat = ReturnType<typeof chatSettings>;
+
+/** A model of the engine, with a run's adapter or none. */
+export interface EngineEntrant extends Contestant {
+  readonly kind: "checkpoint" | "model";
+  readonly weights: Config["weights"];
+  readonly chat: Chat;
+  readonly adapter: Adapter | null;
+  /** Fingerprint of the model's file that the adapter fits; null where any will do. */
+  readonly fingerprint: string | null;
+  /** Mean distance of engine and learner in the run's step where it was highest. */
+  readonly highestGap: number;
+}
+
+export interface ApiEntrant extends Contestant {
+  readonly kind: "api";
+  readonly settings: AgentSettings;
+}
+
+export type Entrant = EngineEntrant | ApiEntrant | (Contestant & { readonly kind: "expert" });
+
+export interface Entrants {
+  readonly entrants: readonly Entrant[];
+  /** The run whose settings are those of the evaluation: that of the first checkpoint. */
+  readonly run: OpenCheckpoints | null;
+}
+
+const CHECKPOINT_OF_RUN = /^(.+)@(latest|best|base|\d+)$/;
+
+type ChatGiven = Pick<RunSettings, (typeof chatOptions)[number]>;
+
+/** A run's own way to write to its model; what is given goes for every player. */
+function chatOfRun(settings: Partial<ChatGiven>, given: GivenOptions, config: EvalConfig): Chat {
+  const own = Object.fromEntries(
+    chatOptions.flatMap((name) =>
+      settings[name] === undefined || given[name] !== undefined ? [] : [[name, settings[name]]],
+    ),
+  );
+  return chatSettings({ ...config, ...own });
+}
+
+async function checkpointsOf(config: EvalConfig, given: GivenOptions): Promise<Entrants> {
+  const names = config.checkpoint ?? ["latest"];
+  const opened: OpenCheckpoints[] = [];
+  const entrants: EngineEntrant[] = [];
+  for (const name of names) {
+    const [, word, checkpoint = name] = CHECKPOINT_OF_RUN.exec(name) ?? [];
+    const place = word === undefined ? findRun(config) : namedRun(config, word);
+    const known = opened.find(({ folder }) => folder === place.folder) ?? opened[0];
+    const run = await openCheckpoints(place, [checkpoint]);
+    if (known && known.record.contents.task !== run.record.contents.task) {
+      throw new UsageError(
+        `--checkpoint ${name}: the run ${run.name} was trained on the task ${run.record.contents.task}, ${known.name} on ${known.record.contents.task}; only players of one task can be compared`,
+      );
+    }
+    opened.push(run);
+    const settings = settingsOf(run.record);
+    const { step, adapter } = run.chosen[0] as (typeof run.chosen)[number];
+    const first = opened[0]?.folder === run.folder;
+    entrants.push({
+      name,
+      kind: "checkpoint",
+      title: checkpointTitle(name, step),
+      step,
+      // The model's file may lie elsewhere now; --model then says where that of the first run is.
+      of: first && config.model !== undefined ? config.model : settings.model,
+      weights: first && given.weights !== undefined ? config.weights : settings.weights,
+      chat: chatOfRun(settings, given, config),
+      adapter,
+      fingerprint: run.record.contents.model ?? null,
+      highestGap: run.highestGap,
+    });
+  }
+  return { entrants, run: opened[0] ?? null };
+}
+
+const NAMED = /^([\w.-]+)=(.+)$/;
+const API = /^(.+?)@(https?:.*)$/i;
+
+function entrantOf(word: string, config: EvalConfig, given: GivenOptions): Entrant {
+  const [, name, what = word] = NAMED.exec(word) ?? [];
+  const about = (kind: Contestant["kind"], usual: string, of: string) => ({
+    name: name ?? usual,
+    title: name ?? usual,
+    step: null,
+    kind,
+    of,
+  });
+  if (what === "expert") return { ...about("expert", what, what), kind: "expert" };
+  const [, model, url] = API.exec(what) ?? [];
+  if (model !== undefined && url !== undefined) {
+    checkChatUrl("agent", url, `--versus ${model}@`);
+    const settings: AgentSettings = {
+      url,
+      model,
+      key: keyFor(url, config.agentKey),
+      temperature: given.temperature === undefined ? undefined : config.temperature,
+      maxTokens: given.maxTokens === undefined ? undefined : config.maxTokens,
+    };
+    return { ...about("api", model, url), kind: "api", settings };
+  }
+  readReference(what, config.weights ?? "f16", "--versus");
+  return {
+    ...about("model", what, what),
+    kind: "model",
+    weights: config.weights,
+    chat: chatSettings(config),
+    adapter: null,
+    fingerprint: null,
+    highestGap: 0,
+  };
+}
+
+/** One key is for one server. */
+function checkKey(servers: readonly ChatServer[], given: string | undefined): void {
+  if (given === undefined) return;
+  const origins = [...new Set(servers.map(({ url }) => new URL(url).origin))];
+  if (origins.length > 1) {
+    throw new UsageError(
+      `--agent-key would go to ${origins.join(" and ")}; evaluate with one of these servers at a time`,
+    );
+  }
+}
+
+/**
+ * Checkpoints in the order of --checkpoint, then the others in that of --versus.
+ *
+ * @throws UsageError for what names nobody, for two columns of one name, and for runs of different tasks
+ */
+export async function findEntrants(config: EvalConfig, given: GivenOptions): Promise<Entrants> {
+  const { versus = [], checkpoint, run, project } = config;
+  // Who names others and no run means no run.
+  const withRun = versus.length === 0 || checkpoint !== undefined || run !== undefined || project !== undefined;
+  if (!withRun) {
+    const ofRun = (["model", "fresh"] as const).find((name) => given[name]);
+    if (ofRun) throw new UsageError(`--${ofRun} is for checkpoints of a run; give --checkpoint too, or leave it out`);
+  }
+  const others = versus.map((word) => entrantOf(word, config, given));
+  checkKey(
+    others.flatMap((one) => (one.kind === "api" ? [one.settings] : [])),
+    config.agentKey,
+  );
+  const found: Entrants = withRun ? await checkpointsOf(config, given) : { entrants: [], run: null };
+  const entrants = [...found.entrants, ...others];
+  const twice = entrants.find(({ name }, i) => entrants.findIndex((one) => one.name === name) < i);
+  if (twice) {
+    throw new UsageError(
+      `${twice.name} is there twice; leave one out, or call one otherwise: --versus NAME=${twice.name}`,
+    );
+  }
+  return { entrants, run: found.run };
+}

@@ -1,0 +1,187 @@
+/** `yarn eval` without its words: plays one set of scenarios with each player, one engine at a time. */
+import { createWriteStream, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { finished } from "node:stream/promises";
+import type { GivenOptions } from "../config/index.js";
+import { takeDevice } from "../device/index.js";
+import { modelFingerprint } from "../engine/index.js";
+import { readPrices } from "../judge/index.js";
+import { prepareMachine } from "../learn/index.js";
+import { conversingModel, linesTo, resolveModel } from "../models/index.js";
+import { type Column, type Contestant, type Matrix, pairsOf, type Result } from "../report/index.js";
+import type { Trajectory } from "../rollout/index.js";
+import { HoneError, messageOf, UsageError } from "../util/index.js";
+import { conditionsOf, openGrading } from "./conditions.js";
+import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
+import type { EvalConfig } from "./options.js";
+import { openEngine, playElsewhere, type Stage } from "./playing.js";
+import { checkReachable } from "./reach.js";
+
+export interface EvalView {
+  begin(title: string, total: number): void;
+  rollout(trajectory: Trajectory, name: string): void;
+  say(text: string): void;
+}
+
+export interface Comparison {
+  /** The run whose settings were taken; null without one. */
+  readonly run: string | null;
+  readonly matrix: Matrix;
+}
+
+/** A model's file with all who play on it. */
+interface OnEngine {
+  readonly file: string;
+  readonly context: number;
+  readonly entrants: EngineEntrant[];
+}
+
+const onEngine = (entrant: Entrant): entrant is EngineEntrant => "adapter" in entrant;
+
+/**
+ * A column for each player. One that breaks down loses its own column and no other; all that can be known to be wrong
+ * beforehand is said before anybody plays.
+ *
+ * @throws HoneError when nobody has a result
+ */
+export async function evaluatePlayers(
+  config: EvalConfig,
+  given: GivenOptions,
+  { signal, view }: { signal: AbortSignal; view: EvalView },
+): Promise<Comparison> {
+  const { entrants, run } = await findEntrants(config, given);
+  const prices = config.prices === undefined ? {} : readPrices(config.prices, "--prices");
+  const conditions = await conditionsOf(config, given, run);
+  const say = (text: string) => view.say(text);
+  for (const one of entrants) if (one.kind === "api") await checkReachable(one.name, one.settings, signal);
+  const models = await resolveModels(config, entrants, signal, say);
+
+  const grading = await openGrading(conditions, config, signal, say);
+  const file = config.out === undefined ? undefined : openFile(config.out);
+  const results = new Map<Entrant, Result | Error>();
+  const stage: Stage = {
+    ...{ config, conditions, grading, prices, signal, say },
+    begin: ({ title }, scenarios) => view.begin(title, scenarios),
+    rollout: ({ name }, trajectory) => {
+      file?.write(`${JSON.stringify({ checkpoint: name, ...trajectory })}\n`);
+      view.rollout(trajectory, name);
+    },
+  };
+  try {
+    if (models.length > 0) await prepareMachine(config, say);
+    for (const model of models) await playOnEngine(stage, model, results);
+    for (const entrant of entrants) {
+      if (!onEngine(entrant)) results.set(entrant, await caught(stage, entrant, () => playElsewhere(stage, entrant)));
+    }
+  } finally {
+    await grading.close();
+    if (file) {
+      file.end();
+      await finished(file);
+    }
+  }
+  return { run: run?.name ?? null, matrix: matrixOf(config, conditions, entrants, results) };
+}
+
+/** Fetched and looked at before anything is loaded. */
+async function resolveModels(
+  config: EvalConfig,
+  entrants: readonly Entrant[],
+  signal: AbortSignal,
+  say: (text: string) => void,
+): Promise<OnEngine[]> {
+  const playing = entrants.filter(onEngine);
+  if (playing.length > 0) takeDevice(config);
+  const models: OnEngine[] = [];
+  for (const entrant of playing) {
+    const from = { ...config, weights: entrant.weights };
+    const file = await resolveModel(entrant.of, from, linesTo(say, signal));
+    const { fingerprint, name } = entrant;
+    if (fingerprint !== null && modelFingerprint(file) !== fingerprint) {
+      throw new UsageError(
+        `${file} is not the model that the run of checkpoint ${name} was trained from; give that one with --model`,
+      );
+    }
+    const known = models.find((model) => model.file === file);
+    if (known) known.entrants.push(entrant);
+    else models.push({ file, context: (await conversingModel(file)).trainedContext, entrants: [entrant] });
+  }
+  return models;
+}
+
+/** An error takes the player's column, and not those that others have played, and paid for. */
+async function caught(stage: Stage, { title }: Contestant, play: () => Promise<Result>): Promise<Result | Error> {
+  if (stage.signal.aborted) return new HoneError("interrupted");
+  try {
+    return await play();
+  } catch (error) {
+    const failure = stage.signal.aborted
+      ? new HoneError(`interrupted while ${title} was evaluated`)
+      : error instanceof Error
+        ? error
+        : new Error(messageOf(error));
+    stage.say(`${title} broke down: ${failure.message}`);
+    return failure;
+  }
+}
+
+async function playOnEngine(
+  stage: Stage,
+  { file, context, entrants }: OnEngine,
+  results: Map<Entrant, Result | Error>,
+) {
+  let engine: Awaited<ReturnType<typeof openEngine>> | undefined;
+  try {
+    for (const entrant of entrants) {
+      const same = entrants.find((one) => results.has(one) && samePolicy(one, entrant));
+      const before = same && results.get(same);
+      if (before !== undefined && !(before instanceof Error)) {
+        results.set(entrant, { ...before, effort: { ...before.effort, seconds: 0 } });
+        continue;
+      }
+      const outcome = await caught(stage, entrant, async () => {
+        engine ??= await openEngine(stage, file, context);
+        return engine.play(entrant);
+      });
+      results.set(entrant, outcome);
+    }
+  } finally {
+    await engine?.close();
+  }
+}
+
+/** A checkpoint may be asked for under several names: it is played once. */
+const samePolicy = (a: EngineEntrant, b: EngineEntrant) =>
+  a.adapter?.sha256 === b.adapter?.sha256 && JSON.stringify(a.chat) === JSON.stringify(b.chat);
+
+function matrixOf(
+  config: EvalConfig,
+  { settings, task, scenarios }: Stage["conditions"],
+  entrants: readonly Entrant[],
+  results: ReadonlyMap<Entrant, Result | Error>,
+): Matrix {
+  const columns = entrants.map((entrant): Column => {
+    const { name, kind, title, step, of } = entrant;
+    const result = results.get(entrant) as Result | Error;
+    const failed = result instanceof Error;
+    return {
+      ...{ name, kind, title, step, of },
+      result: failed ? null : result,
+      problem: failed ? result.message : null,
+    };
+  });
+  if (columns.every(({ result }) => result === null)) throw [...results.values()][0];
+  return {
+    task: task.name,
+    split: config.split ?? "test",
+    seed: settings.seed,
+    scenarios: scenarios.map(({ id, question, kind }) => ({ id, question, ...(kind === undefined ? {} : { kind }) })),
+    columns,
+    pairs: pairsOf(columns, settings.seed),
+  };
+}
+
+function openFile(path: string) {
+  mkdirSync(dirname(path), { recursive: true });
+  return createWriteStream(path);
+}

@@ -1,0 +1,46 @@
+/** What an evaluation can be told. */
+import type { Config, OptionName } from "../config/index.js";
+import { modelOptions } from "../models/index.js";
+import { judgeAccessOptions, judgeOptions } from "../reward/index.js";
+import { chatOptions } from "../rollout/index.js";
+import { playingOptions } from "../train/index.js";
+
+/** Settings of a run that an evaluation may change. */
+export const changeable = [
+  "model",
+  "weights",
+  "task",
+  "db",
+  "seed",
+  "temperature",
+  "context",
+  "maxTurns",
+  "maxTokens",
+  "onToolError",
+  ...chatOptions,
+  "rank",
+  "accuracy",
+  "judgeUrl",
+  ...judgeOptions,
+] as const satisfies readonly OptionName[];
+
+export const evalOptions = [
+  "home",
+  "project",
+  "run",
+  "checkpoint",
+  "versus",
+  "agentKey",
+  "prices",
+  "fresh",
+  "split",
+  "n",
+  "out",
+  "page",
+  ...changeable,
+  ...modelOptions.filter((name) => name !== "weights"),
+  ...playingOptions,
+  ...judgeAccessOptions,
+] as const satisfies readonly OptionName[];
+
+export type EvalConfig = Pick<Config, (typeof evalOptions)[number]>;

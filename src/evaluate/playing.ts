@@ -1,0 +1,155 @@
+/** One player's rollouts: on the engine, at an API, or by the task's script. */
+import { ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { engineOptions } from "../engine/index.js";
+import { costOf, type PriceTable, priceOf } from "../judge/index.js";
+import { loadFitting } from "../play/index.js";
+import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
+import { gather, type PlayerSpec, type Trajectory } from "../rollout/index.js";
+import { checkProbe, EnginePolicy, gapLimit, limitsOf, type Played, playAndGrade } from "../train/index.js";
+import type { Conditions, Grading } from "./conditions.js";
+import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
+import type { EvalConfig } from "./options.js";
+
+export interface Stage {
+  readonly config: EvalConfig;
+  readonly conditions: Conditions;
+  readonly grading: Grading;
+  readonly prices: PriceTable;
+  readonly signal: AbortSignal;
+  say(text: string): void;
+  begin(entrant: Contestant, scenarios: number): void;
+  rollout(entrant: Contestant, trajectory: Trajectory): void;
+}
+
+/** Plays all scenarios once. */
+type Play = (
+  signal: AbortSignal,
+  onTrajectory: (trajectory: Trajectory) => void,
+  onGroup: (group: readonly Trajectory[]) => void,
+) => Promise<Played>;
+
+/** The same draws for every player: they differ by their policy alone. */
+const gathering = ({ conditions }: Stage) => ({
+  run: `${conditions.settings.seed}/eval`,
+  step: 0,
+  scenarios: conditions.scenarios,
+  group: 1,
+  have: [],
+});
+
+async function playWith(stage: Stage, entrant: Entrant, play: Play): Promise<Result> {
+  const { signal, grading, conditions } = stage;
+  stage.begin(entrant, conditions.scenarios.length);
+  const started = performance.now();
+  const all: Trajectory[] = [];
+  const { graded, failures, unjudged } = await playAndGrade(signal, grading.grade, async (signal, onGroup) => {
+    const played = await play(
+      signal,
+      (trajectory) => {
+        all.push(trajectory);
+        stage.rollout(entrant, trajectory);
+      },
+      onGroup,
+    );
+    // Figures over a part of the scenarios would pass for figures over all.
+    if (played.interrupted) signal.throwIfAborted();
+    return played;
+  });
+  return {
+    figures: evaluate(graded, failures, unjudged),
+    effort: effortOf(entrant, all, stage.prices, (performance.now() - started) / 1000),
+    outcomes: graded.map(({ scenario, reward: { success, reward }, end, turns, completionTokens }) => ({
+      scenario: scenario.id,
+      success,
+      reward,
+      end,
+      turns,
+      tokens: completionTokens,
+    })),
+  };
+}
+
+export function effortOf(
+  entrant: Pick<Entrant, "name" | "kind" | "of"> & { readonly settings?: { readonly model: string } },
+  rollouts: readonly Pick<Trajectory, "promptTokens" | "completionTokens" | "turns">[],
+  prices: PriceTable,
+  seconds: number,
+): Effort {
+  const sum = (of: (one: (typeof rollouts)[number]) => number) => rollouts.reduce((total, one) => total + of(one), 0);
+  const promptTokens = sum((one) => one.promptTokens);
+  const completionTokens = sum((one) => one.completionTokens);
+  const { name, settings } = entrant;
+  // List prices are those of APIs: a file on this machine may be called like a model there.
+  const price = prices[name] ?? (settings ? priceOf(settings.model, prices) : (prices[entrant.of] ?? null));
+  // A server need not say how many tokens an answer had.
+  const billed = settings === undefined || rollouts.every(({ turns, promptTokens }) => turns === 0 || promptTokens > 0);
+  const cost = price && billed ? costOf(price, promptTokens, completionTokens) : null;
+  return { rollouts: rollouts.length, promptTokens, completionTokens, cost, seconds };
+}
+
+/** An API or the task's script. */
+export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntrant>): Promise<Result> {
+  const { config, conditions } = stage;
+  const { settings, taskOptions, scenarios } = conditions;
+  const player: PlayerSpec =
+    entrant.kind === "expert"
+      ? { kind: "expert", mistakes: 0 }
+      : { kind: "agent", settings: (entrant as ApiEntrant).settings };
+  return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
+    gather({
+      ...gathering(stage),
+      settings: { task: settings.task, taskOptions, player, limits: limitsOf(settings, config) },
+      concurrency: Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length),
+      maxExceptions: config.maxExceptions,
+      signal,
+      onTrajectory,
+      onGroup,
+      onFailure: ({ id, error }) => stage.say(`${entrant.title}: rollout ${id} failed: ${error}`),
+      ...(config.workers === undefined ? {} : { workers: config.workers }),
+    }),
+  );
+}
+
+/** One model on the engine, which others use afterwards. */
+export interface EngineStage {
+  play(entrant: EngineEntrant): Promise<Result>;
+  close(): Promise<void>;
+}
+
+/** @param context tokens that the model was trained with */
+export async function openEngine(stage: Stage, model: string, context: number): Promise<EngineStage> {
+  const { config, conditions, say } = stage;
+  const { settings, taskOptions, scenarios } = conditions;
+  const concurrency = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
+  const contextPerSequence = Math.min(settings.context, context);
+  const { engine, options } = await loadFitting(
+    engineOptions(config, { model, sequences: concurrency, contextPerSequence }),
+    say,
+  );
+  say(engineText(engine.info));
+  return {
+    close: () => engine.close(),
+    play: async (entrant) => {
+      const policy = new EnginePolicy(engine, {
+        task: settings.task,
+        taskOptions,
+        engine: options,
+        limits: limitsOf(settings, config),
+        temperature: settings.temperature,
+        chat: entrant.chat,
+        concurrency: options.sequences,
+        workers: config.workers,
+        maxExceptions: config.maxExceptions,
+        releaseWeights: false,
+        onFailure: ({ id, error }) => say(`${entrant.title}: rollout ${id} failed: ${error}`),
+        say,
+      });
+      const limit = Math.max(gapLimit(engine.info.weightType), entrant.highestGap);
+      await policy.use(entrant.adapter);
+      checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
+      return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
+        policy.play({ ...gathering(stage), signal, onTrajectory, onGroup }),
+      );
+    },
+  };
+}

@@ -1,0 +1,99 @@
+/** An evaluation of several players on the same scenarios: a column for each, and what each pair of columns differs by. */
+import type { Evaluation } from "../run/index.js";
+import type { Scenario, Split } from "../tasks/index.js";
+import { type PairedMeans, type PairedShares, pairedMeans, pairedShares } from "./paired.js";
+
+/** Who plays in a column. */
+export interface Contestant {
+  /** As it was asked for; no two columns have the same. */
+  readonly name: string;
+  readonly kind: "checkpoint" | "model" | "api" | "expert";
+  /** Heading of the column: the name, and for a checkpoint its step. */
+  readonly title: string;
+  /** Of a checkpoint: the step whose update it holds; null is the base model, and what is no checkpoint. */
+  readonly step: number | null;
+  /** A model's reference, an API's URL. */
+  readonly of: string;
+}
+
+/** What playing took. */
+export interface Effort {
+  /** Rollouts played to an end, also those that nobody judged. */
+  readonly rollouts: number;
+  /** Tokens that were given to the player, over all rollouts; an API is sent the conversation anew in every turn. */
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** Dollars; null where the price is not known, or the API did not say how many tokens it had. */
+  readonly cost: number | null;
+  /** From the first rollout to the last; 0 for a checkpoint that was played under another name. */
+  readonly seconds: number;
+}
+
+export interface Result {
+  readonly figures: Evaluation;
+  readonly effort: Effort;
+  readonly outcomes: readonly Outcome[];
+}
+
+/** How one scenario went. */
+export interface Outcome {
+  readonly scenario: string;
+  readonly success: boolean;
+  readonly reward: number;
+  readonly end: string;
+  readonly turns: number;
+  readonly tokens: number;
+}
+
+export interface Column extends Contestant {
+  /** Null where it broke down. */
+  readonly result: Result | null;
+  /** One line that says why there is no result. */
+  readonly problem: string | null;
+}
+
+/** Second minus first, over the scenarios that both have a result for. */
+export interface Pair {
+  readonly first: string;
+  readonly second: string;
+  readonly success: PairedShares;
+  readonly reward: PairedMeans;
+}
+
+export interface Matrix {
+  readonly task: string;
+  readonly split: Split;
+  readonly seed: number;
+  readonly scenarios: readonly Pick<Scenario, "id" | "question" | "kind">[];
+  readonly columns: readonly Column[];
+  readonly pairs: readonly Pair[];
+}
+
+/** All pairs of columns with a result, in their order. */
+export function pairsOf(columns: readonly Column[], seed: number): Pair[] {
+  const whole = columns.flatMap(({ name, result }) => (result ? [{ name, outcomes: result.outcomes }] : []));
+  return whole.flatMap((first, i) => whole.slice(i + 1).map((second) => pairOf(first, second, seed)));
+}
+
+type Played = Pick<Result, "outcomes"> & Pick<Contestant, "name">;
+
+function pairOf(first: Played, second: Played, seed: number): Pair {
+  const others = new Map(second.outcomes.map((outcome) => [outcome.scenario, outcome]));
+  const pairs = first.outcomes.flatMap((one) => {
+    const other = others.get(one.scenario);
+    return other ? [{ one, other }] : [];
+  });
+  return {
+    first: first.name,
+    second: second.name,
+    success: pairedShares(
+      pairs.map(({ one }) => one.success),
+      pairs.map(({ other }) => other.success),
+    ),
+    reward: pairedMeans(
+      pairs.map(({ one }) => one.reward),
+      pairs.map(({ other }) => other.reward),
+      seed,
+    ),
+  };
+}

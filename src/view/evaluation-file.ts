@@ -1,0 +1,27 @@
+/** An evaluation as one HTML file: the same page as a report's, with other data in it. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Matrix } from "../report/index.js";
+import { cutText, HoneError, messageOf } from "../util/index.js";
+import { pageOf } from "./page.js";
+import type { SeenMatrix } from "./wire.js";
+
+/** Characters of a question. */
+const QUESTION = 400;
+
+/** @throws HoneError when the file cannot be written, or the page is not built */
+export function writeEvaluation(matrix: Matrix, file: string): void {
+  const content: SeenMatrix = {
+    ...matrix,
+    scenarios: matrix.scenarios.map((one) => ({ ...one, question: cutText(one.question, QUESTION) })),
+    made: new Date().toISOString(),
+  };
+  const title = `${matrix.columns.map((column) => column.title).join(", ")} · hone eval`;
+  const { html } = pageOf(title, "none", [{ id: "evaluation", content }]);
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, html);
+  } catch (error) {
+    throw new HoneError(`--page ${file} cannot be written: ${messageOf(error)}`, { cause: error });
+  }
+}

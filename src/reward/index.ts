@@ -1,9 +1,17 @@
 /** Rewards of rollouts: the task's own, a judge's, or a control's. */
 export { comparable, rewardComparable } from "./comparable.js";
 export { GroupWork } from "./group-work.js";
-export { judgeAccessOptions, judgeOptions, openJudge, rubricOf, rulerOptions, VERDICTS_FILE } from "./judge.js";
+export {
+  judgeAccessOptions,
+  judgeOptions,
+  openJudge,
+  rubricOf,
+  rulerOptions,
+  rulerSettings,
+  VERDICTS_FILE,
+} from "./judge.js";
 export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js";
-export { gradeShaped, gradeSuccess, requireClaim } from "./judged.js";
+export { gradeShaped, gradeSuccess, requireClaim, rulerReward } from "./judged.js";
 export { openRewards, requireRewards } from "./open.js";
 export type { Graded, GradeRollout, GroupReward, Rewards } from "./reward.js";
 export { wordingWarning } from "./wording.js";

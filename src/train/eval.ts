@@ -22,7 +22,16 @@ import {
 } from "../reward/index.js";
 import { chatOptions, chatSettings, type Trajectory } from "../rollout/index.js";
 import { type Evaluation, openCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
-import { type AnyTask, loadTask, scenariosOf, type TaskOptions, taskOptionsOf } from "../tasks/index.js";
+import {
+  type AnyTask,
+  givenForTask,
+  loadTask,
+  type PlainOptions,
+  recordedForTask,
+  resolveTaskOptions,
+  scenariosOf,
+  taskOptionNames,
+} from "../tasks/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { checkProbe, gapLimit } from "./gap.js";
@@ -36,7 +45,6 @@ const changeable = [
   "model",
   "weights",
   "task",
-  "db",
   "seed",
   "temperature",
   "context",
@@ -44,14 +52,13 @@ const changeable = [
   "maxTokens",
   "onToolError",
   ...chatOptions,
-  "rank",
   "accuracy",
   "judgeUrl",
   ...judgeOptions,
 ] as const;
 
 export const evalOptions = [
-  "home",
+  ...taskOptionNames,
   "project",
   "run",
   "checkpoint",
@@ -93,17 +100,18 @@ export async function evaluateRun(
   const changes = Object.fromEntries(
     changeable.flatMap((option) => (absolute[option] === undefined ? [] : [[option, absolute[option]]])),
   );
-  const settings = { ...settingsOf(record), ...changes };
+  const asked = { ...settingsOf(record), ...changes };
   takeDevice(config);
-  const from = { ...config, weights: settings.weights };
-  const model = await resolveModel(settings.model, from, linesTo(view.say, signal));
+  const from = { ...config, weights: asked.weights };
+  const model = await resolveModel(asked.model, from, linesTo(view.say, signal));
   if (modelFingerprint(model) !== record.contents.model) {
     throw new UsageError(
       `${model} is not the model that the run ${folder} was trained from; give that one with --model`,
     );
   }
-  const task = await loadTask(settings.task);
-  const taskOptions = taskOptionsOf({ ...settings, home: config.home });
+  const task = await loadTask(asked.task);
+  const settings = { ...asked, set: resolveTaskOptions(task, recordedForTask(task, asked.set), givenForTask(given)) };
+  const taskOptions = { ...settings.set, home: config.home, seed: settings.seed };
   const { split = "test", n } = config;
   const choice = { split, n, scenario: undefined, seed: settings.seed };
   const all = await scenariosOf(task, taskOptions);
@@ -191,7 +199,7 @@ async function openGrading(
   settings: RunSettings,
   config: EvalConfig,
   task: AnyTask,
-  taskOptions: TaskOptions,
+  taskOptions: PlainOptions,
   { signal, view }: { signal: AbortSignal; view: EvalView },
 ): Promise<{ grade: GradeRollout; close(): Promise<void> }> {
   requireClaim(task, "--accuracy judge");

@@ -2,10 +2,11 @@
  * A whole task in one file: arithmetic with a calculator that knows one step at a time.
  *
  *     yarn rollout --task examples/arithmetic.ts --expert --show
+ *     yarn rollout --task examples/arithmetic.ts --help          # its options: --set steps=3
  *
  * A question such as "What is (17 + 5) × 3 − 4?" takes several calls, each of which needs the result of the one before.
  */
-import { type CallRecord, defineTask, defineTool, Random, type Scenario, ToolError, z } from "hone";
+import { type CallRecord, defineTask, defineTool, Random, type Scenario, ToolError, z } from "@hone-rl/hone";
 
 const operators = {
   add: { sign: "+", apply: (a: number, b: number) => a + b },
@@ -52,10 +53,15 @@ const answer = defineTool({
 const resultOf = ({ start, steps }: ArithmeticScenario) =>
   steps.reduce((value, { operator, by }) => operators[operator].apply(value, by), start);
 
-function makeScenario(seed: number, index: number): ArithmeticScenario {
+const options = z.object({
+  scenarios: z.int().min(10).max(100_000).default(500).describe("expressions, a fifth of them for tests"),
+  steps: z.int().min(2).max(8).default(4).describe("the most steps that an expression takes"),
+});
+
+function makeScenario(seed: number, index: number, most: number): ArithmeticScenario {
   const random = new Random("arithmetic", seed, index);
   const start = random.integer(2, 99);
-  const steps = Array.from({ length: random.integer(2, 4) }, () => ({
+  const steps = Array.from({ length: random.integer(2, most) }, () => ({
     operator: random.pick(["add", "subtract", "multiply"] as const),
     by: random.integer(2, 20),
   }));
@@ -76,11 +82,12 @@ function makeScenario(seed: number, index: number): ArithmeticScenario {
 /** What the calculator showed, if it showed anything. */
 const outcome = (record: CallRecord | undefined) => (record?.result as { result?: number } | undefined)?.result;
 
-export default defineTask<ArithmeticScenario>({
+export default defineTask<ArithmeticScenario, undefined, typeof options>({
   name: "arithmetic",
   description: "Compute an expression with a calculator, one step at a time",
-  scenarios: ({ seed }) =>
-    Array.from({ length: 500 }, (_, index) => makeScenario(typeof seed === "number" ? seed : 1, index)),
+  options,
+  scenarios: ({ seed, scenarios, steps }) =>
+    Array.from({ length: scenarios }, (_, index) => makeScenario(seed, index, steps)),
   prompt: ({ question }, { maxTurns }) => [
     {
       role: "system",

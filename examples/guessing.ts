@@ -5,7 +5,7 @@
  *
  * The model answers in plain text. `reply` says what the user answers to a guess; with null the game is over.
  */
-import { defineTask, type ExpertHears, Random, type Scenario } from "hone";
+import { defineTask, type ExpertHears, Random, type Scenario } from "@hone-rl/hone";
 
 const HIGHEST = 100;
 
@@ -22,12 +22,12 @@ function guessIn(text: string): number | undefined {
 export default defineTask<GuessingScenario>({
   name: "guessing",
   description: "Guess a number from 1 to 100 by being told higher or lower",
-  scenarios: () =>
+  scenarios: ({ seed }) =>
     Array.from({ length: 200 }, (_, index) => ({
-      id: `number-${index}`,
+      id: `number-${seed}-${index}`,
       split: index % 5 === 0 ? "test" : "train",
       question: `I think of a whole number from 1 to ${HIGHEST}. Which is it?`,
-      secret: new Random("guessing", index).integer(1, HIGHEST),
+      secret: new Random("guessing", seed, index).integer(1, HIGHEST),
     })),
   prompt: ({ question }, { maxTurns }) => [
     {

@@ -19,6 +19,7 @@ import {
   readHelp,
   withDefaults,
 } from "./config/index.js";
+import { loadTask, taskOptionsText } from "./tasks/index.js";
 import { HoneError, messageOf, nearest, refusalOf, UnfinishedError, UsageError } from "./util/index.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
@@ -43,7 +44,8 @@ function flagsOf(command: Command, argv: Record<string, unknown>): Record<string
   const below = commands.map(({ name }) => name).filter((name) => name.startsWith(`${command.name} `));
   if (below.length > 0 && extra.length > 0) throw unknownCommand(`${command.name} ${extra[0]}`, below);
   if (extra.length > 0 && command.positional && flags[command.positional] === undefined) {
-    const several = options[command.positional].kind === "list";
+    const { kind } = options[command.positional];
+    const several = kind === "list" || kind === "words";
     flags[command.positional] = several ? extra.splice(0).map(String) : String(extra.shift());
   }
   if (extra.length > 0) throw new UsageError(`${command.name} does not know what to do with "${extra.join(" ")}"`);
@@ -108,6 +110,14 @@ function parentOf(name: string): string | undefined {
   return name.includes(" ") ? name.slice(0, name.lastIndexOf(" ")) : undefined;
 }
 
+/** The options of the task that `--task TASK --help` names; undefined where none is named. */
+async function helpOnTask(args: readonly string[]): Promise<string | undefined> {
+  const at = args.findIndex((arg) => /^--task(=|$)/.test(arg));
+  if (at < 0 || !args.includes("--help")) return undefined;
+  const reference = args[at]?.startsWith("--task=") ? args[at]?.slice("--task=".length) : args[at + 1];
+  return reference && !reference.startsWith("-") ? taskOptionsText(await loadTask(reference)) : undefined;
+}
+
 /** @throws UsageError when a word after `--help` is not understood */
 async function runCommandLine(given: string[]): Promise<number> {
   // `help train` is `train --help`.
@@ -115,6 +125,7 @@ async function runCommandLine(given: string[]): Promise<number> {
   const known = commands.map(({ name }) => name);
   if (given[0] === "help" && given[1] !== undefined && !known.includes(given[1])) throw unknownCommand(given[1], known);
   const { args, everything } = readHelp(words, commands);
+  const ofTask = await helpOnTask(args);
   const parser = yargs(args)
     .scriptName("yarn hone")
     .usage("yarn hone <command> [options]\n\nTrain a small language model to use tools, on one machine.")
@@ -136,7 +147,7 @@ async function runCommandLine(given: string[]): Promise<number> {
       `${command.summary}\n  ${command.example}`,
       (sub) => {
         for (const below of commands.filter(({ name }) => parentOf(name) === command.name)) add(sub, below);
-        return declare(sub, command, everything);
+        return declare(sub, command, everything, command.options.includes("set") ? ofTask : undefined);
       },
       async (argv) => {
         const json = argv.json === true;

@@ -1,28 +1,60 @@
-/** What a user's task file imports from "hone". */
+/**
+ * hone as a library: `import { openModel, gather, train } from "@hone-rl/hone"`. Task files import `defineTask` and what goes
+ * with it from here; programs that own their training loop import the rest. docs/library.md describes it.
+ */
 
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
+export type { EngineInfo } from "./engine/index.js";
+export {
+  type EvaluateChoice,
+  evaluate,
+  type GatherChoice,
+  type GivenReward,
+  gather,
+  Model,
+  type ModelOptions,
+  type OpenTask,
+  openModel,
+  openRun,
+  openTask,
+  type Ruler,
+  type RulerOptions,
+  type RunOptions,
+  ruler,
+  type TaskChoice,
+  type TrainChoice,
+  TrainingRun,
+  train,
+} from "./library/index.js";
+export type { GroupReward } from "./reward/index.js";
+export type { Gathered, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
+export type { Adapter, Evaluation, MetricsLine } from "./run/index.js";
 export {
   type CallOutcome,
   type CallRecord,
   type ChatMessage,
   type Claim,
+  type CommonOptions,
   defineTask,
   defineTool,
   type ExpertHears,
   type ExpertOptions,
   type ExpertTurn,
   type FinishedRollout,
+  type PlainOptions,
   type ReplyContext,
   type Reward,
   type RolloutEnd,
   type Scenario,
   type Split,
   type Task,
+  type TaskDefinition,
   type TaskOptions,
   type Tool,
   type ToolCall,
   type ToolContext,
   ToolError,
 } from "./tasks/index.js";
-export { Random } from "./util/index.js";
+/** Errors that say in one line what is wrong: HoneError what cannot be done, UsageError (one of those) what was asked wrongly. */
+export { HoneError, Random, UsageError } from "./util/index.js";

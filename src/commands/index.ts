@@ -3,6 +3,7 @@ import type { Command } from "../config/index.js";
 import { emailCommands } from "../tasks/email/commands/index.js";
 import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
+import { execCommand } from "./exec.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
 import { metricsCommand } from "./metrics.js";
@@ -30,6 +31,7 @@ export const commands: readonly Command[] = [
   metricsCommand,
   ...modelsCommands,
   playCommand,
+  execCommand,
   logprobsCommand,
   doctorCommand,
 ];

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { type CommandIo, defineCommand } from "../config/index.js";
 import { chooseScenarios, PersonSession, type Terminal } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
-import { loadTask, type Scenario, scenariosOf, taskOptionsOf } from "../tasks/index.js";
+import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Lines of stdin, asked for one by one; typed ones can be edited. */
@@ -43,11 +43,11 @@ export const playCommand = defineCommand({
   name: "play",
   summary: "Play one scenario by hand: call the tools yourself and see the reward.",
   example: "yarn hone play --split train",
-  options: ["task", "db", "home", "rank", "scenario", "split", "seed", "maxTurns", "toolTimeout"],
+  options: [...taskOptionNames, "scenario", "split", "maxTurns", "toolTimeout"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;
     const task = await loadTask(config.task);
-    const options = taskOptionsOf(config);
+    const options = taskOptionsOf(task, config, givenForTask(io.given));
     const [scenario] = chooseScenarios(await scenariosOf(task, options), {
       split,
       scenario: config.scenario,

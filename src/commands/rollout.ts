@@ -5,7 +5,15 @@ import { chooseScenarios, openPlayerFor, type PlaySummary, play, playerOptions }
 import { compact, conversationText, countsText, kindsText, ProgressLine } from "../report/index.js";
 import { chatOptions } from "../rollout/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
-import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
+import {
+  givenForTask,
+  loadTask,
+  type PlainOptions,
+  recordedForTask,
+  scenariosOf,
+  taskOptionNames,
+  taskOptionsOf,
+} from "../tasks/index.js";
 import { UnfinishedError, UsageError } from "../util/index.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
@@ -33,7 +41,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
   config: C,
   names: readonly string[],
   given: GivenOptions,
-): Promise<C> {
+): Promise<C & { readonly ofRun: PlainOptions }> {
   const other = (["model", "adapter", "agentUrl", "expert"] as const).find((name) => given[name]);
   if (other) throw new UsageError(`--checkpoint and ${flagOf(other)} name different players; give one of them`);
   if (given.weights) {
@@ -41,10 +49,12 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
       `--checkpoint and ${flagOf("weights")}: a checkpoint plays on the weights that its run has; leave ${flagOf("weights")} out`,
     );
   }
-  const stronger = (["task", "db", ...chatOptions] as const).filter((name) => given[name] !== undefined);
+  const stronger = (["task", "seed", ...chatOptions] as const).filter((name) => given[name] !== undefined);
+  const { set, ...playing } = await optionsOfCheckpoint(config, names);
   return {
     ...config,
-    ...(await optionsOfCheckpoint(config, names)),
+    ...playing,
+    ofRun: set,
     ...Object.fromEntries(stronger.map((name) => [name, given[name]])),
   };
 }
@@ -54,10 +64,7 @@ export const rolloutCommand = defineCommand({
   summary: "Play scenarios and report how it went.",
   example: "yarn rollout --expert --n 1 --group 1 --show",
   options: [
-    "task",
-    "db",
-    "home",
-    "rank",
+    ...taskOptionNames,
     "checkpoint",
     "project",
     "run",
@@ -66,7 +73,6 @@ export const rolloutCommand = defineCommand({
     "split",
     "n",
     "group",
-    "seed",
     "maxTurns",
     "onToolError",
     "turnTimeout",
@@ -96,10 +102,12 @@ export const rolloutCommand = defineCommand({
     "show",
   ],
   async run(asked, io) {
-    const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : asked;
+    const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : { ...asked, ofRun: {} };
     const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };
     // What is wrong with the task is said before a model is fetched.
-    chooseScenarios(await scenariosOf(await loadTask(config.task), taskOptionsOf(config)), choice);
+    const task = await loadTask(config.task);
+    const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
+    chooseScenarios(await scenariosOf(task, taskOptions), choice);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
@@ -108,7 +116,7 @@ export const rolloutCommand = defineCommand({
       const summary = await play({
         settings: {
           task: config.task,
-          taskOptions: taskOptionsOf(config),
+          taskOptions,
           player: spec,
           limits: {
             maxTurns: config.maxTurns,

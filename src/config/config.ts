@@ -56,21 +56,25 @@ function fromText(kind: OptionKind, value: string): unknown {
 }
 
 /** `NAME=VALUE`s as an object; what is no such pair stays as it is, for the schema to refuse. */
-function fromPairs(raw: unknown): unknown {
+function fromPairs(raw: unknown, read: (text: string) => unknown): unknown {
   const given = Array.isArray(raw) ? raw : [raw];
   const pairs = given.map((one) => (typeof one === "string" ? /^([^=]+)=(.*)$/s.exec(one) : null));
   if (pairs.includes(null)) return raw;
   return Object.fromEntries(
     pairs.map((pair): [string, unknown] => {
       const [, name = "", text = ""] = pair ?? [];
-      try {
-        return [name.trim(), JSON.parse(text)];
-      } catch {
-        // Text needs no quotation marks.
-        return [name.trim(), text];
-      }
+      return [name.trim(), read(text)];
     }),
   );
+}
+
+function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Text needs no quotation marks.
+    return text;
+  }
 }
 
 /** Never shown, not even when they are wrong. */
@@ -79,17 +83,19 @@ const secrets: ReadonlySet<string> = new Set(["hfToken", "agentKey", "judgeKey"]
 /** Checks one value. `where` names its source, as the user wrote it. */
 function check(name: OptionName, raw: unknown, where: string): unknown {
   const { schema, kind, accepts } = options[name];
-  if (Array.isArray(raw) && kind !== "list" && kind !== "pairs")
+  const ofPairs = kind === "pairs" || kind === "texts";
+  if (Array.isArray(raw) && kind !== "list" && kind !== "words" && !ofPairs)
     throw new UsageError(`${where} is given ${raw.length} times; give it once`);
   let value = raw;
-  if (kind === "pairs") value = fromPairs(raw);
+  if (ofPairs) value = fromPairs(raw, kind === "pairs" ? jsonOrText : (text) => text);
+  else if (kind === "words" && typeof raw === "string") value = [raw];
   else if (typeof raw === "string") value = fromText(kind, raw);
   else if (kind === "list" && Array.isArray(raw)) {
     value = raw.flatMap((item) => (typeof item === "string" ? item.split(",").map((part) => part.trim()) : [item]));
   }
   const parsed = schema.safeParse(value);
   // In one order, however they were given: a run compares them.
-  if (parsed.success && kind === "pairs") {
+  if (parsed.success && ofPairs) {
     return Object.fromEntries(Object.entries(parsed.data as object).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
   if (!parsed.success) {
@@ -128,8 +134,8 @@ export interface ConfigSources {
   /** Values of flags by option name; absent or undefined when not given. */
   flags?: Readonly<Record<string, unknown>>;
   env?: Readonly<Record<string, string | undefined>>;
-  /** Folder of hone.config.{ts,json}. */
-  folder?: string;
+  /** Folder of hone.config.{ts,json}; null reads none. */
+  folder?: string | null;
 }
 
 /** Values by option, before defaults are filled in. */
@@ -145,7 +151,7 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
   const { flags = {}, env = {}, folder = "." } = sources;
   const values: Partial<Record<OptionName, unknown>> = {};
 
-  const file = await readConfigFile(folder);
+  const file = folder === null ? undefined : await readConfigFile(folder);
   for (const [key, value] of Object.entries(file?.values ?? {})) {
     if (!Object.hasOwn(options, key)) throw unknownKey(file?.file ?? "", key, optionNames);
     if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, `${file?.file}: ${key}`);
@@ -165,6 +171,22 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
   }
 
   return values;
+}
+
+/**
+ * Options as a program gives them, checked, with those of Hugging Face's variables (HF_TOKEN, HF_HOME, ...): neither HONE_
+ * variables nor a config file change what a program says.
+ *
+ * @throws UsageError with the key, the value and what is accepted
+ */
+export async function givenByProgram(
+  values: Readonly<Record<string, unknown>>,
+  names: readonly OptionName[],
+): Promise<GivenOptions> {
+  const unknown = Object.keys(values).find((key) => !(names as readonly string[]).includes(key));
+  if (unknown !== undefined) throw unknownKey("options", unknown, names);
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("HF_")));
+  return readGiven({ flags: values, env, folder: null });
 }
 
 /** Fills in defaults. */

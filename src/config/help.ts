@@ -66,19 +66,24 @@ function declaration(name: OptionName, hidden: boolean): Options {
     ...common,
     string: true,
     requiresArg: true,
-    ...(kind === "list" || kind === "pairs" ? { array: true } : {}),
+    ...(kind === "list" || kind === "words" || kind === "pairs" || kind === "texts" ? { array: true } : {}),
   };
 }
+
+const isSeveral = (kind: string) => kind === "list" || kind === "words";
 
 /** " <file>" where the command needs it, " [run]" where it has a default, " [runs...]" where it takes several. */
 function positionalText({ positional, required }: Command): string {
   if (!positional) return "";
-  const name = options[positional].kind === "list" ? `${positional}...` : positional;
+  const name = isSeveral(options[positional].kind) ? `${positional}...` : positional;
   return required.includes(positional) ? ` <${name}>` : ` [${name}]`;
 }
 
-/** Tells yargs of a command's options, and what its help shows. */
-export function declare(parser: Argv, command: Command, everything: boolean): Argv {
+/**
+ * Tells yargs of a command's options, and what its help shows.
+ * @param more shown after the options
+ */
+export function declare(parser: Argv, command: Command, everything: boolean, more?: string): Argv {
   const names = optionsOf(command);
   const first: ReadonlySet<OptionName> | undefined = command.first && new Set([...command.first, "json"]);
   const short = first !== undefined && !everything;
@@ -89,6 +94,7 @@ export function declare(parser: Argv, command: Command, everything: boolean): Ar
   parser.group("help", `${options.json.group}:`);
   // The descriptions say which values are accepted. The call is missing from yargs' types.
   (parser as Argv & { usageConfiguration(what: object): Argv }).usageConfiguration({ "hide-types": true });
+  if (more) parser.epilogue(more);
   if (short) {
     const all = `yarn hone ${command.name} --help all`;
     parser.epilogue(`These are the options that are set first; \`${all}\` shows all ${names.length}.`);

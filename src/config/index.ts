@@ -1,6 +1,15 @@
 /** What people set: every option with its default, where values come from, and what a command is. */
 export { type Command, type CommandIo, defineCommand } from "./command.js";
-export { type Config, flagOf, type GivenOptions, type OptionName, options, readGiven, withDefaults } from "./config.js";
+export {
+  type Config,
+  flagOf,
+  type GivenOptions,
+  givenByProgram,
+  type OptionName,
+  options,
+  readGiven,
+  withDefaults,
+} from "./config.js";
 export { bySize, CONTEXT, DEFAULT_MODEL, type Preset, presets, ROLLOUTS_AT_ONCE, sizeOf } from "./defaults.js";
 export { declare, optionsOf, readHelp } from "./help.js";
 export { objectiveOptionNames } from "./objective-options.js";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 /** How text from a flag or a variable becomes a value: its type in the schema decides. */
-export type OptionKind = "text" | "number" | "flag" | "list" | "pairs";
+export type OptionKind = "text" | "number" | "flag" | "list" | "words" | "pairs" | "texts";
 
 export interface Option<T = unknown> {
   readonly kind: OptionKind;
@@ -64,12 +64,26 @@ export const flag = <const A extends About<boolean>>(description: string, about:
 export const list = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
   option("list", z.array(z.string().min(1)), "one or more values", description, about);
 
+/** As {@link list}, but commas do not separate values. */
+export const words = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
+  option("words", z.array(z.string()), "one or more words", description, about);
+
 /** `NAME=VALUE`, given any number of times; a value is JSON, or text where it is none. An object in a config file. */
 export const pairs = <const A extends About<Record<string, unknown>>>(description: string, about: A = {} as A) =>
   option(
     "pairs",
     z.record(z.string().min(1), z.json()) as z.ZodType<Record<string, unknown>>,
     "NAME=VALUE, where VALUE is JSON or text",
+    description,
+    about,
+  );
+
+/** As {@link pairs}, but what is given as text stays text: whoever reads it knows what it has to be. */
+export const texts = <const A extends About<Record<string, unknown>>>(description: string, about: A = {} as A) =>
+  option(
+    "texts",
+    z.record(z.string().min(1), z.json()) as z.ZodType<Record<string, unknown>>,
+    "NAME=VALUE",
     description,
     about,
   );

@@ -1,7 +1,7 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { objectiveOptions } from "./objective-options.js";
-import { choice, date, flag, inGroup, list, type Option, pairs, real, text, whole } from "./option.js";
+import { choice, date, flag, inGroup, list, type Option, pairs, real, text, texts, whole, words } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Sequences that llama.cpp evaluates at once in one context. */
@@ -12,7 +12,9 @@ const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional ho
 export const definitions = {
   ...inGroup("Files and folders", {
     home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
-    db: text("Mail database.", { defaultText: "mail.db in the home folder" }),
+    db: text("Mail database (in tasks: --set db).", {
+      defaultText: "mail.db in the home folder",
+    }),
     out: text("File to write: trajectories, one JSON line a rollout.", {
       accepts: "a path",
       defaultText:
@@ -27,6 +29,9 @@ export const definitions = {
       defaultText: "sft/<date and time> in the home folder",
     }),
     file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
+    program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
+      accepts: "a path, then words",
+    }),
     tokens: text("File with the token ids to score: a JSON array. The first entry of the result is of the second id.", {
       accepts: "a path",
     }),
@@ -35,17 +40,19 @@ export const definitions = {
     task: text('What is trained: "email", or the path of a task file (TypeScript or JavaScript).', {
       default: "email",
     }),
+    set: texts(
+      "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists those that a task has.",
+      { defaultText: "the task's own" },
+    ),
     split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
     scenario: text("One scenario, by its id."),
     n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),
     group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
-    seed: whole(0, MANY, "Seed of everything random.", { default: 1 }),
+    seed: whole(0, MANY, "Seed of all random draws, tasks' too.", { default: 1 }),
     rank: choice(
       ["date", "bm25"],
-      "date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
-      {
-        default: "date",
-      },
+      "Short for --set rank, of the email task. date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
+      { defaultText: "date" },
     ),
   }),
   ...inGroup("Mail to import", {

@@ -13,7 +13,16 @@ import {
   VERDICTS_FILE,
 } from "../reward/index.js";
 import { type OpenCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
-import { type AnyTask, loadTask, type Scenario, scenariosOf, type TaskOptions, taskOptionsOf } from "../tasks/index.js";
+import {
+  type AnyTask,
+  givenForTask,
+  loadTask,
+  type PlainOptions,
+  recordedForTask,
+  type Scenario,
+  scenariosOf,
+  taskOptionsOf,
+} from "../tasks/index.js";
 import { gradeOwn, scenariosFingerprint, validationScenarios, withAbsolutePaths } from "../train/index.js";
 import { UsageError } from "../util/index.js";
 import { changeable, type EvalConfig } from "./options.js";
@@ -30,7 +39,7 @@ type Settings = Pick<
 export interface Conditions {
   readonly settings: Settings;
   readonly task: AnyTask;
-  readonly taskOptions: TaskOptions;
+  readonly taskOptions: PlainOptions;
   readonly scenarios: readonly Scenario[];
 }
 
@@ -62,7 +71,8 @@ export async function conditionsOf(
     requireClaim(task, "--accuracy judge");
     requireJudge({ ...config, ...settings }, "--accuracy judge");
   }
-  const taskOptions = taskOptionsOf({ ...settings, home: config.home });
+  const recorded = run ? recordedForTask(task, settingsOf(run.record).set) : {};
+  const taskOptions = taskOptionsOf(task, { home: config.home, seed: settings.seed }, recorded, givenForTask(given));
   const all = await scenariosOf(task, taskOptions);
   if (run && config.fresh && scenariosFingerprint(all) !== run.record.contents.scenarios) {
     throw new UsageError(`--fresh: these are not the scenarios that ${run.name} was trained on: all of them are fresh`);

@@ -3,6 +3,7 @@ import type { Config, OptionName } from "../config/index.js";
 import { modelOptions } from "../models/index.js";
 import { judgeAccessOptions, judgeOptions } from "../reward/index.js";
 import { chatOptions } from "../rollout/index.js";
+import { taskOptionNames } from "../tasks/index.js";
 import { playingOptions } from "../train/index.js";
 
 /** Settings of a run that an evaluation may change. */
@@ -10,7 +11,6 @@ export const changeable = [
   "model",
   "weights",
   "task",
-  "db",
   "seed",
   "temperature",
   "context",
@@ -18,14 +18,13 @@ export const changeable = [
   "maxTokens",
   "onToolError",
   ...chatOptions,
-  "rank",
   "accuracy",
   "judgeUrl",
   ...judgeOptions,
 ] as const satisfies readonly OptionName[];
 
 export const evalOptions = [
-  "home",
+  ...taskOptionNames,
   "project",
   "run",
   "checkpoint",

@@ -8,10 +8,11 @@ export {
   requireJudge,
   rubricOf,
   rulerOptions,
+  rulerSettings,
   VERDICTS_FILE,
 } from "./judge.js";
 export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js";
-export { gradeShaped, gradeSuccess, requireClaim } from "./judged.js";
+export { gradeShaped, gradeSuccess, requireClaim, rulerReward } from "./judged.js";
 export { openRewards, requireRewards } from "./open.js";
 export type { Graded, GradeRollout, GroupReward, Rewards } from "./reward.js";
 export { wordingWarning } from "./wording.js";

@@ -1,7 +1,7 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
 import { rulingText } from "../report/index.js";
 import type { RunSettings, RunStore } from "../run/index.js";
-import type { AnyTask, TaskOptions } from "../tasks/index.js";
+import type { AnyTask, PlainOptions } from "../tasks/index.js";
 import { randomReward } from "./control.js";
 import { openJudge, type RulerConfig, requireJudge, rubricOf, rulerSettings } from "./judge.js";
 import {
@@ -20,7 +20,7 @@ export interface RewardSources {
   readonly settings: RunSettings;
   readonly config: RulerConfig;
   readonly task: AnyTask;
-  readonly taskOptions: TaskOptions;
+  readonly taskOptions: PlainOptions;
   /** Keeps verdicts, and what they cost. */
   readonly store: RunStore;
   readonly signal: AbortSignal;

@@ -1,7 +1,7 @@
 /** What crosses between a gathering and its workers: plain data, since closures cannot be sent to threads. */
 import type { MessagePort } from "node:worker_threads";
 import type { EngineOptions } from "../engine/index.js";
-import type { ExpertOptions, Scenario, TaskOptions } from "../tasks/index.js";
+import type { ExpertOptions, PlainOptions, Scenario } from "../tasks/index.js";
 import type { AgentSettings } from "./agent-session.js";
 import type { ChatSettings } from "./chat.js";
 import type { SamplingSettings } from "./engine-session.js";
@@ -29,7 +29,7 @@ export type PlayerSpec =
 export interface WorkerSettings {
   /** As for `loadTask`: closures cannot be sent, so each worker loads the task itself. */
   readonly task: string;
-  readonly taskOptions: TaskOptions;
+  readonly taskOptions: PlainOptions;
   readonly player: PlayerSpec;
   readonly limits: RolloutLimits;
 }

@@ -8,7 +8,7 @@ import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { type FoundRun, findRun } from "./place.js";
 import { type Adapter, gapsOf, type RunRecord } from "./records.js";
 import { bestOf, STORE_FILE } from "./run.js";
-import { settingsOf } from "./settings.js";
+import { type RunSettings, settingsOf } from "./settings.js";
 import { RunStore } from "./store.js";
 
 export interface ChosenCheckpoint {
@@ -79,11 +79,15 @@ export async function openCheckpoints(
 export async function optionsOfCheckpoint(
   place: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
-): Promise<Partial<Pick<Config, "model" | "weights" | "adapter" | "task" | "db" | (typeof chatOptions)[number]>>> {
+): Promise<
+  Partial<Pick<Config, "model" | "weights" | "adapter" | "task" | (typeof chatOptions)[number]>> &
+    Pick<RunSettings, "set"> &
+    Partial<Pick<RunSettings, "seed">>
+> {
   if (names.length > 1) throw new UsageError("rollout plays with one --checkpoint; `yarn eval` compares several");
   const { record, chosen } = await openCheckpoints(findRun(place), names);
   const settings = settingsOf(record);
-  const { model, weights, task, db } = settings;
+  const { model, weights, task, set, seed } = settings;
   // The record of an older hone has none of them.
   const chat = chatOptions.flatMap((name) => (settings[name] === undefined ? [] : [[name, settings[name]]]));
   const path = chosen[0]?.adapter?.path;
@@ -91,8 +95,9 @@ export async function optionsOfCheckpoint(
     model,
     weights,
     task,
+    set,
+    ...(seed === undefined ? {} : { seed }),
     ...Object.fromEntries(chat),
-    ...(db === undefined ? {} : { db }),
     ...(path === undefined ? {} : { adapter: path }),
   };
 }

@@ -25,5 +25,5 @@ export {
   type ValidationRow,
 } from "./records.js";
 export { bestOf, Run, STORE_FILE } from "./run.js";
-export { changeable, checkSameRun, hidden, identity, type RunSettings, settingsOf } from "./settings.js";
+export { changeable, checkSameRun, hidden, identity, type RunSettings, settingsOf, taskOptionsIn } from "./settings.js";
 export { RunStore } from "./store.js";

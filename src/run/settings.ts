@@ -1,11 +1,11 @@
 /** The settings that a run keeps in its record, and which of them make it another run. */
 import { type Config, flagOf, type OptionName, objectiveOf, objectiveOptionNames, options } from "../config/index.js";
+import type { PlainOptions } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import type { RunRecord } from "./records.js";
 
 /** Changing one of these makes it another run. */
 export const identity = [
-  "rank",
   "seed",
   "groups",
   "group",
@@ -41,7 +41,6 @@ export const changeable = [
   "model",
   "weights",
   "task",
-  "db",
   "steps",
   "validateEvery",
   "keep",
@@ -58,7 +57,6 @@ type Kept = (typeof identity)[number] | (typeof changeable)[number];
 type Optional =
   | "weights"
   | "clipLow"
-  | "db"
   | "judgeModel"
   | "judgeTemperature"
   | "judgeMaxTokens"
@@ -74,9 +72,19 @@ export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullab
   readonly betas: readonly [number, number];
   readonly weightDecay: number;
   readonly stdFloor: number;
+  /** The task's options. */
+  readonly set: PlainOptions;
 };
 
-export const settingsOf = (record: RunRecord) => record.options as unknown as RunSettings;
+export const settingsOf = (record: RunRecord) =>
+  ({ ...record.options, set: taskOptionsIn(record) }) as unknown as RunSettings;
+
+/** The task's options as a run was begun with them. A run of an older hone has the email task's under names of their own. */
+export function taskOptionsIn({ options }: Pick<RunRecord, "options">): PlainOptions {
+  if (options.set !== undefined) return options.set as PlainOptions;
+  const { db, rank } = options;
+  return { ...(db === undefined ? {} : { db }), ...(rank === undefined ? {} : { rank }) };
+}
 
 const show = (value: unknown) => {
   if (Array.isArray(value)) return value.join(",");
@@ -85,6 +93,7 @@ const show = (value: unknown) => {
 
 /**
  * Is it still the run that was begun?
+ * @param ofTask what differs among the task's options
  * @throws UsageError with every difference
  */
 export function checkSameRun(
@@ -92,6 +101,7 @@ export function checkSameRun(
   settings: RunSettings,
   contents: RunRecord["contents"],
   folder: string,
+  ofTask: readonly string[] = [],
 ): void {
   const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
   // A run of an older hone has no value of what that one did not know.
@@ -104,6 +114,7 @@ export function checkSameRun(
     ...identity.flatMap((name) =>
       same(before(name), settings[name]) ? [] : [`${flagOf(name)} ${show(settings[name])} (was ${show(before(name))})`],
     ),
+    ...ofTask,
     ...hidden.flatMap((name) => (same(recorded.options[name], settings[name]) ? [] : [`the preset's ${name}`])),
     ...Object.keys(contents).flatMap((name) =>
       recorded.contents[name] === contents[name] ? [] : [`other contents of the ${name}`],

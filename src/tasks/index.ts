@@ -1,25 +1,36 @@
 /** The task contract, and how a task is found. The email task is a room of its own in email/. */
 
 export { loadTask, scenariosOf } from "./load.js";
-export { taskOptionsOf } from "./options.js";
+export {
+  givenForTask,
+  recordedForTask,
+  resolveTaskOptions,
+  taskDifferences,
+  taskOptionNames,
+  taskOptionsOf,
+  taskOptionsText,
+} from "./options.js";
 export {
   type AnyTask,
   type CallOutcome,
   type CallRecord,
   type ChatMessage,
   type Claim,
+  type CommonOptions,
   defineTask,
   defineTool,
   type ExpertHears,
   type ExpertOptions,
   type ExpertTurn,
   type FinishedRollout,
+  type PlainOptions,
   type ReplyContext,
   type Reward,
   type RolloutEnd,
   type Scenario,
   type Split,
   type Task,
+  type TaskDefinition,
   type TaskOptions,
   type Tool,
   type ToolCall,

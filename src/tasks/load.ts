@@ -1,10 +1,9 @@
 /** Finds a task: the built-in one by name, a user's by the path of its file (TypeScript or JavaScript, through jiti). */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { createJiti } from "jiti";
-import { HoneError, messageOf, packageRoot, UsageError } from "../util/index.js";
+import { HoneError, importUserFile, messageOf, UsageError } from "../util/index.js";
 import { emailTask } from "./email/index.js";
-import type { AnyTask, Scenario, TaskOptions } from "./task.js";
+import type { AnyTask, PlainOptions, Scenario } from "./task.js";
 
 /** The tasks that come with hone, by name. */
 const builtIn: readonly AnyTask[] = [emailTask as unknown as AnyTask];
@@ -18,6 +17,7 @@ function isTask(value: unknown): value is AnyTask {
     typeof task.prompt === "function" &&
     typeof task.reward === "function" &&
     typeof task.open === "function" &&
+    typeof task.options === "object" &&
     Array.isArray(task.tools)
   );
 }
@@ -36,18 +36,18 @@ export async function loadTask(reference: string): Promise<AnyTask> {
       `--task: there is no file ${file}; give the path of a task file, or one of ${builtIn.map((task) => task.name).join(", ")}`,
     );
   }
-  // A user's file says `import { defineTask } from "hone"`, wherever it lies: that must be this very hone.
-  const jiti = createJiti(import.meta.url, { alias: { hone: resolve(packageRoot, "dist/src/index.js") } });
   let loaded: unknown;
   try {
-    loaded = await jiti.import(file, { default: true });
+    loaded = await importUserFile(file);
   } catch (error) {
     throw new HoneError(`the task file ${file} could not be loaded: ${messageOf(error).split("\n")[0]}`, {
       cause: error,
     });
   }
   if (!isTask(loaded)) {
-    throw new HoneError(`the task file ${file} has no task: it must \`export default defineTask({...})\` from "hone"`);
+    throw new HoneError(
+      `the task file ${file} has no task: it must \`export default defineTask({...})\` from "@hone-rl/hone"`,
+    );
   }
   return loaded;
 }
@@ -57,7 +57,7 @@ export async function loadTask(reference: string): Promise<AnyTask> {
  *
  * @throws HoneError when the task's own code fails
  */
-export async function scenariosOf(task: AnyTask, options: TaskOptions): Promise<readonly Scenario[]> {
+export async function scenariosOf(task: AnyTask, options: PlainOptions): Promise<readonly Scenario[]> {
   try {
     return await task.scenarios(options);
   } catch (error) {

@@ -1,9 +1,150 @@
-/** Which of hone's options reach a task: it reads them in `open` and `scenarios`. */
-import type { Config } from "../config/index.js";
-import type { TaskOptions } from "./task.js";
+/**
+ * A task's options: what its schema declares, what was given for them (`--set NAME=VALUE`, or a flag that is short for
+ * one), and how `--help` lists them. They stay plain data: runs record them, and workers are sent them.
+ */
+import { resolve } from "node:path";
+import { z } from "zod";
+import type { Config, GivenOptions } from "../config/index.js";
+import { nearest, UsageError } from "../util/index.js";
+import type { AnyTask, PlainOptions } from "./task.js";
 
-export const taskOptionsOf = ({ home, db, rank }: Pick<Config, "home" | "db" | "rank">): TaskOptions => ({
-  home,
-  db,
-  rank,
-});
+/** Flags that are short for `--set` with the same name, from before tasks had options of their own. */
+const SHORT = ["db", "rank"] as const;
+
+/** The options of a command that opens a task. */
+export const taskOptionNames = ["task", "set", ...SHORT, "seed", "home"] as const;
+
+/** What was given for the task's options. */
+export function givenForTask(given: GivenOptions): PlainOptions {
+  const set = (given.set ?? {}) as PlainOptions;
+  const short = SHORT.filter((name) => given[name] !== undefined);
+  const twice = short.find((name) => set[name] !== undefined);
+  if (twice) throw new UsageError(`--${twice} is short for --set ${twice}=...; give one of them`);
+  return { ...Object.fromEntries(short.map((name) => [name, given[name]])), ...set };
+}
+
+const fieldsOf = (task: AnyTask): [string, z.ZodType][] => Object.entries(task.options.shape);
+
+/** Is a field the path of a file or folder? Its schema says so: `.meta({ path: true })`. */
+const isPath = (field: z.ZodType) => field.meta()?.path === true;
+
+/** What was recorded of options that the task still has. */
+export function recordedForTask(task: AnyTask, recorded: PlainOptions): PlainOptions {
+  return Object.fromEntries(Object.entries(recorded).filter(([name]) => Object.hasOwn(task.options.shape, name)));
+}
+
+/**
+ * How the task's options differ from those that a run was begun with, a line each. Paths may change, since what lies there
+ * is compared; an option that the task did not have then had its default.
+ */
+export function taskDifferences(task: AnyTask, recorded: PlainOptions, now: PlainOptions): string[] {
+  const before: PlainOptions = resolveTaskOptions(task, recordedForTask(task, recorded));
+  const changed = fieldsOf(task).flatMap(([name, field]) =>
+    isPath(field) || JSON.stringify(before[name]) === JSON.stringify(now[name])
+      ? []
+      : [`--set ${name}=${shown(now[name] ?? "unset")} (was ${shown(before[name] ?? "unset")})`],
+  );
+  const gone = Object.keys(recorded).filter(
+    (name) => !Object.hasOwn(before, name) && !Object.hasOwn(task.options.shape, name),
+  );
+  return [...changed, ...gone.map((name) => `the task has no option ${name} any more (was ${shown(recorded[name])})`)];
+}
+
+/** A flag brings text: it is taken as it stands where the field takes text, else as JSON. */
+function valueFor(field: z.ZodType, given: unknown): unknown {
+  if (typeof given !== "string" || field.safeParse(given).success) return given;
+  try {
+    return JSON.parse(given);
+  } catch {
+    return given;
+  }
+}
+
+/** The default of a field that has one which can be given again. */
+function defaultOf(field: z.ZodType): unknown {
+  const { success, data } = field.safeParse(undefined);
+  return success && data !== undefined && field.safeParse(data).success ? data : undefined;
+}
+
+function unknownOption(task: AnyTask, name: string, value: unknown): UsageError {
+  const known = fieldsOf(task).map(([field]) => field);
+  const close = nearest(name, known);
+  const hint = close ? `; did you mean ${close}?` : known.length > 0 ? `; it has ${known.join(", ")}` : "";
+  return new UsageError(`--set ${name}=${shown(value)}: the task ${task.name} has no such option${hint}`);
+}
+
+const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+
+/**
+ * The task's options, with its defaults; paths are absolute.
+ *
+ * @param layers what was given, the strongest last
+ * @throws UsageError naming the option, the value and what is accepted
+ */
+export function resolveTaskOptions(task: AnyTask, ...layers: readonly PlainOptions[]): PlainOptions {
+  const given: PlainOptions = Object.assign({}, ...layers);
+  const { shape } = task.options;
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(shape, name)) throw unknownOption(task, name, value);
+  }
+  const values: Record<string, unknown> = {};
+  for (const [name, field] of fieldsOf(task)) {
+    const value = given[name] === undefined ? defaultOf(field) : valueFor(field, given[name]);
+    if (value === undefined) continue;
+    values[name] = isPath(field) && typeof value === "string" ? resolve(value) : value;
+  }
+  const parsed = task.options.safeParse(values);
+  if (parsed.success) return values;
+  const [issue] = parsed.error.issues;
+  const name = String(issue?.path[0] ?? "");
+  const missing = values[name] === undefined;
+  throw new UsageError(
+    missing
+      ? `the task ${task.name} needs --set ${name}=${acceptedBy(shape[name] as z.ZodType)}`
+      : `--set ${name}=${shown(values[name])}: ${issue?.message ?? "not accepted"} (the task ${task.name})`,
+  );
+}
+
+/** All that a task is told: its own options, and what every task gets. */
+export function taskOptionsOf(
+  task: AnyTask,
+  { home, seed }: Pick<Config, "home" | "seed">,
+  ...layers: readonly PlainOptions[]
+): PlainOptions {
+  return { ...resolveTaskOptions(task, ...layers), home, seed };
+}
+
+/** For people: "one of easy, hard", "a whole number of at least 1". */
+function acceptedBy(field: z.ZodType): string {
+  // Transformed values have no JSON Schema; their input has.
+  const schema = z.toJSONSchema(field, { io: "input", unrepresentable: "any" }) as {
+    type?: string;
+    enum?: unknown[];
+    minimum?: number;
+    maximum?: number;
+  };
+  if (schema.enum) return schema.enum.join("|");
+  const { type = "VALUE", minimum: low, maximum: high } = schema;
+  if (type === "string") return "TEXT";
+  if (type === "boolean") return "true|false";
+  if (type !== "integer" && type !== "number") return "VALUE";
+  const from = low !== undefined && low > Number.MIN_SAFE_INTEGER ? `${low}` : "";
+  const to = high !== undefined && high < Number.MAX_SAFE_INTEGER ? `${high}` : "";
+  return from || to ? `${from}..${to}` : "NUMBER";
+}
+
+/** What `--help` lists for a task. */
+export function taskOptionsText(task: AnyTask): string {
+  const fields = fieldsOf(task);
+  if (fields.length === 0) return `The task ${task.name} has no options of its own (--set).`;
+  const rows = fields.map(([name, field]) => {
+    const value = defaultOf(field);
+    const about = [field.description ?? "", value === undefined ? "" : `(default: ${shown(value)})`];
+    return [`  --set ${name}=${acceptedBy(field)}`, about.filter(Boolean).join(" ")] as const;
+  });
+  const width = Math.max(...rows.map(([left]) => left.length)) + 2;
+  return [
+    `Options of the task ${task.name}:`,
+    ...rows.map(([left, about]) => (left.padEnd(width) + about).trimEnd()),
+  ].join("\n");
+}

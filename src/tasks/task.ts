@@ -189,17 +189,30 @@ export interface ExpertOptions {
   readonly mistakes?: number | Readonly<Record<string, number>>;
 }
 
-/** The task's own settings, already parsed. `db` and the like reach a task through these. */
-export type TaskOptions = Readonly<Record<string, unknown>>;
+/** What every task is told beside its own options. */
+export interface CommonOptions {
+  /** `--seed`: whatever a task draws at random follows from it. */
+  readonly seed: number;
+  /** `--home`: hone's folder, where a task may keep files. */
+  readonly home: string;
+}
+
+/** What `scenarios` and `open` are told: the task's own options as its schema parses them, and the common ones. */
+export type TaskOptions<O extends z.ZodObject = z.ZodObject> = Readonly<z.output<O>> & CommonOptions;
+
+/** Options as plain data, before a task's schema has parsed them. */
+export type PlainOptions = Readonly<Record<string, unknown>>;
 
 export interface Task<S extends Scenario = Scenario, W = unknown> {
   readonly name: string;
   /** One line for people. */
   readonly description: string;
+  /** What can be set of it: `--set NAME=VALUE`, listed by `--task TASK --help`. */
+  readonly options: z.ZodObject;
   /** All scenarios, both splits, in a stable order. */
-  scenarios(options: TaskOptions): readonly S[] | Promise<readonly S[]>;
+  scenarios(options: PlainOptions): readonly S[] | Promise<readonly S[]>;
   /** Opens what the tools need on this thread (a database connection, say). Called once per thread. */
-  open(options: TaskOptions): W | Promise<W>;
+  open(options: PlainOptions): W | Promise<W>;
   /** Closes what `open` opened. */
   close(world: W): void | Promise<void>;
   /** The messages before the model's first turn. */
@@ -235,24 +248,41 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
   expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, ExpertHears>;
 }
 
-type TaskDefinition<S extends Scenario, W> = Omit<Task<S, W>, "description" | "open" | "close" | "tools"> & {
+type Completed = "description" | "options" | "scenarios" | "open" | "close" | "tools";
+
+export type TaskDefinition<S extends Scenario, W, O extends z.ZodObject> = Omit<Task<S, W>, Completed> & {
   description?: string;
+  /**
+   * The task's own options, each with a default unless it must be given; `.describe()` is what help says of it, and
+   * `.meta({ path: true })` makes it a path. Their values must be plain data (strings, numbers, lists, objects).
+   */
+  options?: O;
+  scenarios(options: TaskOptions<O>): readonly S[] | Promise<readonly S[]>;
   tools?: Task<S, W>["tools"];
-  open?(options: TaskOptions): W | Promise<W>;
+  open?(options: TaskOptions<O>): W | Promise<W>;
   close?(world: W): void | Promise<void>;
 };
 
-/** Checks and completes a task. Throws TypeError when two tools share a name. */
-export function defineTask<S extends Scenario, W = undefined>(definition: TaskDefinition<S, W>): Task<S, W> {
-  const { tools = [] } = definition;
+/** Checks and completes a task. Throws TypeError when two tools share a name, or an option has a common one's. */
+export function defineTask<S extends Scenario, W = undefined, O extends z.ZodObject = z.ZodObject>(
+  definition: TaskDefinition<S, W, O>,
+): Task<S, W> {
+  const { tools = [], options: own = z.object({}) } = definition;
   const names = tools.map((tool) => tool.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice) throw new TypeError(`task ${definition.name}: two tools are called ${twice}`);
+  const taken = ["seed", "home"].find((name) => Object.hasOwn(own.shape, name));
+  if (taken) throw new TypeError(`task ${definition.name}: every task gets ${taken}; give its own option another name`);
+  const options = own.strict();
+  const parse = ({ seed = 1, home = ".hone", ...given }: PlainOptions) =>
+    ({ ...options.parse(given), seed, home }) as TaskOptions<O>;
   return {
     ...definition,
     tools,
+    options,
     description: definition.description ?? definition.name,
-    open: definition.open ?? (() => undefined as W),
+    scenarios: (given) => definition.scenarios(parse(given)),
+    open: (given) => (definition.open ? definition.open(parse(given)) : (undefined as W)),
     close: definition.close ?? (() => undefined),
   };
 }

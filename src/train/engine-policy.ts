@@ -3,7 +3,7 @@ import type { Engine, EngineOptions } from "../engine/index.js";
 import { fitting } from "../play/index.js";
 import { type ChatSettings, gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/index.js";
-import type { TaskOptions } from "../tasks/index.js";
+import type { PlainOptions } from "../tasks/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
 import { measureProbe, readProbe } from "./probe.js";
 
@@ -11,7 +11,7 @@ export interface EnginePolicySettings {
   readonly engine: EngineOptions;
   /** Task file or name, as workers load it. */
   readonly task: string;
-  readonly taskOptions: TaskOptions;
+  readonly taskOptions: PlainOptions;
   readonly limits: RolloutLimits;
   readonly temperature: number;
   readonly chat?: ChatSettings;
@@ -37,6 +37,11 @@ export class EnginePolicy implements Policy {
     this.#engine = engine;
     this.#settings = settings;
     this.#concurrency = settings.concurrency;
+  }
+
+  /** Rollouts at once. */
+  get concurrency(): number {
+    return this.#concurrency;
   }
 
   async use(adapter: Adapter | null): Promise<void> {

@@ -1,11 +1,17 @@
 /** Training: the step, the loop round it, and all that is brought up for them. */
 export { EnginePolicy } from "./engine-policy.js";
 export { checkProbe, gapLimit } from "./gap.js";
-export { gradeOwn, playAndGrade } from "./grading.js";
-export type { Played } from "./parts.js";
+export { gradeOwn, playAndGrade, playGraded } from "./grading.js";
+export type { LoopParts, Played, View } from "./parts.js";
+export { playingOf, validate } from "./playing.js";
 export { limitsOf, playingOptions, prepare, type TrainConfig, trainOptions } from "./prepare.js";
 export { measureProbe, readProbe } from "./probe.js";
 export { scenariosFingerprint, validationScenarios } from "./sampler.js";
-export { withAbsolutePaths } from "./settings.js";
+export { loopSettings, resolveSettings, withAbsolutePaths } from "./settings.js";
+export { settleLast, use } from "./settle.js";
+export { stagesOf } from "./stages.js";
+export { trainStep } from "./step.js";
+export { StepClock } from "./step-clock.js";
 export { runTraining, type TrainSummary } from "./training.js";
+export { type LearnerUpdater, openUpdater } from "./updater.js";
 export { scratch, writeLessons } from "./warm-start.js";

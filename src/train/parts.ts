@@ -114,7 +114,7 @@ export interface LoopSettings extends GapSettings {
 export interface LoopParts extends Omit<Rewards, "spreadFloor" | "close"> {
   readonly run: Run;
   readonly settings: LoopSettings;
-  readonly scenarios: ScenarioCursor;
+  readonly scenarios: Pick<ScenarioCursor, "groups" | "next" | "ofValidation">;
   readonly policy: Policy;
   readonly updater: Updater;
   readonly view: View;

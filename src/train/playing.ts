@@ -16,7 +16,9 @@ export interface Playing {
   readonly seed: number;
 }
 
-export function playingOf({ run, policy, view, signal, settings }: LoopParts): Playing {
+type PlayingParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings">;
+
+export function playingOf({ run, policy, view, signal, settings }: PlayingParts): Playing {
   return { store: run.store, policy, view, signal, seed: settings.seed };
 }
 

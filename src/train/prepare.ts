@@ -29,8 +29,15 @@ import {
   wordingWarning,
 } from "../reward/index.js";
 import { chatOptions, type RolloutLimits } from "../rollout/index.js";
-import { placeOf, type RunSettings, RunStore, STORE_FILE } from "../run/index.js";
-import { loadTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
+import { placeOf, type RunSettings, RunStore, STORE_FILE, taskOptionsIn } from "../run/index.js";
+import {
+  givenForTask,
+  loadTask,
+  recordedForTask,
+  resolveTaskOptions,
+  scenariosOf,
+  taskOptionNames,
+} from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { initialAdapter } from "./init-adapter.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
@@ -54,9 +61,7 @@ export const playingOptions = [
 export const trainOptions = [
   "model",
   ...modelOptions,
-  "task",
-  "db",
-  "home",
+  ...taskOptionNames,
   "project",
   "run",
   "fork",
@@ -82,7 +87,6 @@ export const trainOptions = [
   "validateEvery",
   "validateN",
   "keep",
-  "seed",
   "temperature",
   "topK",
   "topP",
@@ -92,7 +96,6 @@ export const trainOptions = [
   "maxTokens",
   "onToolError",
   ...chatOptions,
-  "rank",
   ...playingOptions,
   "learner",
   "adamBits",
@@ -137,17 +140,23 @@ export async function prepare(
   const reference = modelOf(given, recorded?.options.model);
   const weights = (given.weights ?? recorded?.options.weights) as Config["weights"];
 
-  const chosen = <K extends "task" | "db" | "rank">(name: K) =>
+  const chosen = <K extends "task" | "seed">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
   const taskReference = chosen("task");
   const task = await loadTask(taskReference);
-  const taskOptions = taskOptionsOf({ home: config.home, db: chosen("db"), rank: chosen("rank") });
+  const set = resolveTaskOptions(
+    task,
+    recorded ? recordedForTask(task, taskOptionsIn(recorded)) : {},
+    givenForTask(given),
+  );
+  const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
   const all = await scenariosOf(task, taskOptions);
   const settingsFor = (shape: ModelShape) => {
     const settings = resolveSettings({
       given,
       recorded,
       model: { reference, ...shape },
+      set,
       stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
     });
     return { settings, initial: initialAdapter(config, settings, shape) };

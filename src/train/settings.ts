@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import {
   bySize,
   CONTEXT,
+  type Config,
   DEFAULT_MODEL,
   flagOf,
   type GivenOptions,
@@ -18,10 +19,14 @@ import {
   presets,
   sizeOf,
 } from "../config/index.js";
+import type { EngineInfo } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
-import { changeable, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
+import { changeable, engineNumerics, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
+import type { PlainOptions } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
+import { gapLimit } from "./gap.js";
+import type { LoopSettings } from "./parts.js";
 
 export interface SettingsSources {
   /** What was given, before defaults. */
@@ -29,6 +34,8 @@ export interface SettingsSources {
   /** The run as it was begun, when it was. */
   readonly recorded: RunRecord | undefined;
   readonly model: { readonly reference: string; readonly parameters: number; readonly trainedContext: number };
+  /** The task's options. */
+  readonly set?: PlainOptions;
   /** Steps that go through the train split once, for presets that count in passes over it. */
   readonly stepsPerEpoch: (groups: number) => number;
 }
@@ -36,7 +43,7 @@ export interface SettingsSources {
 /**
  * @throws UsageError when what was given cannot be trained with
  */
-export function resolveSettings({ given, recorded, model, stepsPerEpoch }: SettingsSources): RunSettings {
+export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoch }: SettingsSources): RunSettings {
   refuseTruncation(given);
   const loss = (given.loss ?? recorded?.options.loss ?? options.loss.default) as ObjectiveName;
   const objective = objectiveOf(loss);
@@ -73,7 +80,7 @@ export function resolveSettings({ given, recorded, model, stepsPerEpoch }: Setti
     recorded?.options.steps ??
     preset.steps ??
     (preset.passes ? preset.passes * stepsPerEpoch(settings.groups) : size.steps);
-  const resolved = { ...settings, steps: steps as number };
+  const resolved = { ...settings, set, steps: steps as number };
   checkSettings(resolved, model.trainedContext);
   return resolved;
 }
@@ -140,12 +147,12 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
 
 /** Options that name files, made absolute: a run goes on from wherever it is called. */
 export function withAbsolutePaths(given: GivenOptions): GivenOptions {
-  const paths = ["model", "task", "db", "rulerRubric"] as const;
+  const paths = ["model", "task", "rulerRubric"] as const;
   const absolute = paths.flatMap((name) => {
     const value = given[name];
     // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.
     const known = name === "model" && typeof value === "string" && isCatalogueName(value);
-    const isFile = typeof value === "string" && !known && (name === "db" || existsSync(value));
+    const isFile = typeof value === "string" && !known && existsSync(value);
     return isFile ? [[name, resolve(value)] as const] : [];
   });
   return { ...given, ...Object.fromEntries(absolute) };
@@ -153,3 +160,24 @@ export function withAbsolutePaths(given: GivenOptions): GivenOptions {
 
 /** The model a run is trained from: given, recorded, or the one that comes with hone. */
 export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;
+
+/**
+ * What the steps of a run go by.
+ * @param spreadFloor of the rewards; see AdvantageOptions
+ */
+export function loopSettings(
+  settings: RunSettings,
+  config: Pick<Config, "maxGap" | "hfWeights">,
+  engine: EngineInfo,
+  spreadFloor: number,
+): LoopSettings {
+  return {
+    ...settings,
+    schedule: settings,
+    advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
+    maxGap: config.maxGap ?? gapLimit(engine.weightType),
+    // A limit of one's own is the only one.
+    calibrateGap: config.maxGap === undefined,
+    numerics: { engine: engineNumerics(engine), hfWeights: config.hfWeights !== undefined },
+  };
+}

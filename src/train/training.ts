@@ -1,21 +1,21 @@
 /** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
-import { type GivenOptions, objectiveOf } from "../config/index.js";
+import type { GivenOptions } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
-import { bitsOf, ensurePython, learnerDevice, startLearner } from "../learn/index.js";
+import { ensurePython } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
-import { engineFacts, engineText, learnerFacts, learnerText, type Share } from "../report/index.js";
+import { engineFacts, engineText, type Share } from "../report/index.js";
 import { openRewards } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
-import { bestOf, checkSameRun, engineNumerics, logEngine, Run, type ValidationRow } from "../run/index.js";
-import { deriveSeed } from "../util/index.js";
+import { bestOf, checkSameRun, logEngine, Run, taskOptionsIn, type ValidationRow } from "../run/index.js";
+import { taskDifferences } from "../tasks/index.js";
 import { EnginePolicy } from "./engine-policy.js";
-import { gapLimit } from "./gap.js";
 import { firstCheckpoint } from "./init-adapter.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
-import { LearnerUpdater } from "./updater.js";
+import { loopSettings } from "./settings.js";
+import { openUpdater } from "./updater.js";
 
 export interface TrainIo {
   readonly signal: AbortSignal;
@@ -67,7 +67,11 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     record: { options: { ...settings }, contents },
     shape: { model: contents.model, lora: { rank, alpha, targets } },
     fork: config.fork ?? first,
-    agree: (recorded) => checkSameRun(recorded, settings, contents, folder),
+    agree: (recorded) => {
+      const { task } = prepared;
+      const ofTask = taskDifferences(task, taskOptionsIn(recorded), settings.set);
+      checkSameRun(recorded, settings, contents, folder, ofTask);
+    },
   });
   try {
     const { previousOwner: owner } = run;
@@ -84,7 +88,7 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
 
 async function trainWith(
   run: Run,
-  { model, shape, task, settings, scenarios, backend, fitted, play }: Prepared,
+  { model, task, settings, scenarios, backend, fitted, play }: Prepared,
   config: TrainConfig,
   python: string,
   { signal, say, watch, colours }: TrainIo,
@@ -97,54 +101,7 @@ async function trainWith(
     contextPerSequence: settings.context,
   });
   const threads = decodeThreads(config.threads);
-  const { device, note } = learnerDevice(backend);
-  if (note) say(note);
-  const { maxGap = gapLimit(shape.weightType), hfWeights } = config;
-  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
-  let saidOfLearner = "";
-  const updater = new LearnerUpdater({
-    lifetime: config.learnerLifetime,
-    step: {
-      objective: {
-        ...objectiveOf(settings.loss),
-        clipLow: settings.clipLow ?? null,
-        clipHigh: settings.clipHigh,
-      },
-      importance: { mode: settings.importanceSampling, low: settings.importanceMin, high: settings.importanceMax },
-      klCoefficient: settings.kl,
-      epochs: settings.epochs,
-      minibatches: settings.minibatches,
-      maxGradNorm: settings.maxGradNorm,
-      microBatchTokens: fitted.microBatchTokens,
-      gradientCheckpointing: fitted.gradientCheckpointing,
-      maxCompletionTokens: settings.maxTokens * settings.maxTurns,
-    },
-    start: async (from, signal) => {
-      const learner = await startLearner(
-        {
-          python,
-          backend: config.learner,
-          base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
-          lora: { rank, alpha, targets },
-          seed: deriveSeed("learner", settings.seed),
-          optimizer: { betas, weightDecay, bits: bitsOf(config.adamBits) },
-          threads,
-          device,
-          precision: config.precision,
-          lifetime: config.learnerLifetime,
-          logFile: run.logFile("learner.log"),
-          ...(from === undefined ? {} : { resume: from }),
-        },
-        { signal },
-      );
-      const text = learnerText(learner.info);
-      if (text !== saidOfLearner) say(text);
-      saidOfLearner = text;
-      run.saw("learner", learnerFacts(learner.info));
-      return learner;
-    },
-    say,
-  });
+  const updater = openUpdater({ run, model, settings, config, fitted, backend, python, say });
   let engine: Engine | undefined;
   let closeLog: (() => Promise<void>) | undefined;
   try {
@@ -175,19 +132,7 @@ async function trainWith(
     });
     await train({
       run,
-      settings: {
-        ...settings,
-        schedule: settings,
-        advantages: {
-          estimator: settings.advantages,
-          stdFloor: settings.stdFloor,
-          spreadFloor: rewards.spreadFloor,
-        },
-        maxGap,
-        // A limit of one's own is the only one.
-        calibrateGap: config.maxGap === undefined,
-        numerics: { engine: engineNumerics(engine.info), hfWeights: hfWeights !== undefined },
-      },
+      settings: loopSettings(settings, config, engine.info, rewards.spreadFloor),
       scenarios,
       policy,
       updater,

@@ -3,13 +3,21 @@
  * its memory back; one that is kept may itself go to main memory after each update (`offload`). A learner that dies is replaced once, from the checkpoint in force; one that runs out of memory is
  * asked again with smaller micro-batches.
  */
+import { type Config, objectiveOf } from "../config/index.js";
+import { decodeThreads, type EngineInfo } from "../engine/index.js";
 import {
+  bitsOf,
   LearnerDied,
   type LearnerLifetime,
   LearnerOutOfMemory,
+  learnerDevice,
   type StepMetrics,
   type StepSettings,
+  startLearner,
 } from "../learn/index.js";
+import { learnerFacts, learnerText } from "../report/index.js";
+import type { Run, RunSettings } from "../run/index.js";
+import { deriveSeed } from "../util/index.js";
 import type { UpdateRequest, Updater } from "./parts.js";
 
 /** What is used of a learner. */
@@ -111,4 +119,70 @@ export class LearnerUpdater implements Updater {
       }
     }
   }
+}
+
+export interface UpdaterSources {
+  readonly run: Run;
+  /** The model's file. */
+  readonly model: string;
+  readonly settings: RunSettings;
+  readonly config: Pick<Config, "adamBits" | "learner" | "learnerLifetime" | "precision" | "hfWeights" | "threads">;
+  /** What fits the machine. */
+  readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
+  /** What the engine computes with. */
+  readonly backend: EngineInfo["gpu"];
+  readonly python: string;
+  readonly say: (text: string) => void;
+}
+
+/** The learner of a run, as its settings ask for it. Nothing is started before the first use. */
+export function openUpdater({ run, model, settings, config, fitted, backend, python, say }: UpdaterSources) {
+  const { device, note } = learnerDevice(backend);
+  if (note) say(note);
+  const { hfWeights } = config;
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
+  let said = "";
+  return new LearnerUpdater({
+    lifetime: config.learnerLifetime,
+    step: {
+      objective: {
+        ...objectiveOf(settings.loss),
+        clipLow: settings.clipLow ?? null,
+        clipHigh: settings.clipHigh,
+      },
+      importance: { mode: settings.importanceSampling, low: settings.importanceMin, high: settings.importanceMax },
+      klCoefficient: settings.kl,
+      epochs: settings.epochs,
+      minibatches: settings.minibatches,
+      maxGradNorm: settings.maxGradNorm,
+      microBatchTokens: fitted.microBatchTokens,
+      gradientCheckpointing: fitted.gradientCheckpointing,
+      maxCompletionTokens: settings.maxTokens * settings.maxTurns,
+    },
+    start: async (from, signal) => {
+      const learner = await startLearner(
+        {
+          python,
+          backend: config.learner,
+          base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
+          lora: { rank, alpha, targets },
+          seed: deriveSeed("learner", settings.seed),
+          optimizer: { betas, weightDecay, bits: bitsOf(config.adamBits) },
+          threads: decodeThreads(config.threads),
+          device,
+          precision: config.precision,
+          lifetime: config.learnerLifetime,
+          logFile: run.logFile("learner.log"),
+          ...(from === undefined ? {} : { resume: from }),
+        },
+        { signal },
+      );
+      const text = learnerText(learner.info);
+      if (text !== said) say(text);
+      said = text;
+      run.saw("learner", learnerFacts(learner.info));
+      return learner;
+    },
+    say,
+  });
 }

@@ -6,3 +6,4 @@ export { nearest } from "./nearest.js";
 export { packageRoot } from "./paths.js";
 export { deriveSeed, Random } from "./random.js";
 export { clock, cutText, printable } from "./text.js";
+export { importUserFile } from "./user-file.js";

@@ -43,7 +43,7 @@ describe("yarn hone play", () => {
   });
 
   it("takes plain text in a task without tools, and shows what is answered", () => {
-    const guessing = ["--task", join(packageRoot, "examples/guessing.ts"), "--scenario", "number-0"];
+    const guessing = ["--task", join(packageRoot, "examples/guessing.ts"), "--scenario", "number-1-0"];
     const all = Array.from({ length: 100 }, (_, i) => `${i + 1}`);
     const { status, stdout } = play(`hello\n${all.join("\n")}\n`, ...guessing, "--max-turns", "200");
     expect(status).toBe(0);

@@ -73,6 +73,40 @@ describe("--checkpoint", () => {
   });
 });
 
+describe("a task's options", () => {
+  const scenarioOf = (...flags: string[]) => {
+    const out = join(folder, "options.jsonl");
+    const { status, stderr } = rollout(...flags, "--expert", "--n", "1", "--group", "1", "--out", out);
+    expect(status, stderr).toBe(0);
+    return (JSON.parse(readFileSync(out, "utf8")) as { scenario: { id: string; steps: unknown[] } }).scenario;
+  };
+
+  it("reach it by --set, in the worker that plays too, and so does --seed", () => {
+    expect(scenarioOf(...arithmetic, "--set", "steps=2", "--set", "scenarios=10").steps).toHaveLength(2);
+    expect(scenarioOf(...arithmetic, "--seed", "8").id).toMatch(/^sum-8-/);
+    const about =
+      "options: z.object({ word: z.string() }), open: ({ word, seed }) => [word, seed].join(' '), reward: (_, __, world) => { throw new Error(world); },";
+    const { stderr } = rollout("--task", taskFile("worded", about), "--expert", "--set", "word=12", "--seed", "3");
+    expect(stderr).toContain("12 3");
+  });
+
+  it("are listed by --help with the task, and with the task alone", () => {
+    const { status, stdout } = rollout(...arithmetic, "--help");
+    expect(status).toBe(0);
+    expect(stdout).toContain("Options of the task arithmetic:");
+    expect(stdout).toMatch(/--set steps=2\.\.8 +the most steps that an expression takes \(default: 4\)/);
+    expect(rollout("--task", "email", "--help").stdout).toMatch(/--set rank=date\|bm25/);
+    expect(rollout("--help").stdout).not.toContain("Options of the task");
+  });
+
+  it("are the email task's --db and --rank too", () => {
+    const at = (...flags: string[]) => rollout("--expert", ...flags).stderr;
+    expect(at("--db", "nowhere.db")).toBe(at("--set", "db=nowhere.db"));
+    expect(at("--db", "nowhere.db")).toMatch(/there is no .*nowhere\.db/);
+    expect(at("--set", "rank=best")).toMatch(/^hone: --set rank=best: .*"date"\|"bm25"/);
+  });
+});
+
 describe("Ctrl-C", () => {
   it("leaves what is finished in the file and in the JSON", async () => {
     const out = join(folder, "interrupted.jsonl");
@@ -150,6 +184,16 @@ describe("one line says what is wrong with", () => {
       "a context too small for the prompt",
       () => [...arithmetic, ...engine, "--context", "32", "--n", "1"],
       /the prompt of scenario .* has \d+ tokens, but a conversation has room for 32; raise --context/,
+    ],
+    [
+      "an option that the task does not have",
+      () => [...arithmetic, "--expert", "--set", "step=3"],
+      /--set step=3: the task arithmetic has no such option; did you mean steps\?/,
+    ],
+    [
+      "an option of another task",
+      () => [...arithmetic, "--expert", "--db", "mail.db"],
+      /--set db=mail\.db: the task arithmetic has no such option/,
     ],
     [
       "a task without scenarios",

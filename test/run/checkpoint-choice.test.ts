@@ -24,10 +24,20 @@ describe("a checkpoint that plays", () => {
   const chat = { toolFormat: "llama3", templateArg: { enable_thinking: false }, maxThinkingTokens: 64 };
 
   it("is written to as in its training", async () => {
-    expect(await optionsOfCheckpoint(run({ ...task, ...chat }), ["base"])).toEqual({ ...task, ...chat });
+    expect(await optionsOfCheckpoint(run({ ...task, ...chat }), ["base"])).toEqual({ ...task, ...chat, set: {} });
   });
 
   it("of an older hone, which kept nothing of that, leaves it to the defaults", async () => {
-    expect(await optionsOfCheckpoint(run(task), ["base"])).toEqual(task);
+    expect(await optionsOfCheckpoint(run(task), ["base"])).toEqual({ ...task, set: {} });
+  });
+
+  it("plays the run's scenarios: its task's options and its seed", async () => {
+    const set = { steps: 3 };
+    expect(await optionsOfCheckpoint(run({ ...task, set, seed: 7 }), ["base"])).toEqual({ ...task, set, seed: 7 });
+  });
+
+  it("of an older hone, whose email task had options of other names, plays with those", async () => {
+    const old = run({ ...task, db: "/m.db", rank: "bm25" });
+    expect(await optionsOfCheckpoint(old, ["base"])).toEqual({ ...task, set: { db: "/m.db", rank: "bm25" } });
   });
 });

@@ -13,10 +13,9 @@ describe("what a run is begun with", () => {
   it("names files by their whole path, and hone's own models and tasks by name", () => {
     const model = join(home, "m.gguf");
     writeFileSync(model, "");
-    expect(withAbsolutePaths({ model: "tiny", task: "email", db: "mail.db", seed: 3 })).toEqual({
+    expect(withAbsolutePaths({ model: "tiny", task: "email", seed: 3 })).toEqual({
       model: "tiny",
       task: "email",
-      db: resolve("mail.db"),
       seed: 3,
     });
     expect(withAbsolutePaths({ model }).model).toBe(model);

@@ -12,20 +12,26 @@ import type { EmailScenario } from "./scenario.js";
 import { emailClaim, shapedReward } from "./shaped.js";
 import { type EmailWorld, emailTools } from "./tools.js";
 
-const emailOptions = z.object({
-  home: z.string().default(".hone"),
-  db: z.string().optional(),
-  rank: z.enum(["date", "bm25"]).default("date"),
+const options = z.object({
+  db: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ path: true, description: "mail database; by default mail.db in the home folder" }),
+  rank: z
+    .enum(["date", "bm25"])
+    .default("date")
+    .describe("date: all keywords must occur, newest first; bm25: any may, best match first"),
 });
 
-function open(options: TaskOptions): EmailWorld {
-  const { rank, ...place } = emailOptions.parse(options);
+function open({ rank, ...place }: TaskOptions<typeof options>): EmailWorld {
   return { mail: openMailDatabase(mailDatabasePath(place)), rank };
 }
 
-export const emailTask = defineTask<EmailScenario, EmailWorld>({
+export const emailTask = defineTask<EmailScenario, EmailWorld, typeof options>({
   name: "email",
   description: "Answer questions from a person's mail by searching and reading it.",
+  options,
   scenarios(options) {
     const { mail } = open(options);
     try {

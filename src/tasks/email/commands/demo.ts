@@ -18,8 +18,11 @@ import {
 } from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
 import { prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
+import { givenForTask, resolveTaskOptions } from "../../options.js";
+import type { AnyTask } from "../../task.js";
 import { buildMailDatabase } from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
+import { emailTask } from "../index.js";
 
 const RUN = "demo";
 /** Held-out questions of the table; none of them had a say in which checkpoint is the best. */
@@ -27,7 +30,8 @@ const HELD_OUT = 200;
 const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;
 
 async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
-  const db = mailDatabasePath(config);
+  const { db: given } = resolveTaskOptions(emailTask as unknown as AnyTask, givenForTask(io.given));
+  const db = mailDatabasePath({ home: config.home, db: given as string | undefined });
   if (existsSync(db)) return;
   const { imported, scenarios } = await buildMailDatabase({ db, source: WORLD, signal: io.signal });
   io.say(

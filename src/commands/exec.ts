@@ -1,0 +1,28 @@
+/** `yarn hone exec`: runs a program that uses hone as a library, in TypeScript too, from any folder. */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { defineCommand } from "../config/index.js";
+import { HoneError, importUserFile, UsageError } from "../util/index.js";
+
+export const execCommand = defineCommand({
+  name: "exec",
+  summary: "Run a program of yours that uses hone as a library: TypeScript or JavaScript.",
+  example: "yarn hone exec examples/train.ts 10",
+  options: ["program"],
+  required: ["program"],
+  positional: "program",
+  epilogue: "The program finds its arguments in process.argv; those that begin with - come after --.",
+  async run({ program: [name = "", ...args] }) {
+    const file = resolve(name);
+    if (!existsSync(file)) throw new UsageError(`exec: there is no file ${file}`);
+    process.argv = [process.execPath, file, ...args];
+    try {
+      await importUserFile(file);
+    } catch (error) {
+      if (error instanceof HoneError || !(error instanceof Error)) throw error;
+      // A defect of the program, whose author wants to see where.
+      throw new HoneError(`${file} failed: ${error.stack ?? error.message}`, { cause: error });
+    }
+    return { program: file };
+  },
+});

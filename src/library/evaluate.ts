@@ -1,0 +1,37 @@
+/** How good a model is on scenarios, with the interval of its success. */
+import type { Trajectory } from "../rollout/index.js";
+import type { Evaluation } from "../run/index.js";
+import type { Reward, Scenario } from "../tasks/index.js";
+import { playGraded } from "../train/index.js";
+import { gather } from "./gather.js";
+import type { Model } from "./model.js";
+import type { OpenTask } from "./task.js";
+
+export interface EvaluateChoice {
+  /** Draws of the rollouts. Default the task's. */
+  readonly seed?: number;
+  /** What a rollout is worth and whether it solved its scenario. Default the task's own reward. */
+  readonly grade?: (trajectory: Trajectory) => Reward | Promise<Reward>;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Plays each scenario once. With the same seed every call draws the same numbers, so that two results differ by their
+ * model alone.
+ */
+export async function evaluate(
+  model: Model,
+  task: OpenTask,
+  scenarios: readonly Scenario[],
+  { seed = task.options.seed, grade = ({ reward }) => reward, signal }: EvaluateChoice = {},
+): Promise<Evaluation> {
+  return playGraded(
+    signal ?? new AbortController().signal,
+    async (trajectory) => ({ kind: "graded", reward: await grade(trajectory) }),
+    async (signal, onGroup) => {
+      const played = await gather(model, task, scenarios, { group: 1, seed: `${seed}/eval`, signal, onGroup });
+      signal.throwIfAborted();
+      return played;
+    },
+  );
+}

@@ -1,0 +1,46 @@
+/** Plays groups of rollouts with a model, outside of a training loop of hone's own. */
+import { chatOf, type Gathered, gather as gatherRollouts, requireFormat, type Trajectory } from "../rollout/index.js";
+import type { Scenario } from "../tasks/index.js";
+import type { Model } from "./model.js";
+import type { OpenTask } from "./task.js";
+
+export interface GatherChoice {
+  /** Rollouts of each scenario. Default 4. */
+  readonly group?: number;
+  /** Tells gatherings of one seed apart: the step of a run. Default 0. */
+  readonly step?: number;
+  /** Default the task's. */
+  readonly seed?: number | string;
+  /** Aborted to stop early: what is finished is returned. */
+  readonly signal?: AbortSignal;
+  readonly onTrajectory?: (trajectory: Trajectory) => void;
+  /** Told of every group as soon as it is complete, while others are still being played. */
+  readonly onGroup?: (group: readonly Trajectory[]) => void;
+}
+
+/**
+ * Many rollouts at once, on worker threads. The same model, adapter, scenarios, seed and step draw the same random numbers.
+ *
+ * @throws HoneError when more rollouts fail than `maxExceptions` of the model bears
+ */
+export async function gather(
+  model: Model,
+  task: OpenTask,
+  scenarios: readonly Scenario[],
+  { group = 4, step = 0, seed = task.options.seed, ...more }: GatherChoice = {},
+): Promise<Gathered> {
+  const { player, config, say } = model;
+  requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
+  return gatherRollouts({
+    settings: { task: task.reference, taskOptions: task.options, player, limits: model.limits },
+    scenarios,
+    group,
+    run: seed,
+    step,
+    concurrency: model.concurrency,
+    maxExceptions: config.maxExceptions,
+    ...(config.workers === undefined ? {} : { workers: config.workers }),
+    onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+    ...more,
+  });
+}

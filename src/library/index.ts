@@ -1,0 +1,11 @@
+/**
+ * The library: a program opens a model and a task, plays groups, rewards them as it likes, and updates the model. The loop
+ * is the program's own; examples/train.ts is one.
+ */
+export { type EvaluateChoice, evaluate } from "./evaluate.js";
+export { type GatherChoice, gather } from "./gather.js";
+export { Model, type ModelOptions, openModel } from "./model.js";
+export { type Ruler, type RulerOptions, ruler } from "./ruler.js";
+export { openRun, type RunOptions, TrainingRun } from "./run.js";
+export { type OpenTask, openTask, type TaskChoice } from "./task.js";
+export { type GivenReward, type TrainChoice, train } from "./train.js";

@@ -1,0 +1,127 @@
+/** A model that plays: the engine with its weights and, when one is put on, an adapter. */
+import { bySize, type Config, givenByProgram, sizeOf, withDefaults } from "../config/index.js";
+import type { Engine, EngineInfo } from "../engine/index.js";
+import { openPlayerFor, playerOptions } from "../play/index.js";
+import { chatSettings, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
+import type { Adapter } from "../run/index.js";
+import { EnginePolicy } from "../train/index.js";
+import { HoneError, sha256OfFile } from "../util/index.js";
+import { type Given, type Listener, modelOptionNames } from "./options.js";
+import type { OpenTask } from "./task.js";
+
+export type ModelOptions = Given<(typeof modelOptionNames)[number]> & Listener & { readonly signal?: AbortSignal };
+
+type ModelConfig = Pick<Config, (typeof modelOptionNames)[number]>;
+
+/** Use {@link openModel}. */
+export class Model {
+  /** As it was asked for. */
+  readonly reference: string;
+  readonly engine: Engine;
+  /** Options with their defaults. */
+  readonly config: ModelConfig;
+  /** Rollouts at once. */
+  readonly concurrency: number;
+  readonly say: (line: string) => void;
+  readonly #player: EnginePlayer;
+  #adapter: Adapter | null;
+
+  constructor(
+    reference: string,
+    config: ModelConfig,
+    opened: { engine: Engine; player: EnginePlayer; concurrency: number },
+    say: (line: string) => void,
+  ) {
+    this.reference = reference;
+    this.config = config;
+    this.engine = opened.engine;
+    this.concurrency = opened.concurrency;
+    this.say = say;
+    this.#player = opened.player;
+    const { adapter } = opened.player;
+    this.#adapter = adapter === null ? null : { path: opened.engine.adapter as string, sha256: adapter };
+  }
+
+  /** What was loaded: file, architecture, vocabulary, devices. */
+  get info(): EngineInfo {
+    return this.engine.info;
+  }
+
+  /** The adapter that plays; null is the model alone. */
+  get adapter(): Adapter | null {
+    return this.#adapter;
+  }
+
+  /** Limits of every rollout. */
+  get limits(): RolloutLimits & { readonly maxTokens: number } {
+    const { maxTurns, maxTokens, turnTimeout, toolTimeout, rolloutTimeout, onToolError } = this.config;
+    return {
+      maxTurns,
+      maxTokens: maxTokens ?? bySize[sizeOf(this.info.parameters)].maxTokens,
+      turnSeconds: turnTimeout,
+      toolSeconds: toolTimeout,
+      rolloutSeconds: rolloutTimeout,
+      onToolError,
+    };
+  }
+
+  /** The player that worker threads are told of. */
+  get player(): EnginePlayer {
+    return { ...this.#player, adapter: this.#adapter?.sha256 ?? null };
+  }
+
+  /**
+   * Plays with this adapter from now on.
+   * @param path a GGUF adapter file; null plays with the model alone
+   */
+  async useAdapter(path: string | null): Promise<void> {
+    await this.engine.useAdapter(path);
+    this.#adapter = path === null ? null : { path, sha256: await sha256OfFile(path) };
+  }
+
+  /** The model as a run's policy; what the run puts on it is on the model. */
+  policy(task: OpenTask, releaseWeights: boolean): EnginePolicy {
+    const { config, say } = this;
+    const model = this;
+    class RunPolicy extends EnginePolicy {
+      override async use(adapter: Adapter | null): Promise<void> {
+        await super.use(adapter);
+        model.#adapter = adapter;
+      }
+    }
+    return new RunPolicy(this.engine, {
+      engine: this.#player.engine,
+      task: task.reference,
+      taskOptions: task.options,
+      limits: this.limits,
+      temperature: this.#player.sampling.temperature ?? 1,
+      chat: chatSettings(config),
+      concurrency: this.concurrency,
+      workers: config.workers,
+      maxExceptions: config.maxExceptions,
+      releaseWeights,
+      onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+      say,
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.engine.close();
+  }
+}
+
+/**
+ * Finds (downloads, converts) a model and loads it into this process.
+ *
+ * @param reference as for `--model`: "tiny", a name of `hone models`, a Hub repository, a folder or a file
+ * @throws UsageError when an option is wrong, or there is no such model
+ * @throws HoneError when it cannot be loaded
+ */
+export async function openModel(reference: string, options: ModelOptions = {}): Promise<Model> {
+  const { say = () => undefined, signal, ...values } = options;
+  const given = await givenByProgram(values, modelOptionNames);
+  const config = withDefaults([...playerOptions, ...modelOptionNames], { ...given, model: reference });
+  const { spec, engine, concurrency } = await openPlayerFor(config, say, signal);
+  if (!engine || spec.kind !== "engine") throw new HoneError(`${reference} is no model that this machine runs`);
+  return new Model(reference, config, { engine, player: spec, concurrency }, say);
+}

@@ -1,0 +1,58 @@
+/** RULER as a reward: a judge behind an OpenAI-compatible API compares the rollouts of a group. */
+import { join } from "node:path";
+import { type Config, givenByProgram, type OptionName, withDefaults } from "../config/index.js";
+import { type JudgeUsage, openVerdictFile } from "../judge/index.js";
+import {
+  type GroupReward,
+  judgeAccessOptions,
+  judgeOptions,
+  openJudge,
+  rewardComparable,
+  rubricOf,
+  rulerReward,
+  rulerSettings,
+  VERDICTS_FILE,
+} from "../reward/index.js";
+import type { Trajectory } from "../rollout/index.js";
+import type { Given, Listener } from "./options.js";
+import type { OpenTask } from "./task.js";
+
+const names = [
+  ...judgeAccessOptions,
+  ...judgeOptions,
+  "judgeVotes",
+  "judgeInputTokens",
+  "rulerRubric",
+] as const satisfies readonly OptionName[];
+
+export type RulerOptions = Given<(typeof names)[number]> & Listener & { readonly signal?: AbortSignal };
+
+export interface Ruler {
+  /** Scores of a group's rollouts, from 0 to 1; or why there are none. */
+  score(group: readonly Trajectory[]): Promise<GroupReward>;
+  /** What the judge was asked so far. */
+  usage(): JudgeUsage;
+  close(): void;
+}
+
+/**
+ * A judge is `judgeModel` at `judgeUrl`. Verdicts are kept in the home folder, and none is paid for twice.
+ *
+ * @throws UsageError when an option is missing or wrong
+ */
+export async function ruler(task: OpenTask, options: RulerOptions): Promise<Ruler> {
+  const { say = () => undefined, signal = new AbortController().signal, ...values } = options;
+  const config: Pick<Config, (typeof names)[number]> = withDefaults(names, await givenByProgram(values, names));
+  const rubric = rubricOf(config.rulerRubric);
+  const { cache, close } = openVerdictFile(join(task.options.home, VERDICTS_FILE));
+  try {
+    const judge = openJudge(config, "ruler", cache, undefined, say);
+    const settings = rulerSettings(config, rubric, task.task, task.options.seed);
+    const context = { judge, signal, onSpent: () => undefined };
+    const reward = rewardComparable(rulerReward(context, settings, () => undefined));
+    return { score: (group) => reward(group, 0), usage: () => judge.client.usage(), close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}

@@ -1,0 +1,210 @@
+/** A run that a program steps through itself: its folder, its learner, and the adapter that its model plays with. */
+
+import { join } from "node:path";
+import { givenByProgram, withDefaults } from "../config/index.js";
+import { modelFingerprint } from "../engine/index.js";
+import { ensurePython, prepareMachine } from "../learn/index.js";
+import { checkTrainable, conversingModel } from "../models/index.js";
+import {
+  checkSameRun,
+  type MetricsLine,
+  metricsLine,
+  placeOf,
+  Run,
+  RunStore,
+  STORE_FILE,
+  taskOptionsIn,
+  type ValidationRow,
+} from "../run/index.js";
+import { type Scenario, taskDifferences } from "../tasks/index.js";
+import {
+  type LearnerUpdater,
+  type LoopParts,
+  loopSettings,
+  openUpdater,
+  playingOf,
+  resolveSettings,
+  StepClock,
+  scenariosFingerprint,
+  settleLast,
+  use,
+  type View,
+  validate,
+  withAbsolutePaths,
+} from "../train/index.js";
+import type { Model } from "./model.js";
+import { type Given, type Listener, runOptionNames } from "./options.js";
+import type { OpenTask } from "./task.js";
+
+export type RunOptions = Given<(typeof runOptionNames)[number]> & Listener & { readonly signal?: AbortSignal };
+
+/** What the steps of a run are made with; `train` does one. */
+type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
+
+/** For `train`; no part of what programs see. */
+export let partsOf: (run: TrainingRun) => Steps;
+
+/** Use {@link openRun}. */
+export class TrainingRun {
+  readonly model: Model;
+  readonly task: OpenTask;
+  readonly #parts: Steps;
+  readonly #updater: LearnerUpdater;
+
+  constructor(model: Model, task: OpenTask, parts: Steps, updater: LearnerUpdater) {
+    this.model = model;
+    this.task = task;
+    this.#parts = parts;
+    this.#updater = updater;
+  }
+
+  static {
+    partsOf = (run) => run.#parts;
+  }
+
+  get name(): string {
+    return this.#parts.run.name;
+  }
+
+  /** What `hone view`, `hone eval` and the like read too. */
+  get folder(): string {
+    return this.#parts.run.folder;
+  }
+
+  /** Steps that are done. */
+  get step(): number {
+    return this.#parts.run.store.lastStep().step;
+  }
+
+  /** The GGUF file of the adapter in force; null before the first update. */
+  get adapter(): string | null {
+    const { run } = this.#parts;
+    return run.adapterOf(run.store.lastStep())?.path ?? null;
+  }
+
+  /** The figures of all steps so far. */
+  metrics(): MetricsLine[] {
+    return this.#parts.run.store.steps().flatMap((row) => (row.metrics && row.timing ? [metricsLine(row)] : []));
+  }
+
+  /**
+   * Plays scenarios with the adapter in force and keeps the result with the step: the best validated adapter is `best` to
+   * other commands, and is never deleted. A step is validated once; asked again it answers the same.
+   */
+  async validate(
+    scenarios: readonly Scenario[],
+    { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
+  ): Promise<ValidationRow["result"]> {
+    const { run, policy, view, settings } = this.#parts;
+    const playing = playingOf({ run, policy, view, settings, signal });
+    return (await validate(playing, run.store.lastStep(), scenarios)).result;
+  }
+
+  /** Ends the learner and gives the run's folder free. The model stays open. */
+  async close(): Promise<void> {
+    await this.#updater.close();
+    this.#parts.run.close();
+  }
+}
+
+const silent = (say: (line: string) => void): View => {
+  const nothing = () => undefined;
+  return {
+    phase: nothing,
+    rollout: nothing,
+    rewarded: nothing,
+    progress: nothing,
+    step: nothing,
+    validation: nothing,
+    say,
+  };
+};
+
+/**
+ * Begins a run, or opens it to go on after its last whole step. How it plays is the model's; the seed is the task's.
+ *
+ * @throws UsageError when an option is wrong, or it would be another run now
+ * @throws HoneError when the model cannot be trained, or another process has the run
+ */
+export async function openRun(model: Model, task: OpenTask, options: RunOptions = {}): Promise<TrainingRun> {
+  const { say = () => undefined, signal, ...values } = options;
+  const own = await givenByProgram(values, runOptionNames);
+  const { config: played, info, limits } = model;
+  const { temperature = 1, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens } = played;
+  const given = withAbsolutePaths({
+    ...own,
+    ...{ temperature, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens },
+    ...{ model: model.reference, weights: played.weights, task: task.reference, seed: task.options.seed },
+    ...{ context: info.contextPerSequence, maxTurns: limits.maxTurns, maxTokens: limits.maxTokens },
+  });
+  const config = {
+    ...withDefaults([...runOptionNames, "task"], { home: task.options.home, ...given }),
+    ...machineOf(model),
+  };
+  const folder = await placeOf({ ...config, model: model.reference });
+  const recorded = RunStore.recordIn(join(folder, STORE_FILE));
+  const shape = await conversingModel(info.model);
+  checkTrainable(shape, info.model, config.hfWeights !== undefined);
+  const { seed: _, home: __, ...set } = task.options;
+  const settings = resolveSettings({
+    given,
+    recorded,
+    model: { reference: model.reference, ...shape },
+    set,
+    stepsPerEpoch: () => 1,
+  });
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
+  const contents = {
+    model: modelFingerprint(info.model),
+    task: task.task.name,
+    scenarios: scenariosFingerprint(task.scenarios),
+  };
+  const cuda = await prepareMachine(config, say, true);
+  const { python: named, torchIndex } = config;
+  const python = await ensurePython({
+    onProgress: say,
+    cpu: !cuda,
+    torchIndex,
+    ...(named === undefined ? {} : { python: named }),
+  });
+  const run = await Run.open({
+    folder,
+    record: { options: { ...settings }, contents },
+    shape: { model: contents.model, lora: { rank, alpha, targets } },
+    fork: config.fork,
+    agree: (before) =>
+      checkSameRun(before, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(before), set)),
+  });
+  const fitted = {
+    microBatchTokens: settings.microBatchTokens,
+    gradientCheckpointing: config.gradientCheckpointing ?? false,
+  };
+  const updater = openUpdater({ run, model: info.model, settings, config, fitted, backend: info.gpu, python, say });
+  const parts = {
+    run,
+    settings: loopSettings(settings, config, info, 0),
+    policy: model.policy(task, config.releaseWeights),
+    updater,
+    view: silent(say),
+  };
+  try {
+    const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
+    const at = await settleLast(loop, new StepClock());
+    await use(loop, at);
+    // Loads beside the first rollouts; `train` waits for it and hears what comes of it.
+    updater.prepare(run.checkpointOf(at)).catch(() => undefined);
+    return new TrainingRun(model, task, parts, updater);
+  } catch (error) {
+    await updater.close();
+    run.close();
+    throw error;
+  }
+}
+
+/** The program plays and rewards: a step of hone's own has nothing to do with it. */
+const nothingToPlay: Pick<LoopParts, "scenarios" | "rewardGroup"> = {
+  scenarios: { groups: 0, next: () => [], ofValidation: () => [] },
+  rewardGroup: async () => ({ kind: "rewarded", rewards: [] }),
+};
+
+const machineOf = ({ config: { gpu, device, threads } }: Model) => ({ gpu, device, threads });

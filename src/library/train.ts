@@ -1,0 +1,93 @@
+/** One update of a run, from groups that a program has played and rewarded. */
+import { comparable, type GroupReward, rewardComparable } from "../reward/index.js";
+import type { Trajectory } from "../rollout/index.js";
+import { type MetricsLine, metricsLine } from "../run/index.js";
+import { StepClock, stagesOf, trainStep } from "../train/index.js";
+import { HoneError } from "../util/index.js";
+import { partsOf, type TrainingRun } from "./run.js";
+
+/** A number for each rollout of a group, in order; or what a ruler said of the group. */
+export type GivenReward = readonly number[] | GroupReward;
+
+export interface TrainChoice {
+  /** One for each group. Default the task's own rewards. */
+  readonly rewards?: readonly GivenReward[];
+  /** Groups whose rewards lie nearer together teach nothing. Default 0; 0.05 suits a judge's scores. */
+  readonly spreadFloor?: number;
+  readonly signal?: AbortSignal;
+}
+
+type Group = readonly Trajectory[];
+
+async function rewardOf(group: Group, given: GivenReward | undefined, at: number): Promise<GroupReward> {
+  if (given !== undefined && !Array.isArray(given)) return given as GroupReward;
+  const numbers = (given as readonly number[] | undefined) ?? group.map(({ reward }) => reward.reward);
+  if (numbers.length !== group.length) {
+    throw new HoneError(`group ${at} has ${group.length} rollouts and ${numbers.length} rewards; give one for each`);
+  }
+  const wrong = numbers.findIndex((number) => !Number.isFinite(number));
+  if (wrong >= 0) throw new HoneError(`the reward of rollout ${group[wrong]?.id} is ${numbers[wrong]}, not a number`);
+  // Those that ended by no fault of the model are not compared.
+  const left = comparable(group);
+  const reward = async () =>
+    ({ kind: "rewarded", rewards: left.map((one) => numbers[group.indexOf(one)] as number) }) as const;
+  return rewardComparable(reward)(group, 0);
+}
+
+/** Rollouts of another adapter would teach this one what it never did. */
+function checkPlayed(run: TrainingRun, groups: readonly Group[], adapter: string | null): void {
+  const ids = groups.flatMap((group) => group[0]?.scenario.id ?? []);
+  const twice = ids.find((id, at) => ids.indexOf(id) !== at);
+  if (twice !== undefined) throw new HoneError(`two groups are of the scenario ${twice}; a step takes one of each`);
+  const other = groups.flat().find(({ player }) => player.kind !== "engine" || player.adapter !== adapter);
+  if (other) {
+    throw new HoneError(
+      `the rollout ${other.id} was not played with the adapter of step ${run.step}; gather anew after each train()`,
+    );
+  }
+}
+
+/**
+ * Advantages, one update of the adapter (or as many as `epochs` and `minibatches` of the run say), a checkpoint; then the
+ * model plays with the new adapter. All or nothing: a process that ends before goes on after the last whole step.
+ *
+ * @returns the step's figures, also where `skipped` says why nothing was learnt
+ * @throws HoneError when the rollouts cannot be learnt from, or engine and learner disagree
+ */
+export async function train(
+  run: TrainingRun,
+  groups: readonly Group[],
+  { rewards, spreadFloor = 0, signal = new AbortController().signal }: TrainChoice = {},
+): Promise<MetricsLine> {
+  const parts = partsOf(run);
+  const { run: kept, settings } = parts;
+  const at = kept.store.lastStep();
+  const step = at.step + 1;
+  if (rewards && rewards.length !== groups.length) {
+    throw new HoneError(`${groups.length} groups and ${rewards.length} rewards; give one for each group`);
+  }
+  const played = groups.filter((group) => group.length > 0);
+  if (played.length === 0) throw new HoneError("there is nothing to learn from: no group has a rollout");
+  checkPlayed(run, played, at.adapter);
+  const given = groups.flatMap((group, i) => (group.length === 0 ? [] : [rewardOf(group, rewards?.[i], i)]));
+  const rewarded = await Promise.all(given);
+
+  kept.store.dropRollouts("train", step);
+  for (const trajectory of played.flat()) kept.store.saveRollout("train", step, trajectory);
+  const scenarios = played.flatMap((group) => group[0]?.scenario ?? []);
+  const stepParts = {
+    ...parts,
+    settings: { ...settings, advantages: { ...settings.advantages, spreadFloor } },
+    scenarios: { groups: played.length, next: () => [], ofValidation: () => [] },
+    rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
+    signal,
+  };
+  const row = await trainStep({
+    ...stagesOf(stepParts, at, new StepClock()),
+    sample: (soFar) => (soFar.length === 0 ? scenarios : []),
+    play: async () => ({ groups: played, failures: [], reused: 0 }),
+    reward: async () => rewarded,
+  });
+  kept.prune(settings.keep);
+  return metricsLine(row);
+}

@@ -1,0 +1,161 @@
+/** The library as a program uses it, on a model of random weights and a task that such a model can learn. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import {
+  evaluate,
+  type Gathered,
+  gather,
+  type Model,
+  type ModelOptions,
+  type OpenTask,
+  openModel,
+  openRun,
+  openTask,
+  ruler,
+  type TrainingRun,
+  train,
+} from "../../src/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { completion, honest, scoresText, startServer } from "../judge/support/server.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+const home = mkdtempSync(join(tmpdir(), "hone-library-"));
+const vowels = join(packageRoot, "test/train/support/vowels-task.ts");
+const playing = { gpu: "off", threads: 1, context: 256, maxTokens: 8, maxTurns: 1, temperature: 1 } as const;
+
+let python: string;
+let task: OpenTask;
+let model: Model;
+let run: TrainingRun;
+let played: Gathered;
+
+beforeAll(async () => {
+  await ensureTestModels(["tiny"], () => undefined);
+  python = await ensureLearnerPython();
+  task = await openTask(vowels, { home, seed: 3 });
+  model = await openModel(modelPath("qwen2-tiny-f16.gguf"), playing);
+  run = await openRun(model, task, { run: "own", python, learningRate: 1e-2, warmup: 0, loraRank: 4 });
+  played = await gather(model, task, task.train.slice(0, 2), { group: 4, step: 1 });
+}, 300_000);
+
+afterAll(async () => {
+  await run?.close();
+  await model?.close();
+});
+
+describe("a program's own step", () => {
+  it("is refused where the rewards do not belong to the rollouts", async () => {
+    const { groups } = played;
+    await expect(train(run, groups, { rewards: [[1, 0, 1, 0]] })).rejects.toThrow("2 groups and 1 rewards");
+    await expect(
+      train(run, groups, {
+        rewards: [
+          [1, 0, 1],
+          [1, 0, 1, 0],
+        ],
+      }),
+    ).rejects.toThrow("group 0 has 4 rollouts and 3 rewards; give one for each");
+    await expect(
+      train(run, groups, {
+        rewards: [
+          [1, 0, 1, Number.NaN],
+          [1, 0, 1, 0],
+        ],
+      }),
+    ).rejects.toThrow(/the reward of rollout v\d+\/3 is NaN, not a number/);
+    await expect(train(run, [groups[0] ?? [], groups[0] ?? []])).rejects.toThrow(/two groups are of the scenario v/);
+    await expect(train(run, [[], []])).rejects.toThrow("no group has a rollout");
+    expect(run.step).toBe(0);
+  });
+
+  it("teaches by the program's rewards, and the model plays with what was learnt", async () => {
+    expect([run.step, run.adapter, model.adapter]).toEqual([0, null, null]);
+    const before = await evaluate(model, task, task.test);
+    const line = await train(run, played.groups, { rewards: played.groups.map(() => [1, 0, 0, 0.5]) });
+    expect(line).toMatchObject({ step: 1, checkpoint: 1, skipped: null, groups: 2, rollouts: 8, training_n: 8 });
+    expect(line.training_reward).toBeCloseTo(0.375, 10);
+    expect(run.step).toBe(1);
+    expect(model.adapter?.path).toBe(run.adapter);
+    expect(run.metrics()).toEqual([expect.objectContaining({ step: 1, loss: line.loss })]);
+    const after = await evaluate(model, task, task.test);
+    expect([before.n, after.n]).toEqual([8, 8]);
+    // The very same draws: what differs is the adapter's doing.
+    expect(after.reward).not.toBe(before.reward);
+  });
+
+  it("refuses rollouts of before it: they are not the policy's any more", async () => {
+    await expect(train(run, played.groups)).rejects.toThrow("was not played with the adapter of step 1; gather anew");
+  });
+
+  it("says why nothing was learnt, and counts all the same", async () => {
+    const { groups } = await gather(model, task, task.train.slice(2, 4), { group: 2, step: 2 });
+    const line = await train(run, groups, { rewards: groups.map(() => [0.5, 0.5]) });
+    expect(line).toMatchObject({ step: 2, checkpoint: 1, skipped: "no_spread" });
+    expect((await train(run, groups, { rewards: groups.map(() => [0.5, 0.52]), spreadFloor: 0.05 })).skipped).toBe(
+      "no_spread",
+    );
+  });
+
+  it("validates a step once", async () => {
+    const first = await run.validate(task.test);
+    expect(first.n).toBe(8);
+    expect(await run.validate(task.test)).toEqual(first);
+  });
+
+  it("grades by the program's own function", async () => {
+    const grade = () => ({ reward: 2, success: true, parts: { kind: 1 } });
+    const { reward, success, parts } = await evaluate(model, task, task.test.slice(0, 2), { grade });
+    expect([reward, success, parts]).toEqual([2, 1, { kind: { mean: 1, n: 2 } }]);
+  });
+});
+
+describe("a ruler", () => {
+  it("gives scores that train takes, and counts what the judge was asked", async () => {
+    const server = await startServer((request) => completion(scoresText(honest(request))));
+    const judge = await ruler(task, { judgeUrl: server.url, judgeModel: "judge" });
+    try {
+      const { groups } = await gather(model, task, task.train.slice(4, 5), { group: 3, step: 4 });
+      const rewards = await Promise.all(groups.map((group) => judge.score(group)));
+      expect(rewards).toEqual([
+        { kind: "rewarded", rewards: expect.any(Array), explanations: expect.any(Array), agreement: null },
+      ]);
+      expect(judge.usage().requests).toBe(1);
+      expect((await train(run, groups, { rewards, spreadFloor: 0.05 })).training_n).toBe(3);
+    } finally {
+      judge.close();
+      await server.close();
+    }
+  });
+});
+
+describe("what a program says wrongly is one line", () => {
+  it.each([
+    [
+      "an option that there is not",
+      { temprature: 1 },
+      "options: temprature is not an option; did you mean temperature",
+    ],
+    ["a value that is not accepted", { temperature: -1 }, "--temperature: -1 is not accepted"],
+  ])("%s", async (_, options, message) => {
+    await expect(openModel("tiny", options as ModelOptions)).rejects.toThrow(message);
+  });
+
+  it("a run that was begun with other settings", async () => {
+    await run.close();
+    await expect(
+      openRun(model, task, { run: "own", python, learningRate: 1e-3, warmup: 0, loraRank: 4 }),
+    ).rejects.toThrow("--learning-rate 0.001 (was 0.01)");
+    run = await openRun(model, task, { run: "own", python, learningRate: 1e-2, warmup: 0, loraRank: 4 });
+    expect(run.step).toBe(4);
+  });
+
+  it("sampling that the learner does not know", async () => {
+    const truncated = Object.assign(Object.create(model), { config: { ...model.config, topK: 5 } }) as Model;
+    await expect(openRun(truncated, task, { run: "other", python })).rejects.toThrow(
+      /--top-k 5: training samples from/,
+    );
+  });
+});

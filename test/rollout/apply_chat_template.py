@@ -44,6 +44,11 @@ def tokenizer(vocabulary: str):
     # Nor does it keep tokens whole that are no control tokens, as <tool_call>.
     own = [token for token, kind in zip(tokens, kinds, strict=True) if kind == gguf.TokenType.USER_DEFINED]
     hf.add_tokens([AddedToken(token, normalized=False, special=False) for token in own])
+    # 5.17 also takes the first token of a text for the last.
+    for name in ("bos", "eos"):
+        field = reader.get_field(f"tokenizer.ggml.{name}_token_id")
+        if field:
+            setattr(hf, f"{name}_token", tokens[field.contents()])
     words = WORDS.get(pre.contents()) if pre else None
     if words:
         split = pre_tokenizers.Split(Regex(words), "isolated")

@@ -137,18 +137,16 @@ Napi::Value draw(const Napi::CallbackInfo& info) {
   const int count = wholeOf(info[2], "count", 0, kMost);
   if (logits.empty()) refuseRange(info.Env(), "logits is empty");
   std::vector<Token> tokens;
-  std::vector<float> logprobs, rawLogprobs;
+  std::vector<float> logprobs;
   Sampler sampler;
   for (int i = 0; i < count; i++) {
     const Drawn drawn = sampler.draw(logits.data(), static_cast<int>(logits.size()), params, uniform(params.seed, i));
     tokens.push_back(drawn.token);
     logprobs.push_back(drawn.logprob);
-    rawLogprobs.push_back(drawn.rawLogprob);
   }
   auto object = Napi::Object::New(info.Env());
   object.Set("tokens", arrayOf<Napi::Int32Array>(info.Env(), tokens));
   object.Set("logprobs", arrayOf<Napi::Float32Array>(info.Env(), logprobs));
-  object.Set("rawLogprobs", arrayOf<Napi::Float32Array>(info.Env(), rawLogprobs));
   return object;
 }
 

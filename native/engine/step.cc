@@ -120,8 +120,8 @@ void Scheduler::sampleRows() {
     Row& row = rows_[item];
     const float* logits = decoder_->logits(row.row);
     if (row.given >= 0) {
-      row.drawn.rawLogprob = logprobOf(logits, vocabulary, row.given);
-      row.drawn.token = std::isnan(row.drawn.rawLogprob) ? -1 : row.given;
+      row.drawn.logprob = logprobOf(logits, vocabulary, row.given);
+      row.drawn.token = std::isnan(row.drawn.logprob) ? -1 : row.given;
     } else {
       const SamplingParams& params = row.sequence->turn->request.sampling;
       row.drawn = samplers_[thread].draw(logits, vocabulary, params, uniform(params.seed, row.sequence->tokens.size()));
@@ -138,7 +138,6 @@ void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
     sequence.tokens.push_back(drawn.token);
     result.tokens.push_back(drawn.token);
     result.logprobs.push_back(drawn.logprob);
-    result.rawLogprobs.push_back(drawn.rawLogprob);
   } catch (...) {
     sequence.tokens.resize(length);
     result.tokens.resize(count);
@@ -158,7 +157,7 @@ void Scheduler::handOut() {
       continue;
     }
     if (turn.scored) {
-      turn.scores.push_back(row.drawn.rawLogprob);
+      turn.scores.push_back(row.drawn.logprob);
       continue;
     }
     take(sequence, row.drawn);

@@ -34,7 +34,6 @@ struct TurnRequest {
 struct TurnResult {
   std::vector<Token> tokens;
   std::vector<float> logprobs;
-  std::vector<float> rawLogprobs;
   Stop stop = Stop::cancelled;
   /** Tokens of the sequence after the turn. */
   int length = 0;

@@ -142,8 +142,6 @@ export interface Generated {
   readonly tokens: Int32Array;
   /** Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. */
   readonly logprobs: Float32Array;
-  /** The same under the softmax of the raw logits: temperature 1, no truncation. */
-  readonly rawLogprobs: Float32Array;
   readonly stop: GenerateStop;
   /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
   readonly waitedSeconds: number;

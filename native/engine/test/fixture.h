@@ -124,6 +124,8 @@ void runTest(const char* name, Test test) {
 
 /** failures_test.cc. */
 void testFailures();
+/** pool_test.cc. */
+void testPool();
 /** report_test.cc. */
 void testReports();
 

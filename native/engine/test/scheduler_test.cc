@@ -392,6 +392,7 @@ int main(int argc, char** argv) {
   runTest("a group stays in a lane while that has room", aGroupStaysInALane);
   runTest("commands reach all lanes", commandsReachAllLanes);
   testFailures();
+  testPool();
   testReports();
   runTest("everything at once", [&] {
     everythingAtOnce(3, true, 1, forSeconds);

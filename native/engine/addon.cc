@@ -42,12 +42,16 @@ EngineSettings settingsOf(const Napi::Value& value) {
   llama.contextPerSequence = whole("contextPerSequence", 1, kMost);
   llama.batch = whole("batch", 1, kMost);
   llama.ubatch = whole("ubatch", 1, llama.batch);
+  llama.exact = flagOf(object.Get("exact"), "exact");
+  llama.pooled = flagOf(object.Get("pooledKv"), "pooledKv");
   // Each running sequence needs a row of logits, and a score one more.
   llama.outputs = whole("outputs", llama.sequences + 1, 2 * kMost);
   SchedulerSettings& scheduler = settings.scheduler;
   scheduler.contextPerSlot = llama.contextPerSequence;
   scheduler.batch = llama.batch;
-  scheduler.promptBatch = llama.ubatch;
+  scheduler.promptBatch = scheduler.ubatch = llama.ubatch;
+  scheduler.pooled = llama.pooled;
+  scheduler.steady = flagOf(object.Get("steadyShapes"), "steadyShapes");
   scheduler.fillGap = whole("fillGap", 0, kMost);
   scheduler.samplingThreads = whole("samplingThreads", 1, kMostThreads);
   if (totalCells(llama) > std::numeric_limits<int>::max()) {

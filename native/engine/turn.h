@@ -70,6 +70,8 @@ struct Stats {
   uint64_t prefilled = 0;
   uint64_t reused = 0;
   uint64_t batches = 0;
+  uint64_t passes = 0;
+  uint64_t graphsReused = 0;
   uint64_t forks = 0;
   uint64_t moves = 0;
   uint64_t evicted = 0;
@@ -94,6 +96,8 @@ struct Stats {
     visit("", "prefilled", &Stats::prefilled);
     visit("", "reused", &Stats::reused);
     visit("", "batches", &Stats::batches);
+    visit("", "passes", &Stats::passes);
+    visit("", "graphsReused", &Stats::graphsReused);
     visit("", "forks", &Stats::forks);
     visit("", "moves", &Stats::moves);
     visit("", "evicted", &Stats::evicted);

@@ -22,6 +22,9 @@ export interface NativeSettings {
   ubatch: number;
   /** Rows of logits of one decode call at most. */
   outputs: number;
+  exact: boolean;
+  pooledKv: boolean;
+  steadyShapes: boolean;
   /** See `SchedulerSettings::fillGap`. */
   fillGap: number;
   samplingThreads: number;

@@ -190,7 +190,7 @@ describe("sleep", () => {
     const INNER = 81_920;
     const CONTEXT = 131_072;
     const large = await loadEngine({ ...few, model: newModel(INNER), contextPerSequence: CONTEXT });
-    // f16: K and V of two layers and two heads of 16 numbers. Two layers of three matrices in f32.
+    // f16: K and V of two layers and two heads of 16 numbers. Two layers of three matrices in f32. So many cells are no pool.
     const bytes = { kv: 2 * CONTEXT * 2 * 2 * 32 * 2, weights: 2 * 3 * INNER * 64 * 4 };
     expect(large.memory().kv).toBe(bytes.kv);
     await givesMemoryBack(large, bytes, held, async () => undefined);

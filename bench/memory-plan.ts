@@ -166,7 +166,12 @@ async function main(): Promise<void> {
           if (done.status !== 0) throw new Error(`the engine failed: ${done.stderr.trim().split("\n").at(-1)}`);
           const lanes = lanesOf(shape.bytes, false, threads, concurrency);
           // No adapter is loaded, and there are no rollout workers.
-          const { weights: _, kv, compute, process: itself } = engineMemory({ ...input, concurrency, context, lanes }).host;
+          const {
+            weights: _,
+            kv,
+            compute,
+            process: itself,
+          } = engineMemory({ ...input, concurrency, context, lanes }).host;
           const planned = shape.bytes + kv + compute + itself - WORKERS;
           report(`${name}: engine, ${concurrency} × ${context} tokens`, planned, Number(done.stdout));
         }

@@ -136,6 +136,11 @@ describe("a turn", () => {
   it("keeps what it has when it is cancelled in mid-decode", () => keepsWhatItHasWhenCancelled(engine, rounding));
   it("keeps what it has at its deadline", () => keepsWhatItHasAtItsDeadline(engine, rounding));
   it("forks the prompt of its group", () => evaluatesAPromptOnce(engine, { members: 2, length: 97 }, rounding));
+  it("takes one pass over the weights a batch, most of them with the graph of the one before", () => {
+    const { batches, passes, graphsReused } = engine.stats();
+    expect(passes).toBe(batches);
+    expect(graphsReused).toBeGreaterThan(passes / 2);
+  });
 });
 
 describe("an adapter", () => {

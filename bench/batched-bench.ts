@@ -7,7 +7,6 @@ export interface BatchedBenchSettings {
   readonly sequences: number;
   readonly prompt: number;
   readonly tokens: number;
-  readonly flashAttention: "on" | "off" | "auto";
 }
 
 /** Decode speed in tokens per second, in a process of its own. */
@@ -18,7 +17,7 @@ export async function batchedBench(tool: string, engine: Engine, settings: Batch
     ...["-m", info.model, "-c", context, "-b", info.batch, "-ub", info.ubatch],
     ...["-npp", settings.prompt, "-ntg", settings.tokens, "-npl", settings.sequences],
     ...["-t", info.threads, "-tb", info.threads, "-ngl", info.gpu === false ? 0 : 999],
-    ...["-fa", settings.flashAttention, "--output-format", "jsonl"],
+    ...["-fa", info.compute.flashAttention === false ? "off" : "auto", "--output-format", "jsonl"],
   ].map(String);
   const { code, text } = await output(tool, args);
   const line = text.split("\n").find((one) => one.startsWith('{"n_kv_max"'));

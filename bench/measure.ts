@@ -72,7 +72,7 @@ export interface DecodeSettings {
 
 /**
  * Tokens per second of the decode phase alone: prompts are evaluated before the clock starts. Sampling at temperature
- * 1 and both log-probabilities are part of it, as in a rollout.
+ * 1 and its log-probabilities are part of it, as in a rollout.
  */
 export async function decodeSpeed(engine: Engine, settings: DecodeSettings): Promise<number> {
   const sequences = Array.from({ length: settings.sequences }, (_, seed) =>

@@ -155,7 +155,7 @@ async function main(): Promise<void> {
       gpu: false,
       precision: "auto",
       hfWeights: false,
-      lanes: lanesOf(shape.bytes, false, threads),
+      lanes: lanesOf(shape.bytes, false, threads, 4),
     };
     if (values.parts.includes("engine")) {
       for (const context of numbers(values.contexts)) {
@@ -164,8 +164,14 @@ async function main(): Promise<void> {
           const arguments_ = [fileURLToPath(import.meta.url), "--run-engine", JSON.stringify(wanted)];
           const done = spawnSync(process.execPath, arguments_, { encoding: "utf8" });
           if (done.status !== 0) throw new Error(`the engine failed: ${done.stderr.trim().split("\n").at(-1)}`);
+          const lanes = lanesOf(shape.bytes, false, threads, concurrency);
           // No adapter is loaded, and there are no rollout workers.
-          const { weights: _, kv, compute, process: itself } = engineMemory({ ...input, concurrency, context }).host;
+          const {
+            weights: _,
+            kv,
+            compute,
+            process: itself,
+          } = engineMemory({ ...input, concurrency, context, lanes }).host;
           const planned = shape.bytes + kv + compute + itself - WORKERS;
           report(`${name}: engine, ${concurrency} × ${context} tokens`, planned, Number(done.stdout));
         }

@@ -60,7 +60,12 @@ function optionsOf(engine: Engine): EngineOptions {
 
 /** The engine as a player, at temperature 1 without truncation. */
 export function enginePlayer(engine: Engine): PlayerSpec {
-  return { kind: "engine", engine: optionsOf(engine), sampling: { temperature: 1 }, adapter: null };
+  return playerWith(engine, {});
+}
+
+/** The same for an engine that was loaded with other shapes of KV and batches than its device's. */
+export function playerWith(engine: Engine, shapes: Pick<EngineOptions, "pooledKv" | "steadyShapes">): PlayerSpec {
+  return { kind: "engine", engine: { ...optionsOf(engine), ...shapes }, sampling: { temperature: 1 }, adapter: null };
 }
 
 /** The engine, or llama-server with the engine's model, as a player of comparisons. */

@@ -20,7 +20,7 @@ export interface Row {
   /** How many times better ours is: above 1 is better, whatever the unit. null with `theirs`. */
   readonly ratio: number | null;
   /** Of `ours` and `theirs`. */
-  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s" | "cosine";
+  readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s" | "cosine" | "passes";
   /** What hone promises: "ratio >= 0.97". Empty where a row only reports. */
   readonly target: string;
   /** How `ours` and `theirs` were made, where the name does not say it. */
@@ -62,7 +62,7 @@ export interface BenchContext {
   /** The user's mail database, for rows that train. */
   readonly db: string | undefined;
   /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */
-  load(options: Pick<EngineOptions, "model" | "sequences" | "contextPerSequence">): Promise<Engine>;
+  load(options: Omit<EngineOptions, "gpu" | "device" | "threads">): Promise<Engine>;
   /** Says on stderr what is going on. */
   say(line: string): void;
 }

@@ -103,7 +103,6 @@ export class ServerSequence implements Sequence {
     const nothing = {
       tokens: new Int32Array(),
       logprobs: new Float32Array(),
-      rawLogprobs: new Float32Array(),
       waitedSeconds: 0,
     };
     try {
@@ -141,6 +140,6 @@ export class ServerSequence implements Sequence {
     const logprobs = logprobsOf(answer);
     const full = this.#ids.length + 1 >= this.#engine.info.contextPerSequence;
     const stop = answer.stop_type === "eos" ? "stop" : full ? "context" : "length";
-    return { tokens: Int32Array.from(answer.tokens), logprobs, rawLogprobs: logprobs, stop, waitedSeconds: 0 };
+    return { tokens: Int32Array.from(answer.tokens), logprobs, stop, waitedSeconds: 0 };
   }
 }

@@ -1,9 +1,6 @@
 /**
  * Decoding against llama.cpp's own llama-batched-bench over the same libraries, threads, batch sizes, context and kind
  * of attention. Ours samples and returns log-probabilities; theirs feeds random tokens and looks at no logits.
- *
- * On a CPU, llama.cpp's flash attention sums in 16 bits, so the engine does without (see LlamaDecoder): what that costs
- * is a row of its own, for the largest number of sequences.
  */
 import { batchedBench } from "../batched-bench.js";
 import { buildLlamaTool } from "../llama-tools.js";
@@ -32,21 +29,15 @@ export const bench: Bench = {
           // Small models are done before a clock is worth reading.
           const tokens = engine.info.parameters < 5e7 ? 400 : length.tokens;
           const settings = { sequences, prompt: Math.min(length.prompt, 64), tokens };
-          const onCpu = engine.info.gpu === false;
-          const target = sequences >= 16 && model.includes("0.5b") ? "ratio >= 0.95" : "ratio >= 0.97";
+          const target = "ratio >= 0.97";
           const row = { model: modelName(model), sequences, unit: "tokens/s" } as const;
-          const against = (flashAttention: "on" | "off" | "auto") => ({
-            ours: () => decodeSpeed(engine, settings),
-            theirs: () => batchedBench(tool, engine, { ...settings, flashAttention }),
-          });
           await decodeSpeed(engine, { ...settings, tokens: 4 });
-          rows.push(await compare(context, { ...row, name, target }, "more", against(onCpu ? "off" : "auto")));
-          if (onCpu && sequences === Math.max(...counts)) {
-            const note = "theirs: with flash attention";
-            rows.push(
-              await compare(context, { ...row, name: `${name}/flash`, target: "", note }, "more", against("on")),
-            );
-          }
+          rows.push(
+            await compare(context, { ...row, name, target }, "more", {
+              ours: () => decodeSpeed(engine, settings),
+              theirs: () => batchedBench(tool, engine, settings),
+            }),
+          );
         } finally {
           await engine.close();
         }

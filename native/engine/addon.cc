@@ -42,12 +42,16 @@ EngineSettings settingsOf(const Napi::Value& value) {
   llama.contextPerSequence = whole("contextPerSequence", 1, kMost);
   llama.batch = whole("batch", 1, kMost);
   llama.ubatch = whole("ubatch", 1, llama.batch);
+  llama.exact = flagOf(object.Get("exact"), "exact");
+  llama.pooled = flagOf(object.Get("pooledKv"), "pooledKv");
   // Each running sequence needs a row of logits, and a score one more.
   llama.outputs = whole("outputs", llama.sequences + 1, 2 * kMost);
   SchedulerSettings& scheduler = settings.scheduler;
   scheduler.contextPerSlot = llama.contextPerSequence;
   scheduler.batch = llama.batch;
-  scheduler.promptBatch = llama.ubatch;
+  scheduler.promptBatch = scheduler.ubatch = llama.ubatch;
+  scheduler.pooled = llama.pooled;
+  scheduler.steady = flagOf(object.Get("steadyShapes"), "steadyShapes");
   scheduler.fillGap = whole("fillGap", 0, kMost);
   scheduler.samplingThreads = whole("samplingThreads", 1, kMostThreads);
   if (totalCells(llama) > std::numeric_limits<int>::max()) {
@@ -137,18 +141,16 @@ Napi::Value draw(const Napi::CallbackInfo& info) {
   const int count = wholeOf(info[2], "count", 0, kMost);
   if (logits.empty()) refuseRange(info.Env(), "logits is empty");
   std::vector<Token> tokens;
-  std::vector<float> logprobs, rawLogprobs;
+  std::vector<float> logprobs;
   Sampler sampler;
   for (int i = 0; i < count; i++) {
     const Drawn drawn = sampler.draw(logits.data(), static_cast<int>(logits.size()), params, uniform(params.seed, i));
     tokens.push_back(drawn.token);
     logprobs.push_back(drawn.logprob);
-    rawLogprobs.push_back(drawn.rawLogprob);
   }
   auto object = Napi::Object::New(info.Env());
   object.Set("tokens", arrayOf<Napi::Int32Array>(info.Env(), tokens));
   object.Set("logprobs", arrayOf<Napi::Float32Array>(info.Env(), logprobs));
-  object.Set("rawLogprobs", arrayOf<Napi::Float32Array>(info.Env(), rawLogprobs));
   return object;
 }
 

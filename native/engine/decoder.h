@@ -10,7 +10,16 @@ namespace hone {
 
 using Token = int32_t;
 
-/** Tokens to evaluate, in ascending order of slots; the tokens of a slot follow its cells. All vectors have one length. */
+/**
+ * Where the KV is pooled, slots below 0 hold tokens that only give a batch its shape (SchedulerSettings::steady): this
+ * one, the next lower, and so on; at most as many as there are slots. They are empty before and after a batch.
+ */
+constexpr int kPadding = -1;
+
+/**
+ * Tokens to evaluate, in ascending order of slots with padding behind them; the tokens of a slot follow its cells. All
+ * vectors have one length.
+ */
 struct Batch {
   std::vector<Token> tokens;
   std::vector<int32_t> positions;
@@ -48,6 +57,8 @@ class Decoder {
 
   /** After an exception the KV is unknown: call `clear`. */
   virtual void decode(const Batch& batch) = 0;
+  /** Passes of the last batch whose graph llama.cpp did not have to build anew, as the one before had its shape. */
+  virtual int reusedGraphs() const = 0;
   /** `vocabularySize` floats for a wanted row of the last batch; valid until the next call. May be read by several threads. */
   virtual const float* logits(int row) const = 0;
 

@@ -154,7 +154,6 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
       auto object = Napi::Object::New(env);
       object.Set("tokens", arrayOf<Napi::Int32Array>(env, result.tokens));
       object.Set("logprobs", arrayOf<Napi::Float32Array>(env, result.logprobs));
-      object.Set("rawLogprobs", arrayOf<Napi::Float32Array>(env, result.rawLogprobs));
       object.Set("stop", nameOf(result.stop));
       object.Set("length", result.length);
       object.Set("waitedMs", result.waitedMs);

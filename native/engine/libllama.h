@@ -41,6 +41,7 @@ namespace hone {
   X(llama_memory_seq_cp)         \
   X(llama_decode)                \
   X(llama_synchronize)           \
+  X(llama_perf_context)          \
   X(llama_get_logits_ith)        \
   X(llama_attach_threadpool)     \
   X(llama_set_n_threads)         \

@@ -1,6 +1,7 @@
 #include "llama_decoder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "denormals.h"
@@ -37,7 +38,8 @@ ggml_threadpool* newPool(int threads) {
 }  // namespace
 
 int64_t totalCells(const LlamaSettings& settings) {
-  return static_cast<int64_t>(cellsOf(settings.contextPerSequence)) * settings.sequences;
+  const int64_t padding = settings.pooled ? cellsOf(settings.ubatch) : 0;
+  return static_cast<int64_t>(cellsOf(settings.contextPerSequence)) * settings.sequences + padding;
 }
 
 LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings& settings)
@@ -70,29 +72,33 @@ uint64_t LlamaDecoder::kvBytesPerSequence() const {
 
 void LlamaDecoder::createContext(int sequences) {
   llama_context_params params = lib_.llama_context_default_params();
-  params.n_ctx = static_cast<uint32_t>(cellsPerSlot_ * sequences);
-  params.n_seq_max = static_cast<uint32_t>(sequences);
+  LlamaSettings settings = settings_;
+  settings.sequences = sequences;
+  settings.pooled = pooled();
+  const auto cells = static_cast<uint64_t>(totalCells(settings));
+  const uint64_t kvBytes = kvBytesPerSequence() / static_cast<uint64_t>(cellsPerSlot_) * cells;
+  params.n_ctx = static_cast<uint32_t>(cells);
+  params.n_seq_max = static_cast<uint32_t>(sequences * (pooled() ? 2 : 1));
   params.n_batch = static_cast<uint32_t>(std::max(settings_.batch, 2 * sequences));
   params.n_ubatch = static_cast<uint32_t>(settings_.ubatch);
   params.n_outputs_max = static_cast<uint32_t>(settings_.outputs - settings_.sequences + sequences);
   params.n_threads = threads_;
   params.n_threads_batch = threads_;
-  params.kv_unified = false;
+  params.kv_unified = pooled();
   params.no_perf = true;
   params.abort_callback = [](void* aborted) { return static_cast<std::atomic<bool>*>(aborted)->load(); };
   params.abort_callback_data = &aborted_;
-  // On a CPU it sums in 16 bits: logprobs are off by 3e-3 in the mean, without it by 1e-5, and it is no faster.
-  if (!settings_.useGpu) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  params.flash_attn_type = mayUseFlashAttention() ? LLAMA_FLASH_ATTN_TYPE_AUTO : LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.type_k = params.type_v = fullKv() ? GGML_TYPE_F32 : GGML_TYPE_F16;
   LlamaReport made;
   const Listening listening(made);
-  if (!settings_.useGpu) made.flashAttention = 0;
+  if (!mayUseFlashAttention()) made.flashAttention = 0;
   forgetLlamaErrors();
   decltype(context_) context(lib_.llama_init_from_model(model_.get(), params));
   if (!context) {
     const std::string wanted = std::to_string(sequences) + " sequences of " +
                                std::to_string(settings_.contextPerSequence) + " tokens";
-    const std::string size = std::to_string(kvBytesPerSequence() * static_cast<uint64_t>(sequences) >> 20) + " MiB";
+    const std::string size = std::to_string(kvBytes >> 20) + " MiB";
     throwLlamaError(llamaLacksMemory() ? "no room for the KV of " + wanted + " (about " + size + ")"
                                        : "llama.cpp cannot be set up for " + wanted);
   }
@@ -100,9 +106,11 @@ void LlamaDecoder::createContext(int sequences) {
   apply(context.get());
   context_ = std::move(context);
   sequences_ = sequences;
+  paddingIds_.resize(pooled() ? static_cast<size_t>(sequences) : 0);
+  std::iota(paddingIds_.begin(), paddingIds_.end(), sequences);
   std::lock_guard<std::mutex> lock(reportMutex_);
   report_ = std::move(made);
-  kvBytes_ = kvBytesPerSequence() * static_cast<uint64_t>(sequences);
+  kvBytes_ = kvBytes;
 }
 
 /** Puts the adapter in use on a context. */
@@ -178,7 +186,10 @@ void LlamaDecoder::decode(const Batch& batch) {
   sequenceCounts_.assign(size, 1);
   sequenceIds_.resize(size);
   // llama.cpp only reads a batch, but its struct does not say so.
-  for (size_t i = 0; i < size; i++) sequenceIds_[i] = const_cast<int32_t*>(&batch.slots[i]);
+  for (size_t i = 0; i < size; i++) {
+    const int32_t& slot = batch.slots[i];
+    sequenceIds_[i] = slot < 0 ? &paddingIds_[kPadding - slot] : const_cast<int32_t*>(&slot);
+  }
   llama_batch view{};
   view.n_tokens = batch.size();
   view.token = const_cast<Token*>(batch.tokens.data());
@@ -191,12 +202,16 @@ void LlamaDecoder::decode(const Batch& batch) {
   const Listening listening(heard);
   forgetLlamaErrors();
   const FlushDenormals flushed;
+  const int reused = lib_.llama_perf_context(context_.get()).n_reused;
   const int status = lib_.llama_decode(context_.get(), view);
   if (status != 0) {
     throwLlamaError("llama.cpp failed to evaluate a batch of " + std::to_string(batch.size()) + " tokens (code " +
                     std::to_string(status) + ")");
   }
   lib_.llama_synchronize(context_.get());
+  reusedGraphs_ = lib_.llama_perf_context(context_.get()).n_reused - reused;
+  const int lowest = *std::min_element(batch.slots.begin(), batch.slots.end());
+  for (int slot = kPadding; slot >= lowest; slot--) trim(paddingIds_[kPadding - slot], 0);
   if (!heard.buffers.empty()) noteCompute(heard);
   // The first look at logits puts their rows in order; after that, several threads may read them.
   const auto wanted = std::find(batch.wanted.begin(), batch.wanted.end(), 1);
@@ -248,7 +263,11 @@ const float* LlamaDecoder::logits(int row) const {
   return logits;
 }
 
-void LlamaDecoder::copy(int from, int to) { lib_.llama_memory_seq_cp(memory(), from, to, -1, -1); }
+/** In a pool the cells are not copied: they get a second owner beside the first, and keep those they had. */
+void LlamaDecoder::copy(int from, int to) {
+  if (pooled()) trim(to, 0);
+  lib_.llama_memory_seq_cp(memory(), from, to, -1, -1);
+}
 
 void LlamaDecoder::trim(int slot, int length) {
   if (!lib_.llama_memory_seq_rm(memory(), slot, length, -1)) {

@@ -24,12 +24,19 @@ struct LlamaSettings {
   int ubatch = 512;
   /** Rows of logits of one decode call at most. */
   int outputs = 64;
+  /** Attention without llama.cpp's flash attention, which on a CPU sums in 16 bits. */
+  bool exact = false;
+  /** One pool of KV cells for all slots, instead of a buffer for each: see SchedulerSettings::pooled. */
+  bool pooled = false;
 };
 
 /** Decoders of this process that make a GPU compile its kernels right now. */
 int warmingDecoders();
 
-/** Tokens that the KV of all sequences has room for: llama.cpp rounds up the size of each. */
+/**
+ * Tokens that the KV of all sequences has room for: llama.cpp rounds up the size of each. A pool has room for padding
+ * beside them.
+ */
 int64_t totalCells(const LlamaSettings& settings);
 
 class LlamaDecoder final : public Decoder {
@@ -42,6 +49,10 @@ class LlamaDecoder final : public Decoder {
   uint64_t kvBytes() const { return kvBytes_; }
   /** Keys and values have 32 bits. */
   bool fullKv() const;
+  /** Flash attention has K and V in 16 bits, whatever the KV has. */
+  bool mayUseFlashAttention() const { return !settings_.exact && !fullKv(); }
+  /** As the settings say, but never for recurrent models: their state is no cells. */
+  bool pooled() const { return settings_.pooled && !info_.recurrent; }
   uint64_t kvBytesPerSequence() const;
   /** How the context was made last, and its buffers as they are now; may be asked for on any thread. */
   LlamaReport report() const;
@@ -49,6 +60,7 @@ class LlamaDecoder final : public Decoder {
   int vocabularySize() const override { return vocabularySize_; }
   bool canTrim() const override { return !info_.recurrent; }
   void decode(const Batch& batch) override;
+  int reusedGraphs() const override { return reusedGraphs_; }
   const float* logits(int row) const override;
   void copy(int from, int to) override;
   void trim(int slot, int length) override;
@@ -98,6 +110,10 @@ class LlamaDecoder final : public Decoder {
   // Arrays that llama.cpp wants with every batch.
   std::vector<int32_t> sequenceCounts_;
   std::vector<int32_t*> sequenceIds_;
+  /** llama.cpp's ids of padding: those after the ids of the slots. */
+  std::vector<int32_t> paddingIds_;
+  /** Of the last batch. */
+  int reusedGraphs_ = 0;
 
   // Objects of llama.cpp. They are freed from the last to the first, also when the constructor throws.
   std::unique_ptr<ggml_threadpool, PoolFree> pool_;

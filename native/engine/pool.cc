@@ -37,12 +37,13 @@ void Pool::drain(int thread) {
 }
 
 void Pool::help(int thread) {
-  uint64_t seen = 0;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    started_.wait(lock, [&] { return stopping_ || round_ != seen; });
+    started_.wait(lock, [&] { return stopping_ || wanted_ > 0; });
     if (stopping_) return;
-    seen = round_;
+    wanted_--;
+    busy_++;
+    begun_++;
     lock.unlock();
     drain(thread);
     lock.lock();
@@ -55,18 +56,18 @@ void Pool::run(int items, const std::function<void(int, int)>& work) {
     for (int item = 0; item < items; item++) work(item, 0);
     return;
   }
+  const int helpers = std::min(static_cast<int>(helpers_.size()), items - 1);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     work_ = &work;
     items_ = items;
     next_ = 0;
-    busy_ = static_cast<int>(helpers_.size());
-    round_++;
+    wanted_ = helpers;
   }
-  started_.notify_all();
+  for (int helper = 0; helper < helpers; helper++) started_.notify_one();
   drain(0);
-  // Every helper has to have seen the round before the next can begin.
   std::unique_lock<std::mutex> lock(mutex_);
+  wanted_ = 0;
   finished_.wait(lock, [&] { return busy_ == 0; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }

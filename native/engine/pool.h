@@ -24,8 +24,14 @@ class Pool {
   /**
    * Calls `work(item, thread)` for every item in [0, items), each thread number in [0, threads()) by one thread. An
    * exception of `work` is thrown here when all threads have come back; items may then be left out.
+   *
+   * The caller works too and wakes at most one helper for each further item. It waits for those alone that are in the
+   * middle of an item: a helper that has not begun when the last item is taken need not begin.
    */
   void run(int items, const std::function<void(int item, int thread)>& work);
+
+  /** How often a helper has begun to look for items; not while `run` is under way. */
+  uint64_t begun() const { return begun_; }
 
  private:
   void help(int thread);
@@ -39,8 +45,11 @@ class Pool {
   const std::function<void(int, int)>* work_ = nullptr;
   std::atomic<int> next_{0};
   int items_ = 0;
-  uint64_t round_ = 0;
+  /** Helpers that are wanted and have not begun. */
+  int wanted_ = 0;
+  /** Helpers that have begun and not come back. */
   int busy_ = 0;
+  uint64_t begun_ = 0;
   bool stopping_ = false;
   std::exception_ptr failure_;
 };

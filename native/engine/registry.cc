@@ -35,6 +35,12 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
   compare("contextPerSequence", have.contextPerSequence, asked.contextPerSequence);
   compare("batch", have.batch, asked.batch);
   compare("ubatch", have.ubatch, asked.ubatch);
+  const auto compareFlag = [&](const char* name, bool a, bool b) {
+    if (a != b) found += (found.empty() ? "" : ", ") + std::string(name) + (a ? " true, not false" : " false, not true");
+  };
+  compareFlag("exact", have.exact, asked.exact);
+  compareFlag("pooledKv", have.pooled, asked.pooled);
+  compareFlag("steadyShapes", before.scheduler.steady, now.scheduler.steady);
   return found;
 }
 
@@ -59,6 +65,7 @@ std::vector<Lane> Engine::loadLanes() {
     scheduler.outputs = llama.outputs;
     scheduler.threads = llama.threads;
     auto decoder = std::make_unique<LlamaDecoder>(weights_, llama);
+    scheduler.pooled = decoder->pooled();
     decoders_.push_back(decoder.get());
     loaded.push_back({std::move(decoder), scheduler});
   }

@@ -108,14 +108,14 @@ Token Sampler::drawFromAll(const Row& row, double at) const {
 
 Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, double draw) {
   const Row row{logits, n, maximum(logits, n), params.temperature, 1 / params.temperature};
-  const double rawTotal = sumOfExponentials(logits, n, row.peak, 1);
   Drawn drawn;
-  if (!std::isfinite(row.peak) || !std::isfinite(rawTotal)) return drawn;
+  if (!std::isfinite(row.peak)) return drawn;
 
   // The reciprocal of a temperature below 1e-38 is infinite; only the peak can be drawn at such a temperature.
   if (params.temperature <= 0 || !std::isfinite(row.scale)) {
+    // The peak passes NaNs over, a sum does not.
+    if (!std::isfinite(sumOfExponentials(logits, n, row.peak, 1))) return drawn;
     drawn.token = static_cast<Token>(std::find(logits, logits + n, row.peak) - logits);
-    drawn.rawLogprob = static_cast<float>(-std::log(rawTotal));
     return drawn;
   }
 
@@ -125,6 +125,7 @@ Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, do
     sums_.push_back(sumOfExponentials(logits + i, std::min(kChunk, n - i), row.peak, row.scale));
     total += sums_.back();
   }
+  if (!std::isfinite(total)) return drawn;
 
   if (params.topK <= 0 && params.topP >= 1 && params.minP <= 0) {
     drawn.token = drawFromAll(row, draw * total);
@@ -156,7 +157,6 @@ Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, do
   }
   if (drawn.token < 0) return drawn;
   drawn.logprob = static_cast<float>((logits[drawn.token] - row.peak) * row.scale - std::log(total));
-  drawn.rawLogprob = static_cast<float>(logits[drawn.token] - row.peak - std::log(rawTotal));
   return drawn;
 }
 

@@ -22,9 +22,8 @@ struct SamplingParams {
 struct Drawn {
   /** -1 when the logits hold NaN or infinities: the model is broken. */
   Token token = -1;
-  /** Natural logs of the token's probability. */
+  /** Natural log of the token's probability under the distribution it was drawn from; 0 at temperature 0. */
   float logprob = 0;
-  float rawLogprob = 0;
 };
 
 /** A number in [0, 1) that depends on the seed and the position alone. */

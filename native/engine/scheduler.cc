@@ -17,6 +17,8 @@ SchedulerSettings checked(SchedulerSettings settings) {
   // One token of every slot always has room beside the prompts.
   settings.promptBatch = std::max(1, std::min(settings.promptBatch, settings.batch - settings.slots));
   settings.outputs = std::max(settings.outputs, settings.slots + 1);
+  // With a token of every slot a prompt's tokens still are one pass.
+  if (settings.pooled) settings.promptBatch = std::max(1, std::min(settings.promptBatch, settings.ubatch - settings.slots));
   return settings;
 }
 

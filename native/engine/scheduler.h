@@ -28,6 +28,7 @@
 #include "decoder.h"
 #include "pool.h"
 #include "sampling.h"
+#include "shape.h"
 #include "slots.h"
 #include "turn.h"
 
@@ -49,6 +50,18 @@ struct SchedulerSettings {
    * is closed by evaluating a token for them too, which is cheaper than another pass.
    */
   int fillGap = 0;
+  /** Tokens of one pass over the weights at most. */
+  int ubatch = 512;
+  /**
+   * The KV of all slots is one pool: a batch is one pass whichever slots it has, so that no slots are moved together and
+   * no gaps closed.
+   */
+  bool pooled = false;
+  /**
+   * Batches get one of few shapes by tokens that change nothing: llama.cpp then keeps the graph of the batch before.
+   * Worth it where a row costs little beside building a graph: on a GPU.
+   */
+  bool steady = false;
   int samplingThreads = 1;
   /** CPU threads the decoder was made with. */
   int threads = 1;
@@ -211,10 +224,15 @@ class Scheduler {
   void plan();
   int takeOf(const Sequence& sequence, int& prompt, int& outputs) const;
   void addRows(Sequence& sequence, int take);
-  void fillGap(int from, int to);
   void sampleRows();
   void take(Sequence& sequence, const Drawn& drawn);
   void handOut();
+
+  // shape.cc: tokens that only give a batch its shape.
+  int steadySlots();
+  void fillGap(int from, int to);
+  void fill(int slot);
+  void pad();
 
   std::unique_ptr<Decoder> decoder_;
   const SchedulerSettings settings_;
@@ -246,8 +264,9 @@ class Scheduler {
   std::vector<std::function<void()>> answers_;
   Batch batch_;
   std::vector<Row> rows_;
-  /** Slots that were given a token only to close a gap. */
+  /** Slots that were given a token only for the shape of the batch. */
   std::vector<int> filled_;
+  HeldShape outputShape_;
   Stats stats_;
 
   std::mutex stopMutex_;

@@ -3,16 +3,23 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "passes.h"
 #include "scheduler.h"
 
 namespace hone {
+namespace {
+
+const auto bySlot = [](const auto* a, const auto* b) { return a->slot < b->slot; };
+
+}  // namespace
 
 void Scheduler::step() {
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
   // A failure in an earlier round, when there was no memory to end the turns.
   if (running_.front()->slot < 0) return endRunning(Failure(std::bad_alloc()));
   try {
-    compact();
+    std::sort(running_.begin(), running_.end(), bySlot);
+    if (!settings_.pooled) compact();
     plan();
     if (const int threads = threads_; threads != stats_.threads) {
       decoder_->setThreads(threads);
@@ -23,6 +30,8 @@ void Scheduler::step() {
     const Clock::time_point decoded = Clock::now();
     stats_.decodeSeconds += seconds(decoded - from);
     stats_.batches++;
+    stats_.passes += passesOf(batch_, settings_.ubatch, settings_.pooled);
+    stats_.graphsReused += decoder_->reusedGraphs();
     for (int slot : filled_) slots_.restore(slot);
     sampleRows();
     stats_.samplingSeconds += seconds(Clock::now() - decoded);
@@ -36,8 +45,6 @@ void Scheduler::step() {
 
 /** Moves running sequences down into free slots between them: every gap costs another pass over the weights. */
 void Scheduler::compact() {
-  const auto bySlot = [](const Sequence* a, const Sequence* b) { return a->slot < b->slot; };
-  std::sort(running_.begin(), running_.end(), bySlot);
   for (int slot = running_.front()->slot + 1; slot < running_.back()->slot; slot++) {
     if (slots_.holder(slot) != 0) continue;
     Sequence& highest = *running_.back();
@@ -53,15 +60,19 @@ void Scheduler::plan() {
   rows_.clear();
   filled_.clear();
   int prompt = settings_.promptBatch;
-  int outputs = settings_.outputs - (settings_.slots - slots_.count()) - static_cast<int>(running_.size());
-  int last = -1;
+  const int steady = steadySlots();
+  const int alone = std::max(static_cast<int>(running_.size()), steady);
+  int outputs = settings_.outputs - (settings_.slots - slots_.count()) - alone;
+  int last = steady > 0 ? -1 : running_.front()->slot - 1;
   for (Sequence* sequence : running_) {
     const int take = takeOf(*sequence, prompt, outputs);
     if (take == 0) continue;
-    if (last >= 0) fillGap(last + 1, sequence->slot);
+    fillGap(last + 1, sequence->slot);
     addRows(*sequence, take);
     last = sequence->slot;
   }
+  if (settings_.pooled) return pad();
+  fillGap(last + 1, steady);
 }
 
 /** Tokens of a sequence in this batch; takes them from what is left for prompts and for rows of scores. */
@@ -91,37 +102,14 @@ void Scheduler::addRows(Sequence& sequence, int take) {
   }
 }
 
-/** Evaluates one token for each slot in [from, to), if that is few. */
-void Scheduler::fillGap(int from, int to) {
-  if (to - from > settings_.fillGap || !decoder_->canTrim()) return;
-  for (int slot = from; slot < to; slot++) {
-    if (slots_.unknown(slot) || static_cast<int>(slots_.cells(slot).size()) >= settings_.contextPerSlot) return;
-  }
-  for (int slot = from; slot < to; slot++) {
-    const std::vector<Token>& cells = slots_.cells(slot);
-    const int position = static_cast<int>(cells.size());
-    const auto holder = sequences_.find(slots_.holder(slot));
-    if (holder != sequences_.end() && static_cast<int>(holder->second.tokens.size()) > position) {
-      // Work that its next turn need not do: the last token of the one before.
-      const Token token = holder->second.tokens[position];
-      batch_.add(token, position, slot, false);
-      slots_.append(slot, token);
-      stats_.prefilled++;
-    } else {
-      batch_.add(cells.empty() ? 0 : cells.back(), position, slot, false);
-      filled_.push_back(slot);
-    }
-  }
-}
-
 void Scheduler::sampleRows() {
   const int vocabulary = decoder_->vocabularySize();
   pool_.run(static_cast<int>(rows_.size()), [&](int item, int thread) {
     Row& row = rows_[item];
     const float* logits = decoder_->logits(row.row);
     if (row.given >= 0) {
-      row.drawn.rawLogprob = logprobOf(logits, vocabulary, row.given);
-      row.drawn.token = std::isnan(row.drawn.rawLogprob) ? -1 : row.given;
+      row.drawn.logprob = logprobOf(logits, vocabulary, row.given);
+      row.drawn.token = std::isnan(row.drawn.logprob) ? -1 : row.given;
     } else {
       const SamplingParams& params = row.sequence->turn->request.sampling;
       row.drawn = samplers_[thread].draw(logits, vocabulary, params, uniform(params.seed, row.sequence->tokens.size()));
@@ -138,7 +126,6 @@ void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
     sequence.tokens.push_back(drawn.token);
     result.tokens.push_back(drawn.token);
     result.logprobs.push_back(drawn.logprob);
-    result.rawLogprobs.push_back(drawn.rawLogprob);
   } catch (...) {
     sequence.tokens.resize(length);
     result.tokens.resize(count);
@@ -158,7 +145,7 @@ void Scheduler::handOut() {
       continue;
     }
     if (turn.scored) {
-      turn.scores.push_back(row.drawn.rawLogprob);
+      turn.scores.push_back(row.drawn.logprob);
       continue;
     }
     take(sequence, row.drawn);

@@ -34,7 +34,6 @@ struct TurnRequest {
 struct TurnResult {
   std::vector<Token> tokens;
   std::vector<float> logprobs;
-  std::vector<float> rawLogprobs;
   Stop stop = Stop::cancelled;
   /** Tokens of the sequence after the turn. */
   int length = 0;
@@ -71,6 +70,8 @@ struct Stats {
   uint64_t prefilled = 0;
   uint64_t reused = 0;
   uint64_t batches = 0;
+  uint64_t passes = 0;
+  uint64_t graphsReused = 0;
   uint64_t forks = 0;
   uint64_t moves = 0;
   uint64_t evicted = 0;
@@ -95,6 +96,8 @@ struct Stats {
     visit("", "prefilled", &Stats::prefilled);
     visit("", "reused", &Stats::reused);
     visit("", "batches", &Stats::batches);
+    visit("", "passes", &Stats::passes);
+    visit("", "graphsReused", &Stats::graphsReused);
     visit("", "forks", &Stats::forks);
     visit("", "moves", &Stats::moves);
     visit("", "evicted", &Stats::evicted);

@@ -22,6 +22,9 @@ export interface NativeSettings {
   ubatch: number;
   /** Rows of logits of one decode call at most. */
   outputs: number;
+  exact: boolean;
+  pooledKv: boolean;
+  steadyShapes: boolean;
   /** See `SchedulerSettings::fillGap`. */
   fillGap: number;
   samplingThreads: number;
@@ -51,7 +54,6 @@ export interface UnderWay<T> {
 export interface NativeGenerated {
   tokens: Int32Array;
   logprobs: Float32Array;
-  rawLogprobs: Float32Array;
   stop: "stop" | "length" | "context" | "cancelled" | "deadline";
   length: number;
   /** From the request until the turn had a slot, or until its end when it never had one. */
@@ -137,11 +139,7 @@ export interface Addon extends CudaLoader {
   /** Sequences of one llama.cpp context at most. */
   mostSequences(): number;
   onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;
-  draw(
-    logits: Float32Array,
-    sampling: NativeSampling,
-    count: number,
-  ): Pick<NativeGenerated, "tokens" | "logprobs" | "rawLogprobs">;
+  draw(logits: Float32Array, sampling: NativeSampling, count: number): Pick<NativeGenerated, "tokens" | "logprobs">;
 }
 
 /** @throws HoneError when the addon was not built or cannot be loaded; there is no slower way to run */

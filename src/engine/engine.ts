@@ -23,7 +23,7 @@ export interface EngineOptions {
   /**
    * llama.cpp contexts that decode beside each other on the same weights, each with its share of threads and sequences;
    * at most as many as there are of either. Default: on a CPU one for each thread where the model is small (its threads
-   * would mostly wait for each other), else 1.
+   * would mostly wait for each other) and each has four sequences, else 1.
    */
   readonly lanes?: number;
   /** Sequences that are evaluated at once; each has its own KV buffer. More may be open: they wait. */
@@ -34,6 +34,22 @@ export interface EngineOptions {
   readonly batch?: number;
   /** Tokens evaluated in one pass over the weights at most. Default 512. */
   readonly ubatch?: number;
+  /**
+   * Attention without llama.cpp's flash attention, which on a CPU sums in 16 bits. Slower; for comparisons with other
+   * implementations. Default false. f32 weights on a CPU, whose KV is f32, always go without.
+   */
+  readonly exact?: boolean;
+  /**
+   * One pool of KV cells for all sequences of a lane, in place of a buffer for each: any batch is one pass over the
+   * weights, and forks copy nothing, but every token is compared with the cells of all. Default: on a GPU, where that is
+   * small (`pooledByDefault` in load.ts).
+   */
+  readonly pooledKv?: boolean;
+  /**
+   * Gives batches one of few shapes by tokens that change nothing, so that llama.cpp need not build a graph for each.
+   * Default: on a GPU, where a row costs little.
+   */
+  readonly steadyShapes?: boolean;
 }
 
 /** What computes and how, as llama.cpp did it when the engine was loaded, not as it was asked to. */
@@ -142,8 +158,6 @@ export interface Generated {
   readonly tokens: Int32Array;
   /** Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. */
   readonly logprobs: Float32Array;
-  /** The same under the softmax of the raw logits: temperature 1, no truncation. */
-  readonly rawLogprobs: Float32Array;
   readonly stop: GenerateStop;
   /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
   readonly waitedSeconds: number;
@@ -198,6 +212,10 @@ export interface EngineStats {
   readonly reused: number;
   /** `llama_decode` calls. */
   readonly batches: number;
+  /** Passes over the weights that these took: one each where nothing cuts them. */
+  readonly passes: number;
+  /** Passes for which llama.cpp kept the graph of the one before, as they had its shape. */
+  readonly graphsReused: number;
   /** KV copies made to share a prefix. */
   readonly forks: number;
   /** KV copies made to close gaps between the slots in use. */

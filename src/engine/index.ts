@@ -15,7 +15,7 @@ export type {
   Sequence,
 } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
-export { gpuMemory, lanesOf, loadEngine, onEngineLog, SCORE_ROWS, UBATCH } from "./load.js";
+export { gpuMemory, lanesFor, lanesOf, loadEngine, onEngineLog, pooledByDefault, SCORE_ROWS, UBATCH } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export {
   type ModelHeader,

@@ -28,15 +28,39 @@ const FILL_GAP = { cpu: 2, gpu: 16 };
  */
 const SMALL_MODEL = 64 * 2 ** 20;
 
+/**
+ * Up to so many cells in all a GPU's engine pools its KV. Each row of a pass has a mask over all of them, which the CPU
+ * fills and the GPU is sent: 2 bytes for each of 512 rows are 64 MiB.
+ */
+const POOLED_CELLS = 65_536;
+const POOLED_SEQUENCES = 64;
+
+/** Whether one pool costs little; for an engine on a GPU. */
+export function pooledByDefault(
+  { sequences, contextPerSequence }: Pick<EngineOptions, "sequences" | "contextPerSequence">,
+  lanes = 1,
+): boolean {
+  const each = Math.ceil(sequences / lanes);
+  return each <= POOLED_SEQUENCES && each * contextPerSequence <= POOLED_CELLS;
+}
+
 function whole(name: string, value: number): number {
   if (!Number.isInteger(value) || value < 1)
     throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
   return value;
 }
 
-/** Lanes of an engine that is not told how many; never more than it has sequences. */
-export function lanesOf(modelBytes: number, useGpu: boolean, threads: number): number {
-  return !useGpu && modelBytes <= SMALL_MODEL ? threads : 1;
+/** Sequences that a lane has at least: a batch of fewer reads the weights for little, and a group shares no prompt. */
+const LANE_SEQUENCES = 4;
+
+/** So many lanes, or fewer where the sequences do not suffice for them. */
+export function lanesFor(lanes: number, sequences: number): number {
+  return Math.max(1, Math.min(lanes, Math.floor(sequences / LANE_SEQUENCES)));
+}
+
+/** Lanes of an engine that is not told how many. */
+export function lanesOf(modelBytes: number, useGpu: boolean, threads: number, sequences: number): number {
+  return !useGpu && modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences) : 1;
 }
 
 function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: number): NativeSettings {
@@ -57,18 +81,22 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
     batch,
     ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH)),
     outputs: sequences + SCORE_ROWS,
+    exact: options.exact ?? false,
+    steadyShapes: options.steadyShapes ?? useGpu,
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
     samplingThreads: useGpu ? Math.min(16, usableCores()) : 1,
   };
-  const fitting = lanesOf(statSync(model).size, useGpu, settings.threads);
+  const fitting = lanesOf(statSync(model).size, useGpu, settings.threads, sequences);
   const lanes = Math.min(whole("lanes", options.lanes ?? fitting), settings.threads, sequences);
-  if (Math.ceil(sequences / lanes) > mostSequences) {
-    const all = lanes === 1 ? "" : `, ${lanes * mostSequences} in ${lanes} lanes`;
+  const pooledKv = options.pooledKv ?? (useGpu && pooledByDefault(settings, lanes));
+  const most = pooledKv ? Math.floor(mostSequences / 2) : mostSequences; // padding has as many again
+  if (Math.ceil(sequences / lanes) > most) {
+    const all = lanes === 1 ? "" : `, ${lanes * most} in ${lanes} lanes`;
     throw new HoneError(
-      `${sequences} sequences at once are too many: llama.cpp evaluates at most ${mostSequences} in one context${all}; ask for fewer (--concurrency)`,
+      `${sequences} sequences at once are too many: llama.cpp evaluates at most ${most} in one context${all}; ask for fewer (--concurrency)`,
     );
   }
-  return { ...settings, lanes };
+  return { ...settings, lanes, pooledKv };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {

@@ -88,8 +88,8 @@ class NativeSequence implements Sequence {
     const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);
     this.#length = result.length || this.#length;
     if (result.error) throw engineError(result.error);
-    const { tokens, logprobs, rawLogprobs } = result;
-    return { tokens, logprobs, rawLogprobs, stop: result.stop, waitedSeconds: result.waitedMs / 1000 };
+    const { tokens, logprobs } = result;
+    return { tokens, logprobs, stop: result.stop, waitedSeconds: result.waitedMs / 1000 };
   }
 
   close(): void {

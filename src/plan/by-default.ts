@@ -33,7 +33,7 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
     gpu,
     precision: "auto",
     hfWeights: false,
-    lanes: Math.min(lanesOf(shape.bytes, gpu !== false, threads), concurrency),
+    lanes: lanesOf(shape.bytes, gpu !== false, threads, concurrency),
   };
 }
 

@@ -2,7 +2,7 @@
  * What the engine takes, from how llama.cpp allocates: the sizes below are those that it logs when it loads a model
  * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
  */
-import { SCORE_ROWS, UBATCH } from "../engine/index.js";
+import { pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/index.js";
 import { adapterParameters, type PlanInput } from "./input.js";
 
 /** llama.cpp allocates the KV of each sequence in steps of this many tokens. */
@@ -34,25 +34,41 @@ const ceil = (value: number, step: number) => Math.ceil(value / step) * step;
 
 export const kvCells = (context: number) => ceil(context, CELL_STEP);
 
-function kvBytes({ shape, concurrency, context, gpu }: PlanInput): number {
-  const width = gpu === false && shape.weightType === "F32" ? 4 : 2;
-  return concurrency * kvCells(context) * shape.layers * 2 * shape.kvHeads * shape.headSize * width;
+const pooled = ({ gpu, concurrency, context }: PlanInput) =>
+  gpu !== false && pooledByDefault({ sequences: concurrency, contextPerSequence: context });
+
+/** A pool has room for a pass of padding. */
+function allCells(input: PlanInput): number {
+  return input.concurrency * kvCells(input.context) + (pooled(input) ? kvCells(UBATCH) : 0);
+}
+
+/** f32 weights on a CPU have f32 KV, and no flash attention. */
+const fullKv = ({ gpu, shape }: PlanInput) => gpu === false && shape.weightType === "F32";
+
+function kvBytes(input: PlanInput): number {
+  const { shape } = input;
+  const width = fullKv(input) ? 4 : 2;
+  return allCells(input) * shape.layers * 2 * shape.kvHeads * shape.headSize * width;
 }
 
 /** Of one llama.cpp context: what it computes in, the mask of its attention, and rows of logits that are handed out. */
-function contextBuffers({ shape, context, gpu }: PlanInput, sequences: number) {
+function contextBuffers(input: PlanInput, sequences: number) {
+  const { shape, context } = input;
   const { embedding: d, feedForward, heads, kvHeads, headSize, vocabulary } = shape;
   const cells = kvCells(context);
-  const tokens = ceil(Math.min(UBATCH, cells * sequences), sequences);
+  const streams = pooled(input) ? 1 : sequences;
+  const tokens = ceil(Math.min(UBATCH, cells * sequences), streams);
   const outputs = sequences + SCORE_ROWS;
   // Only without flash attention scores of all heads exist; they are computed in place.
-  const scores = gpu === false ? 4 * heads * cells * tokens : 0;
-  const mask = (gpu === false ? 4 : 2) * cells * tokens;
+  const scores = fullKv(input) ? 4 * heads * cells * tokens : 0;
+  // In a pool every token has a mask over all cells.
+  const mask = (fullKv(input) ? 4 : 2) * (pooled(input) ? allCells(input) : cells) * tokens;
   const attention = scores + 4 * tokens * (3 * d + 2 * heads * headSize + 2 * kvHeads * headSize);
   const gated = 4 * tokens * (3 * feedForward + 2 * d);
-  const output = 4 * outputs * (vocabulary + 3 * d) + 4 * tokens * d;
+  // By then the masks are not needed any more.
+  const output = 4 * outputs * (vocabulary + 2 * d) + 8 * tokens * d;
   return {
-    compute: mask + Math.max(attention, gated, output),
+    compute: Math.max(mask + attention, mask + gated, output),
     mask,
     inputs: 8 * tokens * d,
     logits: 4 * outputs * vocabulary,

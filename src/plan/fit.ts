@@ -1,4 +1,5 @@
 /** Makes a run fit the machine before anything is loaded, or says what would. */
+import { lanesFor } from "../engine/index.js";
 import { HoneError } from "../util/index.js";
 import type { PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
@@ -27,7 +28,7 @@ export function withFreeChanges(wanted: PlanInput, free: Free, room: Room): Plan
   if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
   while (!fits(input, room) && free.concurrency && input.concurrency > FEWEST) {
     const concurrency = Math.ceil(input.concurrency / 2);
-    input = { ...input, concurrency, lanes: Math.min(input.lanes, concurrency) };
+    input = { ...input, concurrency, lanes: lanesFor(input.lanes, concurrency) };
   }
   // Where fewer rollouts at once suffice, activations need not be computed twice.
   const without = { ...input, gradientCheckpointing: wanted.gradientCheckpointing };

@@ -1,4 +1,5 @@
 /** The smallest set of option changes that makes a run fit. */
+import { lanesFor } from "../engine/index.js";
 import type { PlanInput } from "./input.js";
 import { planMemory } from "./memory.js";
 
@@ -50,7 +51,7 @@ function remedies(input: PlanInput): Remedy[] {
     })),
     halvings(input.concurrency, FEWEST_ROLLOUTS).map((concurrency) => ({
       flag: `--concurrency ${concurrency}`,
-      changed: { concurrency, lanes: Math.min(input.lanes, concurrency) },
+      changed: { concurrency, lanes: lanesFor(input.lanes, concurrency) },
     })),
     input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }],
     lifetimesAfter(input).map((learnerLifetime) => ({

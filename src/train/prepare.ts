@@ -191,7 +191,7 @@ export async function prepare(
       gpu: gpu?.kind ?? false,
       precision: config.precision,
       hfWeights: config.hfWeights !== undefined,
-      lanes: Math.min(lanesOf(shape.bytes, gpu !== null, decodeThreads(config.threads)), concurrency),
+      lanes: lanesOf(shape.bytes, gpu !== null, decodeThreads(config.threads), concurrency),
     },
     {
       concurrency: config.concurrency === undefined,

@@ -38,7 +38,7 @@ export async function evaluatesOnlyWhatIsAppended(engine: Engine, length: number
   expect(engine.stats().prefilled - before.prefilled).toBe(append.length + 1);
   expect(sequence.length).toBe(start.length + 8 + append.length + 8);
   const all = concat(start, one.tokens, append, two.tokens);
-  expect(largestDifference(two.rawLogprobs, await scores(engine, all, all.length - 8))).toBeLessThan(rounding);
+  expect(largestDifference(two.logprobs, await scores(engine, all, all.length - 8))).toBeLessThan(rounding);
   sequence.close();
 }
 
@@ -63,7 +63,7 @@ async function endsEarly(
   expect(sequence.length).toBe(start.length + result.tokens.length);
   const more = await sequence.generate(turn(3, 7));
   const scored = await scores(engine, concat(start, result.tokens, more.tokens), start.length);
-  expect(largestDifference([...result.rawLogprobs, ...more.rawLogprobs], scored)).toBeLessThan(rounding);
+  expect(largestDifference([...result.logprobs, ...more.logprobs], scored)).toBeLessThan(rounding);
   sequence.close();
 }
 
@@ -104,9 +104,9 @@ export async function evaluatesAPromptOnce(
   // The last token of a prompt is evaluated by each member; so is, here and there, one that closes a gap.
   expect(after.prefilled - before.prefilled).toBeLessThanOrEqual(length - 1 + 2 * members);
   expect(results.map(({ tokens }) => tokens.length)).toEqual(Array.from({ length: members }, (_, seed) => 5 + seed));
-  for (const { tokens, rawLogprobs } of results) {
+  for (const { tokens, logprobs } of results) {
     const scored = await scores(engine, concat(start, tokens), start.length);
-    expect(largestDifference(rawLogprobs, scored)).toBeLessThan(rounding);
+    expect(largestDifference(logprobs, scored)).toBeLessThan(rounding);
   }
 }
 
@@ -135,7 +135,7 @@ export async function sleepsAndWakes(
   expect(engine.memory().kv).toBeGreaterThan(0);
   const second = await sequence.generate(turn(10, 1));
   const scored = await scores(engine, concat(start, first.tokens, second.tokens), start.length);
-  expect(largestDifference([...first.rawLogprobs, ...second.rawLogprobs], scored)).toBeLessThan(rounding);
+  expect(largestDifference([...first.logprobs, ...second.logprobs], scored)).toBeLessThan(rounding);
   sequence.close();
 }
 

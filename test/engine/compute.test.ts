@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { MOST_SEQUENCES } from "../../src/config/options.js";
 import { openAddon } from "../../src/engine/addon.js";
-import { usableCores } from "../../src/engine/index.js";
+import { modelFile, usableCores } from "../../src/engine/index.js";
+import { gapLimit } from "../../src/train/gap.js";
 import { adapterPath, close, prompt, testEngine } from "./support.js";
 
 const MB = 2 ** 20;
@@ -19,8 +20,30 @@ describe("an engine on a CPU", () => {
       layers: 3, // two, and the output
       weights: info.weightType,
       kv: "F32",
-      flashAttention: false,
+      flashAttention: false, // f32 weights
     });
+  });
+
+  it("does without flash attention where it is asked to be exact", async () => {
+    const model = modelFile("tiny");
+    const load = (exact: boolean) => testEngine({ model, exact });
+    const fast = await load(false);
+    expect(fast.info.compute).toMatchObject({ weights: "F16", kv: "F16", flashAttention: true });
+    await expect(load(true)).rejects.toThrow("is loaded already, with exact false, not true");
+    const text = "The meeting about the budget was moved to Thursday, March 14, at 10 o'clock. ".repeat(8);
+    const tokens = fast.tokenize(text, { special: false });
+    const [scores, compute] = [await fast.score(tokens), fast.memory().compute];
+    await close(fast);
+    const exact = await load(true);
+    expect(exact.info.compute.flashAttention).toBe(false);
+    // The scores of all heads are there at a time.
+    expect(exact.memory().compute).toBeGreaterThan(compute);
+    const other = await exact.score(tokens);
+    const mean = scores.reduce((sum, score, i) => sum + Math.abs(score - (other[i] as number)), 0) / scores.length;
+
+    expect(mean).toBeGreaterThan(0);
+    expect(mean).toBeLessThan(gapLimit("F16"));
+    await close(exact);
   });
 
   it("counts the buffers of all lanes, as they are now", async () => {

@@ -32,7 +32,7 @@ async function converse(engine, { prompt, turns, seed }) {
     const turn = await sequence.generate({ append: given, maxTokens, sampling: { seed }, stop: [] });
     tokens.push(...append);
     turn.tokens.forEach((token, i) => {
-      sampled.push({ at: tokens.length, logprob: turn.rawLogprobs[i] });
+      sampled.push({ at: tokens.length, logprob: turn.logprobs[i] });
       tokens.push(token);
     });
   }

@@ -20,6 +20,9 @@ const settings: NativeSettings = {
   batch: 64,
   ubatch: 64,
   outputs: 8,
+  exact: false,
+  pooledKv: false,
+  steadyShapes: false,
   fillGap: 0,
   samplingThreads: 1,
 };

@@ -136,6 +136,11 @@ describe("a turn", () => {
   it("keeps what it has when it is cancelled in mid-decode", () => keepsWhatItHasWhenCancelled(engine, rounding));
   it("keeps what it has at its deadline", () => keepsWhatItHasAtItsDeadline(engine, rounding));
   it("forks the prompt of its group", () => evaluatesAPromptOnce(engine, { members: 2, length: 97 }, rounding));
+  it("takes one pass over the weights a batch, most of them with the graph of the one before", () => {
+    const { batches, passes, graphsReused } = engine.stats();
+    expect(passes).toBe(batches);
+    expect(graphsReused).toBeGreaterThan(passes / 2);
+  });
 });
 
 describe("an adapter", () => {
@@ -190,7 +195,7 @@ describe("sleep", () => {
     const INNER = 81_920;
     const CONTEXT = 131_072;
     const large = await loadEngine({ ...few, model: newModel(INNER), contextPerSequence: CONTEXT });
-    // f16: K and V of two layers and two heads of 16 numbers. Two layers of three matrices in f32.
+    // f16: K and V of two layers and two heads of 16 numbers. Two layers of three matrices in f32. So many cells are no pool.
     const bytes = { kv: 2 * CONTEXT * 2 * 2 * 32 * 2, weights: 2 * 3 * INNER * 64 * 4 };
     expect(large.memory().kv).toBe(bytes.kv);
     await givesMemoryBack(large, bytes, held, async () => undefined);

@@ -156,7 +156,7 @@ describe("an adapter", async () => {
   it("is swapped under load between turns, never within one", async () => {
     const paths = [adapterPath("one"), adapterPath("two"), null];
     const start = prompt("under load ");
-    const asked: { adapter: string | null; result: Promise<{ tokens: Int32Array; rawLogprobs: Float32Array }> }[] = [];
+    const asked: { adapter: string | null; result: Promise<{ tokens: Int32Array; logprobs: Float32Array }> }[] = [];
     const swaps: Promise<void>[] = [engine.useAdapter(null)];
     let adapter: string | null = null;
     for (let round = 0; round < 12; round++) {
@@ -172,9 +172,9 @@ describe("an adapter", async () => {
     await Promise.all(swaps);
     for (const path of paths) {
       await engine.useAdapter(path);
-      for (const { tokens: sampled, rawLogprobs } of results.filter((result) => result.adapter === path)) {
+      for (const { tokens: sampled, logprobs } of results.filter((result) => result.adapter === path)) {
         const scored = await engine.score(concat(start, sampled), { from: start.length });
-        expect(largestDifference(scored, rawLogprobs)).toBeLessThan(ROUNDING);
+        expect(largestDifference(scored, logprobs)).toBeLessThan(ROUNDING);
       }
     }
   });
@@ -188,7 +188,7 @@ describe("an adapter", async () => {
     const second = await sequence.generate({ maxTokens: 10, sampling, stop: [] });
     const all = concat(start, first.tokens, second.tokens);
     const scored = await engine.score(all, { from: all.length - 10 });
-    expect(largestDifference(second.rawLogprobs, scored)).toBeLessThan(ROUNDING);
+    expect(largestDifference(second.logprobs, scored)).toBeLessThan(ROUNDING);
     sequence.close();
   });
 });

@@ -39,7 +39,7 @@ const reference = new Reference();
 async function playWith(library: CpuLibrary): Promise<Map<string, Played>> {
   const { libraries: ran, played } = await playCases(
     cases,
-    { gpu: false, sequences: BATCHED },
+    { gpu: false, sequences: BATCHED, exact: true },
     onlyWith(library, folder),
   ).catch((error: Error) => {
     throw new Error(`nothing can be played with the CPU library "${library.name}": ${error.message}`);

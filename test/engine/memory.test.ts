@@ -65,6 +65,9 @@ describe.skipIf(!linux)(`a load that fails${linux ? "" : " (skipped: only Linux 
     batch: 65_536,
     ubatch: 64,
     outputs: 8,
+    exact: false,
+    pooledKv: false,
+    steadyShapes: false,
     fillGap: 0,
     samplingThreads: 1,
   });

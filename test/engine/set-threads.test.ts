@@ -15,6 +15,9 @@ const native: NativeEngine = await addon.load({
   batch: 256,
   ubatch: 256,
   outputs: 8,
+  exact: false,
+  pooledKv: false,
+  steadyShapes: false,
   fillGap: 0,
   samplingThreads: 1,
 });

@@ -15,8 +15,8 @@ async function main() {
     while (!over) {
       const sequence = engine.open(start);
       const turn = { maxTokens: options.tokens, sampling: { seed: played.length }, stop: [] };
-      const { tokens, rawLogprobs, stop } = await sequence.generate(turn);
-      played.push({ tokens, rawLogprobs, stop });
+      const { tokens, logprobs, stop } = await sequence.generate(turn);
+      played.push({ tokens, logprobs, stop });
       sequence.close();
     }
   };
@@ -38,9 +38,9 @@ async function main() {
   over = true;
   await player;
   let worst = 0;
-  for (const { tokens, rawLogprobs } of played.slice(-20)) {
+  for (const { tokens, logprobs } of played.slice(-20)) {
     const scored = await engine.score(Int32Array.of(...start, ...tokens), { from: start.length });
-    for (let i = 0; i < scored.length; i++) worst = Math.max(worst, Math.abs(scored[i] - rawLogprobs[i]));
+    for (let i = 0; i < scored.length; i++) worst = Math.max(worst, Math.abs(scored[i] - logprobs[i]));
   }
   const stops = [...new Set(played.map(({ stop }) => stop))];
   const { sequences } = engine.stats();

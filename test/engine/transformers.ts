@@ -79,7 +79,7 @@ function conversation({ family, adapter }: Case, index: number, seed: number) {
  */
 export async function playCases(
   played: readonly Case[],
-  engine: Pick<EngineOptions, "gpu" | "sequences" | "ubatch">,
+  engine: Pick<EngineOptions, "gpu" | "sequences" | "ubatch" | "exact">,
   binaries?: object,
 ): Promise<{ libraries: string[]; played: Map<string, Played> }> {
   const child = spawn(process.execPath, [join(packageRoot, "test/engine/conversations.mjs")]);

@@ -40,7 +40,7 @@ interface Job {
 
 interface Sampled {
   tokens: Int32Array;
-  rawLogprobs: Float32Array;
+  logprobs: Float32Array;
   stop: string;
 }
 
@@ -82,9 +82,9 @@ describe("threads", () => {
     expect(decoded).toBe(before + 600);
     // Six tokens a batch. Prompts, and each sequence's last token of it, may take a batch of their own.
     expect(batches).toBeLessThanOrEqual(before + 100 + 14);
-    for (const { tokens, rawLogprobs } of results) {
+    for (const { tokens, logprobs } of results) {
       const scored = await engine.score(concat(text, tokens), { from: text.length });
-      expect(largestDifference(scored, rawLogprobs)).toBeLessThan(ROUNDING);
+      expect(largestDifference(scored, logprobs)).toBeLessThan(ROUNDING);
     }
     await Promise.all([one.worker.terminate(), two.worker.terminate()]);
   });

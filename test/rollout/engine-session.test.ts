@@ -136,7 +136,7 @@ function scriptedWith(how: Chat, begin: Opening, ...turns: Partial<Generated>[])
       asked.push(options);
       const tokens = turns[0]?.tokens ?? new Int32Array();
       const logprobs = new Float32Array(tokens.length).fill(-0.5);
-      return { tokens, logprobs, rawLogprobs: logprobs, stop: "stop", waitedSeconds: 0, ...turns.shift() };
+      return { tokens, logprobs, stop: "stop", waitedSeconds: 0, ...turns.shift() };
     },
     close: () => undefined,
   };

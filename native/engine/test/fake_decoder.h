@@ -2,12 +2,14 @@
 // so any mistake in the handling of KV shows in what is sampled. It checks everything the real one relies on.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -49,6 +51,8 @@ struct FakeCounters {
   std::atomic<int> evaluated{0};
   /** Passes over the weights: runs of neighbouring slots. */
   std::atomic<int> passes{0};
+  /** Slots need not be neighbours, and padding is understood. */
+  std::atomic<bool> pooled{false};
   /** Fail the n-th decode from now; 0: none. */
   std::atomic<int> failIn{0};
   std::atomic<int> microseconds{0};
@@ -88,9 +92,18 @@ class FakeDecoder final : public Decoder {
     check(!asleep_, "decode while asleep");
     check(batch.size() > 0, "an empty batch");
     rows_.assign(batch.size(), {});
+    noteShape(batch);
     int last = -1;
+    std::vector<int> padding;
     for (int i = 0; i < batch.size(); i++) {
       const int slot = batch.slots[i];
+      if (slot < 0) {
+        check(counters_.pooled && kPadding - slot < static_cast<int>(cells_.size()), "padding that is not understood");
+        padding.resize(cells_.size());
+        check(batch.positions[i] == padding[kPadding - slot]++, "padding that does not follow its own");
+        continue;
+      }
+      check(padding.empty(), "padding before the end");
       check(slot >= last && slot < static_cast<int>(cells_.size()), "slots are not in order");
       if (slot > last + 1 || last < 0) counters_.passes++;
       last = slot;
@@ -111,6 +124,8 @@ class FakeDecoder final : public Decoder {
     maybeFail(Call::decode);
     if (counters_.failIn > 0 && --counters_.failIn == 0) throw std::runtime_error("the fake decoder was told to fail");
   }
+
+  int reusedGraphs() const override { return reused_; }
 
   const float* logits(int row) const override {
     check(!rows_[row].empty(), "logits that were not wanted");
@@ -198,6 +213,18 @@ class FakeDecoder final : public Decoder {
     }
   };
 
+  /** A graph is reused where the batch has the slots and the number of outputs of the one before; pooled, their numbers. */
+  void noteShape(const Batch& batch) {
+    std::vector<int> shape(batch.slots);
+    if (counters_.pooled) {
+      const int sequences = static_cast<int>(std::set<int>(shape.begin(), shape.end()).size());
+      shape = {batch.size(), sequences};
+    }
+    shape.push_back(static_cast<int>(std::count(batch.wanted.begin(), batch.wanted.end(), 1)));
+    reused_ = shape == shape_ ? 1 : 0;
+    shape_ = std::move(shape);
+  }
+
   static void check(bool fine, const char* what) {
     if (!fine) {
       std::fprintf(stderr, "FAILED: %s\n", what);
@@ -233,6 +260,8 @@ class FakeDecoder final : public Decoder {
   FakeCounters& counters_;
   std::vector<std::vector<Cell>> cells_;
   std::vector<std::vector<float>> rows_;
+  std::vector<int> shape_;
+  int reused_ = 0;
   Adapter adapter_;
   Adapter beside_;
   bool weights_ = true;

@@ -29,24 +29,35 @@ inline bool operator==(const Failure& failure, std::string_view message) {
   return std::string_view(failure.message) == message;
 }
 
+/** See SchedulerSettings. */
+struct Shapes {
+  bool pooled = false;
+  bool steady = false;
+};
+
 struct Fixture {
   FakeCounters counters;
   Lanes scheduler;
 
-  explicit Fixture(int slots, bool canTrim = true, int restMs = 1000, int lanes = 1)
-      : scheduler(lanesOf(slots, canTrim, restMs, lanes, counters)) {}
+  explicit Fixture(int slots, bool canTrim = true, int restMs = 1000, int lanes = 1, Shapes shapes = {})
+      : scheduler(lanesOf(slots, canTrim, restMs, lanes, shapes, counters)) {}
 
-  static std::vector<Lane> lanesOf(int slots, bool canTrim, int restMs, int lanes, FakeCounters& counters) {
+  static std::vector<Lane> lanesOf(int slots, bool canTrim, int restMs, int lanes, Shapes shapes, FakeCounters& counters) {
     std::vector<Lane> made;
+    counters.pooled = shapes.pooled;
     for (int lane = 0; lane < lanes; lane++) {
       const int own = shareOf(slots, lanes, lane);
-      made.push_back({std::make_unique<FakeDecoder>(own, kContext, canTrim, counters, lane), settings(own, restMs)});
+      auto decoder = std::make_unique<FakeDecoder>(own, kContext, canTrim, counters, lane);
+      made.push_back({std::move(decoder), settings(own, restMs, shapes)});
     }
     return made;
   }
 
-  static SchedulerSettings settings(int slots, int restMs) {
+  static SchedulerSettings settings(int slots, int restMs, Shapes shapes) {
     SchedulerSettings settings;
+    settings.ubatch = 32;
+    settings.pooled = shapes.pooled;
+    settings.steady = shapes.steady;
     settings.slots = slots;
     settings.contextPerSlot = kContext;
     settings.batch = 64;
@@ -124,7 +135,11 @@ void runTest(const char* name, Test test) {
 
 /** failures_test.cc. */
 void testFailures();
+/** pool_test.cc. */
+void testPool();
 /** report_test.cc. */
 void testReports();
+/** shape_test.cc. */
+void testShapes();
 
 }  // namespace hone

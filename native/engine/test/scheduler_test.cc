@@ -272,8 +272,8 @@ void commandsReachAllLanes() {
 }
 
 /** Many owners open, generate, cancel, score and vanish at once, while adapters change and the engine sleeps. */
-void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds) {
-  Fixture fixture(slots, canTrim, 2, lanes);
+void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds, Shapes shapes = {}) {
+  Fixture fixture(slots, canTrim, 2, lanes, shapes);
   fixture.counters.microseconds = 50;
   Lanes& scheduler = fixture.scheduler;
   std::atomic<bool> over{false};
@@ -392,12 +392,16 @@ int main(int argc, char** argv) {
   runTest("a group stays in a lane while that has room", aGroupStaysInALane);
   runTest("commands reach all lanes", commandsReachAllLanes);
   testFailures();
+  testPool();
   testReports();
+  testShapes();
   runTest("everything at once", [&] {
     everythingAtOnce(3, true, 1, forSeconds);
     everythingAtOnce(16, true, 1, forSeconds);
     everythingAtOnce(4, false, 1, forSeconds);
     everythingAtOnce(7, true, 3, forSeconds);
+    everythingAtOnce(8, true, 1, forSeconds, {false, true});
+    everythingAtOnce(8, true, 1, forSeconds, {true, true});
   });
   return 0;
 }

@@ -1,0 +1,32 @@
+#include "passes.h"
+
+#include <algorithm>
+
+namespace hone {
+
+int passesOf(const Batch& batch, int ubatch, bool pooled) {
+  if (pooled) return (batch.size() + ubatch - 1) / ubatch;
+  struct Left {
+    int slot;
+    int tokens;
+  };
+  std::vector<Left> left;
+  for (const int32_t slot : batch.slots) {
+    if (left.empty() || left.back().slot != slot) left.push_back({slot, 0});
+    left.back().tokens++;
+  }
+  int passes = 0;
+  for (; !left.empty(); passes++) {
+    size_t end = 1;
+    int fewest = left[0].tokens;
+    while (end < left.size() && left[end].slot == left[end - 1].slot + 1 && static_cast<int>(end) <= ubatch) {
+      fewest = std::min(fewest, left[end++].tokens);
+    }
+    const int taken = std::min(fewest, std::max(1, ubatch / static_cast<int>(end)));
+    for (size_t i = 0; i < end; i++) left[i].tokens -= taken;
+    left.erase(std::remove_if(left.begin(), left.end(), [](const Left& one) { return one.tokens == 0; }), left.end());
+  }
+  return passes;
+}
+
+}  // namespace hone

@@ -1,0 +1,113 @@
+// The shapes of batches: the passes that they take, and how often one is like the one before.
+#include "../passes.h"
+#include "fixture.h"
+
+namespace hone {
+namespace {
+
+/** A batch with so many tokens of each slot. */
+Batch batchOf(const std::vector<int>& tokens) {
+  Batch batch;
+  for (int slot = 0; slot < static_cast<int>(tokens.size()); slot++) {
+    for (int i = 0; i < tokens[slot]; i++) batch.add(0, i, slot, true);
+  }
+  return batch;
+}
+
+void passesAreCountedAsLlamaCuts() {
+  const auto split = [](const std::vector<int>& tokens) { return passesOf(batchOf(tokens), 32, false); };
+  CHECK(split({1, 1, 1, 1}) == 1);
+  CHECK(split({1, 0, 1, 1}) == 2);
+  CHECK(split({1, 5, 1, 1}) == 2);     // one of each, then the rest of the prompt
+  CHECK(split({1, 5, 1, 5}) == 3);     // prompts that are no neighbours
+  CHECK(split({1, 5, 5, 1}) == 2);     // neighbours of one length
+  CHECK(split({1, 5, 6, 1}) == 3);     // of different ones
+  CHECK(split({32}) == 1 && split({33}) == 2);
+  CHECK(split({20, 20}) == 2);         // 16 of each, then 4
+  CHECK(passesOf(batchOf({1, 0, 7, 1, 0, 9}), 32, true) == 1);
+  CHECK(passesOf(batchOf({30, 0, 3}), 32, true) == 2);
+}
+
+/** Turns of a few tokens, some with a tool's answer before them: who runs changes all the time. */
+Stats play(Fixture& fixture, int slots) {
+  std::vector<std::thread> members;
+  for (int member = 0; member < slots; member++) {
+    members.emplace_back([&fixture, member] {
+      std::mt19937_64 random(member);
+      std::vector<Token> tokens = prompt(random, 10);
+      const SequenceId sequence = fixture.scheduler.open(1, 100 + member, tokens);
+      for (int turn = 0; turn < 12; turn++) {
+        const std::vector<Token> append = turn % 6 == 5 ? prompt(random, 6) : std::vector<Token>{};
+        const int count = 1 + static_cast<int>(random() % 12);
+        const TurnResult result = fixture.generate(sequence, request(count, member, append)).get();
+        tokens.insert(tokens.end(), append.begin(), append.end());
+        CHECK(result.error.empty() && result.tokens == expected(tokens, count, member));
+        tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+        // Tools take their time.
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+      }
+      fixture.scheduler.close(sequence);
+    });
+  }
+  for (std::thread& member : members) member.join();
+  const Stats stats = fixture.scheduler.stats();
+  std::printf("  %llu batches, %llu passes, %llu graphs reused, %llu moves\n",
+              static_cast<unsigned long long>(stats.batches), static_cast<unsigned long long>(stats.passes),
+              static_cast<unsigned long long>(stats.graphsReused), static_cast<unsigned long long>(stats.moves));
+  return stats;
+}
+
+void steadyBatchesHaveTheShapeOfTheOneBefore() {
+  Fixture fixture(8, true, 1000, 1, {false, true});
+  fixture.counters.microseconds = 300;
+  const Stats steady = play(fixture, 8);
+  // Eight slots of eight: every batch without a prompt has the same shape. 8 × 3 batches have a prompt or a tool's
+  // answer, each of which makes two shapes.
+  CHECK(steady.batches - steady.graphsReused <= 2 * 8 * 3 + 1);
+  Fixture changing(8);
+  changing.counters.microseconds = 300;
+  const Stats other = play(changing, 8);
+  CHECK(other.graphsReused * steady.batches < steady.graphsReused * other.batches);
+}
+
+void aPoolTakesOnePassWhateverRuns() {
+  for (const bool steady : {false, true}) {
+    Fixture fixture(8, true, 1000, 1, {true, steady});
+    fixture.counters.microseconds = 300;
+    const Stats stats = play(fixture, 8);
+    CHECK(stats.passes == stats.batches);
+    CHECK(stats.moves == 0);
+    if (steady) CHECK(stats.graphsReused > stats.batches / 2);
+  }
+}
+
+/** A score without rows in a batch must not be evaluated to close a gap: its log-probability would be lost. */
+void scoresThatWaitForRowsLoseNone() {
+  std::mt19937_64 random(9);
+  for (const Shapes shapes : {Shapes{false, false}, Shapes{false, true}, Shapes{true, true}}) {
+    Fixture fixture(3, true, 1000, 1, shapes);
+    fixture.counters.microseconds = 200;
+    for (int round = 0; round < 10; round++) {
+      const std::vector<Token> first = prompt(random, 90);
+      const std::vector<Token> second = prompt(random, 90);
+      auto one = fixture.score(first, 1);
+      auto two = fixture.score(second, 1);
+      const SequenceId sequence = fixture.scheduler.open(1, 1000 + round, {1, 2, 3});
+      auto turn = fixture.generate(sequence, request(60, 3));
+      CHECK(one.get().logprobs.size() == 89 && two.get().logprobs.size() == 89);
+      CHECK(turn.get().tokens == expected({1, 2, 3}, 60, 3));
+      fixture.scheduler.close(sequence);
+    }
+  }
+}
+
+}  // namespace
+
+void testShapes() {
+  runTest("passes are counted as llama.cpp cuts", passesAreCountedAsLlamaCuts);
+  runTest("steady batches have the shape of the one before", steadyBatchesHaveTheShapeOfTheOneBefore);
+  runTest("a pool takes one pass whatever runs", aPoolTakesOnePassWhateverRuns);
+  runTest("scores that wait for rows lose none", scoresThatWaitForRowsLoseNone);
+}
+
+}  // namespace hone

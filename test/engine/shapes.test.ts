@@ -1,0 +1,112 @@
+/** Pooled KV and batches of few shapes, which a GPU has by default: they change what is computed beside, not what comes out. */
+import { describe, expect, it } from "vitest";
+import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import { pooledByDefault } from "../../src/engine/load.js";
+import { evaluatesAPromptOnce, sleepsAndWakes } from "./behaviours.js";
+import { adapterPath, close, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
+
+const MEMBERS = 6;
+const wide: Partial<EngineOptions> = { sequences: MEMBERS, contextPerSequence: 512 };
+
+/** Groups whose members have turns of different lengths, with answers of different lengths before some of them. */
+async function play(engine: Engine) {
+  const members = ["the first", "the second"].flatMap((text) =>
+    engine.openGroup(prompt(`${text} question `), MEMBERS / 2),
+  );
+  const conversations = members.map(async (member, seed) => {
+    const turns = [];
+    for (let turn = 0; turn < 6; turn++) {
+      const answer = (turn + seed) % 3 === 2 ? { append: prompt("an answer ".repeat(1 + seed)) } : {};
+      const maxTokens = 3 + ((seed * 7 + turn * 5) % 11);
+      turns.push(await member.generate({ ...answer, maxTokens, sampling: { seed }, stop: [] }));
+    }
+    member.close();
+    return turns;
+  });
+  return (await Promise.all(conversations)).flat();
+}
+
+describe.each([
+  { pooledKv: false, steadyShapes: true },
+  { pooledKv: true, steadyShapes: false },
+  { pooledKv: true, steadyShapes: true },
+])("with %o", async (shapes) => {
+  const engine = await testEngine({ ...wide, ...shapes });
+  const plain = await testEngine(wide);
+
+  it("turns are the same", async () => {
+    const [here, there] = [await play(engine), await play(plain)];
+    expect(here.map(({ tokens }) => [...tokens])).toEqual(there.map(({ tokens }) => [...tokens]));
+    here.forEach(({ logprobs }, i) => {
+      expect(largestDifference(logprobs, there[i]?.logprobs ?? [])).toBeLessThan(ROUNDING);
+    });
+    if (shapes.pooledKv) expect(engine.stats().passes).toBe(engine.stats().batches);
+    else expect(engine.stats().passes).toBeGreaterThan(engine.stats().batches);
+  });
+
+  it("a prompt is evaluated once, and sleep and adapters work", async () => {
+    await evaluatesAPromptOnce(engine, { members: MEMBERS, length: 300 }, ROUNDING);
+    await engine.useAdapter(adapterPath("shapes"));
+    await sleepsAndWakes(engine, false, ROUNDING);
+    await engine.sleep();
+    await engine.wake({ sequences: 2 });
+    await plain.useAdapter(adapterPath("shapes"));
+    const [here, there] = [await play(engine), await play(plain)];
+    expect(here.map(({ tokens }) => [...tokens])).toEqual(there.map(({ tokens }) => [...tokens]));
+    await plain.useAdapter(null);
+  });
+});
+
+describe("the graph of the batch before", () => {
+  /** Two of six decode; the others join for one token now and then. */
+  async function reused(shapes: Partial<EngineOptions>): Promise<number> {
+    const engine = await testEngine({ ...wide, ...shapes });
+    const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: { seed }, stop: [] });
+    const members = engine.openGroup(prompt("a question "), MEMBERS);
+    await Promise.all(members.map((member, seed) => member.generate(turn(1, seed))));
+    const before = engine.stats();
+    let over = false;
+    const joining = (async () => {
+      for (let at = 0; !over; at++) {
+        await members[2 + (at % (MEMBERS - 2))]?.generate(turn(1, at));
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+    })();
+    await Promise.all(members.slice(0, 2).map((member, seed) => member.generate(turn(400, seed))));
+    over = true;
+    await joining;
+    const after = engine.stats();
+    await close(engine);
+    return (after.graphsReused - before.graphsReused) / (after.passes - before.passes);
+  }
+
+  it("is kept in steady decoding, whoever joins for a token", async () => {
+    // Of 400 batches one or two meet a step of llama.cpp's padded KV; in a pool six sequences meet it every 43 tokens.
+    expect(await reused({ steadyShapes: true })).toBeGreaterThan(0.9);
+    expect(await reused({ steadyShapes: true, pooledKv: true })).toBeGreaterThan(0.9);
+  });
+});
+
+describe("a pool", () => {
+  it("is a GPU's choice while the mask over all cells is small", () => {
+    expect(pooledByDefault({ sequences: 8, contextPerSequence: 8192 })).toBe(true);
+    expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 })).toBe(true);
+    expect(pooledByDefault({ sequences: 64, contextPerSequence: 8192 })).toBe(false);
+    expect(pooledByDefault({ sequences: 128, contextPerSequence: 256 })).toBe(false);
+  });
+
+  it("holds all sequences at their full length, with padding beside them", async () => {
+    const engine = await testEngine({ sequences: 3, contextPerSequence: 256, pooledKv: true, steadyShapes: true });
+    expect(engine.memory().kv).toBe(3 * engine.memory().kvPerSequence + (512 / 256) * engine.memory().kvPerSequence);
+    const members = Array.from({ length: 3 }, (_, seed) => engine.open(prompt(`${seed}`.repeat(100 + 7 * seed))));
+    const turns = members.map((one, seed) => one.generate({ maxTokens: 300, sampling: { seed }, stop: [] }));
+    for (const { stop } of await Promise.all(turns)) expect(stop).toBe("context");
+    await close(engine);
+  });
+
+  it("has half as many sequences as llama.cpp, as padding has the others", async () => {
+    await expect(testEngine({ sequences: 129, lanes: 1, pooledKv: true })).rejects.toThrow(
+      "129 sequences at once are too many: llama.cpp evaluates at most 128 in one context;",
+    );
+  });
+});

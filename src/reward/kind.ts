@@ -6,6 +6,7 @@ import type { Judge } from "../judge/index.js";
 import type { RunSettings } from "../run/index.js";
 import type { AnyTask } from "../tasks/index.js";
 import type { RulerConfig } from "./judge.js";
+import type { GradingContext } from "./judged.js";
 import type { GradeRollout, RewardGroup } from "./reward.js";
 
 /** What a reward may use. */
@@ -50,7 +51,7 @@ export type RewardKind = Common &
     | { readonly judged: true; open(context: JudgedContext): RewardGroup }
   ) & {
     /** What held-out rollouts are worth where a judge says whether the answer is right. */
-    grade(context: JudgedContext): GradeRollout;
+    grade(context: GradingContext): GradeRollout;
   };
 
 /** What most rewards have in common: nothing asked of the task, held-out answers graded by the task. */

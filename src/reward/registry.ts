@@ -1,11 +1,12 @@
 /** The rewards that `--reward` can name. A new one is a file beside this one (kind.ts says what of) and an entry here. */
 import { nearest, UsageError } from "../util/index.js";
+import { composedKind } from "./composed.js";
 import type { RewardKind } from "./kind.js";
 import { rulerKind } from "./ruler.js";
 import { shapedKind } from "./shaped.js";
 import { taskKind } from "./task.js";
 
-export const rewardKinds: readonly RewardKind[] = [taskKind, shapedKind, rulerKind];
+export const rewardKinds: readonly RewardKind[] = [taskKind, shapedKind, rulerKind, composedKind];
 
 /** @throws UsageError when there is no such reward */
 export function rewardNamed(name: string): RewardKind {

@@ -12,12 +12,11 @@ import { chooseScenarios, loadFitting } from "../play/index.js";
 import { engineText } from "../report/index.js";
 import {
   type GradeRollout,
-  gradeShaped,
-  gradeSuccess,
   judgeAccessOptions,
   judgeOptions,
   openJudge,
   requireClaim,
+  rewardNamed,
   VERDICTS_FILE,
 } from "../reward/index.js";
 import { chatOptions, chatSettings, type Trajectory } from "../rollout/index.js";
@@ -208,7 +207,7 @@ async function openGrading(
   const world = await task.open(taskOptions);
   const context = { judge, signal, onSpent: () => undefined, task, world };
   return {
-    grade: settings.reward === "shaped" ? gradeShaped(context) : gradeSuccess(context),
+    grade: rewardNamed(settings.reward).grade(context),
     close: async () => {
       await task.close(world);
       close();

@@ -3,7 +3,10 @@ import { afterEach, describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/config/config.js";
 import { judgeAccessOptions, judgeOptions, openRewards, rulerOptions } from "../../src/reward/index.js";
 import type { RunSettings, RunStore } from "../../src/run/index.js";
+import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
+import { type Taught, teach } from "../../src/train/lessons.js";
+import { stepMetricsRow } from "../../src/train/metrics.js";
 import { type ChatServer, completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 
@@ -28,13 +31,18 @@ const task = defineTask<never, string>({
   shaped: (_rollout, _scenario, world, right) => ({ reward: right ? 1.5 : -1, success: right, parts: { [world]: 1 } }),
 }) as unknown as AnyTask;
 
+const composed: AnyTask = {
+  ...task,
+  reward: composeReward({ parts: { right: { weight: 1, score: () => 1 } }, success: "right", ruler: 0.5 }),
+};
+
 /** Two rollouts that a judge can tell apart. */
 const group = [0, 1].map((index) => ({
   ...trajectoryOf({ index, reward: index }),
   messages: [{ role: "assistant" as const, content: `answer ${index}` }],
 }));
 
-async function open(asked: Partial<RunSettings>) {
+async function open(asked: Partial<RunSettings>, played = task) {
   worlds.length = 0;
   server = await startServer((request) =>
     completion(
@@ -60,7 +68,7 @@ async function open(asked: Partial<RunSettings>) {
   const settings = { ...config, accuracy: "task", ...asked } as unknown as RunSettings;
   const signal = new AbortController().signal;
   const about = { taskOptions: { seed: 4 }, say: () => undefined, colours: false };
-  return { rewards: await openRewards({ settings, config, task, store, signal, ...about }), spent };
+  return { rewards: await openRewards({ settings, config, task: played, store, signal, ...about }), spent };
 }
 
 const kindsOf = { kind: "rewarded", rewards: expect.any(Array) };
@@ -94,6 +102,20 @@ describe("the rewards of a run", () => {
     });
     await rewards.close();
     expect(worlds).toEqual(["opened 4", "closed the world"]);
+  });
+
+  it("are the task's composed ones with a ruler's part, which is shown beside the total", async () => {
+    const { rewards } = await open({ reward: "composed" }, composed);
+    const scored = await rewards.rewardGroup(group, 1);
+    if (scored.kind !== "rewarded") throw new Error(`no rewards: ${scored.kind}`);
+    const scores = scored.parts?.map(({ ruler }) => ruler as number) ?? [];
+    expect(scores).toHaveLength(2);
+    expect(scored.rewards).toEqual([0 + 0.5 * (scores[0] as number), 1 + 0.5 * (scores[1] as number)]);
+    expect(scored.explanations).toHaveLength(2);
+    await rewards.close();
+    const [taught] = teach([group], [scored], { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
+    const row = stepMetricsRow([taught as Taught], [], 1e-3, null);
+    expect(row.parts?.ruler).toEqual({ mean: ((scores[0] as number) + (scores[1] as number)) / 2, n: 2 });
   });
 
   it("may be the task's while a judge says whether held-out answers are right", async () => {

@@ -4,6 +4,7 @@ import { requireRewards } from "../../src/reward/open.js";
 import { pushesOther, rewardKinds, rewardNamed, rewardsText } from "../../src/reward/registry.js";
 import { wordingWarning } from "../../src/reward/wording.js";
 import type { RunSettings } from "../../src/run/index.js";
+import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
 
 const plain = defineTask({
@@ -15,6 +16,11 @@ const plain = defineTask({
 }) as unknown as AnyTask;
 const claiming: AnyTask = { ...plain, claim: () => null };
 const shaping: AnyTask = { ...claiming, shaped: () => ({ reward: 0, success: false, parts: {} }) };
+
+const composing: AnyTask = {
+  ...shaping,
+  reward: composeReward({ parts: { any: { weight: 1, score: () => 1 } }, success: "any", ruler: 0.3 }),
+};
 
 const settings = (reward: string, more: Partial<RunSettings> = {}) =>
   ({
@@ -36,15 +42,21 @@ describe("a reward in the registry", () => {
 
   it("is named rightly, or the line says what there is", () => {
     expect(() => rewardNamed("rular")).toThrow("--reward rular: there is no such reward; did you mean ruler?");
-    expect(() => rewardNamed("gold")).toThrow("give one of task, shaped, ruler");
+    expect(() => rewardNamed("gold")).toThrow("give one of task, shaped, ruler, composed");
   });
 
   it("asks for a judge where it takes one, and for what it takes of the task", () => {
     expect(() => requireRewards(settings("task"), plain)).not.toThrow();
     for (const { name, judged } of rewardKinds) {
-      if (judged) expect(() => requireRewards(settings(name), shaping)).toThrow(`--reward ${name} needs a judge`);
-      expect(() => requireRewards(settings(name, judge), shaping)).not.toThrow();
+      if (judged)
+        expect(() => requireRewards(settings(name), name === "composed" ? composing : shaping)).toThrow(
+          `--reward ${name} needs a judge`,
+        );
+      const fitting = name === "composed" ? composing : shaping;
+      expect(() => requireRewards(settings(name, judge), fitting)).not.toThrow();
     }
+    expect(() => requireRewards(settings("composed", judge), shaping)).toThrow("no part for a judge");
+    expect(() => requireRewards(settings("task"), composing)).toThrow("train with --reward composed");
     expect(() => requireRewards(settings("shaped", judge), claiming)).toThrow("has no graded reward (`shaped`)");
     expect(() => requireRewards(settings("task", { accuracy: "judge" }), shaping)).toThrow(
       "--accuracy judge needs a judge",
@@ -57,7 +69,7 @@ describe("a reward in the registry", () => {
   it("other than the task's own is told apart while it trains", () => {
     expect(
       rewardKinds.filter(({ name }) => pushesOther({ reward: name, control: "none" })).map(({ name }) => name),
-    ).toEqual(["shaped", "ruler"]);
+    ).toEqual(["shaped", "ruler", "composed"]);
     expect([pushesOther({}), pushesOther({ reward: "task", control: "random-reward" })]).toEqual([false, true]);
   });
 

@@ -1,6 +1,6 @@
 /** `yarn hone metrics`: the figures of a run's steps. */
 import { defineCommand } from "../config/index.js";
-import { columnTexts, metricsCsv, StepTable, shareText, wrap } from "../report/index.js";
+import { columnTexts, metricsCsv, partsText, StepTable, shareText, wrap } from "../report/index.js";
 import { pushesOther } from "../reward/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
 
@@ -42,6 +42,8 @@ export const metricsCommand = defineCommand({
         if (lines.length > 0) io.say(table.header());
         else io.say(`the run ${found.name} has no step yet`);
         for (const line of lines) io.say(table.row(line));
+        const parts = lines.at(-1)?.parts ?? {};
+        if (Object.keys(parts).length > 0) io.say(`parts of the reward, step ${last}: ${partsText(parts)}`);
         for (const { step, result } of validations) {
           io.say(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
         }

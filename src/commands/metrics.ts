@@ -1,6 +1,7 @@
 /** `yarn hone metrics`: the figures of a run's steps. */
 import { defineCommand } from "../config/index.js";
-import { columnTexts, metricsCsv, StepTable, shareText, wrap } from "../report/index.js";
+import { columnTexts, metricsCsv, partsText, StepTable, shareText, wrap } from "../report/index.js";
+import { pushesOther } from "../reward/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
 
 /** Columns of text: a terminal of 80 does not wrap it. */
@@ -35,12 +36,14 @@ export const metricsCommand = defineCommand({
       const lines = steps.filter(({ metrics }) => metrics).map(metricsLine);
       if (csv) io.say(metricsCsv(steps, validations));
       else {
-        const judged = options.reward !== undefined && options.reward !== "task";
+        const judged = pushesOther({ reward: options.reward });
         const last = steps.at(-1)?.step ?? 0;
         const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
         if (lines.length > 0) io.say(table.header());
         else io.say(`the run ${found.name} has no step yet`);
         for (const line of lines) io.say(table.row(line));
+        const parts = lines.at(-1)?.parts ?? {};
+        if (Object.keys(parts).length > 0) io.say(`parts of the reward, step ${last}: ${partsText(parts)}`);
         for (const { step, result } of validations) {
           io.say(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
         }

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
 import { chooseScenarios, openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
-import { compact, conversationText, countsText, kindsText, ProgressLine } from "../report/index.js";
+import { compact, conversationText, countsText, kindsText, ProgressLine, partsText } from "../report/index.js";
 import { chatOptions } from "../rollout/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
 import {
@@ -28,6 +28,7 @@ function summaryText(summary: PlaySummary): string {
     `  success     ${percent(success)} of all (n=${rollouts}), answered ${answered}`,
     ...(Object.keys(summary.kinds).length > 0 ? [`  solved      ${kindsText(summary.kinds)}`] : []),
     `  reward      ${reward === null ? "–" : compact(reward)} (n=${rollouts})`,
+    ...(Object.keys(summary.parts).length > 0 ? [`  parts       ${partsText(summary.parts)}`] : []),
     `  tokens      ${tokens === null ? "–" : compact(tokens)} written a rollout, ${compact(summary.tokens_per_second)} a second`,
     `  ends        ${countsText(summary.ends) || "none"}`,
     `  tool errors ${countsText(summary.tool_errors) || "none"}`,

@@ -1,6 +1,7 @@
 /** `yarn train`: trains a model, or goes on with a run that was interrupted. */
 import { defineCommand } from "../config/index.js";
 import { shareText, TrainView, usageText } from "../report/index.js";
+import { rewardsText } from "../reward/index.js";
 import { runTraining, type TrainSummary, trainOptions } from "../train/index.js";
 
 function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap, judge }: TrainSummary): string {
@@ -22,6 +23,7 @@ export const trainCommand = defineCommand({
   summary: "Train a model on a task by reinforcement learning; run it again to go on.",
   example: "yarn train --steps 15",
   options: trainOptions,
+  epilogue: rewardsText(),
   first: [
     "run",
     "task",

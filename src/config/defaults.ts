@@ -94,7 +94,7 @@ export interface Preset extends Partial<TrainingDefaults> {
   readonly temperature?: number;
   readonly maxTurns?: number;
   readonly onToolError?: "observe" | "stop";
-  readonly reward?: "task" | "ruler" | "shaped";
+  readonly reward?: string;
   readonly accuracy?: "task" | "judge";
   /** Passes over the train split; they give `steps`. Not the option `epochs`, which counts passes over a step's batch. */
   readonly passes?: number;

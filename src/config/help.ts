@@ -99,7 +99,7 @@ export function declare(parser: Argv, command: Command, everything: boolean, mor
     const all = `yarn hone ${command.name} --help all`;
     parser.epilogue(`These are the options that are set first; \`${all}\` shows all ${names.length}.`);
   }
-  if (command.epilogue) parser.epilogue(command.epilogue);
+  if (command.epilogue && !short) parser.epilogue(command.epilogue);
   const usage = `yarn hone ${command.name}${positionalText(command)} [options]`;
   return parser.usage(`${usage}\n\n${command.summary}`).example(command.example, "");
 }

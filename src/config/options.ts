@@ -345,15 +345,14 @@ export const definitions = {
     }),
   }),
   ...inGroup("Rewards and judging", {
-    reward: choice(
-      ["task", "ruler", "shaped"],
-      "What training pushes up. task: the task's own reward. ruler: a judge's scores of the group's rollouts. shaped: the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email).",
-      { default: "task" },
-    ),
+    reward: text("What training pushes up, by its name; `yarn train --help all` says what each is.", {
+      default: "task",
+      accepts: "task, ruler, shaped or another reward's name",
+    }),
     accuracy: choice(
       ["task", "judge"],
       "Who says whether a held-out answer is right. judge: what the task's own comparison does not settle is put to the judge.",
-      { defaultText: "judge with --reward shaped, task otherwise" },
+      { defaultText: "the reward's: judge with shaped, task otherwise" },
     ),
     judgeUrl: text("The judge's OpenAI-compatible API; used as given, so with /v1 where the server has it.", {
       accepts: "a URL",

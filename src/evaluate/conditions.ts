@@ -5,11 +5,10 @@ import { openVerdictFile } from "../judge/index.js";
 import { chooseScenarios } from "../play/index.js";
 import {
   type GradeRollout,
-  gradeShaped,
-  gradeSuccess,
   openJudge,
   requireClaim,
   requireJudge,
+  rewardNamed,
   VERDICTS_FILE,
 } from "../reward/index.js";
 import { type OpenCheckpoints, type RunSettings, settingsOf } from "../run/index.js";
@@ -104,7 +103,7 @@ export async function openGrading(
   const world = await task.open(taskOptions);
   const context = { judge, signal, onSpent: () => undefined, task, world };
   return {
-    grade: settings.reward === "shaped" ? gradeShaped(context) : gradeSuccess(context),
+    grade: rewardNamed(settings.reward).grade(context),
     close: async () => {
       await task.close(world);
       close();

@@ -41,6 +41,25 @@ export function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
+/** Mean of each part of the rewards over those that have it, and how many those are. */
+export function meansOf(
+  rewards: readonly Readonly<Record<string, number>>[],
+): Record<string, { mean: number; n: number }> {
+  const names = [...new Set(rewards.flatMap((parts) => Object.keys(parts)))].sort();
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = rewards.flatMap((parts) => parts[name] ?? []);
+      return [name, { mean: mean(values), n: values.length }];
+    }),
+  );
+}
+
+/** "right 0.75 (n=8), short 0.2 (n=8)" */
+export const partsText = (parts: Readonly<Record<string, { mean: number; n: number }>>) =>
+  Object.entries(parts)
+    .map(([name, { mean, n }]) => `${name} ${Number(mean.toFixed(3))} (n=${n})`)
+    .join(", ");
+
 export function evaluate(
   trajectories: readonly Trajectory[],
   failures: number,
@@ -48,11 +67,6 @@ export function evaluate(
 ): Evaluation {
   const n = trajectories.length;
   const successes = trajectories.filter(({ reward }) => reward.success).length;
-  const partNames = [...new Set(trajectories.flatMap(({ reward }) => Object.keys(reward.parts)))].sort();
-  const parts = partNames.map((name) => {
-    const values = trajectories.flatMap(({ reward }) => reward.parts[name] ?? []);
-    return [name, { mean: mean(values), n: values.length }] as const;
-  });
   return {
     n,
     successes,
@@ -61,7 +75,7 @@ export function evaluate(
     reward: mean(trajectories.map(({ reward }) => reward.reward)),
     turns: mean(trajectories.map(({ turns }) => turns)),
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
-    parts: Object.fromEntries(parts),
+    parts: meansOf(trajectories.map(({ reward }) => reward.parts)),
     kinds: byKind(trajectories),
     ends: count(trajectories.map(({ end }) => end)),
     tool_errors: count(

@@ -2,7 +2,7 @@
 export { engineFacts, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText } from "./conversation.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
-export { count, countsText, evaluate, kindsText, mean } from "./evaluation.js";
+export { count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";
 export { rulingText, usageText } from "./judge-report.js";
 export {
   type Column,

@@ -1,13 +1,17 @@
 /** What people and programs see of rollouts: the live line, the summary, and the numbers behind both. */
 import type { Kinds } from "../run/index.js";
-import { byKind } from "./evaluation.js";
+import { byKind, meansOf } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 
 /** What the summary needs of a trajectory. */
 export interface Counted {
   readonly scenario: { readonly kind?: string };
   readonly end: string;
-  readonly reward: { readonly reward: number; readonly success: boolean };
+  readonly reward: {
+    readonly reward: number;
+    readonly success: boolean;
+    readonly parts?: Readonly<Record<string, number>>;
+  };
   readonly calls: readonly { readonly outcome: string }[];
   readonly completionTokens: number;
   readonly promptTokens: number;
@@ -43,6 +47,8 @@ export interface RolloutSummary {
   /** Share of all rollouts that solved their scenario; null when there were none. */
   success: number | null;
   reward: number | null;
+  /** Mean of each part of the reward, and over how many rollouts. */
+  parts: Record<string, { mean: number; n: number }>;
   completion_tokens: number | null;
   /** Success on each kind of scenario, where scenarios have one. */
   kinds: Kinds;
@@ -119,6 +125,7 @@ export class RolloutTally {
       answered: this.#ends.get("answered") ?? 0,
       success: orNull(this.success.value),
       reward: orNull(this.reward.value),
+      parts: meansOf(this.#rollouts.map(({ reward }) => reward.parts ?? {})),
       completion_tokens: orNull(this.completionTokens.value),
       kinds: byKind(this.#rollouts),
       ends: Object.fromEntries([...this.#ends].sort()),

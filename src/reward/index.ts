@@ -12,7 +12,8 @@ export {
   VERDICTS_FILE,
 } from "./judge.js";
 export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js";
-export { gradeShaped, gradeSuccess, requireClaim, rulerReward } from "./judged.js";
+export { requireClaim, rulerReward } from "./judged.js";
 export { openRewards, requireRewards } from "./open.js";
+export { pushesOther, rewardNamed, rewardsText } from "./registry.js";
 export type { Graded, GradeRollout, GroupReward, Rewards } from "./reward.js";
 export { wordingWarning } from "./wording.js";

@@ -1,20 +1,12 @@
 /** What a run's settings say about rewards, bound to a judge where they need one. */
-import { rulingText } from "../report/index.js";
 import type { RunSettings, RunStore } from "../run/index.js";
 import type { AnyTask, PlainOptions } from "../tasks/index.js";
 import { randomReward } from "./control.js";
-import { openJudge, type RulerConfig, requireJudge, rubricOf, rulerSettings } from "./judge.js";
-import {
-  gradeShaped,
-  gradeSuccess,
-  judgeLaps,
-  requireClaim,
-  requireShaped,
-  rulerReward,
-  shapedReward,
-} from "./judged.js";
-import type { Rewards } from "./reward.js";
-import { taskReward } from "./task.js";
+import { openJudge, type RulerConfig, requireJudge } from "./judge.js";
+import { judgeLaps, requireClaim } from "./judged.js";
+import type { JudgedContext, RewardContext, RewardKind } from "./kind.js";
+import { rewardNamed } from "./registry.js";
+import type { RewardGroup, Rewards } from "./reward.js";
 
 export interface RewardSources {
   readonly settings: RunSettings;
@@ -29,51 +21,55 @@ export interface RewardSources {
   readonly colours: boolean;
 }
 
-/** Spread below which a judge's scores of a group are noise. */
-const SPREAD_FLOOR = 0.05;
+type Settings = Pick<RunSettings, "reward" | "accuracy">;
+
+/** What a judge is needed for; undefined where none is. */
+function whyJudge({ reward, accuracy }: Settings, { judged }: RewardKind): string | undefined {
+  if (judged) return `--reward ${reward}`;
+  return accuracy === "judge" ? "--accuracy judge" : undefined;
+}
 
 /**
  * Is there a judge where the settings need one? Found out before anything is loaded.
  * @throws UsageError when there is none, or the task cannot say what to ask it
  */
 export function requireRewards(settings: RunSettings, task: AnyTask): void {
-  const { reward, accuracy } = settings;
-  if (reward === "shaped") requireShaped(task);
-  if (accuracy === "judge") requireClaim(task, "--accuracy judge");
-  if (reward !== "task") requireJudge(settings, `--reward ${reward}`);
-  else if (accuracy === "judge") requireJudge(settings, "--accuracy judge");
+  const kind = rewardNamed(settings.reward);
+  kind.requireTask(task);
+  if (settings.accuracy === "judge") requireClaim(task, "--accuracy judge");
+  const why = whyJudge(settings, kind);
+  if (why !== undefined) requireJudge(settings, why);
+}
+
+/** What trains: a control takes the reward's place, and held-out answers are graded as without it. */
+function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => RewardGroup) {
+  if (control === "random-reward") return { rewardGroup: randomReward(seed), spreadFloor: 0 };
+  return { rewardGroup: open(), spreadFloor: kind.spreadFloor };
 }
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
-  const { settings, config, task, store, signal, say } = sources;
-  const { reward, accuracy, control, seed } = settings;
-  const own = control === "random-reward" ? randomReward(seed) : taskReward;
-  if (reward === "task" && accuracy === "task")
-    return { rewardGroup: own, spreadFloor: 0, close: async () => undefined };
-
-  const why = reward === "task" ? "--accuracy judge" : `--reward ${reward}`;
+  const { settings, config, task, store, signal, say, colours } = sources;
+  const kind = rewardNamed(settings.reward);
+  const why = whyJudge(settings, kind);
   const chosen = { ...config, ...settings };
-  const judge = openJudge(chosen, why, store.verdicts(), store.judgeSpending(), say);
+  const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), say);
+  const gradesByJudge = settings.accuracy === "judge";
+  const needsWorld = kind.needsWorld || gradesByJudge;
+  const world = needsWorld ? await task.open(sources.taskOptions) : undefined;
+  const close = async () => {
+    if (needsWorld) await task.close(world);
+  };
+  const context: RewardContext = { task, world, settings, config, signal, say, colours };
+  if (!judge) return { ...trained(settings, kind, () => kind.open(context as JudgedContext)), close };
   const onSpent = () => store.saveJudgeSpending(judge.client.usage());
-  const world = accuracy === "judge" || reward === "shaped" ? await task.open(sources.taskOptions) : undefined;
-  const context = { judge, signal, onSpent, task, world };
-  const judged = () =>
-    reward === "shaped"
-      ? shapedReward(context)
-      : rulerReward(
-          context,
-          rulerSettings(chosen, rubricOf(settings.rulerRubric), task, seed),
-          (group, ruling) => config.debugJudge && say(rulingText(group, ruling, sources.colours)),
-        );
-  const grade = accuracy === "task" ? undefined : reward === "shaped" ? gradeShaped(context) : gradeSuccess(context);
+  const judged: JudgedContext = { ...context, judge, onSpent };
   return {
-    rewardGroup: reward === "task" || control === "random-reward" ? own : judged(),
-    spreadFloor: reward === "ruler" && control === "none" ? SPREAD_FLOOR : 0,
-    ...(grade ? { grade } : {}),
+    ...trained(settings, kind, () => kind.open(judged)),
+    ...(gradesByJudge ? { grade: kind.grade(judged) } : {}),
     judgeLap: judgeLaps(judge),
     close: async () => {
       onSpent();
-      if (world !== undefined) await task.close(world);
+      await close();
     },
   };
 }

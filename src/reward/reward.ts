@@ -11,6 +11,8 @@ export type GroupReward =
       readonly rewards: readonly number[];
       /** Why, in a judge's words. */
       readonly explanations?: readonly string[];
+      /** Parts of each reward that are no part of the task's own. */
+      readonly parts?: readonly Readonly<Record<string, number>>[];
       /** How far a judge's votes agree, 0 to 1. */
       readonly agreement?: number | null;
     }

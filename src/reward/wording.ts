@@ -1,6 +1,22 @@
 /** What is said before training on answers that the task's own reward compares by their wording. */
 import type { RunSettings } from "../run/index.js";
 import type { AnyTask, Scenario } from "../tasks/index.js";
+import { UsageError } from "../util/index.js";
+import { pushesOther, rewardKinds } from "./registry.js";
+
+/** Rewards for which a judge reads the answers of this task. */
+function judgedFor(task: AnyTask): string[] {
+  return rewardKinds.flatMap(({ name, judged, requireTask }) => {
+    if (!judged) return [];
+    try {
+      requireTask(task);
+      return [`--reward ${name}`];
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      return [];
+    }
+  });
+}
 
 /** One line; undefined where answers are short and exact, or a judge reads them. */
 export function wordingWarning(
@@ -8,8 +24,8 @@ export function wordingWarning(
   task: AnyTask,
   scenarios: readonly Scenario[],
 ): string | undefined {
-  if (reward !== "task" || !task.freeAnswers?.(scenarios)) return undefined;
-  const rewards = task.shaped ? "--reward shaped or --reward ruler" : "--reward ruler";
+  if (pushesOther({ reward }) || !task.freeAnswers?.(scenarios)) return undefined;
+  const rewards = judgedFor(task).join(" or ");
   const heldOut = accuracy === "task" && task.claim ? "; --accuracy judge for held-out answers" : "";
   return `warning: --reward task compares answers by their wording, and these are free text: one that is right in other words counts as wrong. A judge reads them with ${rewards}${heldOut}`;
 }

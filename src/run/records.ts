@@ -94,6 +94,11 @@ export interface StepMetricsRow {
   /** What trained: mean over the rollouts of rewarded groups, and how many those are. null when there are none. */
   training_reward: number | null;
   training_n: number;
+  /**
+   * Mean of each part of the reward over the rollouts that have it, and how many those are; a judge's part of a composed
+   * reward too. Missing in runs of before it was noted.
+   */
+  parts?: Record<string, { mean: number; n: number }>;
   /** Mean share of pairs of rollouts that a judge's votes order alike; null with a single vote. */
   judge_agreement: number | null;
   learning_rate: number;

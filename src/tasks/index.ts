@@ -1,5 +1,15 @@
 /** The task contract, and how a task is found. The email task is a room of its own in email/. */
 
+export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./checks.js";
+export {
+  type ComposedReward,
+  type Composition,
+  composeReward,
+  type RewardPart,
+  RULER_PART,
+  rulerWeightOf,
+  type Score,
+} from "./compose.js";
 export { loadTask, scenariosOf } from "./load.js";
 export {
   givenForTask,

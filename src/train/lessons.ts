@@ -15,6 +15,8 @@ export interface TaughtMember {
   readonly masked: boolean;
   /** A judge's. */
   readonly explanation?: string;
+  /** All parts of the reward that trained. */
+  readonly parts?: Readonly<Record<string, number>>;
 }
 
 /** A group with what training makes of it. */
@@ -68,13 +70,16 @@ function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: Te
     const lost = reward.kind === "lost" ? reward.reason : null;
     return { members, brokenOff, tooFew, rewarded: false, lost, agreement: null, trainable: false, allMasked: false };
   }
-  const { rewards, explanations, agreement = null } = reward;
+  const { rewards, explanations, parts, agreement = null } = reward;
   const { advantages, trainable: spread } = groupAdvantages(rewards, options);
   const members = group.map((trajectory, i) => {
     const explanation = explanations?.[i];
     const masked = options.maskTruncated === true && TRUNCATED.has(trajectory.end);
     const advantage = masked ? 0 : (advantages[i] as number);
-    const taught = { trajectory, reward: rewards[i] as number, advantage, masked };
+    const taught = {
+      ...{ trajectory, reward: rewards[i] as number, advantage, masked },
+      ...(parts === undefined ? {} : { parts: { ...trajectory.reward.parts, ...parts[i] } }),
+    };
     return explanation === undefined ? taught : { ...taught, explanation };
   });
   const trainable = spread && members.some(({ advantage }) => advantage !== 0);

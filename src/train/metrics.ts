@@ -1,6 +1,6 @@
 /** The figures of a step, from its groups and its update. */
 import type { StepMetrics } from "../learn/index.js";
-import { count, mean } from "../report/index.js";
+import { count, mean, meansOf } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
 import { isIdle, type Taught } from "./lessons.js";
@@ -47,6 +47,10 @@ export function stepMetricsRow(
     groups_broken_off: tooFew,
     training_reward: trained.length === 0 ? null : mean(trained),
     training_n: trained.length,
+    parts: meansOf([
+      ...groups.flatMap(({ members }) => members.map(({ trajectory, parts }) => parts ?? trajectory.reward.parts)),
+      ...groups.flatMap(({ brokenOff }) => brokenOff.map(({ reward }) => reward.parts)),
+    ]),
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
     skipped: update ? update.skipped : skipReason(groups, lost.length, tooFew),

@@ -1,5 +1,4 @@
 /** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import {
   type Config,
@@ -24,7 +23,7 @@ import {
   judgeAccessOptions,
   judgeOptions,
   requireRewards,
-  rubricOf,
+  rewardNamed,
   rulerOptions,
   wordingWarning,
 } from "../reward/index.js";
@@ -134,6 +133,7 @@ export async function prepare(
 ) {
   // Before anything that may make the Python environment, which is made for the card.
   takeDevice(config);
+  rewardNamed(config.reward);
   const folder = await placeOf(config);
   const recorded = RunStore.recordIn(join(folder, STORE_FILE));
   const given = withAbsolutePaths(asGiven);
@@ -203,12 +203,11 @@ export async function prepare(
   requireRewards(settings, task);
   const warning = wordingWarning(settings, task, all);
   if (warning) say(warning);
-  const rubric = settings.reward === "ruler" ? rubricOf(settings.rulerRubric) : undefined;
   const contents = {
     model: modelFingerprint(model),
     task: task.name,
     scenarios: scenariosFingerprint(all),
-    ...(rubric === undefined ? {} : { rubric: createHash("sha256").update(rubric).digest("hex") }),
+    ...rewardNamed(settings.reward).contents(settings),
     ...(initial === undefined ? {} : { "first adapter": await peftFingerprint(initial) }),
   };
   const play = { task: taskReference, taskOptions };

@@ -22,6 +22,7 @@ import {
 import type { EngineInfo } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
+import { rewardNamed } from "../reward/index.js";
 import { changeable, engineNumerics, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
@@ -69,7 +70,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
     size as unknown as Record<string, unknown>,
   ];
   const found = (name: string): unknown => layers.find((layer) => layer[name] !== undefined)?.[name];
-  derived.accuracy = found("reward") === "shaped" ? "judge" : "task";
+  derived.accuracy = rewardNamed(String(found("reward") ?? options.reward.default)).accuracy;
   const names = [...identity, ...changeable];
   const settings = Object.fromEntries([
     ...names.map((name) => [name, found(name) ?? options[name].default]),

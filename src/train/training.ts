@@ -5,7 +5,7 @@ import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
 import { engineFacts, engineText, type Share } from "../report/index.js";
-import { openRewards } from "../reward/index.js";
+import { openRewards, pushesOther } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
 import { bestOf, checkSameRun, logEngine, Run, taskOptionsIn, type ValidationRow } from "../run/index.js";
 import { taskDifferences } from "../tasks/index.js";
@@ -137,7 +137,7 @@ async function trainWith(
       policy,
       updater,
       ...rewards,
-      view: watch(settings.steps, settings.reward !== "task" || settings.control !== "none"),
+      view: watch(settings.steps, pushesOther(settings)),
       signal,
     });
   } finally {

@@ -97,6 +97,14 @@ describe("yarn hone metrics", () => {
     for (const line of lines.slice(0, 5)) expect(line.length).toBeLessThan(80);
   });
 
+  it("shows each part of the reward with its n, here and as CSV", () => {
+    const rollouts = all.filter(({ phase, step }) => phase === "train" && step === 4);
+    const right = rollouts.filter(({ success }) => success).length / rollouts.length;
+    const shown = `parts of the reward, step 4: right ${Number(right.toFixed(3))} (n=${rollouts.length})`;
+    expect(hone("metrics", "r").stdout).toContain(`${shown}\n`);
+    expect(hone("metrics", "r", "--csv").stdout.split("\n")[0]).toContain("parts.right.mean,parts.right.n,");
+  });
+
   it("writes every figure as CSV, validations beside their step", () => {
     const rows = hone("metrics", "r", "--csv").stdout.trimEnd().split("\n");
     const names = rows[0]?.split(",") ?? [];

@@ -198,6 +198,9 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
           of={[
             ["success", `${percent(metrics.success)} of ${metrics.rollouts}`],
             ["reward", number(metrics.reward)],
+            ...Object.entries(metrics.parts ?? {}).map(
+              ([name, { mean, n }]) => [`part ${name}`, `${number(mean)} (n=${n})`] as const,
+            ),
             ...(metrics.training_reward === null
               ? []
               : [["trained reward", `${number(metrics.training_reward)} (n=${metrics.training_n})`] as const]),

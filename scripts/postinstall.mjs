@@ -1,0 +1,19 @@
+// Builds what runs, dist/, where the sources are: in a checkout. The package that npm installs has it built already, and
+// none of the compilers. `--anew` (before packing) builds from nothing, so that no module of yesterday is packed.
+import { spawnSync } from "node:child_process";
+import { existsSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+if (existsSync(join(root, "tsconfig.build.json"))) {
+  if (process.argv.includes("--anew")) rmSync(join(root, "dist"), { recursive: true, force: true });
+  for (const [name, ...args] of [
+    ["tsc", "-p", "tsconfig.build.json"],
+    ["vite", "build", "--config", "web/vite.config.ts"],
+  ]) {
+    const { status } = spawnSync(join(root, "node_modules/.bin", name), args, { cwd: root, stdio: "inherit" });
+    if (status !== 0) process.exit(status ?? 1);
+  }
+}

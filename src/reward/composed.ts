@@ -1,0 +1,33 @@
+/** `--reward composed`: the task's composed reward, with a judge's score as one of its parts. */
+import { RULER_PART, rulerWeightOf } from "../tasks/index.js";
+import { UsageError } from "../util/index.js";
+import { ordinary, type RewardKind } from "./kind.js";
+import { rulerKind } from "./ruler.js";
+
+export const composedKind: RewardKind = {
+  ...ordinary,
+  name: "composed",
+  about: "the task's composed reward, with a judge's scores (RULER) as one of its parts",
+  judged: true,
+  contents: rulerKind.contents,
+  grade: rulerKind.grade,
+  requireTask: (task) => {
+    if (rulerWeightOf(task.reward) !== undefined) return;
+    throw new UsageError(
+      `--reward composed: the reward of the task ${task.name} has no part for a judge; give composeReward a weight for \`ruler\``,
+    );
+  },
+  open: (context) => {
+    const weight = rulerWeightOf(context.task.reward) as number;
+    const judge = rulerKind.open(context);
+    return async (group, step) => {
+      const ruling = await judge(group, step);
+      if (ruling.kind !== "rewarded") return ruling;
+      return {
+        ...ruling,
+        rewards: ruling.rewards.map((score, i) => (group[i]?.reward.reward as number) + weight * score),
+        parts: ruling.rewards.map((score) => ({ [RULER_PART]: score })),
+      };
+    };
+  },
+};

@@ -1,0 +1,32 @@
+/** The rewards that `--reward` can name. A new one is a file beside this one (kind.ts says what of) and an entry here. */
+import { nearest, UsageError } from "../util/index.js";
+import { composedKind } from "./composed.js";
+import type { RewardKind } from "./kind.js";
+import { rulerKind } from "./ruler.js";
+import { shapedKind } from "./shaped.js";
+import { taskKind } from "./task.js";
+
+export const rewardKinds: readonly RewardKind[] = [taskKind, shapedKind, rulerKind, composedKind];
+
+/** @throws UsageError when there is no such reward */
+export function rewardNamed(name: string): RewardKind {
+  const found = rewardKinds.find((kind) => kind.name === name);
+  if (found) return found;
+  const names = rewardKinds.map((kind) => kind.name);
+  const close = nearest(name, names);
+  throw new UsageError(
+    `--reward ${name}: there is no such reward; ${close ? `did you mean ${close}?` : `give one of ${names.join(", ")}`}`,
+  );
+}
+
+/** For help. */
+export function rewardsText(): string {
+  const width = Math.max(...rewardKinds.map(({ name }) => name.length)) + 2;
+  return ["Rewards (--reward):", ...rewardKinds.map(({ name, about }) => `  ${name.padEnd(width)}${about}`)].join("\n");
+}
+
+/** Does training push up something else than the task's own reward? */
+export function pushesOther(settings: { readonly reward?: unknown; readonly control?: unknown }): boolean {
+  const { reward = taskKind.name, control = "none" } = settings;
+  return reward !== taskKind.name || control !== "none";
+}

@@ -1,0 +1,23 @@
+/** `--reward ruler`: a judge compares the rollouts of a group. */
+import { createHash } from "node:crypto";
+import { rulingText } from "../report/index.js";
+import { rubricOf, rulerSettings } from "./judge.js";
+import { gradeSuccess, rulerReward } from "./judged.js";
+import { ordinary, type RewardKind } from "./kind.js";
+
+export const rulerKind: RewardKind = {
+  ...ordinary,
+  name: "ruler",
+  about: "a judge's scores of the group's rollouts (RULER), from 0 to 1",
+  judged: true,
+  // Below it scores differ by chance.
+  spreadFloor: 0.05,
+  contents: ({ rulerRubric }) => ({ rubric: createHash("sha256").update(rubricOf(rulerRubric)).digest("hex") }),
+  open: (context) => {
+    const { settings, config, task, say, colours } = context;
+    const chosen = { ...config, ...settings };
+    const asked = rulerSettings(chosen, rubricOf(settings.rulerRubric), task, settings.seed);
+    return rulerReward(context, asked, (group, ruling) => config.debugJudge && say(rulingText(group, ruling, colours)));
+  },
+  grade: gradeSuccess,
+};

@@ -1,0 +1,92 @@
+/** Parts of rewards that many tasks share: does the answer match, and has it the right form? Each scores 1 or 0. */
+import type { z } from "zod";
+import type { FinishedRollout, Scenario } from "./task.js";
+
+/** What is looked at: by default the answer, see {@link answerOf}. */
+export type Given = (rollout: FinishedRollout) => unknown;
+
+/**
+ * What the model answered: the text, or the only argument of the final tool, or a field of its arguments by name; undefined
+ * without an answer.
+ */
+export function answerOf(field?: string): Given {
+  return ({ answer }) => {
+    if (answer === undefined) return undefined;
+    if (field !== undefined) return answer[field];
+    const values = Object.values(answer);
+    return values.length === 1 ? values[0] : answer;
+  };
+}
+
+const textOf = (value: unknown) =>
+  value === undefined ? undefined : typeof value === "string" ? value : JSON.stringify(value);
+
+/** Case, space at the ends and in runs, and a full stop at the end say nothing. */
+const plain = (text: string) =>
+  text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/\s+/g, " ")
+    .trim()
+    .replace(/\s*[.!]$/, "");
+
+/** Is the answer one of those expected, apart from case, space and a full stop at the end? */
+export function exactMatch<S extends Scenario>(
+  expected: (scenario: S) => string | number | readonly (string | number)[],
+  given: Given = answerOf(),
+) {
+  return (rollout: FinishedRollout, scenario: S): boolean => {
+    const text = textOf(given(rollout));
+    return text !== undefined && [expected(scenario)].flat().some((one) => plain(String(one)) === plain(text));
+  };
+}
+
+/** The last number in a text, thousands separated by commas or not. */
+function lastNumber(text: string): number | undefined {
+  const found = text.match(/-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?/gi)?.at(-1);
+  return found === undefined ? undefined : Number(found.replaceAll(",", ""));
+}
+
+/**
+ * Is the answer's number (of a text the last one) the one expected?
+ * @param options.tolerance relative, of numbers near 0 absolute; default 1e-6
+ */
+export function numericMatch<S extends Scenario>(
+  expected: (scenario: S) => number,
+  { tolerance = 1e-6, given = answerOf() }: { tolerance?: number; given?: Given } = {},
+) {
+  return (rollout: FinishedRollout, scenario: S): boolean => {
+    const value = given(rollout);
+    const number = typeof value === "number" ? value : typeof value === "string" ? lastNumber(value) : undefined;
+    const wanted = expected(scenario);
+    return number !== undefined && Math.abs(number - wanted) <= tolerance * Math.max(1, Math.abs(wanted));
+  };
+}
+
+/** Does the pattern occur in the answer? */
+export function matches(pattern: RegExp, given: Given = answerOf()) {
+  // With g or y a pattern remembers where it was.
+  const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ""));
+  return (rollout: FinishedRollout): boolean => {
+    const text = textOf(given(rollout));
+    return text !== undefined && stateless.test(text);
+  };
+}
+
+/** Is the answer JSON (in a fence of Markdown or not), and does it fit the schema? */
+export function jsonMatch(schema?: z.ZodType, given: Given = answerOf()) {
+  return (rollout: FinishedRollout): boolean => {
+    const value = given(rollout);
+    if (value === undefined) return false;
+    let json = value;
+    if (typeof value === "string") {
+      const [, fenced] = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(value) ?? [];
+      try {
+        json = JSON.parse(fenced ?? value);
+      } catch {
+        return false;
+      }
+    }
+    return schema === undefined || schema.safeParse(json).success;
+  };
+}

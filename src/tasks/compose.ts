@@ -1,0 +1,89 @@
+/**
+ * Rewards that compose: named parts with weights, each kept beside the total. A part is a function of the finished rollout;
+ * checks.ts has the usual ones. One more part may be a judge's score (RULER), which training adds (`--reward composed`).
+ */
+import { HoneError, messageOf } from "../util/index.js";
+import type { FinishedRollout, Reward, Scenario } from "./task.js";
+
+/** From 0 to 1 as a rule; true is 1, false is 0. */
+export type Score<S extends Scenario = Scenario, W = unknown> = (
+  rollout: FinishedRollout,
+  scenario: S,
+  world: W,
+) => number | boolean | Promise<number | boolean>;
+
+export interface RewardPart<S extends Scenario = Scenario, W = unknown> {
+  /** What the total gets for a score of 1; negative takes away. */
+  readonly weight: number;
+  readonly score: Score<S, W>;
+}
+
+export interface Composition<S extends Scenario = Scenario, W = unknown> {
+  readonly parts: Readonly<Record<string, RewardPart<S, W>>>;
+  /** When the scenario counts as solved: a part that has to score 1, or a function of all scores. */
+  readonly success: string | ((scores: Readonly<Record<string, number>>) => boolean);
+  /** Weight of a judge's score of the rollout, from 0 to 1: `--reward composed`. */
+  readonly ruler?: number;
+}
+
+export interface ComposedReward<S extends Scenario = Scenario, W = unknown> {
+  (rollout: FinishedRollout, scenario: S, world: W): Promise<Reward>;
+  /** Undefined where no judge has a part. */
+  readonly rulerWeight: number | undefined;
+}
+
+/** Name of the part that a judge scores. */
+export const RULER_PART = "ruler";
+
+async function scoreOf<S extends Scenario, W>(
+  name: string,
+  { score }: RewardPart<S, W>,
+  ...about: [FinishedRollout, S, W]
+): Promise<number> {
+  const where = `the part ${name} of the reward, on scenario ${about[1].id},`;
+  let value: number | boolean;
+  try {
+    value = await score(...about);
+  } catch (error) {
+    throw new HoneError(`${where} threw: ${messageOf(error)}`, { cause: error });
+  }
+  const number = typeof value === "boolean" ? Number(value) : value;
+  if (typeof number !== "number" || !Number.isFinite(number))
+    throw new HoneError(`${where} gave ${JSON.stringify(value) ?? "undefined"} (${String(value)}), which is no number`);
+  return number;
+}
+
+/**
+ * A task's `reward` made of parts. A part that throws, or gives no number, fails the rollout and says which.
+ *
+ * @throws TypeError when nothing is composed, or a name is taken
+ */
+export function composeReward<S extends Scenario = Scenario, W = unknown>({
+  parts,
+  success,
+  ruler,
+}: Composition<S, W>): ComposedReward<S, W> {
+  const named = Object.entries(parts);
+  if (named.length === 0) throw new TypeError("composeReward: give at least one part");
+  if (Object.hasOwn(parts, RULER_PART)) throw new TypeError(`composeReward: the name ${RULER_PART} is the judge's`);
+  if (typeof success === "string" && !Object.hasOwn(parts, success))
+    throw new TypeError(`composeReward: success is ${success}, and there is no such part`);
+  const wrong = [...named.map(([name, { weight }]) => [name, weight] as const), [RULER_PART, ruler ?? 0] as const].find(
+    ([, weight]) => !Number.isFinite(weight),
+  );
+  if (wrong) throw new TypeError(`composeReward: the weight of ${wrong[0]} is ${wrong[1]}, which is no number`);
+
+  const reward = async (rollout: FinishedRollout, scenario: S, world: W): Promise<Reward> => {
+    const scores: Record<string, number> = {};
+    for (const [name, part] of named) scores[name] = await scoreOf(name, part, rollout, scenario, world);
+    return {
+      reward: named.reduce((sum, [name, { weight }]) => sum + weight * (scores[name] as number), 0),
+      success: typeof success === "string" ? (scores[success] as number) >= 1 : success(scores),
+      parts: scores,
+    };
+  };
+  return Object.assign(reward, { rulerWeight: ruler });
+}
+
+/** The weight of the judge's part in a task's reward; undefined where it has none. */
+export const rulerWeightOf = (reward: unknown): number | undefined => (reward as Partial<ComposedReward>).rulerWeight;

@@ -1,0 +1,126 @@
+/** A folder with hone installed from its tarball, as a stranger has it. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { packageRoot } from "../../src/util/paths.js";
+
+export interface PackedFile {
+  readonly path: string;
+}
+
+/** Packs what `yarn test` has built. */
+export function pack(folder: string): { tarball: string; files: string[] } {
+  const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
+  const { status, stdout, stderr } = spawnSync("npm", args, { cwd: packageRoot, encoding: "utf8" });
+  if (status !== 0) throw new Error(`npm pack: ${stderr}`);
+  const [packed] = JSON.parse(stdout) as { filename: string; files: PackedFile[] }[];
+  if (!packed) throw new Error("npm pack made nothing");
+  return { tarball: join(folder, packed.filename), files: packed.files.map(({ path }) => path) };
+}
+
+export const aPackage = '{ "name": "stranger", "private": true, "type": "module" }\n';
+
+/** Unpacks the tarball beside the dependencies of this checkout, and takes the addon that is built here. */
+export function unpacked(): { folder: string; files: string[] } {
+  const folder = mkdtempSync(join(tmpdir(), "hone-package-"));
+  const modules = join(folder, "node_modules");
+  const into = join(modules, "@hone-rl/hone");
+  mkdirSync(into, { recursive: true });
+  const { tarball, files } = pack(folder);
+  const untar = spawnSync("tar", ["xzf", tarball, "-C", into, "--strip-components=1"], { encoding: "utf8" });
+  if (untar.status !== 0) throw new Error(`tar: ${untar.stderr}`);
+  const about = JSON.parse(readFileSync(join(into, "package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  const here = join(packageRoot, "node_modules");
+  // Their own dependencies are found from where they really lie.
+  for (const name of Object.keys(about.dependencies)) {
+    mkdirSync(join(modules, name, ".."), { recursive: true });
+    symlinkSync(join(here, name), join(modules, name));
+  }
+  symlinkSync(join(packageRoot, "build"), join(into, "build"));
+  writeFileSync(join(folder, "package.json"), aPackage);
+  return { folder, files };
+}
+
+/** Runs the package's command in a folder. */
+export function honeIn(folder: string, ...args: string[]) {
+  const cli = join(folder, "node_modules/@hone-rl/hone/dist/src/cli.js");
+  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], { cwd: folder, encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
+/** Checks the types of the folder's programs against the package's, as a project of our days would. */
+export function typeErrors(folder: string): string {
+  const programs = readdirSync(folder).filter((name) => name.endsWith(".ts"));
+  const compilerOptions = {
+    ...{
+      module: "nodenext",
+      target: "es2022",
+      lib: ["es2022", "dom"],
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      types: [],
+    },
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: programs }));
+  const tsc = join(packageRoot, "node_modules/.bin/tsc");
+  const { stdout, stderr } = spawnSync(tsc, ["-p", folder], { cwd: folder, encoding: "utf8" });
+  return stdout + stderr;
+}
+
+/** A task and a program that a stranger writes; nothing is imported but the package. */
+export function writePrograms(folder: string): void {
+  writeFileSync(
+    join(folder, "task.ts"),
+    `import { defineTask, type Scenario, z } from "@hone-rl/hone";
+
+const options = z.object({ count: z.int().default(4).describe("how many") });
+
+export default defineTask<Scenario, undefined, typeof options>({
+  name: "echo",
+  options,
+  scenarios: ({ count, seed }) =>
+    Array.from({ length: count }, (_, i) => ({
+      id: \`echo-\${seed}-\${i}\`,
+      split: i % 2 === 0 ? ("train" as const) : ("test" as const),
+      question: \`Say \${i}.\`,
+    })),
+  prompt: ({ question }) => [{ role: "user", content: question }],
+  reward: ({ answer }, { question }) => {
+    const success = question.includes(String(answer?.text));
+    return { reward: success ? 1 : 0, success, parts: {} };
+  },
+  *expert({ question }) {
+    yield question.replace(/\\D/g, "");
+  },
+});
+`,
+  );
+  writeFileSync(
+    join(folder, "program.ts"),
+    `import { evaluate, gather, type Model, openModel, openTask, type Trajectory } from "@hone-rl/hone";
+
+const length = ({ messages }: Trajectory): number => messages.length;
+const task = await openTask("task.ts", { set: { count: 2 }, seed: 5 });
+const model: Model = await openModel("tiny", { gpu: "off", threads: 1, context: 128, maxTokens: 4, maxTurns: 1 });
+try {
+  const { groups } = await gather(model, task, task.train, { group: 2 });
+  const { n } = await evaluate(model, task, task.test);
+  console.log(JSON.stringify({ ids: task.scenarios.map(({ id }) => id), lengths: groups.flat().map(length), n }));
+} finally {
+  await model.close();
+}
+`,
+  );
+  writeFileSync(
+    join(folder, "wrong.ts"),
+    `import { openModel, openTask } from "@hone-rl/hone";
+
+await openModel("tiny", { temprature: 1 });
+await openTask(5);
+`,
+  );
+}

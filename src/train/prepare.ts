@@ -102,6 +102,7 @@ export const trainOptions = [
   "gradientCheckpointing",
   "releaseWeights",
   "maxGap",
+  "track",
   "quiet",
 ] as const satisfies readonly OptionName[];
 

@@ -2,12 +2,13 @@
 import { type GivenOptions, objectiveOf } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
-import { ensurePython, learnerDevice, startLearner } from "../learn/index.js";
+import { ensurePython, ensureTrackers, learnerDevice, startLearner } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
 import { engineFacts, engineText, learnerFacts, learnerText, type Share } from "../report/index.js";
 import { openRewards } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
 import { bestOf, checkSameRun, engineNumerics, logEngine, Run, type ValidationRow } from "../run/index.js";
+import { readTrackers } from "../track/index.js";
 import { deriveSeed } from "../util/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { gapLimit } from "./gap.js";
@@ -15,6 +16,7 @@ import { firstCheckpoint } from "./init-adapter.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
+import { endTracking, tracked, trackingOf } from "./tracked.js";
 import { LearnerUpdater } from "./updater.js";
 
 export interface TrainIo {
@@ -51,6 +53,7 @@ export interface TrainSummary {
 /** @throws HoneError when the run cannot go on; what it has done is kept */
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
   const started = performance.now();
+  const trackers = readTrackers(config.track);
   const prepared = await prepare(config, given, io.say, io.signal);
   const { folder, settings, contents, backend } = prepared;
   const python = await ensurePython({
@@ -59,6 +62,7 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     torchIndex: config.torchIndex,
     ...(config.python === undefined ? {} : { python: config.python }),
   });
+  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: io.say });
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const first = await firstCheckpoint(prepared, config, io);
   const run = await Run.open({
@@ -74,7 +78,13 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     if (owner) io.say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
     if (run.begunAnew) io.say(`${run.folder}: had no step yet, and begins anew with these options`);
     if (at > 0) io.say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
-    await trainWith(run, prepared, config, python, io);
+    const tracking = trackingOf(trackers, run, settings, python, io.say);
+    try {
+      const watch: TrainIo["watch"] = (...about) => tracked(io.watch(...about), tracking);
+      await trainWith(run, prepared, config, python, { ...io, watch });
+    } finally {
+      await endTracking(tracking, run, settings.steps);
+    }
     return summarise(run, (performance.now() - started) / 1000);
   } finally {
     run.close();

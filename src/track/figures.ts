@@ -1,6 +1,20 @@
 /** Figures of a run under the names that trackers show: parted by "/", which groups their charts. */
 import type { MetricsLine, ValidationRow } from "../run/index.js";
 
+/** Counted by name: what is not named was counted 0 times. */
+const COUNTED = /^((val\/)?(ends|tool_errors|unjudged)|broken_off|groups_lost|skipped)\//;
+
+/**
+ * Puts 0 where a count that earlier rows had is not named: a curve without the point would run straight past it.
+ * @param known names so far; takes those of this row
+ */
+export function withZeros(figures: Figures, known: Set<string>): Figures {
+  for (const name of Object.keys(figures)) if (COUNTED.test(name)) known.add(name);
+  const has = { train: "train/rollouts" in figures, val: "val/n" in figures };
+  const zeros = [...known].filter((name) => !(name in figures) && (name.startsWith("val/") ? has.val : has.train));
+  return { ...figures, ...Object.fromEntries(zeros.map((name) => [name, 0])) };
+}
+
 /** Charts of their own; everything else of a step is in "train". */
 const GROUPS: ReadonlySet<string> = new Set([
   "ends",

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import type { Trajectory } from "../rollout/index.js";
 import { type MetricsLine, metricsLine, type RunRecord, type StepRow, type ValidationRow } from "../run/index.js";
-import { figuresOf, validationFigures } from "./figures.js";
+import { figuresOf, validationFigures, withZeros } from "./figures.js";
 import type { TrackerName } from "./names.js";
 import { type AdapterMessage, type Row, TrackerProcess } from "./process.js";
 import { Sample } from "./sample.js";
@@ -33,17 +33,13 @@ interface Open {
   sample?: Sample;
 }
 
-const rowOf = (step: number, { line, validation, sample }: Open): Row => ({
-  step,
-  values: { ...(line ? figuresOf(line) : {}), ...(validation ? validationFigures(validation) : {}) },
-  rollouts: sample?.table(),
-});
-
 export class Tracking {
   readonly #run: TrackedRun;
   readonly #trackers: readonly TrackerProcess[];
   readonly #open = new Map<number, Open>();
   #playing: { phase: string; step: number } = { phase: "", step: -1 };
+  /** Names of counts in the rows so far. */
+  readonly #counted = new Set<string>();
   /** The start has been validated. */
   #started: boolean;
 
@@ -105,6 +101,11 @@ export class Tracking {
     await Promise.all(this.#trackers.map((tracker) => tracker.close(adapters, patience)));
   }
 
+  #row(step: number, { line, validation, sample }: Open): Row {
+    const figures = { ...(line ? figuresOf(line) : {}), ...(validation ? validationFigures(validation) : {}) };
+    return { step, values: withZeros(figures, this.#counted), rollouts: sample?.table() };
+  }
+
   #of(step: number): Open {
     const open = this.#open.get(step) ?? {};
     this.#open.set(step, open);
@@ -115,7 +116,7 @@ export class Tracking {
     for (const [step, open] of [...this.#open].sort(([a], [b]) => a - b)) {
       if (!over(step, open)) continue;
       this.#open.delete(step);
-      const row = rowOf(step, open);
+      const row = this.#row(step, open);
       if (Object.keys(row.values).length > 0) for (const tracker of this.#trackers) tracker.add(row);
     }
   }
@@ -132,7 +133,7 @@ export class Tracking {
       };
       if (row.step === steps.at(-1)?.step && row.step > 0 && (!this.#started || (validated(row.step) && !validation))) {
         this.#open.set(row.step, open);
-      } else if (row.metrics || validation) rows.push(rowOf(row.step, open));
+      } else if (row.metrics || validation) rows.push(this.#row(row.step, open));
     }
     return rows;
   }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { metricsLine } from "../../src/run/records.js";
 import { RunStore } from "../../src/run/store.js";
-import { figuresOf, validationFigures } from "../../src/track/figures.js";
+import { figuresOf, validationFigures, withZeros } from "../../src/track/figures.js";
 import { Sample } from "../../src/track/sample.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 import { makeRun } from "../view/support/run.js";
@@ -54,6 +54,21 @@ it("so do those of a validation", () => {
     "val/seconds": validation?.seconds,
     "val/kinds/who/n": validation?.result.kinds.who?.n,
   });
+});
+
+it("a count that is not named any more is 0, and says nothing of a row that has no such counts", () => {
+  const known = new Set<string>();
+  const train = { "train/rollouts": 8 };
+  expect(withZeros({ ...train, "ends/deadline": 2, "seconds/update": 1 }, known)).not.toHaveProperty([
+    "val/ends/deadline",
+  ]);
+  expect(withZeros({ ...train, "ends/answered": 8 }, known)).toEqual({
+    ...train,
+    "ends/answered": 8,
+    "ends/deadline": 0,
+  });
+  expect(withZeros({ "val/n": 4, "val/ends/answered": 4 }, known)).toEqual({ "val/n": 4, "val/ends/answered": 4 });
+  expect(withZeros({ "val/n": 4 }, known)).toEqual({ "val/n": 4, "val/ends/answered": 0 });
 });
 
 it("a figure that is not finite is no point", () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { metricsLine, type StepRow, type ValidationRow } from "../../src/run/records.js";
 import { RunStore } from "../../src/run/store.js";
-import { figuresOf, validationFigures } from "../../src/track/figures.js";
+import { figuresOf, validationFigures, withZeros } from "../../src/track/figures.js";
 import type { TrackerName } from "../../src/track/names.js";
 import { type TrackedRun, Tracking } from "../../src/track/tracking.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -82,12 +82,11 @@ async function trained({ folder, record, steps, validations }: Made, names: Trac
 
 /** What each step's row has to be. */
 function expected({ steps, validations }: Made): Record<string, number>[] {
+  const known = new Set<string>();
   return steps.map((row) => {
     const validation = validations.find(({ step }) => step === row.step);
-    return {
-      ...(row.metrics ? figuresOf(metricsLine(row)) : {}),
-      ...(validation ? validationFigures(validation) : {}),
-    };
+    const figures = row.metrics ? figuresOf(metricsLine(row)) : {};
+    return withZeros({ ...figures, ...(validation ? validationFigures(validation) : {}) }, known);
   });
 }
 

@@ -22,18 +22,23 @@ export async function prepare() {
   if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
   if (tool("vite/bin/vite.js", ["build", "--config", "web/vite.config.ts", "--logLevel", "warn"]) !== 0)
     process.exit(1);
-  const { ensurePython } = await import("../dist/src/learn/index.js");
+  const { ensurePython, ensureTrackers } = await import("../dist/src/learn/index.js");
   const { ensureTestModels } = await import("../dist/bench/models.js");
   const python = await ensurePython({
     development: true,
     onProgress: console.error,
     torchIndex: process.env.HONE_TORCH_INDEX,
   });
-  // An extra: where it cannot be had, its tests say that they did not run.
+  // Extras: where one cannot be had, its tests say that they did not run.
   try {
     await ensurePython({ unsloth: true, onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX });
   } catch (error) {
     console.error(`hone: without Unsloth: ${error.message}`);
+  }
+  try {
+    await ensureTrackers(python, ["tensorboard", "wandb"], { given: false, onProgress: console.error });
+  } catch (error) {
+    console.error(`hone: without trackers: ${error.message}`);
   }
   await ensureTestModels(["tiny", "published"], console.error);
   return python;

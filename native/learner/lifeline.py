@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+import time
 
 
 def end_group() -> None:
@@ -28,12 +29,16 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def guard(control_fd: int) -> None:
-    """Call once, before threads are started. Returns in the learner; the guardian stays in here until the end."""
+def guard(control_fd: int, grace: float = 0.0) -> None:
+    """Call once, before threads are started. Returns in the learner; the guardian stays in here until the end.
+
+    With a `grace` the process sees the end of its control pipe itself and has so many seconds to end in its own way.
+    """
     learner = os.getpid()
     leads = os.getpgrp() == learner
     if os.fork() > 0:
-        _die_with_parent()
+        if grace == 0:
+            _die_with_parent()
         return
     # Nobody's requests are read here: only the end of the other side is waited for.
     poll = select.poll()
@@ -41,6 +46,9 @@ def guard(control_fd: int) -> None:
     # A learner that dies alone is seen by hone, which ends the group; but hone may be gone by then.
     while not poll.poll(1000) and os.getppid() == learner:
         pass
+    deadline = time.monotonic() + grace
+    while time.monotonic() < deadline and os.getppid() == learner:
+        time.sleep(0.1)
     if leads:
         os.killpg(0, signal.SIGKILL)
     os._exit(0)

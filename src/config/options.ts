@@ -261,6 +261,10 @@ export const definitions = {
     validateN: whole(1, MANY, "Test scenarios in a validation, always the same ones.", {
       defaultText: bySizeText("validateN"),
     }),
+    track: list(
+      "Trackers that the run is shown in too: tensorboard, wandb. What they need is installed when it is first asked for; wandb stays offline without WANDB_MODE or a key.",
+      { defaultText: "none" },
+    ),
     keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
   }),
   ...inGroup("Looking at runs", {

@@ -17,6 +17,7 @@ export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export { learnerDevice, type MachineSettings, prepareMachine } from "./machine.js";
 export type { Progress } from "./protocol.js";
 export { ensurePython, type PythonOptions, packagesOfPython, pythonIsReady } from "./python.js";
+export { ensureTrackers } from "./trackers.js";
 export {
   ARCHITECTURES,
   type BaseModel,

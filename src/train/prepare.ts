@@ -105,6 +105,7 @@ export const trainOptions = [
   "gradientCheckpointing",
   "releaseWeights",
   "maxGap",
+  "track",
   "quiet",
 ] as const satisfies readonly OptionName[];
 

@@ -2,19 +2,21 @@
 import type { GivenOptions } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
-import { ensurePython } from "../learn/index.js";
+import { ensurePython, ensureTrackers } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
 import { engineFacts, engineText, type Share } from "../report/index.js";
 import { openRewards, pushesOther } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
 import { bestOf, checkSameRun, logEngine, Run, taskOptionsIn, type ValidationRow } from "../run/index.js";
 import { taskDifferences } from "../tasks/index.js";
+import { readTrackers } from "../track/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { firstCheckpoint } from "./init-adapter.js";
 import { train } from "./loop.js";
 import type { View } from "./parts.js";
 import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
 import { loopSettings } from "./settings.js";
+import { endTracking, tracked, trackingOf } from "./tracked.js";
 import { openUpdater } from "./updater.js";
 
 export interface TrainIo {
@@ -51,6 +53,7 @@ export interface TrainSummary {
 /** @throws HoneError when the run cannot go on; what it has done is kept */
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
   const started = performance.now();
+  const trackers = readTrackers(config.track);
   const prepared = await prepare(config, given, io.say, io.signal);
   const { folder, settings, contents, backend } = prepared;
   const python = await ensurePython({
@@ -60,6 +63,7 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     unsloth: config.learner === "unsloth" || config.adamBits === "8",
     ...(config.python === undefined ? {} : { python: config.python }),
   });
+  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: io.say });
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const first = await firstCheckpoint(prepared, config, io);
   const run = await Run.open({
@@ -79,7 +83,13 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
     if (owner) io.say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
     if (run.begunAnew) io.say(`${run.folder}: had no step yet, and begins anew with these options`);
     if (at > 0) io.say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
-    await trainWith(run, prepared, config, python, io);
+    const tracking = trackingOf(trackers, run, settings, python, io.say);
+    try {
+      const watch: TrainIo["watch"] = (...about) => tracked(io.watch(...about), tracking);
+      await trainWith(run, prepared, config, python, { ...io, watch });
+    } finally {
+      await endTracking(tracking, run, settings.steps);
+    }
     return summarise(run, (performance.now() - started) / 1000);
   } finally {
     run.close();

@@ -19,6 +19,20 @@ async function ready(url: string, selector: string) {
   return { ...opened, milliseconds: performance.now() - begun };
 }
 
+const MEASURED = 5;
+
+/** Milliseconds, the median of several windows. */
+async function opened(url: string, from: string): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < MEASURED; i++) {
+    const { page, clean, milliseconds } = await ready(url, ".chart canvas");
+    clean(from);
+    times.push(milliseconds);
+    await page.context().close();
+  }
+  return times.sort((a, b) => a - b)[Math.floor(MEASURED / 2)] as number;
+}
+
 it.skipIf(lack)(
   `a large run: the report stays below 30 MB, and of 12,800 rollouts only those in sight are laid out${lack}`,
   async () => {
@@ -44,7 +58,7 @@ it.skipIf(lack)(
 
     // The browser's own start is no part of the figures.
     await openPage("about:blank");
-    const overview = await ready(`${pathToFileURL(file).href}#/overview`, ".chart canvas");
+    const fromFile = await opened(`${pathToFileURL(file).href}#/overview`, "file://");
     const list = await ready(`${pathToFileURL(file).href}#/rollouts`, ".line:not(.head)");
     expect(await list.page.locator(".count").innerText()).toContain("12,812 of 12,812");
     expect(await list.page.locator(".line:not(.head)").count()).toBeLessThan(80);
@@ -52,18 +66,16 @@ it.skipIf(lack)(
     await list.page.keyboard.press("End");
     await list.page.locator(".line:not(.head)", { hasText: "200 ◦" }).first().waitFor();
     expect(await list.page.locator(".line:not(.head)").count()).toBeLessThan(80);
-    overview.clean("file://");
     list.clean("file://");
 
     const server = await serveRuns(runs, 0);
-    const live = await ready(`${server.url}#/overview`, ".chart canvas");
-    live.clean(server.url);
+    const live = await opened(`${server.url}#/overview`, server.url);
     await server.close();
     for (const run of runs) run.close();
     const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
     console.log(
       `run.sqlite ${megabytes(statSync(join(folder, "run.sqlite")).size)} MB; report ${megabytes(summary.bytes)} MB of ${summary.embedded} rollouts in ${seconds.toFixed(1)} s, ${megabytes(all.bytes)} MB of ${all.embedded}; ` +
-        `from a new window to the first charts: file ${overview.milliseconds.toFixed(0)} ms, live ${live.milliseconds.toFixed(0)} ms`,
+        `from a new window to the first charts, median of ${MEASURED}: file ${fromFile.toFixed(0)} ms, live ${live.toFixed(0)} ms`,
     );
   },
   600_000,

@@ -1,0 +1,31 @@
+"""What a tracker is to hone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass
+class Opened:
+    """Where people find the run."""
+
+    where: str
+    """One line for people, where something is not as they asked for it."""
+    note: str | None = None
+    """What another process needs to go on with the same run."""
+    kept: dict[str, Any] = field(default_factory=dict)
+
+
+class Sink(Protocol):
+    def open(self, about: dict[str, Any], kept: dict[str, Any], last: int) -> Opened:
+        """Begins the run, or goes on with it after the step `last`, which is -1 for a new one."""
+
+    def row(self, step: int, values: dict[str, float], rollouts: dict[str, Any] | None) -> None:
+        """Figures of a step by name, and a sample of its rollouts as a table."""
+
+    def adapter(self, about: dict[str, Any]) -> None:
+        """The adapter that training came to."""
+
+    def close(self, whole: bool) -> None:
+        """`whole` says whether hone has ended it, and is not gone."""

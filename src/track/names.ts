@@ -1,0 +1,13 @@
+/** The trackers that there are. */
+import { UsageError } from "../util/index.js";
+
+export const TRACKERS = ["tensorboard", "wandb"] as const;
+export type TrackerName = (typeof TRACKERS)[number];
+
+/** @throws UsageError for a name that is none */
+export function readTrackers(given: readonly string[] = []): TrackerName[] {
+  const names = [...new Set(given)];
+  const wrong = names.find((name) => !(TRACKERS as readonly string[]).includes(name));
+  if (wrong !== undefined) throw new UsageError(`--track ${wrong}: give ${TRACKERS.join(" or ")}, or both`);
+  return names as TrackerName[];
+}

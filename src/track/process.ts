@@ -1,0 +1,258 @@
+/**
+ * A tracker's process (native/tracker): rows go to it as fast as it takes them, and wait in a queue that is bounded.
+ * Whatever becomes of it, nobody waits for it until the run has ended, and what was lost is said once.
+ *
+ * It leads a process group of its own. It ends with this process, also when that is killed outright: its guardian sees
+ * the control pipe close (native/learner/lifeline.py).
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { packageRoot } from "../util/index.js";
+import type { Figures } from "./figures.js";
+import type { TrackerName } from "./names.js";
+import type { RolloutTable } from "./sample.js";
+
+/** Rows that wait for a tracker; older ones are lost. They are the run's, so a later call of `yarn train` sends them. */
+const MOST_ROWS = 2000;
+/** Of these, rows that have their sample of rollouts with them: that is what is large. */
+const MOST_SAMPLES = 100;
+/** Rows that the process has not answered for. */
+const IN_FLIGHT = 8;
+
+/** How often its end is looked for, and after how long a user is told of the wait; milliseconds. */
+const LOOK = 100;
+const TELL = 3000;
+
+/** Milliseconds that a tracker has when the run has ended. */
+export interface Patience {
+  /** Without a sign of life until it has found its server, or has given that up. */
+  readonly start: number;
+  /** Without one while it is told of steps. */
+  readonly silence: number;
+  /** To write and upload all of it. */
+  readonly end: number;
+}
+
+export interface Row {
+  readonly step: number;
+  readonly values: Figures;
+  readonly rollouts?: RolloutTable | undefined;
+}
+
+export interface AdapterMessage {
+  readonly step: number;
+  /** PEFT's form. */
+  readonly folder: string;
+  /** GGUF. */
+  readonly file: string;
+  readonly aliases: readonly string[];
+}
+
+export interface TrackerSettings {
+  readonly name: TrackerName;
+  readonly python: string;
+  readonly logFile: string;
+  /** The first message, as native/tracker/__main__.py has it. */
+  readonly about: object;
+  /** Rows of the run so far; the process takes those after the step that it has recorded. */
+  readonly history: readonly Row[];
+  readonly say: (line: string) => void;
+  /** What Python runs; another program in tests. */
+  readonly program?: readonly string[];
+}
+
+type Message =
+  | { type: "ready"; last: number; where: string; note: string | null }
+  | { type: "done"; step: number }
+  | { type: "kept" }
+  | { type: "ended"; where: string };
+
+export class TrackerProcess {
+  readonly #settings: TrackerSettings;
+  readonly #process: ChildProcess;
+  readonly #control: Writable;
+  readonly #exited: Promise<void>;
+  readonly #killGroup = () => this.#kill();
+  #queue: Row[] = [];
+  #inFlight = 0;
+  #ready = false;
+  /** The process is gone, or was given up. */
+  #gone = false;
+  /** It has said that all is in order. */
+  #ended = false;
+  #adapters: AdapterMessage[] = [];
+  #closing = false;
+  /** The step up to which it has recorded the run. */
+  #last = -1;
+  #dropped = 0;
+  /** Milliseconds since 1970 of the last sign of life. */
+  #sign = Date.now();
+
+  constructor(settings: TrackerSettings) {
+    this.#settings = settings;
+    const { name, python, logFile, about, program = ["-m", "tracker", name] } = settings;
+    mkdirSync(dirname(logFile), { recursive: true });
+    const log = openSync(logFile, "a");
+    const native = join(packageRoot, "native");
+    this.#process = spawn(python, program, {
+      detached: true,
+      stdio: ["ignore", log, log, "pipe", "pipe"],
+      env: {
+        ...process.env,
+        PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
+        PYTHONUNBUFFERED: "1",
+      },
+    });
+    closeSync(log);
+    this.#control = this.#process.stdio[3] as Writable;
+    const reports = this.#process.stdio[4] as Readable;
+    // Its exit says what became of it.
+    this.#control.on("error", () => undefined);
+    reports.on("error", () => undefined);
+    createInterface({ input: reports }).on("line", (line) => this.#read(line));
+    this.#exited = new Promise((resolve) => {
+      const over = (why: string) => {
+        process.off("exit", this.#killGroup);
+        this.#kill();
+        if (!this.#ended) this.#giveUp(why);
+        this.#gone = true;
+        resolve();
+      };
+      this.#process.once("error", (error) => over(`could not be started (${error.message})`));
+      this.#process.once("close", (code, signal) =>
+        over(signal ? `was ended by ${signal}` : `ended with code ${code}`),
+      );
+    });
+    process.on("exit", this.#killGroup);
+    this.#send(about);
+  }
+
+  add(row: Row): void {
+    if (this.#gone) return;
+    this.#queue.push(row);
+    this.#bound();
+    this.#pump();
+  }
+
+  /** Sends what waits, and the adapters, and lets the process end; one that is too slow for that is ended. */
+  async close(adapters: readonly AdapterMessage[], patience: Patience): Promise<void> {
+    const begun = Date.now();
+    this.#adapters = [...adapters];
+    this.#closing = true;
+    this.#sign = begun;
+    this.#pump();
+    let told = false;
+    while (!this.#gone) {
+      const { start, silence, end } = patience;
+      const limit = !this.#ready ? start : this.#control.writableEnded ? end : silence;
+      if (Date.now() - this.#sign > limit) break;
+      if (!told && Date.now() - begun > TELL) {
+        told = true;
+        this.#settings.say(`${this.#settings.name}: waiting until it has written what it was told`);
+      }
+      await Promise.race([this.#exited, sleep(LOOK)]);
+    }
+    if (!this.#gone && !this.#ended) this.#giveUp(`was not done in ${Math.round((Date.now() - begun) / 1000)} s`);
+    this.#kill();
+    await this.#exited;
+  }
+
+  #read(line: string): void {
+    this.#sign = Date.now();
+    let message: Message;
+    try {
+      message = JSON.parse(line) as Message;
+    } catch {
+      this.#giveUp("said what is no message");
+      this.#kill();
+      return;
+    }
+    const { name, history, say } = this.#settings;
+    if (message.type === "ready") {
+      const { last, where, note } = message;
+      this.#ready = true;
+      this.#last = last;
+      say(`${name}: ${last < 0 ? "" : `going on after step ${last}; `}${where}`);
+      if (note !== null) say(`${name}: ${note}`);
+      this.#queue = [...history.filter(({ step }) => step > last), ...this.#queue];
+      this.#bound();
+    } else if (message.type === "done") {
+      this.#inFlight--;
+      this.#last = Math.max(this.#last, message.step);
+    } else if (message.type === "ended") {
+      this.#ended = true;
+    }
+    this.#pump();
+  }
+
+  #bound(): void {
+    const over = this.#queue.length - MOST_ROWS;
+    if (over > 0) {
+      this.#queue.splice(0, over);
+      if (this.#dropped === 0)
+        this.#settings.say(`${this.#settings.name}: it takes too long; the oldest steps that wait for it are left out`);
+      this.#dropped += over;
+    }
+    const large = this.#queue.length - MOST_SAMPLES;
+    for (let i = 0; i < large; i++) {
+      const row = this.#queue[i];
+      if (row?.rollouts) this.#queue[i] = { step: row.step, values: row.values };
+    }
+  }
+
+  #pump(): void {
+    if (!this.#ready || this.#gone) return;
+    while (this.#inFlight < IN_FLIGHT) {
+      const row = this.#queue.shift();
+      if (!row) break;
+      this.#inFlight++;
+      this.#send({ type: "row", ...row });
+    }
+    if (!this.#closing || this.#queue.length > 0 || this.#inFlight > 0) return;
+    for (const adapter of this.#adapters.splice(0)) this.#send({ type: "adapter", ...adapter });
+    if (this.#control.writableEnded) return;
+    this.#send({ type: "end" });
+    this.#control.end();
+    this.#sign = Date.now();
+  }
+
+  #send(message: object): void {
+    if (!this.#control.writableEnded) this.#control.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** Once: what comes after it is lost, and nobody hears of it again. */
+  #giveUp(why: string): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    const { name, logFile, say } = this.#settings;
+    const since = this.#last < 0 ? "nothing of this run is" : `what comes after step ${this.#last} is not`;
+    say(
+      `${name} ${why}: ${since} in it; training is not concerned, and the next \`yarn train --track ${name}\` of this run makes up for it (${lastLine(logFile)}log: ${logFile})`,
+    );
+    this.#queue = [];
+  }
+
+  #kill(): void {
+    const { pid } = this.#process;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // ESRCH: the group is gone, which is what was wanted.
+    }
+  }
+}
+
+/** "KeyError: x; ", or nothing. */
+function lastLine(file: string): string {
+  try {
+    const line = readFileSync(file, "utf8").trimEnd().split("\n").at(-1)?.trim().slice(0, 200) ?? "";
+    return line === "" ? "" : `${line}; `;
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * What trackers are told of a run, and when: a row for each step with its validation, once nothing more of it is to
+ * come. The run's store has all of it, so a tracker that was down, or is asked for later, is told what it has missed.
+ */
+import { join } from "node:path";
+import type { Trajectory } from "../rollout/index.js";
+import { type MetricsLine, metricsLine, type RunRecord, type StepRow, type ValidationRow } from "../run/index.js";
+import { figuresOf, validationFigures, withZeros } from "./figures.js";
+import type { TrackerName } from "./names.js";
+import { type AdapterMessage, type Row, TrackerProcess } from "./process.js";
+import { Sample } from "./sample.js";
+
+/** Milliseconds for a tracker's end: after all steps, and where the run was broken off. */
+const PATIENCE = {
+  whole: { start: 60_000, silence: 30_000, end: 60_000 },
+  broken: { start: 10_000, silence: 10_000, end: 10_000 },
+};
+
+export interface TrackedRun {
+  readonly folder: string;
+  readonly project: string;
+  readonly record: RunRecord;
+  /** Committed before this call. */
+  readonly steps: readonly StepRow[];
+  readonly validations: readonly ValidationRow[];
+  /** Is a validation to come after this step? */
+  readonly validated: (step: number) => boolean;
+}
+
+interface Open {
+  line?: MetricsLine;
+  validation?: ValidationRow;
+  sample?: Sample;
+}
+
+export class Tracking {
+  readonly #run: TrackedRun;
+  readonly #trackers: readonly TrackerProcess[];
+  readonly #open = new Map<number, Open>();
+  #playing: { phase: string; step: number } = { phase: "", step: -1 };
+  /** Names of counts in the rows so far. */
+  readonly #counted = new Set<string>();
+  /** The start has been validated. */
+  #started: boolean;
+
+  constructor(names: readonly TrackerName[], run: TrackedRun, python: string, say: (line: string) => void) {
+    this.#run = run;
+    const { folder, project, record } = run;
+    const { name, created, options, contents } = record;
+    this.#started = run.validations.some(({ step }) => step === 0);
+    const config = {
+      ...options,
+      ...Object.fromEntries(Object.entries(contents).map(([key, text]) => [`contents/${key}`, text])),
+    };
+    const about = { folder: join(folder, "track"), run: name, project, created, config };
+    const history = this.#history();
+    this.#trackers = names.map(
+      (tracker) =>
+        new TrackerProcess({
+          ...{ name: tracker, python, about, history, say },
+          logFile: join(folder, "logs", `${tracker}.log`),
+        }),
+    );
+  }
+
+  phase(step: number, phase: string): void {
+    this.#playing = { phase, step };
+    // Whatever is to be said of the steps before has been said.
+    if (phase === "rollouts") this.#flush((open) => open < step);
+  }
+
+  rollout(trajectory: Trajectory): void {
+    const { phase, step } = this.#playing;
+    if (phase !== "rollouts") return;
+    const open = this.#of(step);
+    open.sample ??= new Sample(this.#run.record.name, step);
+    open.sample.add(trajectory);
+  }
+
+  rewarded(group: readonly Trajectory[], reward: { readonly rewards?: readonly number[] }): void {
+    this.#open.get(this.#playing.step)?.sample?.rewarded(group, reward.rewards);
+  }
+
+  step(line: MetricsLine): void {
+    this.#of(line.step).line = line;
+  }
+
+  validation(row: ValidationRow): void {
+    if (row.step === 0) this.#started = true;
+    this.#of(row.step).validation = row;
+  }
+
+  /** @param whole all steps were done: then trackers have time for what is large */
+  async close(whole: boolean, adapters: readonly AdapterMessage[]): Promise<void> {
+    this.#flush((step, { line, validation }) => {
+      // A step that is still to be validated has a whole row when the run goes on.
+      if (step === 0) return true;
+      return this.#started && line !== undefined && (validation !== undefined || !this.#run.validated(step));
+    });
+    const patience = whole ? PATIENCE.whole : PATIENCE.broken;
+    await Promise.all(this.#trackers.map((tracker) => tracker.close(adapters, patience)));
+  }
+
+  #row(step: number, { line, validation, sample }: Open): Row {
+    const figures = { ...(line ? figuresOf(line) : {}), ...(validation ? validationFigures(validation) : {}) };
+    return { step, values: withZeros(figures, this.#counted), rollouts: sample?.table() };
+  }
+
+  #of(step: number): Open {
+    const open = this.#open.get(step) ?? {};
+    this.#open.set(step, open);
+    return open;
+  }
+
+  #flush(over: (step: number, open: Open) => boolean): void {
+    for (const [step, open] of [...this.#open].sort(([a], [b]) => a - b)) {
+      if (!over(step, open)) continue;
+      this.#open.delete(step);
+      const row = this.#row(step, open);
+      if (Object.keys(row.values).length > 0) for (const tracker of this.#trackers) tracker.add(row);
+    }
+  }
+
+  /** The steps before this call. The last one is not over where its validation is still to come: it stays open. */
+  #history(): Row[] {
+    const { steps, validations, validated } = this.#run;
+    const rows: Row[] = [];
+    for (const row of steps) {
+      const validation = validations.find(({ step }) => step === row.step);
+      const open: Open = {
+        ...(row.metrics ? { line: metricsLine(row) } : {}),
+        ...(validation ? { validation } : {}),
+      };
+      if (row.step === steps.at(-1)?.step && row.step > 0 && (!this.#started || (validated(row.step) && !validation))) {
+        this.#open.set(row.step, open);
+      } else if (row.metrics || validation) rows.push(this.#row(row.step, open));
+    }
+    return rows;
+  }
+}

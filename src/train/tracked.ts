@@ -1,0 +1,83 @@
+/** Training as trackers see it: they are told what whoever watches is told. */
+
+import { basename, dirname, join } from "node:path";
+import { bestOf, type Run } from "../run/index.js";
+import type { TrackerName } from "../track/index.js";
+import { Tracking } from "../track/index.js";
+import type { View } from "./parts.js";
+
+export interface TrackedSettings {
+  readonly steps: number;
+  readonly validateEvery: number;
+}
+
+/** Undefined where no tracker was asked for. */
+export function trackingOf(
+  names: readonly TrackerName[],
+  run: Run,
+  { steps, validateEvery }: TrackedSettings,
+  python: string,
+  say: (line: string) => void,
+): Tracking | undefined {
+  const record = run.store.record();
+  if (names.length === 0 || !record) return undefined;
+  // A step that is not settled may be taken back.
+  const unsettled = run.store.unsettledStep()?.step;
+  const tracked = {
+    folder: run.folder,
+    // HOME/PROJECT/models/RUN.
+    project: basename(dirname(dirname(run.folder))),
+    record,
+    steps: run.store.steps().filter(({ step }) => step !== unsettled),
+    validations: run.store.validations(),
+    validated: (step: number) => step === steps || (validateEvery > 0 && step % validateEvery === 0),
+  };
+  return new Tracking(names, tracked, python, say);
+}
+
+/** Both are told. */
+export function tracked(view: View, tracking: Tracking | undefined): View {
+  if (!tracking) return view;
+  return {
+    phase: (step, phase, total) => {
+      view.phase(step, phase, total);
+      tracking.phase(step, phase);
+    },
+    rollout: (trajectory) => {
+      view.rollout(trajectory);
+      tracking.rollout(trajectory);
+    },
+    rewarded: (group, reward) => {
+      view.rewarded(group, reward);
+      tracking.rewarded(group, reward.kind === "rewarded" ? reward : {});
+    },
+    progress: (progress) => view.progress(progress),
+    step: (line) => {
+      view.step(line);
+      tracking.step(line);
+    },
+    validation: (row) => {
+      view.validation(row);
+      tracking.validation(row);
+    },
+    say: (text) => view.say(text),
+  };
+}
+
+/** Lets the trackers end; of a run that has done all its steps with the adapters that it came to. */
+export async function endTracking(tracking: Tracking | undefined, run: Run, steps: number): Promise<void> {
+  if (!tracking) return;
+  const last = run.store.lastStep();
+  const whole = last.step >= steps;
+  const best = bestOf(run.store.validations())?.checkpoint ?? null;
+  const of = new Map<number, string[]>();
+  if (last.checkpoint !== null) of.set(last.checkpoint, ["final"]);
+  if (best !== null) of.set(best, [...(of.get(best) ?? []), "best"]);
+  const adapters = [...of].map(([step, aliases]) => ({
+    step,
+    folder: join(run.checkpoints.pathOf(step), "adapter"),
+    file: run.checkpoints.adapterOf(step),
+    aliases,
+  }));
+  await tracking.close(whole, whole ? adapters : []);
+}

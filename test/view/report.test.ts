@@ -254,10 +254,10 @@ describe("what stands out", () => {
 });
 
 describe("the live server", () => {
-  const ask = (url: string, headers: Record<string, string>, method = "GET") =>
+  const ask = (url: string, headers: Record<string, string>, method = "GET", path = "/api/runs") =>
     new Promise<number>((resolve, reject) => {
       const { hostname: host, port } = new URL(url);
-      request({ host, port, path: "/api/runs", method, headers }, (response) => {
+      request({ host, port, path, method, headers }, (response) => {
         response.resume();
         resolve(response.statusCode ?? 0);
       })
@@ -282,6 +282,9 @@ describe("the live server", () => {
       expect(await ask(server.url, { host, origin: "null" })).toBe(403);
       expect(await ask(server.url, { host, "sec-fetch-site": "cross-site" })).toBe(403);
       expect(await ask(server.url, { host }, "POST")).toBe(405);
+      // No address at all, and one where there is nothing: the server goes on.
+      expect(await ask(server.url, { host }, "GET", "//")).toBe(404);
+      expect(await ask(server.url, { host }, "GET", "/nothing")).toBe(404);
       const page = await fetch(server.url);
       expect(page.headers.get("content-security-policy")).toMatch(/default-src 'none'.*connect-src 'self'/);
       await expect(serveRuns(runs, Number(port))).rejects.toThrow(`port ${port} is taken`);

@@ -1,11 +1,12 @@
 /** What the page is given: rows, samples, chunks, and runs that are not whole. */
-import { mkdirSync, mkdtempSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { inflateRawSync } from "node:zlib";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { sealCheckpoint } from "../../src/run/checkpoints.js";
 import { RunReader } from "../../src/run/reader.js";
 import { writeReport } from "../../src/view/report-file.js";
 import { openRuns, type SeenRun } from "../../src/view/runs.js";
@@ -229,6 +230,42 @@ describe("a run that is not whole", () => {
     expect(view.steps).toHaveLength(2);
     expect(view.checkpoints[0]?.damage).toMatch(/0001 is damaged: adapter\.gguf is not what its manifest says/);
     run.close();
+  });
+});
+
+describe("the checkpoints of a run that goes on", () => {
+  const checkpoint = async (folder: string, step: number) => {
+    const path = join(folder, "checkpoints", String(step).padStart(4, "0"));
+    mkdirSync(path, { recursive: true });
+    writeFileSync(join(path, "adapter.gguf"), "adapter");
+    const lora = { rank: 1, alpha: 1, targets: [] };
+    await sealCheckpoint(path, { run: "r", step, model: "m", lora }, ["adapter.gguf"]);
+    return path;
+  };
+
+  it("are seen to go when they are removed after the step's commit", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 2 });
+    const old = await checkpoint(folder, 1);
+    await checkpoint(folder, 2);
+    const run = one(home, "r");
+    const steps = async () => (await run.view()).checkpoints.map(({ step }) => step);
+    expect(await steps()).toEqual([1, 2]);
+    rmSync(old, { recursive: true });
+    expect(await steps()).toEqual([2]);
+    run.close();
+  });
+
+  it("are not called damaged when they are removed while they are read", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 2 });
+    await checkpoint(folder, 1);
+    const old = await checkpoint(folder, 2);
+    const reader = RunReader.open(folder);
+    const reading = reader.checkpoints();
+    rmSync(old, { recursive: true });
+    expect(await reading).toEqual([{ step: 1, damage: null }]);
+    reader.close();
   });
 });
 

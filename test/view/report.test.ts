@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { sealCheckpoint } from "../../src/run/checkpoints.js";
 import { RunReader } from "../../src/run/reader.js";
 import { writeReport } from "../../src/view/report-file.js";
+import { rowOf } from "../../src/view/rows.js";
 import { openRuns, type SeenRun } from "../../src/view/runs.js";
 import { sampleOf } from "../../src/view/sample.js";
 import { serveRuns } from "../../src/view/server.js";
@@ -142,6 +143,20 @@ describe("rows", () => {
     expect(parts.length).toBeGreaterThan(2);
     expect(parts.flat()).toEqual(all.rows);
     for (const rows of parts) expect(rows.length).toBeLessThanOrEqual(30);
+  });
+});
+
+describe("a row", () => {
+  it("says whether its rollout ended by no fault of the model", () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 1 });
+    const run = one(home, "r");
+    const [seen] = run.reader?.rollouts() ?? [];
+    run.close();
+    if (!seen) throw new Error("no rollout");
+    const ended = (deadlineCause: "tools" | "generation") =>
+      rowOf({ ...seen, trajectory: { ...seen.trajectory, end: "deadline", deadlineCause } }).brokenOff;
+    expect([ended("tools"), ended("generation"), rowOf(seen).brokenOff]).toEqual([true, false, false]);
   });
 });
 

@@ -3,11 +3,11 @@ import { useMemo, useState } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { Conversation } from "./conversation.js";
 import { missingRows, type Run, useData } from "./data.js";
-import { groupState } from "./diagnose.js";
 import { counts, number, seconds, signed, visible } from "./format.js";
 import { Beside, EndBadge, Signed, Solved } from "./parts.js";
 import { change, link } from "./route.js";
 import { runOf } from "./steps.js";
+import { groupState } from "./taught.js";
 
 const phaseText = ({ phase, step }: Row) =>
   phase === "validation" ? (step === 0 ? "held out, before training" : `held out, after step ${step}`) : `step ${step}`;

@@ -2,10 +2,11 @@
 import { useMemo } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { groupsOf, missingRows, type Run, useData } from "./data.js";
-import { findingsOf, groupState, lostText, unfinishedStep } from "./diagnose.js";
+import { findingsOf, lostText, unfinishedStep } from "./diagnose.js";
 import { counts, mean, number, percent, seconds, signed, words } from "./format.js";
 import { Beside, Parts } from "./parts.js";
 import { change, go, link } from "./route.js";
+import { groupState } from "./taught.js";
 
 const GROUPS = ["trainable", "no spread", "masked", "no reward", "broken off"];
 

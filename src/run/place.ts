@@ -52,9 +52,12 @@ export function findRuns(home: string): FoundRun[] {
       const models = join(home, project, "models");
       return subfolders(models).flatMap((name) => {
         const folder = resolve(models, name);
-        const files = [STORE_FILE, `${STORE_FILE}-wal`].map((file) => join(folder, file)).filter(existsSync);
-        const changed = Math.max(0, ...files.map((file) => statSync(file).mtimeMs));
-        return files.length > 0 ? [{ project, name, folder, changed }] : [];
+        const store = statSync(join(folder, STORE_FILE), { throwIfNoEntry: false });
+        if (!store) return [];
+        const log = statSync(join(folder, `${STORE_FILE}-wal`), { throwIfNoEntry: false });
+        // Whoever only looks at a run leaves an empty log of writes behind: that is no change.
+        const written = log && log.size > 0 ? log.mtimeMs : 0;
+        return [{ project, name, folder, changed: Math.max(store.mtimeMs, written) }];
       });
     })
     .sort((a, b) => b.changed - a.changed);

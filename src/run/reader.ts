@@ -78,6 +78,7 @@ export class RunReader {
   readonly #file: string;
   readonly #store: RunStore;
   readonly #database: Database.Database;
+  readonly #checkpoints: Checkpoints;
   /** Tables and columns that older hones did not make. */
   readonly #has: { readonly devices: boolean; readonly explanation: boolean };
 
@@ -86,6 +87,7 @@ export class RunReader {
     this.#file = file;
     this.#store = store;
     this.#database = database;
+    this.#checkpoints = new Checkpoints(join(folder, "checkpoints"));
     const columns = database.pragma("table_info(rollouts)") as { name: string }[];
     this.#has = {
       devices: database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'devices'").get() !== undefined,
@@ -186,16 +188,22 @@ export class RunReader {
     }
   }
 
+  /** Steps of the checkpoints in the folder, rising. */
+  checkpointSteps(): number[] {
+    return this.#checkpoints.list();
+  }
+
   /** Checkpoints in the folder, with the line that says what is wrong with one. */
   async checkpoints(): Promise<{ step: number; damage: string | null }[]> {
-    const checkpoints = new Checkpoints(join(this.folder, "checkpoints"));
     const seen = [];
-    for (const step of checkpoints.list()) {
-      const damage = await verifyCheckpoint(checkpoints.pathOf(step)).then(
+    for (const step of this.checkpointSteps()) {
+      const folder = this.#checkpoints.pathOf(step);
+      const damage = await verifyCheckpoint(folder).then(
         () => null,
         (error: unknown) => messageOf(error),
       );
-      seen.push({ step, damage });
+      // A run that goes on may have removed it while it was read: that is no damage.
+      if (damage === null || existsSync(folder)) seen.push({ step, damage });
     }
     return seen;
   }

@@ -1,6 +1,6 @@
 /** Rollouts of a run as the page has them: rows of its table, and the whole of one. */
 import { count } from "../report/index.js";
-import type { TokenRecord } from "../rollout/index.js";
+import { brokenOff, type TokenRecord } from "../rollout/index.js";
 import type { SeenRollout } from "../run/index.js";
 import { cutText } from "../util/index.js";
 import type { Body, Row, Tokens } from "./wire.js";
@@ -23,6 +23,7 @@ export function rowOf(seen: SeenRollout): Row {
     reward,
     success,
     end,
+    brokenOff: brokenOff(trajectory) !== null,
     turns,
     tokens: seen.completionTokens,
     trained: seen.trainingReward,

@@ -20,7 +20,7 @@ export class SeenRun {
   readonly #found: FoundRun;
   readonly #reader: RunReader | undefined;
   readonly #problem: string | null = null;
-  #checkpoints: { steps: string; seen: RunView["checkpoints"] } | undefined;
+  #checkpoints: { state: string; seen: RunView["checkpoints"] } | undefined;
   #vocabulary: Promise<(id: number) => string | undefined> | undefined;
 
   constructor(id: number, found: FoundRun) {
@@ -82,7 +82,7 @@ export class SeenRun {
         devices: reader.devices(),
         steps,
         validations: reader.validations(),
-        checkpoints: await this.#checked(reader, String(steps.length)),
+        checkpoints: await this.#checked(reader, steps.length),
         running: reader.running(),
         logs: reader.logs(),
         counts: reader.counts(),
@@ -92,9 +92,10 @@ export class SeenRun {
     }
   }
 
-  /** Hashes the checkpoints once for each state of the run. */
-  async #checked(reader: RunReader, steps: string): Promise<RunView["checkpoints"]> {
-    if (this.#checkpoints?.steps !== steps) this.#checkpoints = { steps, seen: await reader.checkpoints() };
+  /** Hashes the checkpoints once for each state of the run; old ones are removed some time after a step's commit. */
+  async #checked(reader: RunReader, steps: number): Promise<RunView["checkpoints"]> {
+    const state = `${steps}: ${reader.checkpointSteps().join()}`;
+    if (this.#checkpoints?.state !== state) this.#checkpoints = { state, seen: await reader.checkpoints() };
     return this.#checkpoints.seen;
   }
 

@@ -10,6 +10,7 @@ import { pageOf } from "./page.js";
 import type { SeenRun } from "./runs.js";
 
 const HOST = "127.0.0.1";
+const NOTHING_THERE = "there is nothing at this address";
 
 export interface LiveServer {
   readonly url: string;
@@ -69,14 +70,21 @@ export async function serveRuns(runs: readonly SeenRun[], port: number): Promise
       answer(response, 405, "text/plain", "only GET", { allow: "GET" });
       return;
     }
-    const url = new URL(request.url ?? "/", `http://${HOST}`);
+    const path = request.url ?? "/";
+    const base = `http://${HOST}`;
+    // A path such as "//" is no address.
+    if (!URL.canParse(path, base)) {
+      answer(response, 404, "text/plain", NOTHING_THERE);
+      return;
+    }
+    const url = new URL(path, base);
     if (url.pathname === "/") {
       answer(response, 200, "text/html", html, { "content-security-policy": `${policy}; frame-ancestors 'none'` });
       return;
     }
     resultOf(url, runs).then(
       (result) => {
-        if (result === undefined) answer(response, 404, "text/plain", "there is nothing at this address");
+        if (result === undefined) answer(response, 404, "text/plain", NOTHING_THERE);
         else answer(response, 200, "application/json", JSON.stringify(result));
       },
       (error: unknown) => answer(response, 500, "text/plain", messageOf(error)),

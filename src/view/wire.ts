@@ -39,6 +39,8 @@ export interface Row {
   readonly reward: number;
   readonly success: boolean;
   readonly end: string;
+  /** It ended by no fault of the model, and was not compared with its group. */
+  readonly brokenOff: boolean;
   readonly turns: number;
   readonly tokens: number;
   /** What the update was told; null where it was told nothing. */

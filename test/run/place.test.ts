@@ -1,9 +1,10 @@
-import { mkdirSync, mkdtempSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { findRun, findRuns, placeOf } from "../../src/run/place.js";
 import { STORE_FILE } from "../../src/run/run.js";
+import { RunStore } from "../../src/run/store.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 let home: string;
@@ -70,8 +71,18 @@ describe("a run that is meant", () => {
   it("counts what a running one has written last", () => {
     const folder = makeRun("email", "running", 300);
     makeRun("email", "done", 100);
-    writeFileSync(join(folder, `${STORE_FILE}-wal`), "");
+    writeFileSync(join(folder, `${STORE_FILE}-wal`), "a write");
     expect(findRun({ home, project: undefined, run: undefined }).name).toBe("running");
+  });
+
+  it("is still the newest one after somebody has looked at an older", () => {
+    const file = join(makeRun("email", "older", 300), STORE_FILE);
+    makeRun("email", "newest", 100);
+    RunStore.open(file).close();
+    utimesSync(file, Date.now() / 1000 - 300, Date.now() / 1000 - 300);
+    RunStore.read(file).close();
+    expect(existsSync(`${file}-wal`)).toBe(true);
+    expect(findRun({ home, project: undefined, run: undefined }).name).toBe("newest");
   });
 
   it("is missed in one line that names those there are", () => {

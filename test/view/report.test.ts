@@ -1,13 +1,15 @@
 /** What the page is given: rows, samples, chunks, and runs that are not whole. */
-import { mkdirSync, mkdtempSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { inflateRawSync } from "node:zlib";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { sealCheckpoint } from "../../src/run/checkpoints.js";
 import { RunReader } from "../../src/run/reader.js";
 import { writeReport } from "../../src/view/report-file.js";
+import { rowOf } from "../../src/view/rows.js";
 import { openRuns, type SeenRun } from "../../src/view/runs.js";
 import { sampleOf } from "../../src/view/sample.js";
 import { serveRuns } from "../../src/view/server.js";
@@ -144,6 +146,20 @@ describe("rows", () => {
   });
 });
 
+describe("a row", () => {
+  it("says whether its rollout ended by no fault of the model", () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 1 });
+    const run = one(home, "r");
+    const [seen] = run.reader?.rollouts() ?? [];
+    run.close();
+    if (!seen) throw new Error("no rollout");
+    const ended = (deadlineCause: "tools" | "generation") =>
+      rowOf({ ...seen, trajectory: { ...seen.trajectory, end: "deadline", deadlineCause } }).brokenOff;
+    expect([ended("tools"), ended("generation"), rowOf(seen).brokenOff]).toEqual([true, false, false]);
+  });
+});
+
 describe("a run that is not whole", () => {
   it("of a newer hone: one line that says so", async () => {
     const home = homeOf();
@@ -232,6 +248,42 @@ describe("a run that is not whole", () => {
   });
 });
 
+describe("the checkpoints of a run that goes on", () => {
+  const checkpoint = async (folder: string, step: number) => {
+    const path = join(folder, "checkpoints", String(step).padStart(4, "0"));
+    mkdirSync(path, { recursive: true });
+    writeFileSync(join(path, "adapter.gguf"), "adapter");
+    const lora = { rank: 1, alpha: 1, targets: [] };
+    await sealCheckpoint(path, { run: "r", step, model: "m", lora }, ["adapter.gguf"]);
+    return path;
+  };
+
+  it("are seen to go when they are removed after the step's commit", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 2 });
+    const old = await checkpoint(folder, 1);
+    await checkpoint(folder, 2);
+    const run = one(home, "r");
+    const steps = async () => (await run.view()).checkpoints.map(({ step }) => step);
+    expect(await steps()).toEqual([1, 2]);
+    rmSync(old, { recursive: true });
+    expect(await steps()).toEqual([2]);
+    run.close();
+  });
+
+  it("are not called damaged when they are removed while they are read", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 2 });
+    await checkpoint(folder, 1);
+    const old = await checkpoint(folder, 2);
+    const reader = RunReader.open(folder);
+    const reading = reader.checkpoints();
+    rmSync(old, { recursive: true });
+    expect(await reading).toEqual([{ step: 1, damage: null }]);
+    reader.close();
+  });
+});
+
 describe("what stands out", () => {
   it("is why a step taught nothing, and the judge's reasons", async () => {
     const home = homeOf();
@@ -254,10 +306,10 @@ describe("what stands out", () => {
 });
 
 describe("the live server", () => {
-  const ask = (url: string, headers: Record<string, string>, method = "GET") =>
+  const ask = (url: string, headers: Record<string, string>, method = "GET", path = "/api/runs") =>
     new Promise<number>((resolve, reject) => {
       const { hostname: host, port } = new URL(url);
-      request({ host, port, path: "/api/runs", method, headers }, (response) => {
+      request({ host, port, path, method, headers }, (response) => {
         response.resume();
         resolve(response.statusCode ?? 0);
       })
@@ -282,6 +334,9 @@ describe("the live server", () => {
       expect(await ask(server.url, { host, origin: "null" })).toBe(403);
       expect(await ask(server.url, { host, "sec-fetch-site": "cross-site" })).toBe(403);
       expect(await ask(server.url, { host }, "POST")).toBe(405);
+      // No address at all, and one where there is nothing: the server goes on.
+      expect(await ask(server.url, { host }, "GET", "//")).toBe(404);
+      expect(await ask(server.url, { host }, "GET", "/nothing")).toBe(404);
       const page = await fetch(server.url);
       expect(page.headers.get("content-security-policy")).toMatch(/default-src 'none'.*connect-src 'self'/);
       await expect(serveRuns(runs, Number(port))).rejects.toThrow(`port ${port} is taken`);

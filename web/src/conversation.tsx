@@ -4,6 +4,7 @@ import type { Body, BodyAnswer, Row } from "../../src/view/index.js";
 import { type Run, useData } from "./data.js";
 import { number, seconds, visible, words } from "./format.js";
 import { Plain } from "./parts.js";
+import { taughtAdvantage } from "./taught.js";
 import { TokenText } from "./tokens.js";
 
 type Message = Body["messages"][number];
@@ -191,7 +192,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
         </div>
       )}
       {tokens && body.tokens ? (
-        <TokenText tokens={body.tokens} pieces={pieces} advantage={row.advantage} />
+        <TokenText tokens={body.tokens} pieces={pieces} advantage={taughtAdvantage(row, run.view)} />
       ) : (
         <Messages body={body} />
       )}

@@ -1,5 +1,5 @@
 /** What is remarkable about a step, in words: why it changed nothing, what its rollouts did, which figures left the rest. */
-import type { Row, RunView } from "../../src/view/index.js";
+import type { RunView } from "../../src/view/index.js";
 import { counts, mean, median, number, percent, wilson, words } from "./format.js";
 
 export interface Finding {
@@ -11,7 +11,8 @@ export interface Finding {
 type Step = RunView["steps"][number];
 type Metrics = NonNullable<Step["metrics"]>;
 
-const SKIPPED: Readonly<Record<string, string>> = {
+/** Why a step changed nothing. */
+export const SKIPPED: Readonly<Record<string, string>> = {
   no_spread: "in every group all rollouts got the same reward, so there was nothing to learn",
   unrewarded: "no group got a reward",
   broken_off: "no group had two rollouts left to compare: the others were ended by no fault of the model",
@@ -223,23 +224,4 @@ export function problemsOf(view: RunView): Problem[] {
     if (worst) problems.push({ run: view.id, step: step.step, finding: worst });
   }
   return problems;
-}
-
-/** Why a group taught nothing, or null where it taught. */
-export function groupState(rows: readonly Row[], view: RunView): { name: string; why: string } | null {
-  const step = view.steps.find((one) => one.step === rows[0]?.step);
-  if (rows[0]?.phase !== "train") return null;
-  if (!step) return { name: "not committed", why: "its step is not finished" };
-  const rewarded = rows.filter(({ trained }) => trained !== null);
-  if (rewarded.length === 0) {
-    const reasons = Object.keys(step.metrics?.groups_lost ?? {});
-    const why = reasons.length > 0 ? reasons.map(lostText).join(", or ") : "too few of its rollouts could be compared";
-    return { name: "no reward", why };
-  }
-  if (rewarded.some(({ advantage }) => advantage !== 0)) return null;
-  const values = rewarded.map(({ trained }) => trained as number);
-  const spread = Math.max(...values) - Math.min(...values);
-  return spread < 1e-6
-    ? { name: "no spread", why: `every reward is ${number(values[0])}` }
-    : { name: "no advantage", why: `rewards differ by ${number(spread)} only, or what differs was masked` };
 }

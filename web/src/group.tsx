@@ -2,12 +2,12 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { Conversation } from "./conversation.js";
-import { type Run, useData } from "./data.js";
-import { groupState } from "./diagnose.js";
+import { missingRows, type Run, useData } from "./data.js";
 import { counts, number, seconds, signed, visible } from "./format.js";
 import { Beside, EndBadge, Signed, Solved } from "./parts.js";
 import { change, link } from "./route.js";
 import { runOf } from "./steps.js";
+import { groupState } from "./taught.js";
 
 const phaseText = ({ phase, step }: Row) =>
   phase === "validation" ? (step === 0 ? "held out, before training" : `held out, after step ${step}`) : `step ${step}`;
@@ -122,8 +122,7 @@ export function Group({ params }: { readonly params: URLSearchParams }) {
     [run, step, phase],
   );
   if (!run) return <p class="nothing">There is no run to show.</p>;
-  if (rows.length === 0)
-    return <p class="nothing">{run.complete ? "The run keeps no such rollout." : "reading rollouts …"}</p>;
+  if (rows.length === 0) return <p class="nothing">{missingRows(run) ?? "The run keeps no such rollout."}</p>;
   const asked = params.get("show");
   const best = [...rows].sort((a, b) => b.reward - a.reward);
   const shown =
@@ -186,7 +185,7 @@ export function Compare({ params }: { readonly params: URLSearchParams }) {
   const [chosen, setChosen] = useState<readonly [number | null, number | null]>([null, null]);
   if (!run) return <p class="nothing">There is no run to show.</p>;
   if (rows.length === 0)
-    return <p class="nothing">{run.complete ? "The run keeps no rollout of this scenario." : "reading rollouts …"}</p>;
+    return <p class="nothing">{missingRows(run) ?? "The run keeps no rollout of this scenario."}</p>;
   const left = rows.find(({ id }) => id === chosen[0]) ?? rows[0];
   // The last time it was played, in the same phase where it was played twice in it.
   const again = rows.filter(({ phase, step }) => phase === left?.phase && step !== left.step);

@@ -5,12 +5,13 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { DataContext, useSource } from "./data.js";
 import { Evaluation } from "./evaluation.js";
+import type { Source } from "./follow.js";
 import { Compare, Group } from "./group.js";
 import { Overview } from "./overview.js";
 import { Rollouts } from "./rollouts.js";
 import { go, link, useRoute } from "./route.js";
 import { Settings } from "./settings.js";
-import { embeddedEvaluation, openSource, type Source } from "./source.js";
+import { embeddedEvaluation, openSource } from "./source.js";
 import { Steps } from "./steps.js";
 import { THEME_HINT, useTheme } from "./theme.js";
 
@@ -80,6 +81,14 @@ function App({ source }: { readonly source: Source }) {
       </header>
       <main data-query={query}>
         {data.failure !== null && <p class="banner">{data.failure}</p>}
+        {data.runs.map(
+          ({ view, failure }) =>
+            failure !== null && (
+              <p key={view.id} class="banner">
+                Not all rollouts of {view.name} could be read: {failure}
+              </p>
+            ),
+        )}
         {data.failure === null && data.runs.length === 0 && <p class="nothing">opening …</p>}
         {data.runs.length > 0 &&
           (page === "steps" ? (

@@ -105,7 +105,9 @@ export function Overview({ theme }: { readonly theme: string }) {
   const [zoom, setZoom] = useState<Zoom | null>(null);
   const readable = useMemo(() => runs.filter(({ view }) => view.problem === null), [runs]);
   const shown = useMemo(() => readable.filter(({ view }) => !hidden.includes(view.id)), [readable, hidden]);
-  const state = shown.map(({ view, complete }) => `${view.id} ${view.revision} ${complete}`).join();
+  const state = shown
+    .map(({ view, rows, complete }) => `${view.id} ${view.revision} ${complete ? rows.length : ""}`)
+    .join();
   // Drawn anew when a run has changed, not with each part of its rollouts: those give an interval when all are here.
   const drawn = useMemo(() => shown.map((run) => (run.complete ? run : { ...run, rows: [] })), [state]);
   return (

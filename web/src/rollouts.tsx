@@ -291,7 +291,8 @@ export function Rollouts({ params }: { readonly params: URLSearchParams }) {
       <Filters run={run} params={params} />
       <p class="count" aria-live="polite">
         {rows.length.toLocaleString("en-US")} of {run.rows.length.toLocaleString("en-US")} rollouts
-        {run.complete ? "" : ", more are being read"}; ↑ ↓ and Enter open one
+        {run.complete ? "" : run.failure === null ? ", more are being read" : ", the others could not be read"}; ↑ ↓ and
+        Enter open one
       </p>
       <div class="table" role="table" aria-label="Rollouts" aria-rowcount={rows.length}>
         <div class="line head" role="row">

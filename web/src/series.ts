@@ -1,6 +1,7 @@
 /** What the charts show: for each one its lines, taken from a run. */
 import type { Row, RunView } from "../../src/view/index.js";
 import { gigabytes, mean, number, percent, seconds, wilson } from "./format.js";
+import { studentT } from "./student.js";
 
 export interface Point {
   readonly step: number;
@@ -58,7 +59,7 @@ function rewards(view: RunView, rows: readonly Row[]): Point[] {
     if (groups.length < 3) return { step, value: metrics.reward };
     const middle = mean(groups);
     const deviation = Math.sqrt(groups.reduce((sum, one) => sum + (one - middle) ** 2, 0) / (groups.length - 1));
-    const reach = (1.96 * deviation) / Math.sqrt(groups.length);
+    const reach = (studentT(groups.length - 1) * deviation) / Math.sqrt(groups.length);
     return { step, value: metrics.reward, low: metrics.reward - reach, high: metrics.reward + reach };
   });
 }
@@ -105,7 +106,7 @@ export const charts: readonly ChartSpec[] = [
     id: "reward",
     title: "Reward",
     about:
-      "The task's own reward, mean over rollouts; band: 95 % interval over groups. Dashed: what trained, where a judge gave it. Dots: held out.",
+      "The task's own reward, mean over rollouts; band: 95 % interval over groups (Student's t). Dashed: what trained, where a judge gave it. Dots: held out.",
     format: number,
     lines: (view, rows) => {
       const judged = trained(view).some(

@@ -1,16 +1,6 @@
 /** Where the data of the page comes from: the server that serves it, or the file that it is. */
 import type { Body, BodyAnswer, ReportAbout, ReportRun, Rows, RunView, SeenMatrix } from "../../src/view/index.js";
-
-export interface Source {
-  /** The report's own facts; null on the live page. */
-  readonly about: ReportAbout | null;
-  runs(): Promise<RunView[]>;
-  /** Another text for each run that has changed. */
-  revisions(): Promise<string[]>;
-  rows(run: number, from: number): Promise<Rows>;
-  /** null where the file does not have it. */
-  rollout(run: number, id: number): Promise<BodyAnswer | null>;
-}
+import type { Source } from "./follow.js";
 
 /** Data lies in elements that are no script to a browser. */
 const textOf = (id: string): string | undefined => document.getElementById(id)?.textContent ?? undefined;

@@ -1,11 +1,12 @@
 /** What goes wrong: every step in a line, and one step with all that is known of it. */
 import { useMemo } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
-import { groupsOf, type Run, useData } from "./data.js";
-import { findingsOf, groupState, lostText, unfinishedStep } from "./diagnose.js";
+import { groupsOf, missingRows, type Run, useData } from "./data.js";
+import { findingsOf, lostText, unfinishedStep } from "./diagnose.js";
 import { counts, mean, number, percent, seconds, signed, words } from "./format.js";
 import { Beside, Parts } from "./parts.js";
 import { change, go, link } from "./route.js";
+import { groupState } from "./taught.js";
 
 const GROUPS = ["trainable", "no spread", "masked", "no reward", "broken off"];
 
@@ -234,7 +235,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
         />
       )}
       <h3>Groups</h3>
-      {!run.complete && <p class="nothing">reading rollouts …</p>}
+      {!run.complete && <p class="nothing">{missingRows(run)}</p>}
       {run.complete && groups.length === 0 && <p class="nothing">The run keeps no rollouts of this step.</p>}
       <div class="scroll">
         <table class="groups">

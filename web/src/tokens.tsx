@@ -80,6 +80,7 @@ export function TokenText({
 }: {
   readonly tokens: Tokens;
   readonly pieces: Pieces;
+  /** With which the rollout was learnt from; null where it was not. */
   readonly advantage: number | null;
 }) {
   const [colouring, setColouring] = useState<Colouring>("logprob");

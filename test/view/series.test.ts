@@ -1,0 +1,37 @@
+/** What the charts show. */
+import { describe, expect, it } from "vitest";
+import type { Row, RunView } from "../../src/view/wire.js";
+import { charts } from "../../web/src/series.js";
+import { studentT } from "../../web/src/student.js";
+
+describe("the band of the reward chart", () => {
+  it("is the 95 % interval of the mean of few groups", () => {
+    const rewards = [0.2, 0.4, 0.9];
+    const view = { steps: [{ step: 1, metrics: { reward: 0.5, training_reward: null } }], validations: [] };
+    const rows = rewards.flatMap((reward, group) =>
+      [reward - 0.1, reward + 0.1].map((one) => ({ phase: "train", step: 1, scenario: `s-${group}`, reward: one })),
+    );
+    const chart = charts.find(({ id }) => id === "reward");
+    const [line] = chart?.lines(view as unknown as RunView, rows as unknown as Row[]) ?? [];
+    // 4.302653 · s/√3, with s = 0.360555: 1.96 in the place of the quantile gives 0.408.
+    expect(line?.points[0]?.value).toBe(0.5);
+    expect(line?.points[0]?.high).toBeCloseTo(0.5 + 0.895669, 5);
+    expect(line?.points[0]?.low).toBeCloseTo(0.5 - 0.895669, 5);
+  });
+});
+
+it.each([
+  // NIST/SEMATECH e-Handbook of Statistical Methods, table 1.3.6.7.2
+  [1, 12.706],
+  [2, 4.303],
+  [3, 3.182],
+  [4, 2.776],
+  [7, 2.365],
+  [10, 2.228],
+  [15, 2.131],
+  [30, 2.042],
+  [63, 1.998],
+  [100, 1.984],
+])("takes Student's t with %i degrees of freedom at 97.5 %: %f", (n, quantile) => {
+  expect(studentT(n)).toBeCloseTo(quantile, 3);
+});

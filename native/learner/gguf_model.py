@@ -47,9 +47,7 @@ def hf_name(name: str) -> str:
         return _MODEL_TENSORS[name]
     parts = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
     if not parts or parts[2] not in LAYER_TENSORS:
-        raise Refused(
-            f"the model file has a tensor {name}, which the learner does not know; give --hf-weights with its weights"
-        )
+        raise Refused(f"the model file has a tensor {name}, which the learner does not know")
     return f"model.layers.{parts[1]}.{LAYER_TENSORS[parts[2]]}.{parts[3]}"
 
 
@@ -131,6 +129,8 @@ def read_gguf(path: str) -> GgufModel:
     if architecture not in CONFIGS:
         known = ", ".join(CONFIGS)
         raise Refused(f"{path} holds a model of architecture {architecture}; the learner trains {known}")
+    if value(f"{architecture}.expert_count"):
+        raise Refused(f"{path} is a mixture of experts, which the learner does not train")
     factors = next((tensor for tensor in reader.tensors if tensor.name == ROPE_FACTORS), None)
     tensors = {hf_name(tensor.name): tensor for tensor in reader.tensors if tensor.name != ROPE_FACTORS}
     config = _config(architecture, lambda key, default=None: value(f"{architecture}.{key}", default), tensors, path)
@@ -171,9 +171,7 @@ def _config(
     if scaling == "linear":
         rope |= {"rope_type": "linear", "factor": float(value("rope.scaling.factor", 1.0))}
     elif scaling != "none":
-        raise Refused(
-            f"{path} scales RoPE by {scaling}, which the learner does not; give --hf-weights with the original weights"
-        )
+        raise Refused(f"{path} scales RoPE by {scaling}, which the learner does not")
     rotated = int(value("rope.dimension_count", settings["head_dim"]))
     if rotated != settings["head_dim"]:
         raise Refused(

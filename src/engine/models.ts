@@ -76,6 +76,7 @@ export interface ModelShape {
 export interface ModelHeader extends ModelShape {
   /** Of all tensors, as llama.cpp names them. */
   readonly tensorTypes: readonly string[];
+  readonly tensorNames: readonly string[];
   readonly hasVocabulary: boolean;
   readonly hasChatTemplate: boolean;
   /** "none", "linear", "yarn" ... */
@@ -83,6 +84,8 @@ export interface ModelHeader extends ModelShape {
   /** Numbers of a head that RoPE rotates. */
   readonly rotated: number;
   readonly slidingWindow: boolean;
+  /** Of a mixture; 0 for other models. */
+  readonly experts: number;
 }
 
 /** The shape of a model, from the file's header. Throws HoneError when the file is no GGUF model of a transformer. */
@@ -124,11 +127,13 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
     vocabulary: number(table?.[1], "vocabulary"),
     trainedContext: number(about.context_length, "context"),
     tensorTypes: [...sizes.keys()],
+    tensorNames: tensorInfo.map(({ name }) => name),
     hasVocabulary: (metadata.tokenizer?.ggml?.tokens?.length ?? 0) > 0,
     hasChatTemplate: typeof metadata.tokenizer?.chat_template === "string",
     ropeScaling: String(about.rope?.scaling?.type ?? "none"),
     rotated: Number(about.rope?.dimension_count ?? headSize),
     slidingWindow: Number(window ?? 0) > 0,
+    experts: Number(about.expert_count ?? 0),
   };
 }
 

@@ -23,6 +23,7 @@ export {
   type BaseModel,
   bitsOf,
   type Deadlines,
+  KNOWN_TENSORS,
   type LearnerInfo,
   type LearnerLifetime,
   type LearnerSettings,

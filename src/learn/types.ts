@@ -25,6 +25,15 @@ export const READABLE_WEIGHTS: readonly string[] = [
   ...["TQ1_0", "TQ2_0", "MXFP4", "NVFP4"],
 ];
 
+/** Tensors of a model file that the learner knows, as llama.cpp names them. Those of a layer stand after its number. */
+export const KNOWN_TENSORS: { readonly model: readonly string[]; readonly layer: readonly string[] } = {
+  model: ["token_embd.weight", "output_norm.weight", "output.weight", "rope_freqs.weight"],
+  layer: [
+    ...["attn_norm", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output"],
+    ...["ffn_norm", "ffn_gate", "ffn_up", "ffn_down"],
+  ],
+};
+
 /** Layers that an adapter can be put on, by their Hugging Face names. */
 export const LINEAR_LAYERS: readonly string[] = [
   "q_proj",

@@ -1,6 +1,6 @@
 /** What a GGUF file's header says of its model, before anything is loaded: whether it converses, whether it can be trained. */
 import { type ModelHeader, modelHeader } from "../engine/index.js";
-import { ARCHITECTURES, READABLE_WEIGHTS } from "../learn/index.js";
+import { ARCHITECTURES, KNOWN_TENSORS, READABLE_WEIGHTS } from "../learn/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 
 /**
@@ -17,6 +17,9 @@ export async function conversingModel(file: string): Promise<ModelHeader> {
   return header;
 }
 
+const LAYER_TENSOR = new RegExp(`^blk\\.\\d+\\.(${KNOWN_TENSORS.layer.join("|")})\\.(weight|bias)$`);
+const isKnown = (tensor: string) => KNOWN_TENSORS.model.includes(tensor) || LAYER_TENSOR.test(tensor);
+
 /**
  * What native/learner/gguf_model.py would refuse once rollouts have been played.
  *
@@ -24,23 +27,26 @@ export async function conversingModel(file: string): Promise<ModelHeader> {
  * @throws UsageError in one line that names the reason
  */
 export function checkTrainable(header: ModelHeader, file: string, hfWeights: boolean): void {
-  const { architecture, headSize, ropeScaling, rotated, slidingWindow, tensorTypes } = header;
-  const elsewhere = "give --hf-weights with the original weights";
+  const { architecture, experts, headSize, ropeScaling, rotated, slidingWindow, tensorNames, tensorTypes } = header;
   if (!ARCHITECTURES.includes(architecture)) {
     const known = ARCHITECTURES.join(", ");
     throw new UsageError(`${file} holds a model of architecture ${architecture}; the learner trains ${known}`);
   }
+  if (experts > 0) throw new UsageError(`${file} is a mixture of experts, which the learner does not train`);
+  const unknown = tensorNames.find((name) => !isKnown(name));
+  if (unknown !== undefined) throw new UsageError(`${file} has a tensor ${unknown}, which the learner does not know`);
   if (slidingWindow) throw new UsageError(`${file} attends through a sliding window, which the learner does not`);
   if (rotated !== headSize) {
     throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
   }
-  if (hfWeights) return;
+  // The learner reads this header, whichever weights it takes.
   if (!["none", "linear"].includes(ropeScaling)) {
-    throw new UsageError(`${file} scales RoPE by ${ropeScaling}, which the learner does not; ${elsewhere}`);
+    throw new UsageError(`${file} scales RoPE by ${ropeScaling}, which the learner does not`);
   }
+  if (hfWeights) return;
   const unreadable = tensorTypes.find((type) => !READABLE_WEIGHTS.includes(type));
   if (unreadable === undefined) return;
   throw new UsageError(
-    `${file} has ${unreadable.toLowerCase()} weights, which the learner cannot read; ${elsewhere}, or take another file`,
+    `${file} has ${unreadable.toLowerCase()} weights, which the learner cannot read; give --hf-weights with the original weights, or take another file`,
   );
 }

@@ -9,8 +9,8 @@ import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } fr
 import { conversionsOf } from "./convert.js";
 import { conversingModel } from "./header.js";
 import { folderLabel, readReference, repositoryLabel } from "./reference.js";
-import { DEFAULT_WEIGHTS, isComplete, type ModelConfig } from "./resolve.js";
-import { ggufFiles, isUsable, shapeInFolder } from "./source.js";
+import { DEFAULT_WEIGHTS, isPart, type ModelConfig } from "./resolve.js";
+import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 
 export interface ModelRow {
   /** As `--model` takes it. */
@@ -91,7 +91,8 @@ function stateOf(id: string, config: ListConfig): State {
   const commit = cache.commitOf("main");
   const paths = commit === undefined ? [] : cache.files(commit);
   const folder = commit === undefined ? "" : cache.snapshot(commit);
-  const files = [...ggufFiles(paths).map((path) => join(folder, path)), ...made.map(({ file }) => file)];
+  const downloaded = ggufFiles(paths).filter((path) => !isPart(path));
+  const files = [...downloaded.map((path) => join(folder, path)), ...made.map(({ file }) => file)];
   const whole = isComplete(paths) && isUsable(folder, id);
   return {
     here: files.length > 0 || whole,

@@ -12,7 +12,6 @@ import {
   hubOptionsOf,
   type Listing,
   listRepository,
-  missingPart,
   NotOnHub,
   notHere,
   Rate,
@@ -29,10 +28,13 @@ import {
   checkAbout,
   checkConfig,
   ggufFiles,
+  hasVocabulary,
+  isComplete,
   isUsable,
   needWeights,
   shapeInFolder,
   weightFiles,
+  whyUnusable,
 } from "./source.js";
 
 /** Options that say how a model comes to this machine. */
@@ -101,7 +103,8 @@ function onDisk(reference: Extract<ModelReference, { path: string }>): string | 
   return { folder, paths, name: nameOf(reference), label: folderLabel(folder) };
 }
 
-const isPart = (file: string) => /-\d{5}-of-\d{5}\.gguf$/i.test(file);
+/** Whether a GGUF file is one of several that a model was split into. */
+export const isPart = (file: string) => /-\d{5}-of-\d{5}\.gguf$/i.test(file);
 
 /** llama.cpp would read all parts of a model, the learner would not. */
 function checkOneFile(file: string, name: string): void {
@@ -171,7 +174,8 @@ async function fromHub(
 function withNearest(error: NotOnHub, id: string): HoneError {
   const known = [...catalogue().values()].flatMap((entry) => ("path" in entry ? [] : [entry.repository]));
   const close = nearest(id, known);
-  return close ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;
+  // Of the catalogue itself: the Hub that was asked has not got it.
+  return close && close !== id ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;
 }
 
 async function download(
@@ -258,8 +262,14 @@ function offlineWithout({ repository, revision, file }: HubReference, cache: Rep
   // The Hub has no other architecture of it, nor weights of an adapter's base.
   if (paths.includes("config.json")) checkConfig(folder, repository);
   if (paths.includes("adapter_config.json") && !paths.includes("config.json")) needWeights(paths, repository);
+  const remedy = "run once without HF_HUB_OFFLINE, which fetches the rest";
+  // Only the Hub knows whether it has what is missing: a base model has no chat template there either.
+  const about = paths.includes("config.json") && hasVocabulary(paths);
+  const refused = about ? whyUnusable(folder, repository) : undefined;
   return new HoneError(
-    `${repository} was downloaded in part (${cache.folder}): run once without HF_HUB_OFFLINE, which fetches the rest`,
+    refused === undefined
+      ? `${repository} was downloaded in part (${cache.folder}): ${remedy}`
+      : `${refused}; if that was merely not downloaded (${cache.folder}), ${remedy}`,
   );
 }
 
@@ -276,7 +286,9 @@ function localCopy({ repository, revision, file }: HubReference, cache: Reposito
   const folder = cache.snapshot(commit);
   const paths = cache.files(commit);
   if (file !== undefined) {
-    return paths.includes(file) ? { certain: true, use: () => join(folder, file) } : undefined;
+    if (!paths.includes(file)) return undefined;
+    checkOneFile(file, file);
+    return { certain: true, use: () => join(folder, file) };
   }
   if (isComplete(paths)) {
     if (!isUsable(folder, repository)) return undefined;
@@ -285,11 +297,4 @@ function localCopy({ repository, revision, file }: HubReference, cache: Reposito
   const files = ggufFiles(paths);
   if (files.length === 0 || weightFiles(paths).length > 0) return undefined;
   return { certain: false, use: (weights) => join(folder, chooseGguf(files, repository, undefined, weights)) };
-}
-
-/** Has a snapshot all parts of the weights, the configuration and a vocabulary? Python may have fetched some files only. */
-export function isComplete(paths: readonly string[]): boolean {
-  const weights = weightFiles(paths);
-  const vocabulary = ["tokenizer.json", "tokenizer.model", "vocab.json"].some((file) => paths.includes(file));
-  return weights.length > 0 && !missingPart(weights) && paths.includes("config.json") && vocabulary;
 }

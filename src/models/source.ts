@@ -51,6 +51,15 @@ export function needWeights(paths: readonly string[], name: string): void {
   throw new HoneError(`${name} has no weights that hone reads: ${reason}`);
 }
 
+/** Has a snapshot all parts of the weights, the configuration and a vocabulary? Python may have fetched some files only. */
+export function isComplete(paths: readonly string[]): boolean {
+  const weights = weightFiles(paths);
+  return weights.length > 0 && !missingPart(weights) && paths.includes("config.json") && hasVocabulary(paths);
+}
+
+export const hasVocabulary = (paths: readonly string[]) =>
+  ["tokenizer.json", "tokenizer.model", "vocab.json"].some((file) => paths.includes(file));
+
 function readJson(folder: string, file: string, name: string): unknown {
   try {
     return JSON.parse(readFileSync(join(folder, file), "utf8"));
@@ -88,16 +97,21 @@ export function checkAbout(folder: string, name: string): void {
   }
 }
 
-/** Python may have left out the chat template or half of the vocabulary: only the Hub knows whether they exist. */
-export function isUsable(folder: string, name: string): boolean {
+/**
+ * What {@link checkAbout} refuses a folder for. Python may have left out the chat template or half of the vocabulary:
+ * only the Hub knows whether they exist.
+ */
+export function whyUnusable(folder: string, name: string): string | undefined {
   try {
     checkAbout(folder, name);
-    return true;
+    return undefined;
   } catch (error) {
-    if (error instanceof HoneError) return false;
+    if (error instanceof HoneError) return error.message;
     throw error;
   }
 }
+
+export const isUsable = (folder: string, name: string) => whyUnusable(folder, name) === undefined;
 
 /**
  * What its config.json says that a model will be as a GGUF file.

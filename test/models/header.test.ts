@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelFile, modelHeader } from "../../src/engine/index.js";
-import { READABLE_WEIGHTS } from "../../src/learn/index.js";
+import { KNOWN_TENSORS, READABLE_WEIGHTS } from "../../src/learn/index.js";
 import { checkTrainable } from "../../src/models/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -51,6 +51,20 @@ it("weights that the learner reads are those that the gguf package dequantises",
   expect(stdout.trim().split(" ").sort(), stderr).toEqual([...READABLE_WEIGHTS].sort());
 });
 
+it("tensors that the learner knows are those that it has a name for", () => {
+  const script = `from learner.gguf_model import _MODEL_TENSORS, LAYER_TENSORS, ROPE_FACTORS
+print(*_MODEL_TENSORS, ROPE_FACTORS)
+print(*LAYER_TENSORS)`;
+  const env = { ...process.env, PYTHONPATH: join(packageRoot, "native") };
+  const { stdout, stderr } = spawnSync(python, ["-c", script], { encoding: "utf8", env });
+  const known = [KNOWN_TENSORS.model, KNOWN_TENSORS.layer].map((names) => [...names].sort());
+  const names = stdout.trim().split("\n");
+  expect(
+    names.map((line) => line.split(" ").sort()),
+    stderr,
+  ).toEqual(known);
+});
+
 describe("training refuses in one line, and loads nothing", () => {
   const task = ["--task", join(packageRoot, "examples/arithmetic.ts"), "--gpu", "off", "--run", "mine", "--steps", "1"];
   it.each([
@@ -76,6 +90,23 @@ describe("training refuses in one line, and loads nothing", () => {
   });
 });
 
+it("a header says how many experts its model has, and the names of its tensors", async () => {
+  const script = `import sys, gguf
+writer = gguf.GGUFWriter(sys.argv[1], "llama")
+writer.add_context_length(64), writer.add_embedding_length(32), writer.add_block_count(1)
+writer.add_feed_forward_length(64), writer.add_head_count(4), writer.add_expert_count(8)
+import numpy
+writer.add_tensor("token_embd.weight", numpy.zeros((96, 32), numpy.float32))
+writer.add_tensor("blk.0.ffn_gate_inp.weight", numpy.zeros((8, 32), numpy.float32))
+writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()`;
+  const file = join(folder, "experts.gguf");
+  const { status, stderr } = spawnSync(python, ["-c", script, file], { encoding: "utf8" });
+  expect(status, stderr).toBe(0);
+  const header = await modelHeader(file);
+  expect(header).toMatchObject({ experts: 8, tensorNames: ["token_embd.weight", "blk.0.ffn_gate_inp.weight"] });
+  expect((await modelHeader(modelFile("tiny"))).experts).toBe(0);
+});
+
 it("what a header says of its computation is held against the learner's", async () => {
   const tiny = await modelHeader(modelFile("tiny"));
   expect(() => checkTrainable(tiny, "x", false)).not.toThrow();
@@ -83,7 +114,16 @@ it("what a header says of its computation is held against the learner's", async 
     checkTrainable({ ...tiny, ...about }, "x", hfWeights);
   expect(() => check({ slidingWindow: true })).toThrow(/^x attends through a sliding window/);
   expect(() => check({ rotated: tiny.headSize / 2 }, true)).toThrow(/^x rotates \d+ of \d+ dimensions of a head/);
-  expect(() => check({ ropeScaling: "yarn" })).toThrow(/^x scales RoPE by yarn.*give --hf-weights/);
-  expect(() => check({ ropeScaling: "yarn", tensorTypes: ["Q1_0"] }, true)).not.toThrow();
+  for (const hfWeights of [false, true]) {
+    expect(() => check({ ropeScaling: "yarn" }, hfWeights)).toThrow(
+      /^x scales RoPE by yarn, which the learner does not$/,
+    );
+    expect(() => check({ experts: 8 }, hfWeights)).toThrow(/^x is a mixture of experts/);
+    const tensorNames = [...tiny.tensorNames, "blk.0.ffn_gate_inp.weight"];
+    expect(() => check({ tensorNames }, hfWeights)).toThrow(/^x has a tensor blk\.0\.ffn_gate_inp\.weight, which/);
+  }
+  expect(() => check({ tensorNames: [...tiny.tensorNames, "blk.11.attn_q.bias", "rope_freqs.weight"] })).not.toThrow();
+  expect(() => check({ tensorTypes: ["Q1_0"] })).toThrow(/^x has q1_0 weights.*give --hf-weights/);
+  expect(() => check({ tensorTypes: ["Q1_0"] }, true)).not.toThrow();
   expect(() => check({ architecture: "gemma3" }, true)).toThrow(/architecture gemma3; the learner trains qwen2/);
 });

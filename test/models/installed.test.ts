@@ -70,6 +70,8 @@ it("lists what hone can use, and says how much of a model is here", async () => 
   cached("Org/File", { "a.gguf": readFileSync(modelFile("tiny"), "latin1") });
   const mute = readFileSync(modelFile("tiny"), "latin1").replace("tokenizer.chat_template", "tokenizer.chat_templatX");
   cached("Org/Mute-GGUF", { "a.gguf": mute });
+  cached("Org/Parts", { "a-00001-of-00002.gguf": readFileSync(modelFile("tiny"), "latin1") });
+  cached("Qwen/Qwen3-4B-GGUF", { "Qwen3-4B-00001-of-00002.gguf": "z" });
   cached("Org/Web", { ...model, "config.json": "<html>" });
   cached("Org/Speech", { "model.onnx": "" });
   const rows = await listModels(config());
@@ -82,7 +84,8 @@ it("lists what hone can use, and says how much of a model is here", async () => 
     ["Org/File", size + 40, 1],
     ["Org/Mine", 142 + qwen.length + template.length, 0],
   ]);
-  expect(rows.find(({ name }) => name === "qwen3-4b")).toMatchObject({ here: false, bytes: qwen.length + 40 });
+  expect(rows.find(({ name }) => name === "qwen3-4b")).toMatchObject({ here: false, bytes: qwen.length + 40 + 41 });
+  expect(await showModel("Org/Parts", config())).toMatchObject({ here: false, files: [], shape: null });
   expect(await showModel("llama3.2-1b", config())).toMatchObject({ here: false, gated: true, tool_calls: "llama3" });
   expect(await showModel("Org/Mine@main", config())).toMatchObject({ here: true, repository: "Org/Mine" });
 });

@@ -88,6 +88,13 @@ const config = (more: Partial<ModelConfig> = {}): ModelConfig => ({
 });
 const resolved = (reference: string, more?: Partial<ModelConfig>) => resolveModel(reference, config(more), io);
 const snapshot = (name: string) => join(folder, "hf/hub", `models--Org--${name}`, "snapshots", revision);
+/** As Python downloads a repository, or some of its files. */
+function leave(name: string, files: Record<string, Buffer>) {
+  const refs = join(snapshot(name), "../../refs");
+  for (const path of [snapshot(name), refs]) mkdirSync(path, { recursive: true });
+  writeFileSync(join(refs, "main"), revision);
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(snapshot(name), file), content);
+}
 /** Weights that were asked for, of either host. */
 const fetched = () =>
   server.requests.filter(({ path }) => /\/resolve\/.*\.(safetensors|gguf|bin)$/.test(path)).map(({ path }) => path);
@@ -203,11 +210,23 @@ test.each([
     "no chat template",
     { "chat_template.jinja": about["tokenizer_config.json"], "tokenizer_config.json": json({}) },
     "chat_template.jinja",
+    /^Org\/Partly has no chat template: it is a base model; .*; if that was merely not downloaded \(.*\), run once without/,
   ],
-  ["half a vocabulary", { "vocab.json": json({}), "merges.txt": Buffer.from("#") }, "merges.txt"],
+  [
+    "half a vocabulary",
+    { "vocab.json": json({}), "merges.txt": Buffer.from("#") },
+    "merges.txt",
+    /has no vocabulary: .*; if that was merely/,
+  ],
+  [
+    "no configuration",
+    {},
+    "config.json",
+    /^Org\/Partly was downloaded in part \(.*\): run once without HF_HUB_OFFLINE/,
+  ],
 ])(
   "a copy that another program fetched in part (%s) is completed; offline it is not here",
-  async (_, files, lacking) => {
+  async (_, files, lacking, message) => {
     const rest = "vocab.json" in files ? without("tokenizer.json") : about;
     await server.stop();
     server = new HubServer({ "Org/Partly": { ...rest, ...files, "model.safetensors": weights } });
@@ -219,9 +238,7 @@ test.each([
     await expect(resolved("Org/Partly")).rejects.toThrow(whole);
     expect(server.requests).toEqual([]);
     rmSync(join(snapshot("Partly"), lacking));
-    await expect(resolved("Org/Partly", { hfOffline: true })).rejects.toThrow(
-      /^Org\/Partly was downloaded in part \(.*\): run once without HF_HUB_OFFLINE, which fetches the rest$/,
-    );
+    await expect(resolved("Org/Partly", { hfOffline: true })).rejects.toThrow(message);
     await expect(resolved("Org/Partly")).rejects.toThrow(whole);
     expect(existsSync(join(snapshot("Partly"), lacking))).toBe(true);
   },
@@ -302,19 +319,14 @@ test("a repository that is not there is told with the nearest of the catalogue's
   await expect(resolved("Qwen/Qwen2.5-0.5-Instruct")).rejects.toThrow(
     /^there is no model Qwen\/Qwen2\.5-0\.5-Instruct at .*; did you mean Qwen\/Qwen2\.5-0\.5B-Instruct\?$/,
   );
-  await expect(resolved("Org/Nothing")).rejects.toThrow(/check the name, HF_ENDPOINT and HF_TOKEN$/);
+  for (const name of ["Org/Nothing", "Qwen/Qwen2.5-0.5B-Instruct"]) {
+    await expect(resolved(name)).rejects.toThrow(/check the name, HF_ENDPOINT and HF_TOKEN$/);
+  }
 });
 
 test("offline, what the network would not mend either is said as it is", async () => {
   await expect(resolved("Org/Mixture")).rejects.toThrow("it is a mixture of experts");
-  // As Python downloads an adapter.
-  const adapter = join(folder, "hf/hub/models--Org--Adapter");
-  mkdirSync(join(adapter, "snapshots", revision), { recursive: true });
-  mkdirSync(join(adapter, "refs"));
-  writeFileSync(join(adapter, "refs/main"), revision);
-  for (const file of ["adapter_config.json", "adapter_model.safetensors"]) {
-    writeFileSync(join(adapter, "snapshots", revision, file), "{}");
-  }
+  leave("Adapter", { "adapter_config.json": json({}), "adapter_model.safetensors": json({}) });
   server.requests.length = 0;
   const offline = { hfOffline: true };
   await expect(resolved("Org/Mixture", offline)).rejects.toThrow(
@@ -324,6 +336,23 @@ test("offline, what the network would not mend either is said as it is", async (
     /it is an adapter: give the model under it with --model/,
   );
   expect(server.requests).toEqual([]);
+});
+
+test("a part of a model is no model where another program downloaded it, either", async () => {
+  const part = "one-00001-of-00002.gguf";
+  leave("Parts", { [part]: gguf });
+  for (const reference of [`hf:Org/Parts:${part}`, "Org/Parts"]) {
+    await expect(resolved(reference, { hfOffline: true })).rejects.toThrow(
+      /^one-00001-of-00002\.gguf.* is one part of/,
+    );
+  }
+});
+
+test("offline, a whole base model is told as it is", async () => {
+  leave("Base", { ...model, "tokenizer_config.json": json({}) });
+  await expect(resolved("Org/Base", { hfOffline: true })).rejects.toThrow(
+    /^Org\/Base has no chat template: it is a base model; give the one that was made for chat/,
+  );
 });
 
 test("offline nothing is asked, whatever is missing", async () => {

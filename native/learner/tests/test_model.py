@@ -3,6 +3,7 @@
 import tracemalloc
 
 import gguf
+import numpy
 import pytest
 import torch
 from learner.errors import Refused
@@ -115,6 +116,41 @@ def test_other_architectures_types_and_files_are_refused_by_name(tmp_path, silen
         load_base(str(tmp_path / "text.gguf"), None, silent)
     with pytest.raises(Refused, match="cannot be read as GGUF"):
         load_base(str(tmp_path / "missing.gguf"), None, silent)
+
+
+def also_writing(monkeypatch, add):
+    """Files that are written from now on have in them what `add` adds."""
+    begin = gguf.GGUFWriter.write_header_to_file
+
+    def with_more(writer, *arguments):
+        add(writer)
+        return begin(writer, *arguments)
+
+    monkeypatch.setattr(gguf.GGUFWriter, "write_header_to_file", with_more)
+
+
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize(
+    ("add", "reason"),
+    [
+        (lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.YARN), "scales RoPE by yarn"),
+        (lambda writer: writer.add_expert_count(8), "is a mixture of experts"),
+        (
+            lambda writer: writer.add_tensor("blk.0.ffn_gate_inp.weight", numpy.zeros((8, 32), numpy.float32)),
+            r"a tensor blk\.0\.ffn_gate_inp\.weight",
+        ),
+    ],
+)
+def test_another_computation_is_refused_and_a_folder_of_weights_is_no_remedy(
+    tmp_path, silent, monkeypatch, add, reason, folder
+):
+    model = make_model("llama")
+    model.save_pretrained(tmp_path / "same")
+    also_writing(monkeypatch, add)
+    file = write_gguf(model, tmp_path / "model.gguf")
+    with pytest.raises(Refused, match=reason) as refused:
+        load_base(str(file), str(tmp_path / "same") if folder else None, silent)
+    assert "--hf-weights" not in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["F32", "F16", "Q4_0"])

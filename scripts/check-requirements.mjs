@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const UV = "0.13.9";
 const PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"];
-const FILES = ["requirements-dev.txt", "requirements-unsloth-cuda.txt", "unsloth-wheels.txt"];
+const FILES = ["requirements-dev.txt", "requirements-track.txt", "requirements-unsloth-cuda.txt", "unsloth-wheels.txt"];
 /** The one demand of Unsloth's that is not met: unsloth-wheels.txt says why. */
 const LIFTED = "certifi";
 

@@ -229,7 +229,6 @@ def test_a_mask_that_is_ignored_is_caught_before_anything_is_trained(peft, tmp_p
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 def test_every_backend_passes_the_check_and_its_gradients_stay(base, silent, precision):
     backend = PeftBackend(open_settings(base, precision=precision), silent)
-    backend.computed = backend.hidden
     for number, parameter in enumerate(backend.trainable()):
         parameter.grad = torch.full_like(parameter, number)
     random = torch.get_rng_state()
@@ -240,7 +239,7 @@ def test_every_backend_passes_the_check_and_its_gradients_stay(base, silent, pre
 
 def leaks(backend, change):
     """The check with hidden states as `change` makes them, of (pack, states)."""
-    computed = backend.hidden
+    computed = backend.computed
     backend.computed = lambda pack: change(pack, computed(pack))
     return backend
 

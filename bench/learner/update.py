@@ -176,6 +176,7 @@ def make_backend(options, device):
     import torch
     from learner import attention
     from learner.backend import PeftBackend, _linears_to, _with_adapter
+    from learner.card import rows_for
 
     attention.register()
     if options.side == "hone-unsloth":
@@ -187,6 +188,7 @@ def make_backend(options, device):
         backend.shares, backend._checked = not backend._fast, set()
     else:
         backend = PeftBackend.__new__(PeftBackend)
+        backend.rows = rows_for(device)
         model = make_model(shape_of(options)).requires_grad_(False).to(device)
         model.config._attn_implementation = attention.NAME
         if device.type == "cuda":

@@ -2,10 +2,11 @@
 
 Each block of positions (blocks.py) attends to the keys of its path and its own, so little is computed that a mask would
 throw away, and no mask over the whole row exists. Works on any device that has PyTorch's scaled_dot_product_attention.
-A row that is one block attends in one call under one mask, `k <= q < ends[k]`: FlexAttention's mask function, too.
+On a card flex.py attends in one call for the whole row (card.py says when).
 """
 
 from itertools import pairwise
+from typing import Protocol
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -16,6 +17,14 @@ from .packing import Pack
 NAME = "hone_packed"
 MASK_ALIGNMENT = 8
 """Elements: so PyTorch's memory-efficient attention wants a mask's strides (preprocess_mask, ATen's attention.cpp)."""
+
+
+class Attending(Protocol):
+    """How a row attends: in blocks (Layout), or in one call (flex.py)."""
+
+    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
+        """query [1, heads, T, size], key and value [1, key heads, T, size] → output [1, T, heads, size]."""
+        ...
 
 
 class Layout:
@@ -63,6 +72,36 @@ class Layout:
             self._masks[key] = mask.masked_fill_(self._hidden(block).to(like.device), float("-inf"))
         return self._masks[key]
 
+    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
+        _, heads, total, size = query.shape
+        key_heads = key.shape[1]
+        shared = heads // key_heads
+        # Autocast would convert what was gathered and expanded: the same key for each block and query head seeing it.
+        dtype = computed_in(query)
+        query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+        # Query heads that share a key head become a batch dimension over which keys are expanded, not copied.
+        query = query.view(key_heads, shared, total, size).transpose(0, 1)
+        own_keys, own_values = key.split(self.lengths, 2), value.split(self.lengths, 2)
+        keys_before, values_before = self.parts(own_keys), self.parts(own_values)
+        outputs: list[torch.Tensor] = []
+        blocks = zip(self.blocks, self.before, query.split(self.lengths, 2), own_keys, own_values, strict=True)
+        for block, before, queries, keys, values in blocks:
+            if before:
+                keys = torch.cat((*(keys_before[part] for part in before), keys), 2)
+                values = torch.cat((*(values_before[part] for part in before), values), 2)
+            mask = self.mask(block, queries)
+            output = scaled_dot_product_attention(
+                queries,
+                keys.expand(shared, -1, -1, -1),
+                values.expand(shared, -1, -1, -1),
+                attn_mask=mask,
+                is_causal=mask is None,
+                scale=scaling,
+            )
+            outputs.append(output)
+        # [shared, key heads, T, size] → [1, T, key heads * shared, size]
+        return torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size)
+
     def _hidden(self, block: Block) -> torch.Tensor:
         """bool [queries, keys]"""
         queries = torch.arange(block.start, block.end)[:, None]
@@ -84,41 +123,15 @@ def packed_attention(
     attention_mask: torch.Tensor | None,
     scaling: float,
     dropout: float = 0.0,
-    layout: Layout | None = None,
+    layout: Attending | None = None,
     **_: object,
 ) -> tuple[torch.Tensor, None]:
     """query [1, heads, T, size], key and value [1, key heads, T, size] → output [1, T, heads, size]."""
     if layout is None:
         raise ValueError("packed attention needs the layout of the row")
-    _, heads, total, size = query.shape
-    key_heads = key.shape[1]
-    shared = heads // key_heads
-    # Autocast would convert what was gathered and expanded: the same key for each block and query head that sees it.
-    dtype = computed_in(query)
-    query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
-    # Query heads that share a key head become a batch dimension over which keys are expanded, not copied.
-    query = query.view(key_heads, shared, total, size).transpose(0, 1)
-    own_keys, own_values = key.split(layout.lengths, 2), value.split(layout.lengths, 2)
-    keys_before, values_before = layout.parts(own_keys), layout.parts(own_values)
-    outputs: list[torch.Tensor] = []
-    blocks = zip(layout.blocks, layout.before, query.split(layout.lengths, 2), own_keys, own_values, strict=True)
-    for block, before, queries, keys, values in blocks:
-        if before:
-            keys = torch.cat((*(keys_before[part] for part in before), keys), 2)
-            values = torch.cat((*(values_before[part] for part in before), values), 2)
-        mask = layout.mask(block, queries)
-        output = scaled_dot_product_attention(
-            queries,
-            keys.expand(shared, -1, -1, -1),
-            values.expand(shared, -1, -1, -1),
-            attn_mask=mask,
-            is_causal=mask is None,
-            dropout_p=dropout,
-            scale=scaling,
-        )
-        outputs.append(output)
-    # [shared, key heads, T, size] → [1, T, key heads * shared, size]
-    return torch.cat(outputs, 2).permute(2, 1, 0, 3).reshape(1, total, heads, size), None
+    if dropout:
+        raise ValueError("packed attention has no dropout: the engine has none")
+    return layout.attend(query, key, value, scaling), None
 
 
 def register() -> None:

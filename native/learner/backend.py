@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
-from .attention import Layout
+from .card import Rows, rows_for
 from .device import choose_device
 from .errors import Refused
 from .gguf_model import GgufModel
@@ -42,6 +42,14 @@ class Backend(Protocol):
         """Of the output layer, [vocabulary, width]."""
         ...
 
+    def padding(self, pack: Pack) -> int:
+        """Positions that the row has more when it is computed."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Lines for whoever trains, each once."""
+        ...
+
     def trainable(self) -> list[torch.nn.Parameter]: ...
 
     def move(self, device: torch.device) -> None:
@@ -70,9 +78,11 @@ class PeftBackend:
 
     name = "peft"
     shares = True
+    rows = Rows()
 
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
         self.device = choose_device(settings["device"])
+        self.rows = rows_for(self.device)
         self.away = away(settings)
         _check_lifetime(settings.get("lifetime"), self.device)
         lora = settings["lora"]
@@ -109,18 +119,29 @@ class PeftBackend:
         return place
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        layout = Layout(pack)
+        self.rows.settle(self)
+        return self.computed(pack)
+
+    def computed(self, pack: Pack) -> torch.Tensor:
+        """As `hidden`, in the way that is taken now."""
+        row, layout = self.rows.lay_out(pack, self.device)
         with torch.autocast(self.device.type, TYPES[self.precision], enabled=self.precision != "f32"):
             output = self._causal.model(
-                input_ids=pack.ids[None].to(self.device),
-                position_ids=pack.positions[None].to(self.device),
+                input_ids=row.ids[None].to(self.device),
+                position_ids=row.positions[None].to(self.device),
                 use_cache=False,
                 layout=layout,
             )
-        return output.last_hidden_state[0, pack.predicting.to(self.device)]
+        return output.last_hidden_state[0, row.predicting.to(self.device)]
+
+    def padding(self, pack: Pack) -> int:
+        return self.rows.padding(pack)
+
+    def notes(self) -> list[str]:
+        return self.rows.notes()
 
     def output_weight(self) -> torch.Tensor:
-        return self._causal.lm_head.weight
+        return self.rows.output_weight(self._causal.lm_head.weight, TYPES[self.precision])
 
     def trainable(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]

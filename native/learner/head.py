@@ -12,6 +12,8 @@ import torch
 CHUNK_BYTES = 64 * 2**20
 """Logits of one chunk, at most; two buffers of this size exist."""
 
+HALVES = (torch.float16, torch.bfloat16)
+
 TokenGradient = Callable[[torch.Tensor, slice], torch.Tensor]
 """(log-probabilities of some tokens, which of the S they are) → derivative of the loss in each of them."""
 
@@ -26,6 +28,30 @@ class Scores:
     """Of the whole distribution, nats, [S]"""
     gradient: torch.Tensor | None
     """Derivative of the loss in the hidden states, [P, width]"""
+
+
+def in_halves(device: torch.device) -> bool:
+    """A CPU computes no faster in 16 bits."""
+    return device.type == "cuda"
+
+
+def multiply(one: torch.Tensor, other: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """Of matrices of 16 bits on a card, summed in f32. *Not run on CUDA.*"""
+    return torch.mm(one, other, out_dtype=torch.float32, out=out)
+
+
+def logits_of(states: torch.Tensor, matrix: torch.Tensor, out: torch.Tensor, beside: torch.Tensor) -> torch.Tensor:
+    """states [n, width] in f32 · matrixᵀ, in `out`; `beside` is overwritten.
+
+    With a matrix of 16 bits each number of the states is two of them, its rounded value and the rest: together they
+    have 16 bits of mantissa in bf16 and 22 in f16. That is twice the products of a rounded state, on units that a card
+    has for 16 bits alone.
+    """
+    if matrix.dtype == torch.float32:
+        return torch.mm(states, matrix.T, out=out)
+    rounded = states.to(matrix.dtype)
+    rest = (states - rounded.float()).to(matrix.dtype)
+    return multiply(rounded, matrix.T, out).add_(multiply(rest, matrix.T, beside))
 
 
 @torch.no_grad()
@@ -43,8 +69,9 @@ def score(
     `sources` [S], rising, says whose of the P positions' distribution a target's is: what a position computes is
     computed once, and the gradients of all its targets add up.
 
-    When the weight itself is trained, its gradient is added to `weight.grad`. Products are in f32: a logit of 15 has
-    steps of 0.06 in bf16, more than the whole gap that may stand between policy and learner.
+    When the weight itself is trained, its gradient is added to `weight.grad`. Logits are sums in f32: one of 15 has
+    steps of 0.06 in bf16, more than the whole gap that may stand between policy and learner. Where the weight is in 16
+    bits on a card, what is multiplied is, too; see `logits_of`.
     """
     positions, vocabulary = len(hidden), len(weight)
     rows = max(16, min(positions, chunk_bytes // (4 * vocabulary)))
@@ -52,7 +79,10 @@ def score(
     starts = range(0, positions, rows)
     bounds = torch.searchsorted(sources, torch.tensor([*starts, positions], device=sources.device)).tolist()
     sources, targets = sources.to(device), targets.to(device)
-    matrix = weight.detach().float()
+    matrix = weight.detach()
+    halves = matrix.dtype in HALVES and in_halves(device)
+    if not halves:
+        matrix = matrix.float()
     logprobs, entropy = (torch.empty(len(targets), device=device) for _ in range(2))
     gradient = torch.empty_like(hidden) if token_gradient else None
     buffer, other = (torch.empty(rows, vocabulary, device=device) for _ in range(2))
@@ -60,7 +90,7 @@ def score(
         part = slice(bounds[number], bounds[number + 1])
         states = hidden[start : start + rows].float()
         row, index = sources[part] - start, targets[part]
-        logits = torch.mm(states, matrix.T, out=buffer[: len(states)])
+        logits = logits_of(states, matrix, buffer[: len(states)], other[: len(states)])
         if temperature != 1.0:
             logits.div_(temperature)
         chosen = logits[row, index]
@@ -80,7 +110,11 @@ def score(
         # d logprob / d logits = (one at the token - probabilities) / temperature
         together = slopes.new_zeros(len(states)).index_add_(0, row, slopes)
         probabilities.mul_(-together[:, None]).index_put_((row, index), slopes, accumulate=True).div_(temperature)
-        gradient[start : start + rows] = torch.mm(probabilities, matrix).to(hidden.dtype)
+        gradient[start : start + rows] = (
+            multiply(probabilities.to(matrix.dtype), matrix, torch.empty_like(states))
+            if halves
+            else torch.mm(probabilities, matrix)
+        )
         if weight.requires_grad:
             contribution = torch.mm(probabilities.T, states).to(weight.dtype)
             weight.grad = contribution if weight.grad is None else weight.grad.add_(contribution)

@@ -4,6 +4,8 @@ A library may drop a mask on one device and obey it on another, without a word; 
 rollouts than it is told. So three short trajectories, two of which begin alike, are computed in one row and each alone.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,82 +27,88 @@ def check_packing(backend: Any) -> None:
 
     Raises Refused when a packed row gives other hidden states, or another gradient of the adapter.
     """
-    trajectories = _trajectories(len(backend.output_weight()))
+    trajectories = trial_rows(len(backend.output_weight()), PROMPT, LENGTHS)
     third = trajectories[-1]
     # The same row with other tokens in one group: rounding is the same then, and a change in the other group is a leak.
     changed = [_other_tokens(one) if one.group == third.group else one for one in trajectories]
     rest = [one if one.group == third.group else _other_tokens(one) for one in trajectories]
+    with untouched(backend):
+        packed, slopes = computed_rows(backend, [trajectories])
+        alone, slopes_alone = computed_rows(backend, [[one] for one in trajectories])
+        beside = torch.cat(
+            (
+                computed_rows(backend, [changed])[0][: third.first_slot],
+                computed_rows(backend, [rest])[0][third.first_slot :],
+            )
+        )
+    limit = SAME[backend.precision]
+    differences = [
+        ("hidden states differ packed and alone", difference(packed, alone), limit),
+        ("gradients differ packed and alone", difference(slopes, slopes_alone), limit),
+        ("hidden states of rollouts change with their neighbour", difference(packed, beside), SAME["f32"]),
+    ]
+    for what, much, most in differences:
+        # A comparison with NaN is false.
+        if not much <= most:
+            raise Refused(
+                f"{backend.name} does not keep packed rollouts apart on {backend.placed()}: {what} "
+                f"(by {much:.2g}, limit {most:g}); nothing was trained; use --learner peft"
+            )
+
+
+@contextmanager
+def untouched(backend: Any) -> Iterator[None]:
+    """Gradients and random state are afterwards as before."""
     parameters = backend.trainable()
     kept = [parameter.grad for parameter in parameters]
     random = torch.get_rng_state()
     try:
-        packed, slopes = _computed(backend, [trajectories])
-        alone, slopes_alone = _computed(backend, [[one] for one in trajectories])
-        beside = torch.cat(
-            (
-                _computed(backend, [changed])[0][: third.first_slot],
-                _computed(backend, [rest])[0][third.first_slot :],
-            )
-        )
+        yield
     finally:
         for parameter, gradient in zip(parameters, kept, strict=True):
             parameter.grad = gradient
         torch.set_rng_state(random)
-    limit = SAME[backend.precision]
-    differences = [
-        ("hidden states differ packed and alone", _difference(packed, alone), limit),
-        ("gradients differ packed and alone", _difference(slopes, slopes_alone), limit),
-        ("hidden states of rollouts change with their neighbour", _difference(packed, beside), SAME["f32"]),
-    ]
-    for what, difference, most in differences:
-        # A comparison with NaN is false.
-        if not difference <= most:
-            raise Refused(
-                f"{backend.name} does not keep packed rollouts apart on {backend.placed()}: {what} "
-                f"(by {difference:.2g}, limit {most:g}); nothing was trained; use --learner peft"
-            )
 
 
 def _other_tokens(trajectory: Trajectory) -> Trajectory:
     """With the prompt of its group changed as theirs is, and its place in the row kept."""
-    ids = trajectory.ids
-    return replace(
-        trajectory,
-        ids=torch.cat((ids[:1], ids[1:PROMPT].flip(0), ids[PROMPT : PROMPT + 1], ids[PROMPT + 1 :].flip(0))),
-    )
+    ids, prompt = trajectory.ids, trajectory.prompt
+    parts = (ids[:1], ids[1:prompt].flip(0), ids[prompt : prompt + 1], ids[prompt + 1 :].flip(0))
+    return replace(trajectory, ids=torch.cat(parts))
 
 
-def _trajectories(vocabulary: int) -> list[Trajectory]:
+def trial_rows(vocabulary: int, prompt: int, lengths: tuple[int, int, int]) -> list[Trajectory]:
     """Every token after the prompt is predicted. The third stands in a group of its own.
 
     A row has them in the order of their ids (packing.py): that of their groups' first tokens, then of their own first.
     """
     generator = torch.Generator().manual_seed(0)
-    prompt = torch.randint(vocabulary, (PROMPT,), generator=generator)
+    shared = torch.randint(vocabulary, (prompt,), generator=generator)
     made: list[Trajectory] = []
     slot = 0
-    for number, (group, length) in enumerate(zip((0, 0, 1), LENGTHS, strict=True)):
+    for number, (group, length) in enumerate(zip((0, 0, 1), lengths, strict=True)):
         ids = torch.randint(vocabulary, (length,), generator=generator)
         if group == 0:
-            ids[:PROMPT] = prompt
-        ids[0], ids[PROMPT] = group, number
-        made.append(Trajectory(ids, torch.arange(length) >= PROMPT, group, PROMPT, slot))
-        slot += length - PROMPT
+            ids[:prompt] = shared
+        ids[0], ids[prompt] = group, number
+        made.append(Trajectory(ids, torch.arange(length) >= prompt, group, prompt, slot))
+        slot += length - prompt
     return made
 
 
-def _computed(backend: Any, rows: list[list[Trajectory]]) -> tuple[torch.Tensor, torch.Tensor]:
+def computed_rows(backend: Any, rows: list[list[Trajectory]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Hidden states [S, width] where tokens are predicted; gradient in all that is trained of a fixed sum of them."""
     parameters = backend.trainable()
     for parameter in parameters:
         parameter.grad = None
+    sampled = sum(int(one.sampled.sum()) for row in rows for one in row)
     states: torch.Tensor | None = None
     for row in rows:
-        (pack,) = plan_trajectories(row, sum(LENGTHS), backend.shares)
+        (pack,) = plan_trajectories(row, sum(len(one.ids) for one in row), backend.shares)
         with torch.enable_grad():
             hidden = backend.computed(pack)[pack.sources.to(backend.device)]
             if states is None:
-                states = torch.zeros(sum(LENGTHS) - PROMPT * len(LENGTHS), hidden.shape[1])
+                states = torch.zeros(sampled, hidden.shape[1])
                 direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(0))
             (hidden.float() * direction[pack.slots].to(hidden.device)).sum().backward()
         states[pack.slots] = hidden.detach().float().cpu()
@@ -108,5 +116,5 @@ def _computed(backend: Any, rows: list[list[Trajectory]]) -> tuple[torch.Tensor,
     return states, torch.cat([gradient.flatten().float().cpu() for gradient in gradients])
 
 
-def _difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm().clamp(min=1e-12))

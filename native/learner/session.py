@@ -92,6 +92,7 @@ class Session:
                 checkpoint.write(request["into"], self._backend, self._optimizer, probe)
             metrics["seconds"]["save"] = time.monotonic() - saving
             metrics["memory"] = memory.report()
+            metrics["notes"] = self._backend.notes()
             metrics |= {"device": name_of(self._backend.placed()), "precision": self._backend.precision}
         metrics["seconds"]["total"] = time.monotonic() - started
         return metrics

@@ -13,7 +13,7 @@ from .backend import Backend
 from .batch import Batch, Trajectory
 from .errors import Refused
 from .optimizer import Optimizer
-from .packing import plan_trajectories
+from .packing import Pack, plan_trajectories
 from .protocol import Progress
 from .scaling import in_bf16
 
@@ -39,7 +39,7 @@ def supervised(
     size, epochs = request["updateTrajectories"], request["epochs"]
     updates = epochs * math.ceil(len(batch.trajectories) / size)
     losses: list[float] = []
-    computed = done = skipped = overflows = 0
+    computed = padding = done = skipped = overflows = 0
 
     def tick() -> None:
         """After each row: one update may take longer than hone waits for a sign of progress."""
@@ -51,7 +51,7 @@ def supervised(
         for start in range(0, len(order), size):
             chosen = [batch.trajectories[index] for index in order[start : start + size]]
             one = _gradients(backend, optimizer, batch, chosen, request, tick)
-            computed += one.positions
+            computed, padding = computed + one.positions, padding + one.padding
             overflows += one.overflows
             if one.finite:
                 optimizer.update(rate(done, updates, request["learningRate"], request["warmup"]))
@@ -74,7 +74,7 @@ def supervised(
         "overflows": overflows,
         "loss": {"first": first, "last": last},
         "trajectories": len(batch.trajectories),
-        "tokens": {"total": batch.tokens, "sampled": batch.sampled_tokens, "computed": computed, "padding": 0},
+        "tokens": {"total": batch.tokens, "sampled": batch.sampled_tokens, "computed": computed, "padding": padding},
         "seconds": {"update": time.monotonic() - started},
     }
 
@@ -88,6 +88,8 @@ class _Gradients:
     count: int
     """Sampled tokens."""
     positions: int
+    padding: int
+    """Of the positions."""
     norm: float
     overflows: int = 0
 
@@ -109,10 +111,11 @@ def _gradients(
 
     def once() -> _Gradients:
         optimizer.clear()
-        value, count, positions = _accumulate(
-            backend, batch, chosen, request["microBatchTokens"], optimizer.scale.value, tick
-        )
-        return _Gradients(value, count, positions, optimizer.clip(request["maxGradNorm"]))
+        packs = plan_trajectories(chosen, request["microBatchTokens"], backend.shares)
+        value, count = _accumulate(backend, batch, packs, optimizer.scale.value, tick)
+        padding = sum(backend.padding(pack) for pack in packs)
+        positions = sum(len(pack.ids) for pack in packs) + padding
+        return _Gradients(value, count, positions, padding, optimizer.clip(request["maxGradNorm"]))
 
     one = once()
     while optimizer.scale.repeats(one.value, one.norm):
@@ -126,10 +129,9 @@ def _gradients(
 
 
 def _accumulate(
-    backend: Backend, batch: Batch, chosen: list[Trajectory], budget: int, scale: float, tick: Callable[[], None]
-) -> tuple[float, int, int]:
-    """Adds the gradients of one update, times `scale`. Returns summed -log p, sampled tokens, positions computed."""
-    packs = plan_trajectories(chosen, budget, backend.shares)
+    backend: Backend, batch: Batch, packs: list[Pack], scale: float, tick: Callable[[], None]
+) -> tuple[float, int]:
+    """Adds the gradients of one update, times `scale`. Returns summed -log p and sampled tokens."""
     count = sum(len(pack.slots) for pack in packs)
     total = 0.0
     for pack in packs:
@@ -146,4 +148,4 @@ def _accumulate(
         hidden.backward(scores.gradient)
         total -= float((scores.logprobs * weights).sum())
         tick()
-    return total, count, sum(len(pack.ids) for pack in packs)
+    return total, count

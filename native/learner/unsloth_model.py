@@ -65,6 +65,7 @@ def load_base_with_unsloth(
     if tensors is None:
         check_whole(set(names), file)
     for done, (name, parameter) in enumerate(sorted(names.items())):
+        _keep_type(parameter, name, dtype)
         _put(parameter, tensors[name].detach() if tensors else file.tensor(name), name, device)
         progress("loading", done + 1, len(names))
     model.tie_weights()
@@ -73,6 +74,17 @@ def load_base_with_unsloth(
     # PEFT would write the folder, which is gone, into every adapter.
     model.name_or_path = model.config._name_or_path = ""
     return model, file
+
+
+def _keep_type(parameter: torch.nn.Parameter, name: str, dtype: torch.dtype) -> None:
+    """On a CPU Unsloth loads bf16 where f16 is asked for, which would round the engine's weights. There the model is
+    transformers' own and computes in any type. Raises Refused where Unsloth's kernels are made for its choice.
+    """
+    if parameter.dtype == dtype or parameter.dtype == torch.float32:
+        return
+    if parameter.device.type != "cpu":
+        raise Refused(f"Unsloth loaded {name} as {parameter.dtype}, where {dtype} was asked for; use --learner peft")
+    parameter.data = parameter.data.to(dtype)
 
 
 @torch.no_grad()

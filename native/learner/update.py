@@ -185,8 +185,8 @@ def _updates(
         "tokens": {
             "total": batch.tokens,
             "sampled": batch.sampled_tokens,
-            "computed": sum(len(pack.ids) for pack in packs),
-            "padding": 0,
+            "computed": sum(len(pack.ids) + backend.padding(pack) for pack in packs),
+            "padding": sum(backend.padding(pack) for pack in packs),
         },
         "microBatches": len(packs),
         "learningRate": request["learningRate"],

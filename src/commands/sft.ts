@@ -133,6 +133,7 @@ export const sftCommand = defineCommand({
           onProgress,
         });
         progress.clear();
+        for (const note of metrics.notes ?? []) io.say(note);
         // With a manifest it is a checkpoint, which `yarn train --fork` can start from.
         if (lora) {
           const about = { run: basename(into), step: 0, model: modelFingerprint(model), lora };

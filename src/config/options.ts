@@ -335,7 +335,7 @@ export const definitions = {
       defaultText: "the model file",
     }),
     microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; less needs less memory.", {
-      defaultText: bySizeText("microBatchTokens"),
+      defaultText: `${bySizeText("microBatchTokens")}; while training on CUDA up to 65536, as many as fit easily`,
     }),
     gradientCheckpointing: flag("Let the learner keep fewer activations and compute them twice.", {
       defaultText: "on where it would not fit otherwise",

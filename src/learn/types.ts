@@ -184,7 +184,7 @@ export const stepMetrics = z.object({
     sampled: z.number(),
     /** Positions the model really computed in one pass over the batch: a prefix that rollouts share counts once a row. */
     computed: z.number(),
-    /** Of the computed ones, padding. */
+    /** Of the computed ones, padding: rows are padded to few lengths where a card computes them in one attention call. */
     padding: z.number(),
   }),
   microBatches: z.number(),
@@ -195,6 +195,8 @@ export const stepMetrics = z.object({
   seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
   memory: z.object({ peak: z.number(), loaded: z.number() }),
+  /** Lines for whoever trains: what of the fast path does not work on this card, and why. Each comes once. */
+  notes: z.array(z.string()).optional(),
 });
 
 export type StepMetrics = z.output<typeof stepMetrics>;
@@ -227,6 +229,8 @@ export const sftMetrics = z.object({
   tokens: z.object({ total: z.number(), sampled: z.number(), computed: z.number(), padding: z.number() }),
   seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
   memory: z.object({ peak: z.number(), loaded: z.number() }),
+  /** As in {@link stepMetrics}. */
+  notes: z.array(z.string()).optional(),
 });
 
 export type SftMetrics = z.output<typeof sftMetrics>;

@@ -5,11 +5,13 @@ import type { PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
 import { fullest, planMemory, sumOf } from "./memory.js";
 import { fits, type Room, waysToFit } from "./remedies.js";
+import { withWideRows } from "./rows.js";
 
 /** What nobody chose, so that the plan may. */
 export interface Free {
   readonly concurrency: boolean;
   readonly gradientCheckpointing: boolean;
+  readonly microBatchTokens: boolean;
 }
 
 export interface Machine {
@@ -23,7 +25,11 @@ const FEWEST = 4;
 export const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** Makes free changes until the run fits; all of them where it does not, as they help all the same. */
-export function withFreeChanges(wanted: PlanInput, free: Free, room: Room): PlanInput {
+export function withFreeChanges(
+  wanted: PlanInput,
+  free: Pick<Free, "concurrency" | "gradientCheckpointing">,
+  room: Room,
+): PlanInput {
   let input = wanted;
   if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
   while (!fits(input, room) && free.concurrency && input.concurrency > FEWEST) {
@@ -44,7 +50,7 @@ export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, sa
   const available: Room = { host: host.available, gpu: gpu?.available ?? 0 };
   const total: Room = { host: host.total, gpu: gpu?.total ?? 0 };
   const input = withFreeChanges(wanted, free, available);
-  if (fits(input, available)) return input;
+  if (fits(input, available)) return free.microBatchTokens ? withWideRows(input, available) : input;
 
   const flags = waysToFit(input, available) ?? waysToFit(input, total);
   const remedy = flags?.length ? `these make it fit: ${flags.join(" ")}` : "take a smaller model";

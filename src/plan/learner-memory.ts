@@ -40,19 +40,26 @@ function rowsOf(tokens: number, context: number): RowLayout[] {
   return Array.from({ length: trees }, () => typicalRow(tokens / trees));
 }
 
-/** Bytes of tensors in a pass: those kept from forward to backward, and the most that exist beside them. */
+/**
+ * Bytes of tensors in a pass: those kept from forward to backward, and the most that exist beside them.
+ *
+ * @param outputInHalf whether the output layer's products are of 16 bits
+ */
 export function passOf(
   settings: PassSettings,
   rows: readonly RowLayout[],
   sampled: number,
   gradientCheckpointing: boolean,
+  outputInHalf = false,
 ): { keeping: number; beside: number } {
   const { layers, vocabulary, embedding } = settings.shape;
   const one = activations(settings, rows);
   // Gradient checkpointing computes a layer again before its gradients.
   const backward = one.gradients + (gradientCheckpointing ? one.layer : 0);
   const chunk = Math.max(LEAST_CHUNK_ROWS, Math.min(sampled, Math.floor(CHUNK_BYTES / (4 * vocabulary))));
-  const scoring = 8 * chunk * vocabulary + 8 * embedding * sampled;
+  // native/learner/head.py: a copy of the output layer, and one buffer more.
+  const halves = outputInHalf ? 2 * vocabulary * (embedding + chunk) : 0;
+  const scoring = 8 * chunk * vocabulary + 8 * embedding * sampled + halves;
   return { keeping: kept(one, layers, gradientCheckpointing), beside: Math.max(backward, scoring) };
 }
 
@@ -81,7 +88,7 @@ export function learnerMemory(input: PlanInput): LearnerMemory {
   const rows = rowsOf(microBatchTokens, input.context);
   const sampled = microBatchTokens * (1 - ROW.prompt);
   const settings = { shape, loraRank, loraTargets, precision };
-  const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing);
+  const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing, cuda && precision !== "f32");
   const adapterUpdate = (ADAPTER.updating - ADAPTER.idle) * numbers;
   const activationsOnly = cuda ? CUDA_HOLES * (keeping + beside) : keeping + beside + FIRST_PASS;
   return {

@@ -1,11 +1,13 @@
 /** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
 import { join } from "node:path";
 import {
+  bySize,
   type Config,
   type GivenOptions,
   type OptionName,
   objectiveOptionNames,
   ROLLOUTS_AT_ONCE,
+  sizeOf,
 } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory, lanesOf, type ModelShape, modelFingerprint } from "../engine/index.js";
@@ -197,6 +199,9 @@ export async function prepare(
     {
       concurrency: config.concurrency === undefined,
       gradientCheckpointing: config.gradientCheckpointing === undefined,
+      microBatchTokens:
+        config.microBatchTokens === undefined &&
+        settings.microBatchTokens === bySize[sizeOf(shape.parameters)].microBatchTokens,
     },
     { host: mainMemory(), gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free } },
     say,

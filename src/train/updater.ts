@@ -45,6 +45,7 @@ export class LearnerUpdater implements Updater {
   #preparing: Promise<void> | undefined;
   readonly #closed = new AbortController();
   #microBatchTokens: number;
+  readonly #noted = new Set<string>();
 
   constructor(settings: UpdaterSettings) {
     this.#settings = settings;
@@ -85,6 +86,14 @@ export class LearnerUpdater implements Updater {
     if (this.#settings.lifetime === "step") await this.#end();
   }
 
+  /** Each once: a new learner finds the same. */
+  #note(lines: readonly string[]): void {
+    for (const line of lines) {
+      if (!this.#noted.has(line)) this.#settings.say(line);
+      this.#noted.add(line);
+    }
+  }
+
   async #end(): Promise<void> {
     const learner = this.#learner;
     this.#learner = undefined;
@@ -109,7 +118,9 @@ export class LearnerUpdater implements Updater {
       const microBatchTokens = this.#microBatchTokens;
       try {
         const settings = { ...this.#settings.step, ...asked, microBatchTokens };
-        return await learner.step(settings);
+        const metrics = await learner.step(settings);
+        this.#note(metrics.notes ?? []);
+        return metrics;
       } catch (error) {
         if (!(error instanceof LearnerOutOfMemory) || microBatchTokens / 2 < SMALLEST_MICRO_BATCH) throw error;
         this.#microBatchTokens = Math.floor(microBatchTokens / 2);

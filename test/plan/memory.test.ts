@@ -9,6 +9,7 @@ import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { mainMemory } from "../../src/plan/machine.js";
 import { type PlacePlan, planMemory } from "../../src/plan/memory.js";
 import { fits, type Room, waysToFit } from "../../src/plan/remedies.js";
+import { WIDEST_ROW } from "../../src/plan/rows.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
@@ -193,8 +194,8 @@ describe("what makes a run fit", () => {
 });
 
 describe("fitting a run to a machine", () => {
-  const both = { concurrency: true, gradientCheckpointing: true };
-  const neither = { concurrency: false, gradientCheckpointing: false };
+  const both = { concurrency: true, gradientCheckpointing: true, microBatchTokens: true };
+  const neither = { concurrency: false, gradientCheckpointing: false, microBatchTokens: false };
   const fitTo = (available: number, total = available, free = both) => {
     const said: string[] = [];
     const fitted = fitToMachine(input, free, { host: { total, available }, gpu: null }, (text) => said.push(text));
@@ -209,7 +210,7 @@ describe("fitting a run to a machine", () => {
     const { fitted, said } = fitTo(peak({ gradientCheckpointing: true }));
     expect(fitted).toEqual({ ...input, gradientCheckpointing: true });
     expect(said).toEqual([]);
-    const fixed = fitTo(3e9, 100e9, { concurrency: false, gradientCheckpointing: true });
+    const fixed = fitTo(3e9, 100e9, { ...both, concurrency: false });
     expect(fixed.fitted).toEqual({ ...input, gradientCheckpointing: true });
   });
 
@@ -243,6 +244,28 @@ describe("fitting a run to a machine", () => {
     expect(() => on(4e9, 64e9)).toThrow(/, Card has 4.0 GB; /);
     expect(() => on(80e9, 2e9)).toThrow(/, this machine has 2.0 GB; /);
     expect(on(80e9, 64e9)).toEqual({ ...input, gpu: "cuda" });
+  });
+
+  it("fills a card with longer rows where nobody chose their length, and leaves some room", () => {
+    const on = (gpu: number, kind: PlanInput["gpu"] = "cuda", free = both) =>
+      fitToMachine(
+        { ...input, gpu: kind },
+        free,
+        { host: { total: 64e9, available: 64e9 }, gpu: { name: "Card", total: gpu, available: gpu } },
+        () => undefined,
+      );
+    const tokens = [16e9, 24e9, 48e9, 80e9].map((bytes) => on(bytes).microBatchTokens);
+    expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
+    expect(tokens.at(-1)).toBeGreaterThanOrEqual(16_384);
+    for (const bytes of [16e9, 24e9, 48e9, 80e9, 141e9]) {
+      const wide = on(bytes);
+      const need = (microBatchTokens: number) => (planMemory({ ...wide, microBatchTokens }).gpu as PlacePlan).peak;
+      expect(need(wide.microBatchTokens)).toBeLessThanOrEqual(0.8 * bytes);
+      if (wide.microBatchTokens < WIDEST_ROW) expect(need(2 * wide.microBatchTokens)).toBeGreaterThan(0.8 * bytes);
+    }
+    expect(on(1000e9).microBatchTokens).toBe(WIDEST_ROW);
+    expect(on(80e9, "cuda", { ...both, microBatchTokens: false })).toEqual({ ...input, gpu: "cuda" });
+    expect(on(80e9, "vulkan").microBatchTokens).toBe(input.microBatchTokens);
   });
 });
 

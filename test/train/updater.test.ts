@@ -157,6 +157,13 @@ describe("the learner between steps", () => {
     expect(never.log).toEqual(["start c", "step 1024", "step 512", "step 256"]);
   });
 
+  it("is heard once, also where a new one finds the same each time", async () => {
+    const noting: Step = async () => ({ ...metricsOf(), notes: ["the learner goes without compiled layers"] });
+    const { update, said } = updaterOf("step", [noting, good, noting]);
+    for (let i = 0; i < 3; i++) await update();
+    expect(said).toEqual(["the learner goes without compiled layers"]);
+  });
+
   it("is ended when the run is interrupted", async () => {
     const stop = new AbortController();
     const { update, log } = updaterOf("run", [

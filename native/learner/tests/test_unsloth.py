@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 from batches import open_settings, step_settings, write_random_batch
-from learner import choice
-from learner.backend import PeftBackend
+from learner import choice, scaling
+from learner.backend import TYPES, PeftBackend
 from learner.batch import Trajectory, read_batch
 from learner.errors import Refused
 from learner.gguf_model import read_gguf
@@ -151,16 +151,31 @@ def test_kl_to_the_base_is_that_of_the_model_without_its_adapter(qwen2, tmp_path
 
 
 @installed
-def test_a_base_in_16_bits_is_trained_and_written(qwen2, tmp_path, silent):
-    session = Session(open_settings(qwen2, backend="unsloth", precision="bf16"), silent)
-    assert session._backend.output_weight().dtype == torch.bfloat16
+@pytest.mark.parametrize("precision", ["bf16", "f16"])
+def test_a_base_in_16_bits_is_trained_and_written(qwen2, tmp_path, silent, precision):
+    session = Session(open_settings(qwen2, backend="unsloth", precision=precision), silent)
+    assert session.info["precision"] == precision
+    assert session._backend.output_weight().dtype == TYPES[precision]
     assert {parameter.dtype for parameter in session._backend.trainable()} == {torch.float32}
     batch = write_random_batch(tmp_path / "batch.safetensors")
     metrics = session.step(step_settings(batch, tmp_path / "0001"), silent)
-    assert metrics["applied"]
+    assert metrics["applied"] and metrics["precision"] == precision and metrics["overflows"] == 0
     with safe_open(tmp_path / "0001" / "adapter" / "adapter_model.safetensors", framework="pt") as file:
         names = list(file.keys())
         assert all(file.get_tensor(name).isfinite().all() for name in names)
+
+
+@installed
+def test_overflows_in_f16_are_computed_again_and_counted_as_pefts_are(qwen2, tmp_path, silent, monkeypatch):
+    monkeypatch.setattr(scaling, "FIRST", 2.0**40)
+    batch = write_random_batch(tmp_path / "batch.safetensors")
+    done = {}
+    for name in ("unsloth", "peft"):
+        session = Session(open_settings(qwen2, backend=name, precision="f16"), silent)
+        done[name] = session.step(step_settings(batch, tmp_path / name), silent)
+    assert all(metrics["applied"] and metrics["precision"] == "f16" for metrics in done.values())
+    assert min(metrics["overflows"] for metrics in done.values()) > 2
+    assert done["unsloth"]["loss"] == pytest.approx(done["peft"]["loss"], abs=1e-2)
 
 
 @installed
@@ -229,7 +244,6 @@ def test_a_mask_that_is_ignored_is_caught_before_anything_is_trained(peft, tmp_p
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 def test_every_backend_passes_the_check_and_its_gradients_stay(base, silent, precision):
     backend = PeftBackend(open_settings(base, precision=precision), silent)
-    backend.computed = backend.hidden
     for number, parameter in enumerate(backend.trainable()):
         parameter.grad = torch.full_like(parameter, number)
     random = torch.get_rng_state()
@@ -240,7 +254,7 @@ def test_every_backend_passes_the_check_and_its_gradients_stay(base, silent, pre
 
 def leaks(backend, change):
     """The check with hidden states as `change` makes them, of (pack, states)."""
-    computed = backend.hidden
+    computed = backend.computed
     backend.computed = lambda pack: change(pack, computed(pack))
     return backend
 

@@ -1,0 +1,91 @@
+"""Attention over a packed row in one call a layer: FlexAttention under the trie's mask, `k <= q < ends[k]`.
+
+Compiled, a call is one kernel, which leaves out squares of scores in which nothing is seen and masks none in which all
+is. *Not run on CUDA.* Uncompiled it forms all scores of a row, so only tests use it so.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+from .attention import computed_in
+from .packing import Pack
+
+SQUARE = 128
+"""Positions at the side of a square of scores; FlexAttention's own default."""
+SIZES = 8
+"""Lengths of rows between a power of two and the next: padding is less than one part in so many."""
+
+
+def row_length(positions: int) -> int:
+    """The length that a row of so many positions is padded to.
+
+    Compiled code holds for all of them; but they are few, so that PyTorch's allocator finds blocks of the size again.
+    Never one square: a dimension of 1 would be compiled for itself.
+    """
+    step = max(SQUARE, 2 ** (max(1, positions - 1).bit_length() - 1) // SIZES)
+    return max(2 * SQUARE, -(-positions // step) * step)
+
+
+def padded(pack: Pack) -> Pack:
+    """With positions at the end that see themselves alone, and from which nothing is predicted."""
+    length = len(pack.ids)
+    more = row_length(length) - length
+    zeros = torch.zeros(more, dtype=pack.ids.dtype)
+    alone = torch.arange(length, length + more) + 1
+    return replace(
+        pack,
+        ids=torch.cat((pack.ids, zeros)),
+        positions=torch.cat((pack.positions, zeros)),
+        ends=torch.cat((pack.ends, alone)),
+    )
+
+
+def block_mask(ends: torch.Tensor, device: torch.device) -> BlockMask:
+    """Of a padded row. Which squares are seen in whole or in part follows from the first and last end in each range of
+    keys; create_block_mask would look at every score."""
+    count = len(ends) // SQUARE
+    by_keys = ends.view(count, SQUARE)
+    start = torch.arange(count) * SQUARE
+    # [queries, keys]: of queries after the keys, the first is the one that sees the most of them, the last the fewest.
+    later = start[:, None] > start
+    some = later & (by_keys.amax(1) > start[:, None])
+    whole = later & (by_keys.amin(1) >= start[:, None] + SQUARE)
+    partly = some & ~whole | torch.eye(count, dtype=torch.bool)
+    on_device = ends.to(device)
+
+    def sees(batch: Any, head: Any, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return (key <= query) & (query < on_device[key])
+
+    # Made on the CPU: on a card each of its small steps would be a launch.
+    mask = BlockMask.from_kv_blocks(*_listed(partly), *_listed(whole), BLOCK_SIZE=SQUARE, mask_mod=sees)
+    return mask.to(device)
+
+
+def _listed(squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """How many squares each range of queries has, [1, 1, n], and which, those first, [1, 1, n, n]."""
+    order = squares.int().argsort(dim=1, descending=True, stable=True)
+    return squares.sum(1)[None, None].int(), order[None, None].int()
+
+
+class FlexLayout:
+    """How the row in work attends; attention.packed_attention asks it."""
+
+    def __init__(self, pack: Pack, device: torch.device, attend: Callable[..., Any] = flex_attention) -> None:
+        self.mask = block_mask(pack.ends, device)
+        self._call = attend
+
+    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
+        dtype = computed_in(query)
+        output = self._call(
+            query.to(dtype),
+            key.to(dtype),
+            value.to(dtype),
+            block_mask=self.mask,
+            scale=scaling,
+            enable_gqa=query.shape[1] != key.shape[1],
+        )
+        return output.transpose(1, 2)

@@ -1,0 +1,123 @@
+"""One attention call for a packed row gives what its blocks give, and the mask's squares what the trie says.
+
+FlexAttention runs uncompiled here, as PyTorch defines it; its compiled kernels need a GPU.
+"""
+
+import warnings
+
+import pytest
+import torch
+from batches import open_settings, random_batch, tree_batch
+from learner import card, packing
+from learner.backend import PeftBackend
+from learner.card import Way
+from learner.flex import SIZES, SQUARE, block_mask, padded, row_length
+from torch.nn.attention import flex_attention
+
+from models import make_model, write_gguf
+
+ONE_CALL = Way("one attention call", True, False)
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """PyTorch refuses gradients of FlexAttention on a CPU, for which it generates no code; its definition has them."""
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
+    monkeypatch.setitem(card.COMPILED, "backend", "eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    torch.compiler.reset()
+
+
+def made(architecture, tmp_path, silent, shape=None, **settings):
+    file = write_gguf(make_model(architecture, **(shape or {})), tmp_path / "model.gguf")
+    torch.manual_seed(0)
+    backend = PeftBackend(open_settings(file, **settings), silent)
+    with torch.no_grad():
+        for parameter in backend.trainable():
+            parameter.normal_(std=0.1)
+    return backend
+
+
+def computed(backend, packs):
+    """Hidden states of all rows, and the gradients of a fixed function of them."""
+    backend.model.zero_grad()
+    states = [backend.hidden(pack) for pack in packs]
+    for one in states:
+        one.square().sin().sum().backward()
+    gradients = {name: p.grad.clone() for name, p in backend.model.named_parameters() if p.grad is not None}
+    return torch.cat(states).detach(), gradients
+
+
+def furthest(gradients, wanted):
+    """The largest relative difference of a parameter's gradient."""
+    assert gradients.keys() == wanted.keys() and wanted
+    return max(float((gradients[name] - wanted[name]).norm() / wanted[name].norm()) for name in wanted)
+
+
+@pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "llama"])
+@pytest.mark.parametrize(("make", "budget"), [(random_batch, 4096), (tree_batch, 400), (tree_batch, 4096)])
+def test_one_call_gives_the_hidden_states_and_gradients_of_blocks(
+    uncompiled, tmp_path, silent, architecture, make, budget
+):
+    backend = made(architecture, tmp_path, silent)
+    batch = make(tmp_path, groups=8)
+    packs = packing.plan(batch, budget)
+    assert max(len(pack.ids) for pack in packs) > 2 * SQUARE
+    wanted, slopes = computed(backend, packs)
+    backend.rows._take(backend, ONE_CALL)
+    states, gradients = computed(backend, packs)
+    assert torch.allclose(states, wanted, atol=1e-5)
+    assert furthest(gradients, slopes) < 1e-5
+    assert backend.padding(packs[0]) == row_length(len(packs[0].ids)) - len(packs[0].ids) > 0
+
+
+def listed(numbers, indices):
+    """bool [queries, keys]"""
+    squares = torch.zeros(indices.shape[2:], dtype=torch.bool)
+    for query, number in enumerate(numbers[0, 0].tolist()):
+        squares[query, indices[0, 0, query, :number].long()] = True
+    return squares
+
+
+def test_squares_are_left_out_masked_or_seen_in_whole_as_the_trie_says(tmp_path):
+    pack = padded(max(packing.plan(tree_batch(tmp_path, groups=24), 4096), key=lambda one: len(one.ids)))
+    # Branches as long as several squares beside short ones.
+    long = padded(packing.plan(random_batch(tmp_path, groups=2, prompt=(300, 300), own=(290, 500)), 10**6)[0])
+    kinds = set()
+    for row in (pack, long):
+        places = torch.arange(len(row.ids))
+        seen = (places <= places[:, None]) & (places[:, None] < row.ends)
+        squares = seen.view(-1, SQUARE, len(places) // SQUARE, SQUARE).transpose(1, 2)
+        mask = block_mask(row.ends, torch.device("cpu"))
+        partly = listed(mask.kv_num_blocks, mask.kv_indices)
+        whole = listed(mask.full_kv_num_blocks, mask.full_kv_indices)
+        assert torch.equal(whole, squares.all(-1).all(-1))
+        assert torch.equal(partly, squares.any(-1).any(-1) & ~whole)
+        assert torch.equal(mask.mask_mod(0, 0, places[:, None], places[None]), seen)
+        kinds |= set((whole * 2 + partly).tril().unique().tolist())
+    assert kinds == {0, 1, 2}
+
+
+@pytest.mark.parametrize("positions", [1, 255, 256, 257, 1000, 2048, 2049, 4000, 16_000, 65_000])
+def test_rows_have_few_lengths_and_little_padding(positions):
+    length = row_length(positions)
+    assert length >= positions and length % SQUARE == 0 and length > SQUARE
+    assert length - positions < max(2 * SQUARE, positions / SIZES + 1)
+    assert row_length(length) == length
+
+
+def test_rows_of_an_octave_have_at_most_eight_lengths():
+    assert len({row_length(positions) for positions in range(4097, 8193)}) == SIZES
+
+
+def test_padding_sees_itself_alone_and_nobody_sees_it(tmp_path):
+    (pack,) = packing.plan(tree_batch(tmp_path), 4096)
+    row = padded(pack)
+    count = len(pack.ids)
+    places = torch.arange(len(row.ids))
+    seen = (places <= places[:, None]) & (places[:, None] < row.ends)
+    assert torch.equal(seen[count:], places[count:, None] == places)
+    assert not seen[:count, count:].any()
+    assert torch.equal(row.predicting, pack.predicting) and torch.equal(row.ids[:count], pack.ids)

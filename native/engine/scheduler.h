@@ -59,7 +59,7 @@ struct SchedulerSettings {
   bool pooled = false;
   /**
    * Batches get one of few shapes by tokens that change nothing: llama.cpp then keeps the graph of the batch before.
-   * Worth it where a row costs little beside building a graph: on a GPU.
+   * For where a row costs little beside building a graph: on a GPU.
    */
   bool steady = false;
   int samplingThreads = 1;

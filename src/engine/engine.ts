@@ -47,7 +47,7 @@ export interface EngineOptions {
   readonly pooledKv?: boolean;
   /**
    * Gives batches one of few shapes by tokens that change nothing, so that llama.cpp need not build a graph for each.
-   * Default: on a GPU, where a row costs little.
+   * Default: on a GPU, where a row costs little, with a pool.
    */
   readonly steadyShapes?: boolean;
 }

@@ -82,7 +82,6 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
     ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH)),
     outputs: sequences + SCORE_ROWS,
     exact: options.exact ?? false,
-    steadyShapes: options.steadyShapes ?? useGpu,
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
     samplingThreads: useGpu ? Math.min(16, usableCores()) : 1,
   };
@@ -96,7 +95,8 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
       `${sequences} sequences at once are too many: llama.cpp evaluates at most ${most} in one context${all}; ask for fewer (--concurrency)`,
     );
   }
-  return { ...settings, lanes, pooledKv };
+  // With a buffer for each sequence they keep hardly more graphs: prompts cut a batch into passes of any shape.
+  return { ...settings, lanes, pooledKv, steadyShapes: options.steadyShapes ?? (useGpu && pooledKv) };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {

@@ -53,7 +53,9 @@ describe("yarn doctor", () => {
       update: "ok",
       adapter: "ok",
     });
-    expect(checks.get("rollouts")?.found).toMatch(/^CPU, .*F16 weights, F16 KV, llama\.cpp .* tokens\/s$/);
+    expect(checks.get("rollouts")?.found).toMatch(
+      /^CPU, .*F16 weights, F16 KV, flash attention, llama\.cpp .* tokens\/s$/,
+    );
     expect(checks.get("rollouts")?.facts).toMatchObject({ compute: { backend: "cpu", offloadedLayers: 0 } });
     expect(checks.get("update")?.found).toMatch(/^cpu, f32; .* nats from the engine$/);
     // The engine plays the policy after the update, not the one before.

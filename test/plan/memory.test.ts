@@ -91,6 +91,16 @@ describe("the memory plan", () => {
     expect(vulkan({ shape: tiny, concurrency: 16, context: 8192 })).toBeCloseTo(12.76, 1);
   });
 
+  it("counts a GPU's pool of KV: room for padding, and a mask of each token over all cells", () => {
+    const at = (concurrency: number) => onGpu({ concurrency, context: 8192 });
+    const cells = 8 * 8192 + 512;
+    expect(find(at(8), "KV")).toBe(cells * 12_288);
+    expect(find(at(8), "computing")).toBeGreaterThan(2 * cells * 512);
+    // More cells are no pool: each sequence has its own.
+    expect(find(at(9), "KV")).toBe(9 * 8192 * 12_288);
+    expect(find(at(8), "computing") as number).toBeGreaterThan(find(at(9), "computing") as number);
+  });
+
   it("puts on the GPU what is there: layers in 16 bits, the rest in f32", () => {
     const linear = 24 * (896 * 64 * 2 * 16 + 3 * 896 * 4864);
     expect(find(onGpu(), "learner: weights")).toBe(2 * linear + 4 * (qwen.parameters - linear));

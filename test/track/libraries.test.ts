@@ -227,6 +227,22 @@ describe(`W&B${lack}`, () => {
   );
 
   it.skipIf(lack)(
+    "is told of all of the run once WANDB_MODE=disabled is gone",
+    async () => {
+      const run = madeRun();
+      process.env.WANDB_MODE = "disabled";
+      expect(await trained(run, ["wandb"], 0, 2)).toEqual(["wandb: disabled by WANDB_MODE"]);
+      delete process.env.WANDB_MODE;
+      await trained(run, ["wandb"], 2, 4);
+      const wandb = await server();
+      await wandbSync(offlineRuns(run.folder), wandb.url, home);
+      const [seen] = wandb.runs.values();
+      expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
+    },
+    120_000,
+  );
+
+  it.skipIf(lack)(
     "goes on offline where its server is down",
     async () => {
       const wandb = await wandbServer();

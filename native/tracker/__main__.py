@@ -98,8 +98,9 @@ def serve(name: str, control: TextIO, report: TextIO) -> None:
         message = json.loads(line)
         if message["type"] == "row":
             sink.row(message["step"], message["values"], message.get("rollouts"))
-            state.keep(last=max(last, message["step"]))
-            last = state.values["last"]
+            last = max(last, message["step"])
+            if opened.recorded:
+                state.keep(last=last)
             say("done", step=message["step"])
         elif message["type"] == "adapter":
             sink.adapter(message)

@@ -13,6 +13,8 @@ class Opened:
     where: str
     """One line for people, where something is not as they asked for it."""
     note: str | None = None
+    """False where nothing is written at all: a later process then has all of it to write."""
+    recorded: bool = True
     """What another process needs to go on with the same run."""
     kept: dict[str, Any] = field(default_factory=dict)
 

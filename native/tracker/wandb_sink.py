@@ -53,7 +53,7 @@ class WandbSink:
             where = f"offline; to upload it: wandb sync {shlex.quote(str(Path(self._run.dir).parent))}"
         elif mode == "disabled":
             where = "disabled by WANDB_MODE"
-        return Opened(where=where, note=note, kept={"id": identity})
+        return Opened(where=where, note=note, recorded=mode != "disabled", kept={"id": identity})
 
     def _init(self, about: dict[str, Any], identity: str, mode: str) -> Any:
         return wandb.init(

@@ -1,5 +1,5 @@
 /** `yarn eval` of several players: on the same scenarios, each with a column of its own. */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,6 +26,11 @@ async function server(behaviour: Behaviour = {}) {
 }
 
 async function evaluate(...flags: string[]) {
+  return evaluating(flags, () => undefined);
+}
+
+/** @param during is told of the process */
+async function evaluating(flags: readonly string[], during: (child: ChildProcess) => unknown) {
   const args = [cli, "eval", "--json", "--gpu", "off", "--threads", "1", "--workers", "1", ...flags];
   const child = spawn(process.execPath, args, { cwd: folder });
   const text = { out: "", err: "" };
@@ -35,7 +40,9 @@ async function evaluate(...flags: string[]) {
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
     text.err += chunk;
   });
-  const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  await during(child);
+  const status = await ended;
   return { status, said: text.err, result: text.out === "" ? undefined : JSON.parse(text.out) };
 }
 
@@ -108,6 +115,19 @@ describe("an evaluation without a run", () => {
     expect(broke?.problem).toContain("out of credits");
     expect(expert?.result?.figures).toMatchObject({ n: 5, success: 1 });
     expect(result.pairs).toEqual([]);
+  }, 60_000);
+
+  it("keeps what was played before it is interrupted", async () => {
+    const api = await server({ hangs: true });
+    const flags = ["--task", task, "--versus", `expert,slow=m@${api.url}`, "--n", "3"];
+    const { status, said, result } = await evaluating(flags, async (child) => {
+      await expect.poll(() => api.chats(), { timeout: 30_000 }).toBeGreaterThan(0);
+      child.kill("SIGINT");
+    });
+    expect(status, said).toBe(1);
+    const [expert, slow]: Column[] = result.columns;
+    expect(expert?.result?.figures.n).toBe(3);
+    expect(slow?.problem).toBe("interrupted while slow was evaluated");
   }, 60_000);
 
   it("plays two models one after the other on one engine at a time", async () => {

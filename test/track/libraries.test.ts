@@ -44,26 +44,39 @@ function madeRun() {
 
 type Made = ReturnType<typeof madeRun>;
 
-/** What a call of `yarn train` tells that goes on after `from` and comes to `to`. */
-async function trained({ folder, record, steps, validations }: Made, names: TrackerName[], from: number, to: number) {
+/**
+ * What a call of `yarn train` tells that goes on after `from` and comes to `to`. One that is interrupted is ended in the
+ * validation of `to`; the call after it begins with that validation.
+ */
+async function trained(
+  { folder, record, steps, validations }: Made,
+  names: TrackerName[],
+  from: number,
+  to: number,
+  { interrupted = false, after = false } = {},
+) {
   const known = <T extends StepRow | ValidationRow>(rows: readonly T[]) => rows.filter(({ step }) => step <= from);
   const run: TrackedRun = {
     ...{ folder, record, project: "mail", steps: known(steps), validated: (step) => step === 4 },
-    validations: from === 0 ? [] : known(validations),
+    validations: from === 0 ? [] : known(validations).filter(({ step }) => !(after && step === from)),
   };
   const said: string[] = [];
   // Whether it takes long enough to be told of is the machine's affair.
   const say = (line: string) => !line.includes("waiting until") && said.push(line);
   const tracking = new Tracking(names, run, trackerPython, say);
+  const validate = (row: ValidationRow) => {
+    tracking.phase(row.step, "validation");
+    tracking.rollout(trajectoryOf({ seed: 999 }));
+    tracking.validation(row);
+  };
+  if (after) for (const row of validations) if (row.step === from) validate(row);
   for (let step = from + 1; step <= to; step++) {
     tracking.phase(step, "rollouts");
     for (let index = 0; index < 6; index++) tracking.rollout(trajectoryOf({ index, seed: step * 10 + index }));
     tracking.phase(step, "update");
     tracking.step(metricsLine(steps[step] as StepRow));
-    for (const row of validations.filter((one) => one.step === step || (step === 1 && one.step === 0))) {
-      tracking.phase(row.step, "validation");
-      tracking.rollout(trajectoryOf({ seed: 999 }));
-      tracking.validation(row);
+    for (const row of validations) {
+      if (row.step === step ? !interrupted : step === 1 && row.step === 0) validate(row);
     }
   }
   const adapter = join(folder, "checkpoints/0004");
@@ -76,7 +89,8 @@ async function trained({ folder, record, steps, validations }: Made, names: Trac
     file: join(adapter, "adapter.gguf"),
     aliases: ["final", "best"],
   };
-  await tracking.close(to === 4, to === 4 ? [last] : []);
+  const whole = to === 4 && !interrupted;
+  await tracking.close(whole, whole ? [last] : []);
   return said;
 }
 
@@ -172,6 +186,21 @@ describe(`W&B${lack}`, () => {
   );
 
   it.skipIf(lack)(
+    "has the validation that an interrupted call did not come to in its step's row",
+    async () => {
+      const run = madeRun();
+      await trained(run, ["wandb"], 0, 4, { interrupted: true });
+      await trained(run, ["wandb"], 4, 4, { after: true });
+      const wandb = await server();
+      for (const folder of offlineRuns(run.folder)) await wandbSync([folder], wandb.url, home);
+      const [seen] = wandb.runs.values();
+      expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
+      expect(seen?.history[4]).toMatchObject(expected(run)[4] as object);
+    },
+    120_000,
+  );
+
+  it.skipIf(lack)(
     "is online where the user has a key, and says where",
     async () => {
       const wandb = await server();
@@ -193,6 +222,22 @@ describe(`W&B${lack}`, () => {
       Object.assign(process.env, { WANDB_API_KEY: KEY, WANDB_MODE: "offline" });
       await trained(madeRun(), ["wandb"], 0, 1);
       expect(wandb.asked).toEqual([]);
+    },
+    120_000,
+  );
+
+  it.skipIf(lack)(
+    "is told of all of the run once WANDB_MODE=disabled is gone",
+    async () => {
+      const run = madeRun();
+      process.env.WANDB_MODE = "disabled";
+      expect(await trained(run, ["wandb"], 0, 2)).toEqual(["wandb: disabled by WANDB_MODE"]);
+      delete process.env.WANDB_MODE;
+      await trained(run, ["wandb"], 2, 4);
+      const wandb = await server();
+      await wandbSync(offlineRuns(run.folder), wandb.url, home);
+      const [seen] = wandb.runs.values();
+      expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
     },
     120_000,
   );

@@ -1,9 +1,11 @@
 /** Trackers that are down, crash, hang or are slow: training is not held up, and one line says what is lost. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { TrackerProcess, type TrackerSettings } from "../../src/track/process.js";
+import { packageRoot } from "../../src/util/paths.js";
 import { anyPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-tracker-"));
@@ -124,5 +126,46 @@ describe("a tracker's process", () => {
     process.add(row(1));
     await process.close([], patience);
     expect(lost(said)[0]).toContain("said what is no message");
+  });
+});
+
+/** A tracker of a hone that is then killed with -9; what it does once its control pipe is closed. */
+async function orphaned(grace: number, then: string) {
+  const file = join(folder, `orphan-${++files}`);
+  const program = `
+import os, sys, time
+from learner.lifeline import guard
+guard(3, grace=${grace})
+with open(sys.argv[1], "w") as file:
+    file.write(str(os.getpid()))
+os.fdopen(3).read()
+${then}
+`;
+  const script = `
+import { TrackerProcess } from ${JSON.stringify(join(packageRoot, "dist/src/track/process.js"))};
+const [python, program, file] = process.argv.slice(1);
+new TrackerProcess({ name: "wandb", python, program: ["-c", program, file], logFile: file + ".log", about: {}, history: [], say: console.log });
+setInterval(() => undefined, 1000);
+`;
+  const hone = spawn(process.execPath, ["--input-type=module", "-e", script, python, program, file]);
+  const pid = () => (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0);
+  await expect.poll(pid, { timeout: 30_000 }).toBeGreaterThan(0);
+  hone.kill("SIGKILL");
+  const group = pid();
+  return { file, alive: () => existsSync(`/proc/${group}`) };
+}
+
+const noProc = existsSync("/proc/self") ? "" : " (skipped: processes are looked for in /proc)";
+
+describe(`when hone is killed with -9${noProc}`, () => {
+  it.skipIf(noProc)("a tracker that hangs is ended by its guardian", async () => {
+    const { alive } = await orphaned(1, "time.sleep(600)");
+    await expect.poll(alive, { timeout: 20_000 }).toBe(false);
+  });
+
+  it.skipIf(noProc)("one that does not has time to bring its files in order", async () => {
+    const { file, alive } = await orphaned(30, 'time.sleep(1); open(sys.argv[1] + ".whole", "w").close()');
+    await expect.poll(alive, { timeout: 20_000 }).toBe(false);
+    expect(existsSync(`${file}.whole`)).toBe(true);
   });
 });

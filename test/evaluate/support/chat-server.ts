@@ -8,6 +8,8 @@ export interface Behaviour {
   readonly status?: number;
   /** Status of every request, also of that for its models. */
   readonly always?: number;
+  /** Leaves conversations without an answer. */
+  readonly hangs?: boolean;
   /** Leaves out how many tokens there were. */
   readonly unbilled?: boolean;
 }
@@ -24,6 +26,7 @@ export async function chatServer(behaviour: Behaviour = {}) {
     };
     if (behaviour.always !== undefined) return say(behaviour.always, { error: { message: "no" } });
     if (request.url?.endsWith("/models")) return say(404, { error: { message: "no such list" } });
+    if (behaviour.hangs) return undefined;
     if (answered >= (behaviour.upTo ?? Number.POSITIVE_INFINITY)) {
       return say(behaviour.status ?? 400, { error: { message: "out of credits" } });
     }
@@ -39,6 +42,10 @@ export async function chatServer(behaviour: Behaviour = {}) {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     asked,
     chats: () => asked.filter(({ path }) => path.endsWith("/chat/completions")).length,
-    close: () => new Promise((resolve) => server.close(resolve)),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
   };
 }

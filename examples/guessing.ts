@@ -22,12 +22,13 @@ function guessIn(text: string): number | undefined {
 export default defineTask<GuessingScenario>({
   name: "guessing",
   description: "Guess a number from 1 to 100 by being told higher or lower",
+  // Each number once: none is both trained on and tested.
   scenarios: ({ seed }) =>
-    Array.from({ length: 200 }, (_, index) => ({
+    new Random("guessing", seed).shuffle(Array.from({ length: HIGHEST }, (_, i) => i + 1)).map((secret, index) => ({
       id: `number-${seed}-${index}`,
       split: index % 5 === 0 ? "test" : "train",
       question: `I think of a whole number from 1 to ${HIGHEST}. Which is it?`,
-      secret: new Random("guessing", seed, index).integer(1, HIGHEST),
+      secret,
     })),
   prompt: ({ question }, { maxTurns }) => [
     {

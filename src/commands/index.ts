@@ -1,6 +1,7 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import type { Command } from "../config/index.js";
 import { emailCommands } from "../tasks/email/commands/index.js";
+import { checkCommand } from "./check.js";
 import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
 import { execCommand } from "./exec.js";
@@ -19,6 +20,7 @@ import { viewCommand } from "./view.js";
 
 export const commands: readonly Command[] = [
   ...emailCommands,
+  checkCommand,
   rolloutCommand,
   judgeCommand,
   sftCommand,

@@ -7,7 +7,7 @@ export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";
 export type { EnginePlayer, GroupJob, PlayerSpec, WorkerSettings } from "./job.js";
 export { enginePlayers, type Players } from "./players.js";
-export { opening, playRollout, type RolloutLimits } from "./rollout.js";
+export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { type Player, type RolloutFailure, readTrajectories, type Trajectory } from "./trajectory.js";

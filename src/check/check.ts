@@ -1,0 +1,90 @@
+/** Plays a task without a model that learns, and says what would make training it useless. */
+import { loadEngine, trainedContext } from "../engine/index.js";
+import { opening, templateOf } from "../rollout/index.js";
+import { type AnyTask, type PlainOptions, type Scenario, scenariosOf } from "../tasks/index.js";
+import { Random } from "../util/index.js";
+import { type Finding, promptFindings, rewardFindings, scenarioFindings, toolFindings } from "./findings.js";
+import { type Probed, probeScenario, probes } from "./probes.js";
+
+export interface CheckSettings {
+  readonly task: AnyTask;
+  readonly taskOptions: PlainOptions;
+  /** Scenarios of each split that are played, drawn by the seed. */
+  readonly n: number;
+  readonly seed: number;
+  readonly maxTurns: number;
+  readonly toolSeconds: number;
+  /** Model file whose tokens and template prompts are measured in. */
+  readonly model: string;
+  readonly context: number;
+  readonly signal: AbortSignal;
+}
+
+export interface CheckResult {
+  readonly task: string;
+  readonly scenarios: { readonly train: number; readonly test: number };
+  /** Rollouts that probes played. */
+  readonly played: number;
+  /** Tokens of the longest prompt that was measured, and how many were; null without scenarios. */
+  readonly longest_prompt: number | null;
+  readonly findings: readonly Finding[];
+}
+
+async function promptTokens({ task, maxTurns, model, context }: CheckSettings, scenarios: readonly Scenario[]) {
+  const size = Math.min(context, await trainedContext(model));
+  // Only its tokenizer is used: one small sequence.
+  const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
+  try {
+    const template = templateOf(engine);
+    const prompts = scenarios.flatMap((scenario) => {
+      try {
+        const { messages, tools } = opening(task, scenario, maxTurns);
+        return [{ scenario: scenario.id, tokens: template.prompt(messages, tools).length }];
+      } catch {
+        // A prompt that throws is found by the probes.
+        return [];
+      }
+    });
+    return { prompts, size };
+  } finally {
+    await engine.close();
+  }
+}
+
+/** @throws HoneError when the task cannot list its scenarios or open its world */
+export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
+  const { task, taskOptions, n, seed, signal } = settings;
+  const all = await scenariosOf(task, taskOptions);
+  const ofSplit = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split);
+  const chosen = (["train", "test"] as const).flatMap((split) => {
+    const some = ofSplit(split);
+    return some.length <= n ? some : new Random("check", seed, split).sample(some, n);
+  });
+  const world = await task.open(taskOptions);
+  const probed: Probed[] = [];
+  try {
+    for (const scenario of chosen) {
+      for (const probe of probes) {
+        if (probe === "expert" && !task.expert) continue;
+        probed.push(await probeScenario({ ...settings, world }, scenario, probe));
+      }
+    }
+  } finally {
+    await task.close(world);
+  }
+  signal.throwIfAborted();
+  const { prompts, size } = await promptTokens(settings, chosen);
+  const findings = [
+    ...scenarioFindings(all),
+    ...toolFindings(task),
+    ...rewardFindings(probed),
+    ...promptFindings(prompts, size),
+  ];
+  return {
+    task: task.name,
+    scenarios: { train: ofSplit("train").length, test: ofSplit("test").length },
+    played: probed.length,
+    longest_prompt: prompts.length === 0 ? null : Math.max(...prompts.map(({ tokens }) => tokens)),
+    findings: findings.sort((a, b) => Number(a.level === "warning") - Number(b.level === "warning")),
+  };
+}

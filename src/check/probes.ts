@@ -1,0 +1,113 @@
+/** Players that no model is needed for: they say nothing, answer with nothing, or answer beside the point. */
+import { ExpertSession, opening, playRollout, type RolloutOutcome, type Session, type Turn } from "../rollout/index.js";
+import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../tasks/index.js";
+import { messageOf, Random } from "../util/index.js";
+
+export const probes = ["silence", "empty answer", "unrelated answer", "expert"] as const;
+export type Probe = (typeof probes)[number];
+
+/** What one probe came to on one scenario. */
+export interface Probed {
+  readonly probe: Probe;
+  readonly scenario: string;
+  /** Undefined where the task's own code threw. */
+  readonly outcome: RolloutOutcome | undefined;
+  readonly error: string | undefined;
+}
+
+interface JsonSchema {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+}
+
+/** The least that a schema takes, or something of the right type that means nothing. */
+function filled(schema: JsonSchema, text: string, number: number): unknown {
+  if (schema.enum) return schema.enum[0];
+  if (schema.type === "string") return text;
+  if (schema.type === "number" || schema.type === "integer") return Math.max(number, schema.minimum ?? number);
+  if (schema.type === "boolean") return false;
+  if (schema.type === "array") return [];
+  const properties = schema.properties ?? {};
+  return Object.fromEntries(
+    (schema.required ?? []).map((name) => [name, filled(properties[name] ?? {}, text, number)]),
+  );
+}
+
+/** Answers at once, by the final tool where there is one, and has nothing more to say. */
+class AnsweringSession implements Session {
+  #turns: Turn[];
+
+  constructor(task: AnyTask, text: string, number: number) {
+    const final = task.tools.find((tool) => tool.final);
+    const call = final && {
+      name: final.name,
+      arguments: filled(toolSchema(final).function.parameters as JsonSchema, text, number) as ToolCall["arguments"],
+    };
+    this.#turns = [turnOf(call ? "" : text, call)];
+  }
+
+  async turn(): Promise<Turn> {
+    return this.#turns.shift() ?? turnOf("");
+  }
+
+  respond(): void {}
+
+  tokens(): undefined {
+    return undefined;
+  }
+
+  promptTokens(): number {
+    return 0;
+  }
+
+  close(): void {}
+}
+
+function turnOf(content: string, call?: ToolCall): Turn {
+  return { content, calls: call ? [{ kind: "call", call }] : [], completionTokens: 0, stop: "stop" };
+}
+
+function sessionOf(probe: Probe, task: AnyTask, scenario: Scenario, seed: number): Session {
+  if (probe === "expert") return new ExpertSession(task, scenario, new Random("check", seed, scenario.id), {});
+  if (probe === "unrelated answer") return new AnsweringSession(task, "The weather is fine today.", 987_654_321);
+  const silent: Session = new AnsweringSession(task, "", 0);
+  return probe === "silence" ? Object.assign(silent, { turn: async () => turnOf("") }) : silent;
+}
+
+export interface ProbeSettings {
+  readonly task: AnyTask;
+  readonly world: unknown;
+  readonly maxTurns: number;
+  readonly toolSeconds: number;
+  readonly seed: number;
+  readonly signal: AbortSignal;
+}
+
+/** Plays one scenario as a probe; what the task throws is the finding. */
+export async function probeScenario(
+  { task, world, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
+  scenario: Scenario,
+  probe: Probe,
+): Promise<Probed> {
+  const limits = {
+    maxTurns,
+    maxTokens: 1,
+    turnSeconds: 60,
+    toolSeconds,
+    rolloutSeconds: 600,
+    onToolError: "observe",
+  } as const;
+  try {
+    // The prompt is the task's code too.
+    opening(task, scenario, maxTurns);
+    const session = sessionOf(probe, task, scenario, seed);
+    const outcome = await playRollout({ task, scenario, world, session, limits, signal });
+    return { probe, scenario: scenario.id, outcome, error: undefined };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { probe, scenario: scenario.id, outcome: undefined, error: messageOf(error) };
+  }
+}

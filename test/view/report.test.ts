@@ -63,6 +63,27 @@ describe("a report file", () => {
     run.close();
   });
 
+  it("has conversations of every run where there is room for less than a chunk of each", async () => {
+    const home = homeOf();
+    for (const name of ["a", "b"]) makeRun(home, name, { steps: 4, groups: 4, group: 4, words: 600 });
+    const runs = open(home, "a", "b");
+    const file = join(home, "r.html");
+    const chunksIn = () => {
+      const html = readFileSync(file, "utf8");
+      const bytes = [...html.matchAll(/id="chunk-\d+">([^<]*)</g)].map(([, text]) => text?.length ?? 0);
+      const rollouts = [0, 1].map((i) => Object.keys(part<ReportRun>(html, `run-${i}`).chunks).length);
+      return { bytes, rollouts };
+    };
+    await writeReport(runs, file, 128);
+    const [whole = 0] = chunksIn().bytes;
+    // Beside the page's megabyte, for both runs: not two chunks, and their rows.
+    await writeReport(runs, file, 128, 1e6 + 1.5 * whole);
+    for (const run of runs) run.close();
+    const { bytes, rollouts } = chunksIn();
+    for (const n of rollouts) expect(n).toBeGreaterThan(4);
+    expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(1.5 * whole);
+  });
+
   it("allows itself nothing but its own script and style", async () => {
     const home = homeOf();
     makeRun(home, "r", { steps: 1, says: "</script><script>alert(1)</script>" });

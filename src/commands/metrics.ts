@@ -1,6 +1,6 @@
 /** `yarn hone metrics`: the figures of a run's steps. */
 import { defineCommand } from "../config/index.js";
-import { columnTexts, metricsCsv, StepTable, shareText, wrap } from "../report/index.js";
+import { columnTexts, judgedNotes, metricsCsv, noteLines, StepTable, shareText, wrap } from "../report/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
 
 /** Columns of text: a terminal of 80 does not wrap it. */
@@ -40,7 +40,7 @@ export const metricsCommand = defineCommand({
         const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
         if (lines.length > 0) io.say(table.header());
         else io.say(`the run ${found.name} has no step yet`);
-        for (const line of lines) io.say(table.row(line));
+        for (const line of lines) io.say([table.row(line), ...(judged ? noteLines(judgedNotes(line)) : [])].join("\n"));
         for (const { step, result } of validations) {
           io.say(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
         }

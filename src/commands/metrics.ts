@@ -1,6 +1,15 @@
 /** `yarn hone metrics`: the figures of a run's steps. */
 import { defineCommand } from "../config/index.js";
-import { columnTexts, metricsCsv, partsText, StepTable, shareText, wrap } from "../report/index.js";
+import {
+  columnTexts,
+  judgedNotes,
+  metricsCsv,
+  noteLines,
+  partsText,
+  StepTable,
+  shareText,
+  wrap,
+} from "../report/index.js";
 import { pushesOther } from "../reward/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
 
@@ -41,7 +50,7 @@ export const metricsCommand = defineCommand({
         const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
         if (lines.length > 0) io.say(table.header());
         else io.say(`the run ${found.name} has no step yet`);
-        for (const line of lines) io.say(table.row(line));
+        for (const line of lines) io.say([table.row(line), ...(judged ? noteLines(judgedNotes(line)) : [])].join("\n"));
         const parts = lines.at(-1)?.parts ?? {};
         if (Object.keys(parts).length > 0) io.say(`parts of the reward, step ${last}: ${partsText(parts)}`);
         for (const { step, result } of validations) {

@@ -17,5 +17,5 @@ export { metricsCsv } from "./metrics-csv.js";
 export { bar, clock, compact, ProgressLine } from "./progress-line.js";
 export { Mean, type RolloutSummary, RolloutTally } from "./rollout-report.js";
 export { playedText, sideBySide, wrap } from "./side-by-side.js";
-export { columnTexts, StepTable } from "./step-table.js";
+export { columnTexts, judgedNotes, noteLines, StepTable } from "./step-table.js";
 export { type Share, shareText, TrainView } from "./train-view.js";

@@ -25,6 +25,11 @@ export class ProgressLine {
     if (!stream.isTTY) this.#last = performance.now();
   }
 
+  /** Characters that a line of progress may have: one that wraps could not be taken back. */
+  get columns(): number {
+    return (this.#stream.columns ?? 80) - 1;
+  }
+
   /** Shows the text that `line` makes, when it is time to draw again. */
   update(line: () => string): void {
     const now = performance.now();
@@ -33,8 +38,7 @@ export class ProgressLine {
     const text = line();
     if (!this.#stream.isTTY) this.#stream.write(`${stripVTControlCharacters(text.split("\n", 1)[0] ?? "")}\n`);
     else {
-      // A line that wraps could not be taken back.
-      const lines = text.split("\n").map((one) => clip(one, (this.#stream.columns ?? 80) - 1));
+      const lines = text.split("\n").map((one) => clip(one, this.columns));
       this.#stream.write((this.#taken() || CLEAR) + lines.join("\n"));
       this.#drawn = lines.length;
     }
@@ -66,9 +70,9 @@ function clip(text: string, columns: number): string {
 
 const SPARKS = "▁▂▃▄▅▆▇█";
 
-/** Values as a line of bars, the lowest to the highest: "▁▃▆█". The last `cells` of them. */
+/** Values as a line of bars, the lowest to the highest: "▁▃▆█". The last `cells` of them, none where there is no cell. */
 export function sparkline(values: readonly number[], cells: number): string {
-  const shown = values.filter(Number.isFinite).slice(-cells);
+  const shown = cells > 0 ? values.filter(Number.isFinite).slice(-cells) : [];
   const low = Math.min(...shown);
   const reach = Math.max(...shown) - low;
   const height = (value: number) => (reach === 0 ? 3 : Math.round(((value - low) / reach) * (SPARKS.length - 1)));

@@ -2,6 +2,10 @@
 import type { MetricsLine } from "../run/index.js";
 import { wilson } from "./interval.js";
 import { compact } from "./progress-line.js";
+import { wrap } from "./side-by-side.js";
+
+/** Columns of what is printed: a terminal of 80 does not wrap it. */
+export const WIDTH = 79;
 
 interface Column {
   readonly title: string;
@@ -86,6 +90,19 @@ const columns = (steps: number, judged: boolean): readonly Column[] => [
 /** What each column means, for `yarn hone help metrics`. */
 export const columnTexts = (): { readonly title: string; readonly about: string }[] =>
   columns(1, false).map(({ title, about }) => ({ title, about }));
+
+/** What the row of a judged step cannot say: the task's own reward, and over how many rollouts the judge's is. */
+export function judgedNotes(line: MetricsLine): string[] {
+  const { training_n: n, rollouts, groups_flat: flat } = line;
+  return [
+    `independent_reward ${compact(line.reward)} (n=${rollouts})`,
+    ...(n === rollouts ? [] : [`reward over n=${n}`]),
+    ...(flat > 0 ? [`${flat} groups without spread`] : []),
+  ];
+}
+
+/** Notes as lines below a row. */
+export const noteLines = (notes: readonly string[]): string[] => notes.flatMap((note) => wrap(`  ${note}`, WIDTH));
 
 export class StepTable {
   readonly #columns: readonly Column[];

@@ -9,7 +9,7 @@ import { usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine, sparkline } from "./progress-line.js";
 import { type Counted, RolloutTally } from "./rollout-report.js";
 import { wrap } from "./side-by-side.js";
-import { StepTable } from "./step-table.js";
+import { judgedNotes, noteLines, StepTable, WIDTH } from "./step-table.js";
 
 /** What has become of a group's rewards. */
 export interface RewardLine {
@@ -53,8 +53,6 @@ function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_o
   return `${n} rollouts not trained, their end was not the model's: ${countsText(by)}${left}`;
 }
 
-/** Columns of what stays: a terminal of 80 does not wrap it. */
-const WIDTH = 79;
 /** Rows after which the table's head comes again. */
 const HEAD_EVERY = 25;
 
@@ -125,12 +123,10 @@ export class TrainView {
 
   /** What a row cannot say, on lines of their own. */
   #notes(line: MetricsLine): string[] {
-    const { groups_flat: flat, groups_lost: lost, judge, judge_agreement: agreement, reused, failures } = line;
+    const { groups_lost: lost, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
       line.skipped ? (skips[line.skipped] ?? line.skipped) : "",
-      this.#judged ? `independent_reward ${compact(line.reward)} (n=${line.rollouts})` : "",
-      this.#judged && line.training_n !== line.rollouts ? `reward over n=${line.training_n}` : "",
-      this.#judged && flat > 0 ? `${flat} groups without spread` : "",
+      ...(this.#judged ? judgedNotes(line) : []),
       Object.keys(lost).length > 0 ? `groups left out: ${countsText(lost)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
@@ -143,7 +139,7 @@ export class TrainView {
       reused > 0 ? `${reused} rollouts reused` : "",
       failures > 0 ? `${failures} rollouts failed` : "",
     ].filter(Boolean);
-    return notes.flatMap((note) => wrap(`  ${note}`, WIDTH));
+    return noteLines(notes);
   }
 
   /** Draws what runs, and below it what is known of the run and of its last step. */
@@ -166,8 +162,9 @@ export class TrainView {
       ...(gap ? [`gap ${compact(gap.mean)}`] : []),
       ...(memory ? [`learner ${gigabytes(memory.peak)}`] : []),
     ];
+    const progress = `${bar(step / this.#steps, 20)} ${step}/${this.#steps} steps  ${clock(elapsed)} < ${clock(left)}  reward `;
     return [
-      `${bar(step / this.#steps, 20)} ${step}/${this.#steps} steps  ${clock(elapsed)} < ${clock(left)}  reward ${sparkline(this.#rewards, 24)}`,
+      progress + sparkline(this.#rewards, Math.min(24, this.#line.columns - progress.length)),
       `last step: ${timeText(seconds)}`,
       `  ${figures.join("  ")}`,
     ];
@@ -177,8 +174,11 @@ export class TrainView {
     if (this.#quiet) return;
     const title = step === 0 ? "before training" : `after step ${step}`;
     const unjudged = countsText(result.unjudged);
+    const text = `${title}: success ${shareText(result)}  reward ${compact(result.reward)}  ${compact(seconds)} s`;
     this.#line.say(
-      `${title}: success ${shareText(result)}  reward ${compact(result.reward)}  ${compact(seconds)} s${unjudged ? `\n  not counted, without a verdict: ${unjudged}` : ""}`,
+      [text, ...(unjudged ? [`  not counted, without a verdict: ${unjudged}`] : [])]
+        .flatMap((line) => wrap(line, WIDTH))
+        .join("\n"),
     );
   }
 

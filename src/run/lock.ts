@@ -36,6 +36,26 @@ function readOwner(file: string): Owner | undefined {
   }
 }
 
+/** Milliseconds by which a clock that was corrected since may differ: a process cannot have noted a time before its start. */
+const CLOCKS_APART = 60_000;
+
+/** Hundredths of a second from the machine's start to the process's; NaN where that is not told, as outside Linux. */
+function ticksOf(pid: number | "self"): number {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name, in parentheses, may have blanks in it; the start is the 20th field behind it (proc_pid_stat(5)).
+    return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[19] ?? Number.NaN);
+  } catch {
+    // Hidden, ended, or no Linux.
+    return Number.NaN;
+  }
+}
+
+/** When a process began, in milliseconds since 1970, reckoned from when this one did; NaN where that is not told. */
+function startOf(pid: number): number {
+  return Date.now() - 1000 * process.uptime() + 10 * (ticksOf(pid) - ticksOf("self"));
+}
+
 /**
  * The process of this machine that has the run, by its note; undefined where none lives. Readers ask this: taking the lock
  * to see whether it is free would refuse a run that starts at that moment.
@@ -43,6 +63,8 @@ function readOwner(file: string): Owner | undefined {
 export function ownerOf(folder: string): Owner | undefined {
   const owner = readOwner(join(folder, "owner.json"));
   if (!owner || owner.host !== hostname()) return undefined;
+  // A killed process leaves its note, and its id is given out again.
+  if (startOf(owner.pid) > Date.parse(owner.since) + CLOCKS_APART) return undefined;
   try {
     process.kill(owner.pid, 0);
     return owner;

@@ -41,10 +41,16 @@ export interface FoundRun {
   readonly changed: number;
 }
 
-/** All runs in the home folder, the newest first. */
+/**
+ * All runs in the home folder, the newest first.
+ * @throws UsageError when home is a file
+ */
 export function findRuns(home: string): FoundRun[] {
+  const isFolder = (path: string) => existsSync(path) && statSync(path).isDirectory();
+  if (existsSync(home) && !isFolder(home))
+    throw new UsageError(`--home ${home} is a file; give the folder of the runs`);
   const subfolders = (folder: string) =>
-    existsSync(folder)
+    isFolder(folder)
       ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
       : [];
   return subfolders(home)

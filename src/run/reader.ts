@@ -1,5 +1,5 @@
 /** A run for those who look at it: its steps, and every rollout with what the update was told of it. Changes nothing. */
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import type { Trajectory } from "../rollout/index.js";
@@ -57,6 +57,18 @@ export interface LogTail {
 
 const LOG_BYTES = 16_384;
 const LOG_LINES = 40;
+
+/** The last bytes of a log, which may have grown to gigabytes. */
+function endOf(file: string): string {
+  const log = openSync(file, "r");
+  try {
+    const bytes = Buffer.alloc(LOG_BYTES);
+    const from = Math.max(0, fstatSync(log).size - LOG_BYTES);
+    return bytes.toString("utf8", 0, readSync(log, bytes, 0, LOG_BYTES, from));
+  } finally {
+    closeSync(log);
+  }
+}
 
 /** @throws HoneError with one line for a file that is not whole */
 function reading<T>(file: string, read: () => T): T {
@@ -218,10 +230,7 @@ export class RunReader {
     if (!existsSync(folder)) return [];
     return readdirSync(folder)
       .filter((name) => name.endsWith(".log") && statSync(join(folder, name)).size > 0)
-      .map((name) => {
-        const text = readFileSync(join(folder, name)).subarray(-LOG_BYTES).toString("utf8");
-        return { name, lines: text.trimEnd().split("\n").slice(-LOG_LINES) };
-      });
+      .map((name) => ({ name, lines: endOf(join(folder, name)).trimEnd().split("\n").slice(-LOG_LINES) }));
   }
 
   close(): void {

@@ -8,9 +8,12 @@ export function cutText(text: string, length: number): string {
   return text.slice(0, splitsPair ? length - 1 : length);
 }
 
-/** Text for a terminal: without the control characters with which a stranger's mail could move the cursor or worse. */
+/**
+ * Text for a terminal: without the control characters with which a stranger's mail could move the cursor or worse, and
+ * without the marks of direction with which it could show "exe.png" for "gnp.exe".
+ */
 export function printable(text: string): string {
-  return text.replace(/[^\P{Cc}\n\t]/gu, "");
+  return text.replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, "");
 }
 
 /** "1:05" or "2:03:00". */

@@ -40,11 +40,19 @@ function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first
   const chunks: Record<number, number> = {};
   const words = new Map<number, SeenRollout>();
   const reader = run.reader;
-  for (let at = 0; reader && at < wanted.length; at += IN_CHUNK) {
-    const rollouts = [...reader.rollouts({ ids: wanted.slice(at, at + IN_CHUNK) })];
+  let size = IN_CHUNK;
+  for (let at = 0; reader && at < wanted.length; ) {
+    const ids = wanted.slice(at, at + size);
+    const rollouts = [...reader.rollouts({ ids })];
     const bodies: Body[] = rollouts.map((rollout) => bodyOf(rollout, TEXT));
     const content = deflate(bodies);
-    if (inBase64(content.length) > budget.left) break;
+    if (inBase64(content.length) > budget.left) {
+      if (ids.length === 1) break;
+      // The first of them may fit.
+      size = ids.length >> 1;
+      continue;
+    }
+    at += ids.length;
     budget.left -= inBase64(content.length);
     const chunk = first + data.length;
     data.push({ id: `chunk-${chunk}`, content });
@@ -58,11 +66,17 @@ function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first
 
 /**
  * @param sample rollouts of all runs together whose conversations the file has
+ * @param most bytes that the file may have
  * @throws HoneError when a run cannot be read, the file cannot be written, or the page is not built
  */
-export async function writeReport(runs: readonly SeenRun[], file: string, sample: number): Promise<ReportSummary> {
+export async function writeReport(
+  runs: readonly SeenRun[],
+  file: string,
+  sample: number,
+  most = MOST_BYTES,
+): Promise<ReportSummary> {
   const data: PageData[] = [];
-  const budget: Budget = { left: MOST_BYTES - ROOM };
+  const budget: Budget = { left: most - ROOM };
   const views: RunView[] = [];
   const parts: ReportRun[] = [];
   let chunk = 0;

@@ -19,7 +19,9 @@ export interface LiveServer {
 
 /** Is it this page that asks, or somebody at this machine who types the address? */
 export function isOwn(headers: IncomingMessage["headers"], port: number): boolean {
-  const hosts = [`${HOST}:${port}`, `localhost:${port}`];
+  const names = [HOST, "localhost"];
+  // The port that is meant where none is named, and that browsers leave away.
+  const hosts = [...names.map((name) => `${name}:${port}`), ...(port === 80 ? names : [])];
   if (!hosts.includes(headers.host ?? "")) return false;
   const { origin, "sec-fetch-site": site } = headers;
   if (origin !== undefined && !hosts.some((host) => origin === `http://${host}`)) return false;
@@ -63,7 +65,10 @@ export async function serveRuns(runs: readonly SeenRun[], port: number): Promise
   const server: Server = createServer((request, response) => {
     const address = server.address() as AddressInfo;
     if (!isOwn(request.headers, address.port)) {
-      answer(response, 403, "text/plain", "this page is for the browser of its own machine");
+      const { port } = address;
+      const forward = `ssh -L ${port}:${HOST}:${port} MACHINE`;
+      const why = `this page is for the browser of its own machine, at ${HOST}:${port}; from another one forward the same port number: ${forward}`;
+      answer(response, 403, "text/plain", why);
       return;
     }
     if (request.method !== "GET") {

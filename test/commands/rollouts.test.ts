@@ -105,6 +105,17 @@ describe("yarn hone metrics", () => {
     expect(hone("metrics", "r", "--csv").stdout.split("\n")[0]).toContain("parts.right.mean,parts.right.n,");
   });
 
+  it("says of a judged run the task's own reward, and over how many rollouts the judge's is", () => {
+    makeRun(home, "judged", { steps: 3, lost: 3, options: { reward: "ruler" } });
+    const lines = hone("metrics", "judged").stdout.trimEnd().split("\n");
+    const { steps } = JSON.parse(hone("metrics", "judged", "--json").stdout) as { steps: { reward: number }[] };
+    const own = steps.map(({ reward }) => `independent_reward ${Number(reward.toPrecision(3))} (n=12)`);
+    expect(lines.filter((line) => line.includes("independent_reward")).map((line) => line.trim())).toEqual(own);
+    const third = lines.findIndex((line) => line.trim().startsWith("3/3"));
+    expect(lines.slice(third + 1, third + 3).map((line) => line.trim())).toEqual([own[2], "reward over n=0"]);
+    expect(hone("metrics", "r").stdout).not.toContain("independent_reward");
+  });
+
   it("writes every figure as CSV, validations beside their step", () => {
     const rows = hone("metrics", "r", "--csv").stdout.trimEnd().split("\n");
     const names = rows[0]?.split(",") ?? [];

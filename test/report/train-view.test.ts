@@ -188,6 +188,19 @@ describe("the view of training in a log", () => {
     ]);
   });
 
+  it("breaks a validation's line where a terminal of 80 columns would", () => {
+    const { stream: log, written } = stream(false);
+    const result = { ...evaluate([], 0), success: 0.45, low: 0.356, high: 0.548, n: 10_000, reward: 0.5321 };
+    const unjudged = { timeout: 11, connection: 12, server_error: 13, rate_limited: 14 };
+    const view = new TrainView(log, 20_000);
+    view.validation({ step: 12_000, checkpoint: 10, result: { ...result, unjudged }, seconds: 1234 });
+    const lines = written.join("").trimEnd().split("\n");
+    for (const one of lines) expect(one.length).toBeLessThan(80);
+    expect(lines.map((one) => one.trim()).join(" ")).toBe(
+      "after step 12000: success 45.0 % (95 %: 35.6 to 54.8, n=10000)  reward 0.532 1,234 s not counted, without a verdict: timeout 11, connection 12, server_error 13, rate_limited 14",
+    );
+  });
+
   it("shows progress as a plain line every ten seconds, with no control characters", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
@@ -255,6 +268,25 @@ describe("the view of training on a terminal", () => {
     expect(written[2]).toBe(taken);
     view.end();
     expect(written).toHaveLength(3);
+  });
+
+  it.each([
+    [100, /reward ▁{23}█$/],
+    [80, /reward ▁+█$/],
+    // No room for one.
+    [60, /[^▁█]$/],
+  ])("in %i columns draws the newest rewards, so many as there is room for", (columns, bars) => {
+    const { stream: terminal, written } = stream(true, columns);
+    const view = new TrainView(terminal, 2000);
+    for (let step = 901; step < 1000; step++) view.step({ ...line, step, reward: 0.1 });
+    vi.advanceTimersByTime(10_000_000);
+    view.step({ ...line, step: 1000, reward: 0.9 });
+    vi.advanceTimersByTime(1000);
+    written.length = 0;
+    view.phase(1001, "rollouts", 4);
+    const drawn = written[0]?.split("\n")[1] ?? "";
+    expect(drawn).toMatch(bars);
+    expect(drawn.length).toBeLessThan(columns);
   });
 
   it("never draws a line that would wrap", () => {

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { lockRun } from "../../src/run/lock.js";
+import { lockRun, ownerOf } from "../../src/run/lock.js";
 import { HoneError } from "../../src/util/errors.js";
 
 let folder: string;
@@ -37,6 +37,23 @@ async function otherOwner(): Promise<{ pid: number; kill(): Promise<void> }> {
       }),
   };
 }
+
+describe("the owner of a run, for those who look at it", () => {
+  const note = (since: number) => {
+    const owner = { pid: process.pid, host: hostname(), since: new Date(since).toISOString() };
+    writeFileSync(join(folder, "owner.json"), JSON.stringify(owner));
+  };
+
+  it("is the process of that id that was there when the run was taken", () => {
+    note(Date.now());
+    expect(ownerOf(folder)?.pid).toBe(process.pid);
+  });
+
+  it.skipIf(process.platform !== "linux")("is not another one to which a killed owner's id was given", () => {
+    note(Date.now() - 1000 * process.uptime() - 3_600_000);
+    expect(ownerOf(folder)).toBeUndefined();
+  });
+});
 
 describe("the lock of a run directory", () => {
   it("is refused while a living process has it, naming the process and since when", async () => {

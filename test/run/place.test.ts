@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { findRun, findRuns, placeOf } from "../../src/run/place.js";
 import { STORE_FILE } from "../../src/run/run.js";
 import { RunStore } from "../../src/run/store.js";
+import { UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 let home: string;
@@ -92,6 +93,16 @@ describe("a run that is meant", () => {
       `there is no run tony in ${home}; there are email/tiny`,
     );
     expect(() => findRun({ home, project: "sums", run: "tiny" })).toThrow("there is no run sums/tiny");
+  });
+
+  it("is not looked for in a file: one line says so", () => {
+    const file = join(home, "file");
+    writeFileSync(file, "");
+    expect(() => findRuns(file)).toThrow(new UsageError(`--home ${file} is a file; give the folder of the runs`));
+    // Where a project has a file of that name, it has no runs.
+    mkdirSync(join(home, "email"));
+    writeFileSync(join(home, "email/models"), "");
+    expect(findRuns(home)).toEqual([]);
   });
 
   it("is not a folder without a store", () => {

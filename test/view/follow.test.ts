@@ -12,6 +12,8 @@ class FakeSource implements Source {
   readonly #runs: { rows: Row[]; steps: number }[];
   /** Rows of these runs cannot be read. */
   broken: number[] = [];
+  /** The page looks at all of it each time. */
+  running = false;
 
   constructor(runs: number) {
     this.#runs = Array.from({ length: runs }, () => ({ rows: [], steps: 0 }));
@@ -34,7 +36,14 @@ class FakeSource implements Source {
     this.#runs.map(({ rows, steps }, id) => {
       const counts = rows.map(({ phase, step }) => ({ phase, step, n: 1 }));
       const committed = Array.from({ length: steps + 1 }, (_, step) => ({ step }));
-      return { id, created: "2031", revision: this.#revision(id), steps: committed, counts } as unknown as RunView;
+      return {
+        id,
+        created: "2031",
+        running: this.running,
+        revision: this.#revision(id),
+        steps: committed,
+        counts,
+      } as unknown as RunView;
     });
   rows = async (run: number, from: number): Promise<Rows> => {
     this.asked.push(`${run} from ${from}`);
@@ -94,6 +103,19 @@ describe("the live page", () => {
     await page.look();
     expect(page.rows(1)).toEqual(["train 1", "train 2"]);
     // Its figures need no rollouts.
+    expect(page.run(0)?.view.steps).toHaveLength(2);
+  });
+
+  it("keeps the list of steps of a running run to which nothing was added", async () => {
+    const source = new FakeSource(1);
+    source.running = true;
+    const page = await follow(source);
+    const first = page.run(0)?.view;
+    await page.look();
+    expect(page.run(0)?.view).not.toBe(first);
+    expect(page.run(0)?.view.steps).toBe(first?.steps);
+    source.commit(0, 1);
+    await page.look();
     expect(page.run(0)?.view.steps).toHaveLength(2);
   });
 

@@ -1,5 +1,5 @@
 /** What the page is given: rows, samples, chunks, and runs that are not whole. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { writeReport } from "../../src/view/report-file.js";
 import { rowOf } from "../../src/view/rows.js";
 import { openRuns, type SeenRun } from "../../src/view/runs.js";
 import { sampleOf } from "../../src/view/sample.js";
-import { serveRuns } from "../../src/view/server.js";
+import { isOwn, serveRuns } from "../../src/view/server.js";
 import type { Body, ReportRun } from "../../src/view/wire.js";
 import { findingsOf, problemsOf } from "../../web/src/diagnose.js";
 import { makeRun } from "./support/run.js";
@@ -61,6 +61,27 @@ describe("a report file", () => {
     }
     reader.close();
     run.close();
+  });
+
+  it("has conversations of every run where there is room for less than a chunk of each", async () => {
+    const home = homeOf();
+    for (const name of ["a", "b"]) makeRun(home, name, { steps: 4, groups: 4, group: 4, words: 600 });
+    const runs = open(home, "a", "b");
+    const file = join(home, "r.html");
+    const chunksIn = () => {
+      const html = readFileSync(file, "utf8");
+      const bytes = [...html.matchAll(/id="chunk-\d+">([^<]*)</g)].map(([, text]) => text?.length ?? 0);
+      const rollouts = [0, 1].map((i) => Object.keys(part<ReportRun>(html, `run-${i}`).chunks).length);
+      return { bytes, rollouts };
+    };
+    await writeReport(runs, file, 128);
+    const [whole = 0] = chunksIn().bytes;
+    // Beside the page's megabyte, for both runs: not two chunks, and their rows.
+    await writeReport(runs, file, 128, 1e6 + 1.5 * whole);
+    for (const run of runs) run.close();
+    const { bytes, rollouts } = chunksIn();
+    for (const n of rollouts) expect(n).toBeGreaterThan(4);
+    expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(1.5 * whole);
   });
 
   it("allows itself nothing but its own script and style", async () => {
@@ -248,6 +269,25 @@ describe("a run that is not whole", () => {
   });
 });
 
+describe("the logs of a run", () => {
+  it("are read at their end alone, however long they are", async () => {
+    const home = homeOf();
+    const folder = makeRun(home, "r", { steps: 1 });
+    mkdirSync(join(folder, "logs"));
+    const file = join(folder, "logs/learner.log");
+    writeFileSync(file, "first");
+    // More than Node reads as one file; nothing of it lies on the disk.
+    truncateSync(file, 3 * 2 ** 30);
+    appendFileSync(file, "\nlast but one\nlast\n");
+    const run = one(home, "r");
+    const [log] = (await run.view()).logs;
+    run.close();
+    expect(log?.name).toBe("learner.log");
+    expect(log?.lines.slice(1)).toEqual(["last but one", "last"]);
+    expect(log?.lines[0]).toHaveLength(16_384 - "\nlast but one\nlast\n".length);
+  });
+});
+
 describe("the checkpoints of a run that goes on", () => {
   const checkpoint = async (folder: string, step: number) => {
     const path = join(folder, "checkpoints", String(step).padStart(4, "0"));
@@ -305,6 +345,16 @@ describe("what stands out", () => {
   });
 });
 
+describe("a request of the page itself", () => {
+  it("names the port, but for 80, which browsers leave away", () => {
+    expect(isOwn({ host: "localhost" }, 80)).toBe(true);
+    expect(isOwn({ host: "127.0.0.1", origin: "http://127.0.0.1" }, 80)).toBe(true);
+    expect(isOwn({ host: "127.0.0.1:80" }, 80)).toBe(true);
+    expect(isOwn({ host: "evil.example" }, 80)).toBe(false);
+    expect(isOwn({ host: "localhost" }, 8080)).toBe(false);
+  });
+});
+
 describe("the live server", () => {
   const ask = (url: string, headers: Record<string, string>, method = "GET", path = "/api/runs") =>
     new Promise<number>((resolve, reject) => {
@@ -334,6 +384,9 @@ describe("the live server", () => {
       expect(await ask(server.url, { host, origin: "null" })).toBe(403);
       expect(await ask(server.url, { host, "sec-fetch-site": "cross-site" })).toBe(403);
       expect(await ask(server.url, { host }, "POST")).toBe(405);
+      const forwarded = `http://${host}/api/runs`;
+      const refused = await fetch(forwarded, { headers: { "sec-fetch-site": "cross-site" } });
+      expect(await refused.text()).toContain(`forward the same port number: ssh -L ${port}:127.0.0.1:${port} MACHINE`);
       // No address at all, and one where there is nothing: the server goes on.
       expect(await ask(server.url, { host }, "GET", "//")).toBe(404);
       expect(await ask(server.url, { host }, "GET", "/nothing")).toBe(404);

@@ -1,6 +1,7 @@
 /** What is remarkable about a step, in words: why it changed nothing, what its rollouts did, which figures left the rest. */
 import type { RunView } from "../../src/view/index.js";
-import { counts, mean, median, number, percent, wilson, words } from "./format.js";
+import { counts, mean, number, percent, wilson, words } from "./format.js";
+import { errorRate, type Usual, usualOf } from "./usual.js";
 
 export interface Finding {
   /** bad: the step taught nothing, or less than it should. odd: look at it. note: good to know. */
@@ -104,55 +105,46 @@ function playing(metrics: Metrics): Finding[] {
 }
 
 /** Figures that lie far from where they lie in the other steps. */
-function against(step: Step, view: RunView): Finding[] {
+function against(step: Step, usual: Usual): Finding[] {
   const metrics = step.metrics as Metrics;
-  const others = view.steps.filter((one) => one.step !== step.step && one.metrics);
-  if (others.length < 4) return [];
+  if (usual.trained.length < 5) return [];
   const found: Finding[] = [];
-  const far = (name: string, value: number | null | undefined, all: (number | null | undefined)[], meaning: string) => {
-    const usual = median(all.filter((one) => typeof one === "number"));
-    if (typeof value !== "number" || !(usual > 0) || value < TIMES * usual) return;
+  const far = (name: string, value: number | null | undefined, median: number, meaning: string) => {
+    if (typeof value !== "number" || !(median > 0) || value < TIMES * median) return;
     found.push({
       level: "odd",
-      text: `${name} is ${number(value)}, ${number(value / usual)} times its median of ${number(usual)}: ${meaning}.`,
+      text: `${name} is ${number(value)}, ${number(value / median)} times its median of ${number(median)}: ${meaning}.`,
     });
   };
-  far(
-    "The gradient's norm",
-    metrics.grad_norm,
-    others.map(({ metrics }) => metrics?.grad_norm),
-    "a large update",
-  );
+  const { grad_norm: norm, gap } = metrics;
+  const total = step.timing?.seconds.total;
+  far("The gradient's norm", norm, usual.gradient.medianWithout(norm), "a large update");
   far(
     "The gap of engine and learner",
-    metrics.gap?.mean,
-    others.map(({ metrics }) => metrics?.gap?.mean),
+    gap?.mean,
+    usual.gap.medianWithout(gap?.mean),
     "what was played was not quite the policy that learnt",
   );
-  far(
-    "The time",
-    step.timing?.seconds.total,
-    others.map(({ timing }) => timing?.seconds.total),
-    `most went to ${slowest(step)}`,
-  );
-  const rate = (one: Metrics) => sumOf(one.tool_errors) / one.rollouts;
-  const usualRate = median(others.map(({ metrics }) => rate(metrics as Metrics)));
-  if (rate(metrics) >= 1 && rate(metrics) >= 2 * usualRate) {
+  far("The time", total, usual.seconds.medianWithout(total), `most went to ${slowest(step)}`);
+  const rate = errorRate(metrics);
+  const usualRate = usual.errorRate.medianWithout(rate);
+  if (rate >= 1 && rate >= 2 * usualRate) {
     found.push({
       level: "bad",
-      text: `${number(rate(metrics))} calls a rollout did not run (${counts(metrics.tool_errors)}); the median of the other steps is ${number(usualRate)}.`,
+      text: `${number(rate)} calls a rollout did not run (${counts(metrics.tool_errors)}); the median of the other steps is ${number(usualRate)}.`,
     });
   }
-  const before = view.steps.filter((one) => one.step < step.step && one.metrics).slice(-5);
-  const usual = mean(before.map(({ metrics }) => metrics?.success ?? 0));
+  const place = usual.placeOf.get(step.step) ?? 0;
+  const before = usual.trained.slice(Math.max(0, place - 5), place);
+  const success = mean(before.map(({ metrics }) => metrics.success));
   const { low, high } = wilson(metrics.success, metrics.rollouts);
-  if (before.length >= 3 && high < usual) {
+  if (before.length >= 3 && high < success) {
     found.push({
       level: "odd",
-      text: `Success fell to ${percent(metrics.success)} (95 %: ${percent(low)} to ${percent(high)}) from a mean of ${percent(usual)} in the ${before.length} steps before.`,
+      text: `Success fell to ${percent(metrics.success)} (95 %: ${percent(low)} to ${percent(high)}) from a mean of ${percent(success)} in the ${before.length} steps before.`,
     });
   }
-  const start = view.steps.find((one) => one.metrics?.entropy)?.metrics?.entropy;
+  const start = usual.entropy;
   if (start && metrics.entropy !== null && metrics.entropy < start / 10) {
     found.push({
       level: "odd",
@@ -170,10 +162,21 @@ function slowest({ timing }: Step): string {
 
 const ORDER = { bad: 0, odd: 1, note: 2 };
 
+/** Of each list of steps: a page is drawn anew at every look at a running run, mostly with the steps that it had. */
+const known = new WeakMap<RunView["steps"], { readonly usual: Usual; readonly of: Map<number, Finding[]> }>();
+
 /** What is remarkable about a committed step, the worst first. */
-export function findingsOf(step: Step, view: RunView): Finding[] {
+export function findingsOf(step: Step, { steps }: RunView): Finding[] {
+  const cache = known.get(steps) ?? { usual: usualOf(steps), of: new Map<number, Finding[]>() };
+  known.set(steps, cache);
+  const findings = cache.of.get(step.step) ?? findIn(step, cache.usual);
+  cache.of.set(step.step, findings);
+  return findings;
+}
+
+function findIn(step: Step, usual: Usual): Finding[] {
   if (!step.metrics) return [];
-  const found = [...learning(step.metrics), ...playing(step.metrics), ...against(step, view)];
+  const found = [...learning(step.metrics), ...playing(step.metrics), ...against(step, usual)];
   if (step.timing && step.timing.reused > 0) {
     found.push({
       level: "note",

@@ -128,7 +128,9 @@ export class Follower {
           if (old && old.revision !== view.revision) {
             this.#unread[i] = Math.min(this.#unread[i] ?? Number.POSITIVE_INFINITY, unchangedUntil(old, view));
           }
-          this.#change(i, (run) => ({ ...run, view }));
+          // The same list of steps where nothing was written: what was found in them still holds.
+          const same = old && old.revision === view.revision;
+          this.#change(i, (run) => ({ ...run, view: same ? { ...view, steps: run.view.steps } : view }));
         }
       }
       if (this.#data.lost) this.#set({ lost: false });

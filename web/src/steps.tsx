@@ -40,9 +40,43 @@ function Legend({ names }: { readonly names: readonly string[] }) {
 
 function AllSteps({ run }: { readonly run: Run }) {
   const { view } = run;
-  const steps = view.steps.filter(({ metrics }) => metrics);
+  const steps = useMemo(() => view.steps.filter(({ metrics }) => metrics), [view.steps]);
   const ends = useMemo(() => namesOf(steps.map(({ metrics }) => metrics?.ends ?? {})), [steps]);
   const errors = useMemo(() => namesOf(steps.map(({ metrics }) => metrics?.tool_errors ?? {})), [steps]);
+  // Thousands of lines, which are as they were at most looks.
+  const lines = useMemo(
+    () =>
+      steps.map((step) => {
+        const metrics = step.metrics as NonNullable<typeof step.metrics>;
+        const [finding] = findingsOf(step, view);
+        const failed = Object.values(metrics.tool_errors).reduce((sum, n) => sum + n, 0);
+        return (
+          <tr
+            key={step.step}
+            class={finding?.level ?? ""}
+            onClick={() => go("steps", { run: view.id, step: step.step })}
+          >
+            <td>
+              <a href={link("steps", { run: view.id, step: step.step })}>{step.step}</a>
+            </td>
+            <td class="n">{percent(metrics.success)}</td>
+            <td class="n">{number(metrics.reward)}</td>
+            <td>
+              <Parts of={metrics.ends} order={ends} />
+            </td>
+            <td class="calls">
+              <span class="n">{failed || ""}</span>
+              {failed > 0 && <Parts of={metrics.tool_errors} order={errors} />}
+            </td>
+            <td>
+              <Parts of={groupCounts(metrics)} order={GROUPS} />
+            </td>
+            <td class="finding">{finding?.text}</td>
+          </tr>
+        );
+      }),
+    [steps, view.id],
+  );
   if (steps.length === 0) return <p class="nothing">No step is committed yet.</p>;
   return (
     <>
@@ -70,37 +104,7 @@ function AllSteps({ run }: { readonly run: Run }) {
               <th>what stands out</th>
             </tr>
           </thead>
-          <tbody>
-            {steps.map((step) => {
-              const metrics = step.metrics as NonNullable<typeof step.metrics>;
-              const [finding] = findingsOf(step, view);
-              const failed = Object.values(metrics.tool_errors).reduce((sum, n) => sum + n, 0);
-              return (
-                <tr
-                  key={step.step}
-                  class={finding?.level ?? ""}
-                  onClick={() => go("steps", { run: view.id, step: step.step })}
-                >
-                  <td>
-                    <a href={link("steps", { run: view.id, step: step.step })}>{step.step}</a>
-                  </td>
-                  <td class="n">{percent(metrics.success)}</td>
-                  <td class="n">{number(metrics.reward)}</td>
-                  <td>
-                    <Parts of={metrics.ends} order={ends} />
-                  </td>
-                  <td class="calls">
-                    <span class="n">{failed || ""}</span>
-                    {failed > 0 && <Parts of={metrics.tool_errors} order={errors} />}
-                  </td>
-                  <td>
-                    <Parts of={groupCounts(metrics)} order={GROUPS} />
-                  </td>
-                  <td class="finding">{finding?.text}</td>
-                </tr>
-              );
-            })}
-          </tbody>
+          <tbody>{lines}</tbody>
         </table>
       </div>
       <Extremes run={run} />
@@ -109,11 +113,13 @@ function AllSteps({ run }: { readonly run: Run }) {
 }
 
 function Extremes({ run }: { readonly run: Run }) {
-  const most = (value: (row: Row) => number) => [...run.rows].sort((a, b) => value(b) - value(a)).slice(0, 8);
-  const lists: [string, Row[], (row: Row) => string][] = [
-    ["Longest rollouts", most(({ tokens }) => tokens), ({ tokens }) => `${number(tokens)} tokens`],
-    ["Slowest rollouts", most((row) => row.seconds), (row) => seconds(row.seconds)],
-  ];
+  const lists = useMemo((): [string, Row[], (row: Row) => string][] => {
+    const most = (value: (row: Row) => number) => [...run.rows].sort((a, b) => value(b) - value(a)).slice(0, 8);
+    return [
+      ["Longest rollouts", most(({ tokens }) => tokens), ({ tokens }) => `${number(tokens)} tokens`],
+      ["Slowest rollouts", most((row) => row.seconds), (row) => seconds(row.seconds)],
+    ];
+  }, [run.rows]);
   return (
     <div class="columns">
       {lists.map(([title, rows, value]) => (

@@ -1,0 +1,71 @@
+/** What stands out in a step beside the others of its run. */
+import { describe, expect, it } from "vitest";
+import type { RunView } from "../../src/view/wire.js";
+import { findingsOf } from "../../web/src/diagnose.js";
+import { usualOf } from "../../web/src/usual.js";
+
+type Step = RunView["steps"][number];
+
+/** A step in which nothing stands out but its gradient. */
+const stepOf = (step: number, metrics: object) =>
+  ({
+    step,
+    timing: null,
+    metrics: {
+      ...{ groups: 1, groups_flat: 0, groups_lost: {}, groups_unrewarded: 0, groups_masked: 0, groups_broken_off: 0 },
+      ...{ rollouts: 8, ends: { answered: 8 }, tool_errors: {}, broken_off: {}, rollouts_broken_off: 0, failures: 0 },
+      ...{ skipped: null, success: 0.5, entropy: 1, gap: null, grad_norm: 1 },
+      ...metrics,
+    },
+  }) as unknown as Step;
+
+const viewOf = (steps: Step[]) => ({ steps }) as unknown as RunView;
+
+describe("a step beside the others", () => {
+  it("is odd where a figure is five times the median of the others, its own left out", () => {
+    const view = viewOf([1, 1.5, 2, 4, 10].map((grad_norm, i) => stepOf(i + 1, { grad_norm })));
+    const found = view.steps.map((step) => findingsOf(step, view).map(({ text }) => text));
+    // With its own the median is 2. 4 is 2.29 times 1.75.
+    expect(found).toEqual([
+      [],
+      [],
+      [],
+      [],
+      ["The gradient's norm is 10, 5.71 times its median of 1.75: a large update."],
+    ]);
+  });
+
+  it("reads each step a few times, however many there are, and none again while the list is the same", () => {
+    const n = 300;
+    let reads = 0;
+    const steps = Array.from({ length: n }, (_, i) => stepOf(i + 1, {}));
+    for (const { metrics } of steps) {
+      Object.defineProperty(metrics, "grad_norm", {
+        get: () => {
+          reads++;
+          return 1;
+        },
+      });
+    }
+    const view = viewOf(steps);
+    for (const step of steps) findingsOf(step, view);
+    expect(reads).toBeLessThanOrEqual(4 * n);
+    const before = reads;
+    for (const step of steps) findingsOf(step, { ...view });
+    expect(reads).toBe(before);
+  });
+});
+
+it.each([[[3]], [[3, 1]], [[2, 2, 2, 7]], [[5, 1, 4, 1, 9, 2, 6]], [[8, 1, null, 6, 3, 5]]])(
+  "finds the median of the others in %j",
+  (norms) => {
+    const { gradient } = usualOf(norms.map((grad_norm, i) => stepOf(i, { grad_norm })));
+    const medianOf = (all: (number | null)[]) => {
+      const sorted = all.filter((one) => one !== null).sort((a, b) => a - b);
+      return ((sorted[(sorted.length - 1) >> 1] ?? Number.NaN) + (sorted[sorted.length >> 1] ?? Number.NaN)) / 2;
+    };
+    for (const [i, norm] of norms.entries()) {
+      expect(gradient.medianWithout(norm)).toBe(medianOf(norms.filter((_, k) => k !== i)));
+    }
+  },
+);

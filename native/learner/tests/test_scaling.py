@@ -8,6 +8,7 @@ from batches import open_settings, step_settings, write_tree_batch
 from learner import scaling, update
 from learner.backend import choose_precision
 from learner.batch import read_batch
+from learner.errors import Refused
 from learner.scaling import FALL, FIRST, LEAST, PATIENCE, RISE, LossScale
 from learner.session import Session
 
@@ -164,6 +165,37 @@ def test_what_is_not_finite_in_bf16_either_is_skipped_and_f16_stays(gguf, tmp_pa
     with torch.no_grad():
         session._backend.trainable()[-1].copy_(before[-1])
     assert session.step(step_settings(bad, tmp_path / "0002"), silent)["applied"]
+
+
+@pytest.mark.parametrize("objective", ["step", "sft"])
+def test_a_gradient_that_is_not_finite_in_any_precision_leaves_the_scale_as_it_was(
+    gguf, batch, tmp_path, silent, objective
+):
+    session = opened(gguf, silent)
+    broken = session._backend.trainable()[-1].register_hook(lambda gradient: gradient * math.inf)
+    if objective == "step":
+        assert session.step(step_settings(batch, tmp_path / "0001"), silent)["skipped"] == "gradient"
+    else:
+        with pytest.raises(Refused, match="not finite in 3 of 3 updates"):
+            session.sft(step_settings(batch, tmp_path / "sft", epochs=1, updateTrajectories=7, warmup=0.1), silent)
+    assert session._backend.precision == "f16" and session._optimizer.scale.value == FIRST
+    broken.remove()
+    assert session.step(step_settings(batch, tmp_path / "0002"), silent)["overflows"] == 0
+    assert session._optimizer.scale.value == FIRST
+
+
+def test_falls_of_the_scale_are_taken_back_to_the_last_pass_without_overflow():
+    scale = LossScale("f16")
+    scale.take_back()
+    assert scale.value == FIRST
+    assert scale.repeats(1.0, math.inf) and not scale.repeats(1.0, 1.0)
+    while scale.repeats(1.0, math.inf):
+        pass
+    assert scale.value == LEAST
+    # As an optimizer does that goes back to its weights of before.
+    scale.load(scale.state())
+    scale.take_back()
+    assert scale.value == FIRST / FALL
 
 
 def test_the_scale_rises_after_many_passes_without_overflow():

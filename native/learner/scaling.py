@@ -76,6 +76,9 @@ def in_bf16(
 ) -> Result:
     """Does again in bf16 what was not finite in f16 at any scale.
 
+    `again` has to checkpoint activations: autocast rounds the frozen weights for each product, and autograd would keep
+    a second copy of all of them, for which no memory is planned.
+
     Stays there if that helped; otherwise the range of f16 was not the reason, and the scale is that of before.
     """
     backend.compute_in("bf16")

@@ -168,6 +168,41 @@ def test_what_is_not_finite_in_bf16_either_is_skipped_and_f16_stays(gguf, tmp_pa
 
 
 @pytest.mark.parametrize("objective", ["step", "sft"])
+def test_no_second_copy_of_the_weights_is_kept_while_bf16_is_tried(batch, tmp_path, silent, monkeypatch, objective):
+    session = opened(large(tmp_path / "large.gguf"), silent)
+    backend = session._backend
+    hidden, kept, linear = backend.hidden, {}, 0
+    for name, module in backend.model.named_modules():
+        if isinstance(module, torch.nn.Linear) and "lora" not in name and "lm_head" not in name:
+            linear += module.weight.numel()
+    own = {parameter.untyped_storage().data_ptr() for parameter in backend.model.parameters()}
+
+    def counting(pack):
+        saved = {}
+
+        def seen(tensor):
+            storage = tensor.untyped_storage()
+            saved[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(seen, lambda tensor: tensor):
+            states = hidden(pack)
+        if states.requires_grad:
+            kept.setdefault(backend.precision, []).append(sum(saved[place] for place in saved.keys() - own))
+        return states
+
+    monkeypatch.setattr(backend, "hidden", counting)
+    more = {"epochs": 1, "updateTrajectories": 3, "warmup": 0.1} if objective == "sft" else {}
+    settings = step_settings(batch, tmp_path / "0001", microBatchTokens=10, **more)
+    assert getattr(session, objective)(settings, silent)["overflows"] > 0
+    (fallback, *_), f16 = kept["bf16"], kept["f16"]
+    assert fallback < max(f16) and fallback < 2 * linear
+    # Once it has helped the weights are bf16, and activations are kept as was asked for.
+    getattr(session, objective)(step_settings(batch, tmp_path / "0002", microBatchTokens=10, **more), silent)
+    assert not backend._causal.is_gradient_checkpointing
+
+
+@pytest.mark.parametrize("objective", ["step", "sft"])
 def test_a_gradient_that_is_not_finite_in_any_precision_leaves_the_scale_as_it_was(
     gguf, batch, tmp_path, silent, objective
 ):

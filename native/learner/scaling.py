@@ -24,6 +24,8 @@ class LossScale:
         self._on = precision == "f16"
         self._value = FIRST
         self._clean = 0
+        self._before: float | None = None
+        """Where it has fallen since the last pass without overflow: from where."""
 
     @property
     def value(self) -> float:
@@ -40,16 +42,24 @@ class LossScale:
             self._clean += 1
             if self._clean >= PATIENCE:
                 self._value, self._clean = self._value * RISE, 0
+            self._before = None
             return False
         self._clean = 0
         if not math.isfinite(loss) or self._value <= LEAST:
             return False
+        if self._before is None:
+            self._before = self._value
         self._value = max(LEAST, self._value / FALL)
         return True
 
     def turn(self, on: bool) -> None:
         """Off where it is not f16 that computes."""
         self._on = on
+
+    def take_back(self) -> None:
+        """Undoes the falls since the last pass without overflow: they have not helped."""
+        if self._before is not None:
+            self._value, self._before = self._before, None
 
     def state(self) -> dict[str, Any]:
         return {"value": self._value, "clean": self._clean}
@@ -66,7 +76,10 @@ def in_bf16(
 ) -> Result:
     """Does again in bf16 what was not finite in f16 at any scale.
 
-    Stays there if that helped; otherwise the range of f16 was not the reason.
+    `again` has to checkpoint activations: autocast rounds the frozen weights for each product, and autograd would keep
+    a second copy of all of them, for which no memory is planned.
+
+    Stays there if that helped; otherwise the range of f16 was not the reason, and the scale is that of before.
     """
     backend.compute_in("bf16")
     scale.turn(False)
@@ -80,4 +93,5 @@ def in_bf16(
         else:
             backend.compute_in("f16")
             scale.turn(True)
+            scale.take_back()
     return result

@@ -117,13 +117,20 @@ def _gradients(
         positions = sum(len(pack.ids) for pack in packs) + padding
         return _Gradients(value, count, positions, padding, optimizer.clip(request["maxGradNorm"]))
 
+    def again() -> _Gradients:
+        backend.checkpointing(True)
+        try:
+            return once()
+        finally:
+            backend.checkpointing(request["gradientCheckpointing"])
+
     one = once()
     while optimizer.scale.repeats(one.value, one.norm):
         overflows += 1
         one = once()
     if not one.finite and backend.precision == "f16":
         overflows += 1
-        one = in_bf16(backend, optimizer.scale, once, lambda one: one.finite)
+        one = in_bf16(backend, optimizer.scale, again, lambda one: one.finite)
     one.overflows = overflows
     return one
 

@@ -3,7 +3,7 @@ space before a text, told by its tokenizer in transformers.
 
 Prints {"space": true} when a space comes before every text that follows a control token, as llama.cpp puts it by
 default, {"space": false} when none does, and {"space": null, "reason": ...} when the tokenizer cuts text in another way
-than SentencePiece, whose rules llama.cpp has."""
+than llama.cpp, which merges pieces by their scores, as SentencePiece does with a vocabulary of the kind BPE."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
+from tokenizers.models import BPE
 from transformers import AutoTokenizer
 
 PROBES = [
@@ -22,30 +23,50 @@ PROBES = [
 ]
 
 
-def differing(theirs: Callable[[str], list[int]], processor: SentencePieceProcessor) -> str | None:
-    return next((text for text in PROBES if theirs(text) != processor.encode(text)), None)
+def alike(probes: list[str], theirs: Callable[[str], list[int]], processor: SentencePieceProcessor) -> int:
+    """How many of the probes, from the first one, have the same tokens."""
+    different = (number for number, text in enumerate(probes) if theirs(text) != processor.encode(text))
+    return next(different, len(probes))
+
+
+def refused(reason: str) -> dict:
+    return {"space": None, "reason": reason}
 
 
 def spelling(folder: Path) -> dict:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     control = tokenizer.bos_token or tokenizer.eos_token
     if control is None:
-        return {"space": None, "reason": "it names no token that begins or ends a text"}
+        return refused("its tokenizer names no token that begins or ends a text")
+    kind = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if not isinstance(kind, BPE):
+        return refused(
+            f"its SentencePiece vocabulary is of the kind {type(kind).__name__}, which llama.cpp would cut into other "
+            "tokens; it must be BPE"
+        )
+    # The pieces do not have what was added to them: tokens of a chat template.
+    added = tokenizer.get_added_vocab()
+    probes = [text for text in PROBES if not any(token in text for token in added)]
+    if not probes:
+        return refused("every text that its tokenizer is tried on has a token in it that was added to its vocabulary")
     before = len(tokenizer(control, add_special_tokens=False).input_ids)
 
     def theirs(text: str) -> list[int]:
         return tokenizer(control + text, add_special_tokens=False).input_ids[before:]
 
     file = str(folder / "tokenizer.model")
-    reason = ""
+    furthest, reason = -1, ""
     for space in (True, False):
         processor = SentencePieceProcessor(model_file=file)
         processor.override_normalizer_spec(add_dummy_prefix=space)
-        text = differing(theirs, processor)
-        if text is None:
+        count = alike(probes, theirs, processor)
+        if count == len(probes):
             return {"space": space}
-        reason = reason or f"{text!r} is {theirs(text)} by tokenizer.json, {processor.encode(text)} by tokenizer.model"
-    return {"space": None, "reason": reason}
+        if count > furthest:
+            text = probes[count]
+            ids = f"{text!r} is {theirs(text)} by tokenizer.json, {processor.encode(text)} by tokenizer.model"
+            furthest, reason = count, ids
+    return refused(f"its SentencePiece vocabulary is not the one of its tokenizer: {reason}")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def policy_update(
         overflows = metrics["overflows"] + 1
 
         def again() -> dict[str, Any]:
-            return _updates(backend, optimizer, batch, request, progress)
+            return _updates(backend, optimizer, batch, request | {"gradientCheckpointing": True}, progress)
 
         metrics = in_bf16(backend, optimizer.scale, again, lambda metrics: not metrics["skipped"])
         metrics["overflows"] = overflows

@@ -56,11 +56,7 @@ export async function withSpacing<T>(
     throw new HoneError(`${name} cannot be converted: its tokenizer cannot be read: ${outcome.said.at(-1)}`);
   }
   const { space, reason } = JSON.parse(answer) as { space: boolean | null; reason?: string };
-  if (space === null) {
-    throw new HoneError(
-      `${name} cannot be converted: its SentencePiece vocabulary is not the one of its tokenizer: ${reason}`,
-    );
-  }
+  if (space === null) throw new HoneError(`${name} cannot be converted: ${reason}`);
   rmSync(aside, { recursive: true, force: true });
   mkdirSync(aside, { recursive: true });
   try {

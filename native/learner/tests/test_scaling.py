@@ -8,6 +8,7 @@ from batches import open_settings, step_settings, write_tree_batch
 from learner import scaling, update
 from learner.backend import choose_precision
 from learner.batch import read_batch
+from learner.errors import Refused
 from learner.scaling import FALL, FIRST, LEAST, PATIENCE, RISE, LossScale
 from learner.session import Session
 
@@ -164,6 +165,72 @@ def test_what_is_not_finite_in_bf16_either_is_skipped_and_f16_stays(gguf, tmp_pa
     with torch.no_grad():
         session._backend.trainable()[-1].copy_(before[-1])
     assert session.step(step_settings(bad, tmp_path / "0002"), silent)["applied"]
+
+
+@pytest.mark.parametrize("objective", ["step", "sft"])
+def test_no_second_copy_of_the_weights_is_kept_while_bf16_is_tried(batch, tmp_path, silent, monkeypatch, objective):
+    session = opened(large(tmp_path / "large.gguf"), silent)
+    backend = session._backend
+    hidden, kept, linear = backend.hidden, {}, 0
+    for name, module in backend.model.named_modules():
+        if isinstance(module, torch.nn.Linear) and "lora" not in name and "lm_head" not in name:
+            linear += module.weight.numel()
+    own = {parameter.untyped_storage().data_ptr() for parameter in backend.model.parameters()}
+
+    def counting(pack):
+        saved = {}
+
+        def seen(tensor):
+            storage = tensor.untyped_storage()
+            saved[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(seen, lambda tensor: tensor):
+            states = hidden(pack)
+        if states.requires_grad:
+            kept.setdefault(backend.precision, []).append(sum(saved[place] for place in saved.keys() - own))
+        return states
+
+    monkeypatch.setattr(backend, "hidden", counting)
+    more = {"epochs": 1, "updateTrajectories": 3, "warmup": 0.1} if objective == "sft" else {}
+    settings = step_settings(batch, tmp_path / "0001", microBatchTokens=10, **more)
+    assert getattr(session, objective)(settings, silent)["overflows"] > 0
+    (fallback, *_), f16 = kept["bf16"], kept["f16"]
+    assert fallback < max(f16) and fallback < 2 * linear
+    # Once it has helped the weights are bf16, and activations are kept as was asked for.
+    getattr(session, objective)(step_settings(batch, tmp_path / "0002", microBatchTokens=10, **more), silent)
+    assert not backend._causal.is_gradient_checkpointing
+
+
+@pytest.mark.parametrize("objective", ["step", "sft"])
+def test_a_gradient_that_is_not_finite_in_any_precision_leaves_the_scale_as_it_was(
+    gguf, batch, tmp_path, silent, objective
+):
+    session = opened(gguf, silent)
+    broken = session._backend.trainable()[-1].register_hook(lambda gradient: gradient * math.inf)
+    if objective == "step":
+        assert session.step(step_settings(batch, tmp_path / "0001"), silent)["skipped"] == "gradient"
+    else:
+        with pytest.raises(Refused, match="not finite in 3 of 3 updates"):
+            session.sft(step_settings(batch, tmp_path / "sft", epochs=1, updateTrajectories=7, warmup=0.1), silent)
+    assert session._backend.precision == "f16" and session._optimizer.scale.value == FIRST
+    broken.remove()
+    assert session.step(step_settings(batch, tmp_path / "0002"), silent)["overflows"] == 0
+    assert session._optimizer.scale.value == FIRST
+
+
+def test_falls_of_the_scale_are_taken_back_to_the_last_pass_without_overflow():
+    scale = LossScale("f16")
+    scale.take_back()
+    assert scale.value == FIRST
+    assert scale.repeats(1.0, math.inf) and not scale.repeats(1.0, 1.0)
+    while scale.repeats(1.0, math.inf):
+        pass
+    assert scale.value == LEAST
+    # As an optimizer does that goes back to its weights of before.
+    scale.load(scale.state())
+    scale.take_back()
+    assert scale.value == FIRST / FALL
 
 
 def test_the_scale_rises_after_many_passes_without_overflow():

@@ -36,20 +36,7 @@ export const evalCommand = defineCommand({
   summary: "Evaluate checkpoints, models and APIs on the same scenarios: success, paired differences, tokens, cost.",
   example: "yarn eval --checkpoint base,latest",
   options: evalOptions,
-  first: [
-    "project",
-    "run",
-    "checkpoint",
-    "versus",
-    "split",
-    "n",
-    "fresh",
-    "temperature",
-    "prices",
-    "page",
-    "gpu",
-    "home",
-  ],
+  first: ["project", "run", "checkpoint", "versus", "split", "n", "fresh", "temperature", "page", "gpu", "home"],
   async run(config, io) {
     const { run, matrix } = await played(config, io);
     io.say(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);

@@ -3,6 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import Database from "better-sqlite3";
 import { beforeAll, describe, expect, it } from "vitest";
 import { modelFile } from "../../src/engine/models.js";
 import { RunReader } from "../../src/run/reader.js";
@@ -21,7 +22,7 @@ const HOSTILE = [
 ].join("\n");
 
 const home = mkdtempSync(join(tmpdir(), "hone-page-"));
-const asked = { steps: 9, lost: 7, says: HOSTILE, model: modelFile("tiny") };
+const asked = { steps: 9, lost: 7, broken: 8, says: HOSTILE, model: modelFile("tiny") };
 let folder: string;
 let file: string;
 const seen = (...names: string[]): SeenRun[] => openRuns({ home, project: undefined }, names);
@@ -158,6 +159,19 @@ describe(`the report, opened from a file${lack}`, () => {
     clean("file://");
   });
 
+  it.skipIf(lack)("says of a group of a step that was skipped that nothing of it was learnt", async () => {
+    const groups = rollouts({ phase: "train", from: 8, to: 8 });
+    const one = groups.find(({ advantage }) => advantage !== 0);
+    const { page, clean } = await openPage(url(`group?run=0&phase=train&step=8&scenario=${one?.scenario}&show=0`));
+    await page.getByRole("button", { name: "tokens" }).click();
+    expect(await page.locator(".banner").innerText()).toBe(
+      "This group taught nothing: step skipped, the loss was not a finite number.",
+    );
+    await page.getByLabel("colour by").selectOption("advantage");
+    expect(await page.locator(".tokens pre .untaught").count()).toBe(4);
+    clean("file://");
+  });
+
   it.skipIf(lack)("puts one scenario before and after training side by side", async () => {
     const { page, clean } = await openPage(url("compare?run=0&scenario=test-2"));
     await page.getByRole("article").nth(1).waitFor();
@@ -187,6 +201,26 @@ describe(`the report, opened from a file${lack}`, () => {
 });
 
 describe(`the live page${lack}`, () => {
+  it.skipIf(lack)("says which run's rollouts cannot be read, and shows the figures of its steps", async () => {
+    const damaged = new Database(join(makeRun(home, "damaged", { steps: 3 }), "run.sqlite"));
+    damaged.prepare("UPDATE rollouts SET trajectory = x'00' WHERE step = 2").run();
+    damaged.close();
+    const runs = seen("damaged", "second");
+    const server = await serveRuns(runs, 0);
+    try {
+      const { page } = await openPage(`${server.url}#/steps`);
+      const banner = page.locator(".banner");
+      await banner.waitFor();
+      expect(await banner.innerText()).toMatch(
+        /^Not all rollouts of damaged could be read: .*is damaged or half written/,
+      );
+      expect(await page.locator(".steps tbody tr").count()).toBe(3);
+    } finally {
+      await server.close();
+      for (const run of runs) run.close();
+    }
+  });
+
   it.skipIf(lack)("follows a run, has every rollout, and asks its own server alone", async () => {
     const growing = makeRun(home, "growing", { steps: 2, lost: 3 });
     const runs = seen("growing");

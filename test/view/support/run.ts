@@ -24,6 +24,8 @@ export interface RunOptions {
   options?: Record<string, unknown>;
   /** The judge answered nothing in this step. */
   lost?: number;
+  /** The loss of this step was not a finite number. */
+  broken?: number;
   /** Said in a tool result of step 1. */
   says?: string;
 }
@@ -138,7 +140,9 @@ export function addStep(store: RunStore, step: number, asked: RunOptions): reado
     return taught(members, step === asked.lost);
   });
   const learnt = groups.some(({ trainable }) => trainable);
-  const update = learnt ? metricsOf({ loss: 0.3 / step, gradNorm: 0.5, entropy: 1 - step / (2 * asked.steps) }) : null;
+  const skipped = step === asked.broken ? "loss" : null;
+  const entropy = 1 - step / (2 * asked.steps);
+  const update = learnt ? metricsOf({ skipped, loss: 0.3 / step, gradNorm: 0.5, entropy }) : null;
   store.commitStep(
     { step, checkpoint: null, adapter: null, metrics: stepMetricsRow(groups, [], 1e-4, update), timing: timing(step) },
     lessonsOf(groups),

@@ -13,7 +13,7 @@ import { lanesOf, loadEngine, modelFile, modelShape } from "../src/engine/index.
 import { ensurePython, startLearner, writeBatch } from "../src/learn/index.js";
 import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
 import type { PlanInput } from "../src/plan/input.js";
-import { learnerMemory, typicalRow } from "../src/plan/learner-memory.js";
+import { LONG_ANSWERS, learnerMemory, typicalRow } from "../src/plan/learner-memory.js";
 import { Random } from "../src/util/random.js";
 import { ensureTestModels, modelPath } from "./models.js";
 
@@ -181,7 +181,9 @@ async function main(): Promise<void> {
     for (const tokens of numbers(values.tokens)) {
       for (const checkpointing of values.checkpointing.split(",").map((text) => text === "on")) {
         const measured = await runLearner(model, shape.vocabulary, tokens, checkpointing, threads);
-        const plan = learnerMemory({ ...input, microBatchTokens: tokens, gradientCheckpointing: checkpointing });
+        const wanted = { ...input, microBatchTokens: tokens, gradientCheckpointing: checkpointing };
+        // Of the row that was measured.
+        const plan = learnerMemory(wanted, [LONG_ANSWERS]);
         const idle = plan.process + plan.weights + plan.adapter;
         const what = `${name}: learner, ${tokens} tokens${checkpointing ? ", checkpointing" : ""}`;
         report(`${what}, loading`, idle, measured.loading);

@@ -22,22 +22,28 @@ const CUBLAS = 64 * 2 ** 20;
 /** Of an adapter's numbers, in f32: weights and Adam's two moments; in an update gradients and the copy of all three. */
 const ADAPTER = { idle: 12, updating: 28 };
 
-/**
- * How a row is taken to be filled: one question, four rollouts of it. Rollouts that share less keep fewer copies of keys
- * and values, but their masks are larger.
- */
-const ROW = { prompt: 1 / 4, completions: 4 };
-
-export function typicalRow(tokens: number): RowLayout {
-  const prompt = Math.floor(tokens * ROW.prompt);
-  return { prompt, completions: Array<number>(ROW.completions).fill(Math.floor((tokens - prompt) / ROW.completions)) };
+/** How a row is taken to be filled: one question, so many rollouts of it. `prompt` is its share of the row. */
+interface Filling {
+  readonly prompt: number;
+  readonly completions: number;
 }
 
-/** A row of so many tokens: trees like the typical row, in which no conversation is longer than the context. */
-function rowsOf(tokens: number, context: number): RowLayout[] {
-  const conversation = ROW.prompt + (1 - ROW.prompt) / ROW.completions;
+/** Rollouts that share less keep fewer copies of keys and values, but their masks are larger. */
+export const LONG_ANSWERS: Filling = { prompt: 1 / 4, completions: 4 };
+/** Short answers to a long prompt, whose keys and values each of them copies: more where these are wide. */
+const SHORT_ANSWERS: Filling = { prompt: 1 / 2, completions: 9 };
+
+export function typicalRow(tokens: number, filling = LONG_ANSWERS): RowLayout {
+  const prompt = Math.floor(tokens * filling.prompt);
+  const { completions } = filling;
+  return { prompt, completions: Array<number>(completions).fill(Math.floor((tokens - prompt) / completions)) };
+}
+
+/** A row of so many tokens: trees that are filled so, in which no conversation is longer than the context. */
+function rowsOf(tokens: number, context: number, filling: Filling): RowLayout[] {
+  const conversation = filling.prompt + (1 - filling.prompt) / filling.completions;
   const trees = Math.max(1, Math.ceil((tokens * conversation) / context));
-  return Array.from({ length: trees }, () => typicalRow(tokens / trees));
+  return Array.from({ length: trees }, () => typicalRow(tokens / trees, filling));
 }
 
 /**
@@ -76,8 +82,15 @@ export interface LearnerMemory {
 export const learnerPrecision = ({ gpu, precision, shape }: PlanInput): Precision =>
   precision !== "auto" ? precision : gpu !== "cuda" ? "f32" : shape.weightType === "F16" ? "f16" : "bf16";
 
-/** On the place where the learner computes. */
-export function learnerMemory(input: PlanInput): LearnerMemory {
+/**
+ * On the place where the learner computes.
+ *
+ * @param fillings of a row, of which the one that takes most is planned for
+ */
+export function learnerMemory(
+  input: PlanInput,
+  fillings: readonly Filling[] = [LONG_ANSWERS, SHORT_ANSWERS],
+): LearnerMemory {
   const { shape, loraRank, loraTargets, microBatchTokens, gradientCheckpointing } = input;
   const cuda = input.gpu === "cuda";
   const precision = learnerPrecision(input);
@@ -85,12 +98,16 @@ export function learnerMemory(input: PlanInput): LearnerMemory {
   const linear = linearParameters(shape);
   const weights = 4 * shape.parameters - (precision === "f32" ? 0 : 2 * linear);
 
-  const rows = rowsOf(microBatchTokens, input.context);
-  const sampled = microBatchTokens * (1 - ROW.prompt);
   const settings = { shape, loraRank, loraTargets, precision };
-  const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing, cuda && precision !== "f32");
+  const passes = fillings.map((filling) => {
+    const rows = rowsOf(microBatchTokens, input.context, filling);
+    const sampled = microBatchTokens * (1 - filling.prompt);
+    const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing, cuda && precision !== "f32");
+    return keeping + beside;
+  });
+  const tensors = Math.max(...passes);
   const adapterUpdate = (ADAPTER.updating - ADAPTER.idle) * numbers;
-  const activationsOnly = cuda ? CUDA_HOLES * (keeping + beside) : keeping + beside + FIRST_PASS;
+  const activationsOnly = cuda ? CUDA_HOLES * tensors : tensors + FIRST_PASS;
   return {
     process: cuda ? CUDA_CONTEXT + CUBLAS : PYTHON,
     weights,

@@ -6,6 +6,7 @@ import { fitHere, fitText, smallestCard } from "../../src/plan/by-default.js";
 import { cardsTable, onCard, qwen as qwenModels } from "../../src/plan/cards.js";
 import { fitToMachine } from "../../src/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
+import { LONG_ANSWERS, learnerMemory, passOf } from "../../src/plan/learner-memory.js";
 import { mainMemory } from "../../src/plan/machine.js";
 import { type PlacePlan, planMemory } from "../../src/plan/memory.js";
 import { fits, type Room, waysToFit } from "../../src/plan/remedies.js";
@@ -124,6 +125,22 @@ describe("the memory plan", () => {
     expect(find(vulkan.gpu as PlacePlan, "learner")).toBeUndefined();
     expect(plan({ gpu: "metal" }).gpu).toBeNull();
     expect(find(plan({ gpu: "metal" }).host, "KV")).toBe(16 * 8192 * 12_288);
+  });
+
+  it("has room for short answers to a long prompt, each with a copy of wide keys and values", () => {
+    // Qwen3-0.6B: 2,040 tokens that all prompts have, and as many answers as native/learner/packing.py then puts in a row.
+    const shape: ModelShape = {
+      ...qwen,
+      ...{ architecture: "qwen3", parameters: 596e6, layers: 28, embedding: 1024, feedForward: 3072 },
+      ...{ heads: 16, kvHeads: 8, headSize: 128 },
+    };
+    const wanted = { ...input, gpu: "cuda" as const, shape };
+    const settings = { shape, loraRank: 8, loraTargets: LINEAR, precision: "f16" as const };
+    const row = { prompt: 2040, completions: Array<number>(9).fill(228) };
+    const { keeping, beside } = passOf(settings, [row], 9 * 228, false);
+    // A tenth is for what PyTorch's allocator loses.
+    expect(learnerMemory(wanted).pass).toBeGreaterThan(1.1 * (keeping + beside));
+    expect(learnerMemory(wanted, [LONG_ANSWERS]).pass).toBeLessThan(keeping + beside);
   });
 
   it("takes the learner off the GPU between updates: ended with step, moved to the host with offload", () => {

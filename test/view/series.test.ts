@@ -1,8 +1,8 @@
 /** What the charts show. */
 import { describe, expect, it } from "vitest";
 import type { Row, RunView } from "../../src/view/wire.js";
+import { studentT } from "../../web/src/format.js";
 import { charts } from "../../web/src/series.js";
-import { studentT } from "../../web/src/student.js";
 
 describe("the band of the reward chart", () => {
   it("is the 95 % interval of the mean of few groups", () => {

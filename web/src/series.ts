@@ -1,7 +1,6 @@
 /** What the charts show: for each one its lines, taken from a run. */
 import type { Row, RunView } from "../../src/view/index.js";
-import { gigabytes, mean, number, percent, seconds, wilson } from "./format.js";
-import { studentT } from "./student.js";
+import { gigabytes, mean, number, percent, seconds, studentT, wilson } from "./format.js";
 
 export interface Point {
   readonly step: number;

@@ -128,10 +128,9 @@ export const definitions = {
       accepts: "a path",
       defaultText: "none",
     }),
-    checkpoint: list(
-      "Checkpoint of a run: latest, best, base, or a number; eval takes several, also of other runs as RUN@best.",
-      { defaultText: "eval: latest, or none with --versus alone; rollout: none" },
-    ),
+    checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
+      defaultText: "eval: latest; rollout, --versus: none",
+    }),
     versus: list(
       "Others to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... calls a column so.",
       { defaultText: "none" },

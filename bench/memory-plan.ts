@@ -181,7 +181,7 @@ async function main(): Promise<void> {
     for (const tokens of numbers(values.tokens)) {
       for (const checkpointing of values.checkpointing.split(",").map((text) => text === "on")) {
         const measured = await runLearner(model, shape.vocabulary, tokens, checkpointing, threads);
-        const wanted = { ...input, microBatchTokens: tokens, gradientCheckpointing: checkpointing };
+        const wanted = { ...input, context: tokens, microBatchTokens: tokens, gradientCheckpointing: checkpointing };
         // Of the row that was measured.
         const plan = learnerMemory(wanted, [LONG_ANSWERS]);
         const idle = plan.process + plan.weights + plan.adapter;

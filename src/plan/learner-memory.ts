@@ -76,6 +76,8 @@ export interface LearnerMemory {
   readonly adapter: number;
   /** A pass, and what an update needs beside it. */
   readonly pass: number;
+  /** Of the longest row. */
+  readonly tokens: number;
 }
 
 /** Of native/learner/backend.py's choose_precision. */
@@ -99,13 +101,15 @@ export function learnerMemory(
   const weights = 4 * shape.parameters - (precision === "f32" ? 0 : 2 * linear);
 
   const settings = { shape, loraRank, loraTargets, precision };
-  const passes = fillings.map((filling) => {
-    const rows = rowsOf(microBatchTokens, input.context, filling);
-    const sampled = microBatchTokens * (1 - filling.prompt);
+  const tensorsOf = (rows: readonly RowLayout[], sampled: number) => {
     const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing, cuda && precision !== "f32");
     return keeping + beside;
-  });
-  const tensors = Math.max(...passes);
+  };
+  const passes = fillings.map((filling) =>
+    tensorsOf(rowsOf(microBatchTokens, input.context, filling), microBatchTokens * (1 - filling.prompt)),
+  );
+  // A conversation that is longer than a micro-batch has a row of its own (native/learner/packing.py).
+  const tensors = Math.max(...passes, tensorsOf([{ prompt: 0, completions: [input.context] }], input.context));
   const adapterUpdate = (ADAPTER.updating - ADAPTER.idle) * numbers;
   const activationsOnly = cuda ? CUDA_HOLES * tensors : tensors + FIRST_PASS;
   return {
@@ -113,6 +117,7 @@ export function learnerMemory(
     weights,
     adapter: ADAPTER.idle * numbers,
     pass: activationsOnly + adapterUpdate,
+    tokens: Math.max(microBatchTokens, input.context),
   };
 }
 

@@ -58,7 +58,7 @@ export function planMemory(input: PlanInput): Plan {
   const itself: PlanRow = { name: "learner: process", bytes: learner.process };
   const model: PlanRow = { name: "learner: weights", bytes: learner.weights };
   const adapter: PlanRow = { name: "learner: adapter and optimizer", bytes: learner.adapter };
-  const pass: PlanRow = { name: `learner: a pass of ${input.microBatchTokens} tokens`, bytes: learner.pass };
+  const pass: PlanRow = { name: `learner: a pass of ${learner.tokens} tokens`, bytes: learner.pass };
 
   /** Where the learner computes, beside `rows` of the engine. */
   const shared = ({ playing, resting }: ReturnType<typeof engineRows>): PlacePlan => {

@@ -134,13 +134,29 @@ describe("the memory plan", () => {
       ...{ architecture: "qwen3", parameters: 596e6, layers: 28, embedding: 1024, feedForward: 3072 },
       ...{ heads: 16, kvHeads: 8, headSize: 128 },
     };
-    const wanted = { ...input, gpu: "cuda" as const, shape };
+    const wanted = { ...input, gpu: "cuda" as const, shape, context: 4096 };
     const settings = { shape, loraRank: 8, loraTargets: LINEAR, precision: "f16" as const };
     const row = { prompt: 2040, completions: Array<number>(9).fill(228) };
     const { keeping, beside } = passOf(settings, [row], 9 * 228, false);
     // A tenth is for what PyTorch's allocator loses.
     expect(learnerMemory(wanted).pass).toBeGreaterThan(1.1 * (keeping + beside));
     expect(learnerMemory(wanted, [LONG_ANSWERS]).pass).toBeLessThan(keeping + beside);
+  });
+
+  it("has room for a conversation that fills its context, however small the micro-batches are", () => {
+    const settings = { shape: qwen, loraRank: 8, loraTargets: LINEAR, precision: "f32" as const };
+    const { keeping, beside } = passOf(settings, [{ prompt: 2000, completions: [6192] }], 6192, false);
+    for (const microBatchTokens of [512, 4096]) {
+      expect(bytesOf("a pass of 8192 tokens", { microBatchTokens })).toBeGreaterThan(keeping + beside);
+    }
+    // So smaller micro-batches are no remedy, and a shorter context is one.
+    const checked = { ...input, gradientCheckpointing: true, concurrency: 1, releaseWeights: true };
+    const room = { host: planMemory({ ...checked, context: 4096 }).host.peak, gpu: 0 };
+    expect(waysToFit(checked, room)).toEqual(["--context 4096"]);
+    expect(waysToFit({ ...checked, microBatchTokens: 1024 }, room)).toEqual(["--context 4096"]);
+    const twice = { ...checked, releaseWeights: false, context: 2048 };
+    const less = planMemory({ ...twice, microBatchTokens: 2048 }).host.peak;
+    expect(waysToFit(twice, { host: less, gpu: 0 })).toEqual(["--micro-batch-tokens 2048"]);
   });
 
   it("takes the learner off the GPU between updates: ended with step, moved to the host with offload", () => {
@@ -162,9 +178,9 @@ describe("the memory plan", () => {
     expect(peak({ loraRank: 64 })).toBeGreaterThan(now);
     expect(peak({ gradientCheckpointing: true })).toBeLessThan(now);
     expect(peak({ releaseWeights: true })).toBeLessThan(now);
-    // With a small update the rollouts are the peak, and what they need decides.
-    const playing = { microBatchTokens: 64, context: 32_768 };
-    expect(peak({ ...playing, concurrency: 64 })).toBeGreaterThan(2 * peak(playing));
+    // With many rollouts they are the peak, and what they need decides.
+    const playing = { gradientCheckpointing: true, concurrency: 64, context: 32_768 };
+    expect(peak({ ...playing, concurrency: 256 })).toBeGreaterThan(2 * peak(playing));
     expect(peak({ ...playing, learnerLifetime: "step" })).toBeLessThan(peak(playing));
   });
 });
@@ -194,9 +210,9 @@ describe("what makes a run fit", () => {
     expect(waysToFit(input, { host: peak({ gradientCheckpointing: true }), gpu: 0 })).toEqual([
       "--gradient-checkpointing",
     ]);
-    const checked = { ...input, gradientCheckpointing: true };
-    const room = { host: planMemory({ ...checked, concurrency: 8 }).host.peak, gpu: 0 };
-    expect(waysToFit(checked, room)).toEqual(["--concurrency 8"]);
+    const checked = { ...input, gradientCheckpointing: true, concurrency: 64 };
+    const room = { host: planMemory({ ...checked, concurrency: 16 }).host.peak, gpu: 0 };
+    expect(waysToFit(checked, room)).toEqual(["--concurrency 16"]);
   });
 
   it("never names a change that is not needed, nor goes further with one than is needed", () => {
@@ -242,10 +258,10 @@ describe("fitting a run to a machine", () => {
   });
 
   it("computes nothing twice where fewer rollouts at once are enough", () => {
-    const small = { ...input, microBatchTokens: 512 };
-    const room = planMemory({ ...small, concurrency: 8 }).host.peak;
+    const small = { ...input, microBatchTokens: 512, context: 2048, concurrency: 512 };
+    const room = planMemory({ ...small, concurrency: 256 }).host.peak;
     const machine = { host: { total: room, available: room }, gpu: null };
-    expect(fitToMachine(small, both, machine, () => undefined)).toEqual({ ...small, concurrency: 8 });
+    expect(fitToMachine(small, both, machine, () => undefined)).toEqual({ ...small, concurrency: 256 });
   });
 
   it("warns when others have the memory, and goes on as it was told", () => {
@@ -256,7 +272,7 @@ describe("fitting a run to a machine", () => {
 
   it("refuses what the machine cannot hold, with what is needed and flags that help", () => {
     expect(() => fitTo(peak({}) - 1e9, peak({}) - 1e9, neither)).toThrow(
-      /does not fit: about [\d.]+ GB are needed at once \(.*learner: a pass of 4096 tokens.*--gradient-checkpointing/,
+      /does not fit: about [\d.]+ GB are needed at once \(.*learner: a pass of 8192 tokens.*--gradient-checkpointing/,
     );
     expect(() => fitTo(0.5e9)).toThrow("take a smaller model");
   });

@@ -1,5 +1,5 @@
 /** A question with all that is awkward to cut into tokens, and a tool that no model of random weights calls. */
-import { defineTask, defineTool, z } from "hone";
+import { defineTask, defineTool, z } from "@hone-rl/hone";
 
 export const awkward = 'Grüße, 今日は 12345 \t tabs\r\nand  spaces 🙂\n\n\n— “quotes” \'ll $1,000.50 {"a": [1]}';
 

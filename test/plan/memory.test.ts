@@ -297,7 +297,10 @@ describe("fitting a run to a machine", () => {
         { host: { total: 64e9, available: 64e9 }, gpu: { name: "Card", total: gpu, available: gpu } },
         () => undefined,
       );
-    const tokens = [16e9, 24e9, 48e9, 80e9].map((bytes) => on(bytes).microBatchTokens);
+    // A smaller card checkpoints activations, and rows may then be longer than on a larger one without that.
+    const plain = [24e9, 48e9, 80e9].map((bytes) => on(bytes));
+    expect(plain.map(({ gradientCheckpointing }) => gradientCheckpointing)).toEqual([false, false, false]);
+    const tokens = plain.map(({ microBatchTokens }) => microBatchTokens);
     expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
     expect(tokens.at(-1)).toBeGreaterThanOrEqual(16_384);
     for (const bytes of [16e9, 24e9, 48e9, 80e9, 141e9]) {

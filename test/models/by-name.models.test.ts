@@ -176,23 +176,22 @@ test("a GGUF repository is played and trained from without a conversion, and rem
   expect([twice.status, twice.stderr]).toEqual([2, "hone: nothing of Org/Small-Instruct is here\n"]);
 }, 400_000);
 
-test("a gated repository says its line, and leaves no run behind", async () => {
+test("a gated repository says its line and leaves no run behind; with its token it trains, and offline without one", async () => {
   server.behave = { gated: { "Org/Small-Instruct": "key" } };
-  const refused = await hone([
-    "train",
-    "--run",
-    "gated",
-    "--model",
-    "Org/Small-Instruct",
-    "--steps",
-    "1",
-    ...task,
-    ...small,
-  ]);
-  server.behave = {};
+  const train = ["train", "--run", "gated", "--model", "Org/Small-Instruct", ...task, ...small, "--steps"];
+  const refused = await hone([...train, "1"]);
   expect([refused.status, refused.stderr]).toEqual([
     1,
     expect.stringMatching(/^hone: Org\/Small-Instruct is gated: accept its conditions at .*, then set HF_TOKEN .*\n$/),
   ]);
   expect(existsSync(join(home, ".hone/vowels/models/gated"))).toBe(false);
-}, 100_000);
+
+  const allowed = await hone([...train, "1"], { HF_TOKEN: "key" });
+  expect(allowed.status, allowed.stderr).toBe(0);
+  const asked = server.requests.length;
+  const again = await hone([...train, "2"], { HF_HUB_OFFLINE: "1" });
+  expect(again.status, again.stderr).toBe(0);
+  expect(again.stdout).toContain("going on after step 1 of 2");
+  expect(server.requests.length).toBe(asked);
+  server.behave = {};
+}, 400_000);

@@ -7,6 +7,6 @@ import { few, gpu } from "./gpu.js";
 
 export default async function compile(): Promise<void> {
   if (!gpu.software) return;
-  const plain = cases.filter(({ family, adapter }) => family === "qwen2" && adapter === "none");
+  const plain = cases.filter(({ family, adapter }) => family === "qwen3" && adapter === "none");
   await Promise.all(plain.filter(({ weights }) => weights !== "q8_0").map((one) => playCases([one], few)));
 }

@@ -17,7 +17,7 @@ export interface TimeSpent {
 }
 
 /**
- * "player" when it wrote for at least half of the time.
+ * "generation" when the player wrote for at least half of the time.
  * @param whole seconds until the limit
  */
 export function deadlineCause({ player, queue, tools }: TimeSpent, whole: number): DeadlineCause {

@@ -1,7 +1,7 @@
-"""Entry of the learner's process: takes requests one after the other until hone goes away.
+"""Entry of the learner's process: handles requests one after the other until hone closes the pipe.
 
-PyTorch is imported with the first request, so that the greeting comes at once and a missing package is an answer,
-not a crash.
+PyTorch is imported with the first request, so that the greeting is sent at once and a missing package is an error
+message, not a crash.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 
 
 def open_session(request: dict[str, Any], progress: protocol.Progress) -> tuple[Any, dict[str, Any]]:
-    """Imports the packages and loads the model. Returns the session and what it says of itself."""
+    """Imports the packages and loads the model. Returns the session and its facts."""
     try:
         import_first(request)
         from .session import Session
@@ -28,7 +28,7 @@ def open_session(request: dict[str, Any], progress: protocol.Progress) -> tuple[
     except ModuleNotFoundError as error:
         needed = ", ".join(PACKAGES)
         raise Refused(f"{sys.executable} has no {error.name}: the learner needs {needed}") from error
-    except Exception as error:  # a library of the system that is missing, versions that do not go together
+    except Exception as error:  # a missing system library, incompatible versions
         log_traceback()
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(
@@ -54,7 +54,7 @@ def answer(session: Any, request: dict[str, Any], progress: protocol.Progress) -
 
 
 def explained(error: BaseException, kind: str | None) -> tuple[str, str]:
-    """The code and the line of an error that is no refusal."""
+    """The code and the message of an error other than a refusal."""
     if not is_out_of_memory(error):
         return "failed", f"the learner failed: {type(error).__name__}: {error}"
     if kind == "open":
@@ -67,7 +67,7 @@ def explained(error: BaseException, kind: str | None) -> tuple[str, str]:
 
 
 def let_go(error: BaseException) -> None:
-    """Frees what a failed request held, before anybody is told that it failed and asks for less."""
+    """Frees the memory of a failed request before its failure is reported and a smaller request may come."""
     if "torch" not in sys.modules:
         return
     import torch
@@ -79,7 +79,7 @@ def let_go(error: BaseException) -> None:
 
 
 def log_traceback() -> None:
-    """Where the disk of the log is full, there is none."""
+    """Without a log where its disk is full."""
     with contextlib.suppress(OSError):
         traceback.print_exc()
 
@@ -88,7 +88,7 @@ def main() -> None:
     guard(protocol.CONTROL_FD)
     connection = protocol.Connection()
     connection.start()
-    # What libraries say to each other about their next versions is no news to whoever reads the log.
+    # Deprecation warnings of libraries are not useful in the log.
     warnings.simplefilter("ignore", FutureWarning)
     session = None
     for request in connection.requests():
@@ -107,7 +107,7 @@ def main() -> None:
         except LookupError as error:
             log_traceback()
             fail("protocol" if "unknown request" in str(error) else "failed", f"{type(error).__name__}: {error}")
-        except Exception as error:  # the process goes on: hone decides what becomes of it
+        except Exception as error:  # the process continues: hone decides what to do
             log_traceback()
             let_go(error)
             fail(*explained(error, request.get("type")))

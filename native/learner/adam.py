@@ -17,7 +17,7 @@ DEFAULT_BITS = 32
 
 
 def make_adam(parameters: list[torch.nn.Parameter], settings: dict[str, Any]) -> torch.optim.Optimizer:
-    """With a learning rate of 0. Raises Refused when bitsandbytes is needed and cannot be had."""
+    """With a learning rate of 0. Raises Refused when bitsandbytes is needed and not available."""
     numbers = {
         "lr": 0.0,
         "betas": tuple(settings.get("betas", DEFAULT_BETAS)),
@@ -27,7 +27,7 @@ def make_adam(parameters: list[torch.nn.Parameter], settings: dict[str, Any]) ->
         return torch.optim.AdamW(parameters, **numbers)
     try:
         import bitsandbytes
-    except Exception as error:  # its native library may be missing, or not go with this PyTorch
+    except Exception as error:  # its native library may be missing, or incompatible with this PyTorch
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(
             f"--adam-bits 8 needs bitsandbytes, which {sys.executable} does not have or cannot load ({reason}); "

@@ -1,7 +1,7 @@
-"""Makes of a PEFT adapter what a checkpoint has of one: `python -m learner.adopt FOLDER MODEL.gguf INTO`.
+"""Converts a PEFT adapter to the files of a checkpoint: `python -m learner.adopt FOLDER MODEL.gguf INTO`.
 
-src/models/adapter.ts has compared it with the model before. There is no optimizer in INTO: training that goes on from
-it begins with a fresh one.
+src/models/adapter.ts has compared it with the model before. INTO gets no optimizer: training that continues from it
+begins with a fresh one.
 """
 
 import json
@@ -17,7 +17,7 @@ from .gguf_adapter import Base, UnsupportedAdapter, write_gguf_adapter
 
 
 def base_of(model: str) -> Base:
-    """What the adapter's file must know of the model that it is for."""
+    """Facts about the base model that the adapter's file needs."""
     reader = gguf.GGUFReader(model)
     architecture = reader.get_field("general.architecture").contents()
     heads = reader.get_field(f"{architecture}.attention.head_count").contents()

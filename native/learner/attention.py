@@ -1,7 +1,7 @@
 """Attention over a packed row (packing.py), as an attention function of transformers.
 
 Each block of positions (blocks.py) attends to the keys of its path and its own, so little is computed that a mask would
-throw away, and no mask over the whole row exists. Works on any device that has PyTorch's scaled_dot_product_attention.
+discard, and no mask over the whole row exists. Works on any device with PyTorch's scaled_dot_product_attention.
 On a card flex.py attends in one call for the whole row (card.py says when).
 """
 
@@ -16,11 +16,12 @@ from .packing import Pack
 
 NAME = "hone_packed"
 MASK_ALIGNMENT = 8
-"""Elements: so PyTorch's memory-efficient attention wants a mask's strides (preprocess_mask, ATen's attention.cpp)."""
+"""In elements: the stride that PyTorch's memory-efficient attention requires of a mask (preprocess_mask,
+attention.cpp)."""
 
 
 class Attending(Protocol):
-    """How a row attends: in blocks (Layout), or in one call (flex.py)."""
+    """The attention of a row: in blocks (Layout), or in one call (flex.py)."""
 
     def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
         """query [1, heads, T, size], key and value [1, key heads, T, size] → output [1, T, heads, size]."""
@@ -28,7 +29,7 @@ class Attending(Protocol):
 
 
 class Layout:
-    """How the row in work attends, with the masks that all layers share."""
+    """The attention of the current row, with the masks that all layers share."""
 
     def __init__(self, pack: Pack) -> None:
         self.blocks = tuple(blocks_of(pack.segments))
@@ -38,9 +39,9 @@ class Layout:
         bounds = sorted(cuts | {block.start for block in self.blocks} | {len(pack.ids)})
         number = {bound: index for index, bound in enumerate(bounds)}
         self._sizes: list[list[int]] = []
-        """Of the parts of each block that other blocks see as wholes."""
+        """Parts of each block that other blocks attend to as a whole."""
         self.before: list[list[int]] = []
-        """The numbers of the parts, counted through the row, that each block sees before its own positions."""
+        """Indices of the parts, counted through the row, that each block attends to before its own positions."""
         for block in self.blocks:
             inside = bounds[number[block.start] : number[block.end] + 1]
             self._sizes.append([end - start for start, end in pairwise(inside)])
@@ -48,18 +49,19 @@ class Layout:
         self._masks: dict[object, torch.Tensor] = {}
 
     def parts(self, wholes: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
-        """All parts of the row, from its blocks. Each tensor is split once: the backward of a slice would fill and add
-        a tensor of the whole for each part."""
+        """All parts of the row, from its blocks. Each tensor is split once: the backward pass of a slice would fill and
+        add a tensor of full size for each part."""
         parts: list[torch.Tensor] = []
         for whole, sizes in zip(wholes, self._sizes, strict=True):
             parts += whole.split(sizes, 2) if len(sizes) > 1 else (whole,)
         return parts
 
     def mask(self, block: Block, like: torch.Tensor) -> torch.Tensor | None:
-        """Added to the scores of the block's queries: 0 where seen, -inf elsewhere; None where causal attention does.
+        """Added to the scores of the block's queries: 0 where visible, -inf elsewhere; None where causal attention
+        suffices.
 
-        In the type that attention computes in, and with rows that start at multiples of MASK_ALIGNMENT: of any other
-        mask every call makes a copy, which is kept until the backward pass.
+        In attention's precision, and with rows that start at multiples of MASK_ALIGNMENT: any other mask is copied in
+        every call, and the copy is kept until the backward pass.
         """
         if block.chain and not block.seen:
             return None
@@ -76,7 +78,7 @@ class Layout:
         _, heads, total, size = query.shape
         key_heads = key.shape[1]
         shared = heads // key_heads
-        # Autocast would convert what was gathered and expanded: the same key for each block and query head seeing it.
+        # Autocast would convert after gathering and expanding: the same key for each block and query head that uses it.
         dtype = computed_in(query)
         query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
         # Query heads that share a key head become a batch dimension over which keys are expanded, not copied.
@@ -110,7 +112,7 @@ class Layout:
 
 
 def computed_in(like: torch.Tensor) -> torch.dtype:
-    """The type that autocast has attention compute in; without autocast the tensor's own."""
+    """The precision of attention under autocast; without autocast the tensor's own."""
     device = like.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype
 
@@ -135,7 +137,7 @@ def packed_attention(
 
 
 def register() -> None:
-    """Makes the function known to transformers, which then builds no mask of its own."""
+    """Registers the function with transformers, which then builds no mask of its own."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(NAME, packed_attention)

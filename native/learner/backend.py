@@ -1,7 +1,7 @@
-"""What an update needs of a model, and its implementation with PyTorch and PEFT.
+"""The interface of a model for updates, and its implementation with PyTorch and PEFT.
 
-A backend gives hidden states where tokens are predicted and the output layer's weight; everything about rewards,
-losses and files is outside. Unsloth's is in unsloth_backend.py; choice.py says which is taken.
+A backend returns hidden states at predicting positions and the output layer's weight; rewards, losses and files are
+not its concern. unsloth_backend.py has Unsloth's; choice.py chooses.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from .packing import Pack
 from .protocol import Progress
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-"""Of a precision: what products are computed in, and frozen matrices are held in."""
+"""For each precision the type of products and of frozen matrices."""
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -32,44 +32,45 @@ class Backend(Protocol):
     shares: bool
     """Whether one prefix in a row may serve several trajectories."""
     away: bool
-    """Whether the model is on the device during updates alone."""
+    """Whether the model is on the device during updates only."""
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        """Last hidden states where sampled tokens are predicted, [P, width]; with a graph if gradients are on."""
+        """Last hidden states at the positions that predict sampled tokens, [P, width]; with a graph if gradients are
+        on."""
         ...
 
     def output_weight(self) -> torch.Tensor:
-        """Of the output layer, [vocabulary, width]."""
+        """Weight of the output layer, [vocabulary, width]."""
         ...
 
     def padding(self, pack: Pack) -> int:
-        """Positions that the row has more when it is computed."""
+        """Number of padding positions of the row."""
         ...
 
     def notes(self) -> list[str]:
-        """Lines for whoever trains, each once."""
+        """Notes for the user, each once."""
         ...
 
     def trainable(self) -> list[torch.nn.Parameter]: ...
 
     def move(self, device: torch.device) -> None:
-        """Puts the model there. Parameters stay the same objects."""
+        """Moves the model there. Parameters stay the same objects."""
         ...
 
     def placed(self) -> torch.device:
-        """Where the parameters are now."""
+        """Current device of the parameters."""
         ...
 
     def base_policy(self) -> AbstractContextManager[None]:
-        """Within it the model is the one before any training."""
+        """Context in which the model is the one before any training."""
         ...
 
     def checkpointing(self, on: bool) -> None:
-        """Whether activations are computed twice to keep fewer."""
+        """Whether activations are recomputed in the backward pass to keep fewer."""
         ...
 
     def compute_in(self, precision: str, for_good: bool = False) -> None:
-        """From now on. `for_good`: the weights may be rounded to it, too."""
+        """Sets the precision. `for_good`: the weights may be rounded to it, too."""
         ...
 
 
@@ -105,11 +106,11 @@ class PeftBackend:
             self._causal = self.model.base_model.model
         if not self.away:
             self.move(self.device)
-        # Layers checkpoint only in training mode; nothing else depends on it: there is no dropout (model.py).
+        # Layers checkpoint only in training mode, which has no other effect: there is no dropout (model.py).
         self.model.train()
 
     def _placed(self, frozen: bool) -> Place:
-        """Where the weights go as they are read, so that the host never holds all of them in f32 on a GPU's behalf."""
+        """Device of the weights while they are read, so that the host never holds all of them in f32 for a GPU."""
         device = torch.device("cpu") if self.away else self.device
 
         def place(name: str, values: torch.Tensor) -> torch.Tensor:
@@ -123,7 +124,7 @@ class PeftBackend:
         return self.computed(pack)
 
     def computed(self, pack: Pack) -> torch.Tensor:
-        """As `hidden`, in the way that is taken now."""
+        """As `hidden`, in the way currently chosen."""
         row, layout = self.rows.lay_out(pack, self.device)
         with torch.autocast(self.device.type, TYPES[self.precision], enabled=self.precision != "f32"):
             output = self._causal.model(
@@ -167,21 +168,21 @@ class PeftBackend:
 
     def compute_in(self, precision: str, for_good: bool = False) -> None:
         self.precision = precision
-        # Until then autocast rounds the weights for each product.
+        # Before that autocast rounds the weights for each product.
         if for_good and isinstance(self.model, PeftModel):
             _linears_to(self.model, TYPES[precision])
 
 
 def choose_precision(wanted: str, device: torch.device, weights: str) -> str:
-    """On a GPU f16 for weights of that type, which bf16 would round, by three bits less than the engine has: policy and
-    learner would drift apart. f32 on a CPU, which computes no faster in 16 bits."""
+    """On a GPU f16 for f16 weights, which bf16 would round by three bits more than the engine does: policy and learner
+    would drift apart. f32 on a CPU, where 16 bits are not faster."""
     if wanted == "auto":
         return "f32" if device.type == "cpu" else "f16" if weights == "f16" else "bf16"
     return wanted
 
 
 def away(settings: dict[str, Any]) -> bool:
-    """Whether the model is on the device during updates alone, and loaded beside it."""
+    """Whether the model is on the device during updates only, and loaded in main memory."""
     return settings.get("lifetime") in ("step", "offload")
 
 
@@ -194,7 +195,7 @@ def _check_lifetime(lifetime: str | None, device: torch.device) -> None:
 
 
 def _linears_to(model: torch.nn.Module, dtype: torch.dtype) -> None:
-    """Only the layers' products: the residual stream, norms, the output layer and adapters keep f32."""
+    """Applies to the layers' products only: residual stream, norms, output layer and adapters stay in f32."""
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Linear) and name.removesuffix(".base_layer").rsplit(".", 1)[-1] in LINEAR_LAYERS:
             module.to(dtype)

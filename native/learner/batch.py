@@ -1,4 +1,4 @@
-"""Reads the batch file that hone writes (src/learn/batch.ts says what is in it)."""
+"""Reads the batch file that hone writes (format: src/learn/batch.ts)."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,21 @@ VERSION = "1"
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One rollout. Tensors are one-dimensional, of the length of the trajectory."""
+    """One rollout. Tensors are one-dimensional, with the length of the trajectory."""
 
     ids: torch.Tensor
     sampled: torch.Tensor
-    """bool: the policy produced this token."""
+    """bool: the policy sampled this token."""
     group: int
     prompt: int
     """Tokens at the start that the group shares; none of them is sampled."""
     first_slot: int
-    """Place of its first sampled token among the sampled tokens of the batch."""
+    """Index of its first sampled token among the sampled tokens of the batch."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one update learns from. Tensors over S, the sampled tokens of all trajectories in order."""
+    """Input of one update. Tensors over S, the sampled tokens of all trajectories in order."""
 
     trajectories: list[Trajectory]
     rollout: torch.Tensor
@@ -51,7 +51,7 @@ class Batch:
 
 
 def read_batch(path: str, vocabulary: int) -> Batch:
-    """Raises Refused when the file is none of ours, holds nothing, or has ids that the model has not."""
+    """Raises Refused when the file is not a batch file, is empty, or has ids that the model lacks."""
     with safe_open(path, framework="pt") as file:
         about = file.metadata() or {}
         if about.get("format") != "hone-batch" or about.get("version") != VERSION:

@@ -1,4 +1,4 @@
-"""Which positions of a packed row attend together, in one call."""
+"""Groups positions of a packed row into blocks that attend in one call."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from .packing import Segment
 
 KEY = 16
-"""A copied key costs as much as so many scores of a query and a key: it is gathered, kept, and its gradient added."""
+"""Cost of a copied key, in scores of a query and a key: it is gathered, kept, and its gradient added."""
 CALL = 2000
-"""A call as much as so many. Both measured on a CPU with heads of 64 numbers, forward and backward pass."""
+"""Cost of a call in the same unit. Both measured on a CPU with heads of 64 numbers, forward and backward pass."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Successive positions of a row, whose keys are theirs and those of the parts before them."""
+    """Consecutive positions of a row, which attend to their own keys and those of the parts before them."""
 
     start: int
     end: int
     before: tuple[tuple[int, int], ...]
-    """(first, end) of parts of the row; what precedes the block's first position in its trajectory."""
+    """(first, end) of parts of the row that precede the block's first position in its trajectory."""
     chain: bool
     """The block continues one trajectory: its mask depends on lengths alone."""
 
@@ -32,15 +32,15 @@ class Block:
 
     @property
     def cost(self) -> float:
-        # Of a causal call without a mask half the scores are computed.
+        # A causal call without a mask computes half of the scores.
         scores = self.length * (self.seen + self.length) if self.seen or not self.chain else self.length**2 / 2
         return scores + KEY * self.seen + CALL
 
 
 def blocks_of(segments: tuple[Segment, ...]) -> Iterator[Block]:
-    """Each segment alone, unless short ones that follow each other cost less together.
+    """Each segment alone, unless consecutive short ones cost less together.
 
-    What a later segment sees before the block is among what the first one sees, so the block's keys are enough for all.
+    The parts that a later segment sees before the block are among those of the first segment, so these keys suffice.
     """
     at = 0
     block: Block | None = None

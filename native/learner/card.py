@@ -1,10 +1,10 @@
-"""How a backend computes rows: on a card in the fastest of three ways that works there, each tried before it counts.
+"""Chooses how a backend computes rows: on a card the fastest of three ways that works there, each tried beforehand.
 
     compiled layers      each layer is compiled, with one attention call (flex.py) in it
     one attention call   that alone is compiled
-    blocks               nothing is (attention.py); the only way on a CPU
+    blocks               nothing is compiled (attention.py); the only way on a CPU
 
-A way that PyTorch cannot compile, or that computes anything else than blocks do, is left, and a line says why. *Not run
+A way that PyTorch cannot compile, or whose results differ from those of blocks, is dropped, with a note. *Not run
 on CUDA.*
 """
 
@@ -23,12 +23,12 @@ from .packing import Pack
 from .packing_check import SAME, computed_rows, difference, trial_rows, untouched
 
 COMPILED: dict[str, Any] = {"dynamic": True, "fullgraph": True}
-"""Shapes of rows are left open, so that the code of one row is that of all."""
+"""Dynamic shapes, so that rows of all lengths share their code."""
 PROMPT, LENGTHS = 150, (420, 310, 290)
-"""Of the rollouts of a trial, as in packing_check.py: long enough that some squares of scores are seen in whole, some
-in part, some not at all."""
+"""Rollouts of a trial, as in packing_check.py: long enough that some squares of scores are entirely visible, some
+partly, some not at all."""
 SCORED = 64
-"""Hidden states that the output layer is tried on."""
+"""Hidden states for the trial of the output layer."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,23 @@ class Way:
 
 BLOCKS = Way("blocks", False, False)
 ON_A_CARD = (Way("compiled layers", True, True), Way("one attention call", True, False))
-"""In the order in which they are tried."""
+"""In order of trial."""
 
 
 class Rows:
     """Belongs to one backend (PeftBackend)."""
 
     def __init__(self, ways: tuple[Way, ...] = ()) -> None:
-        """Without ways: blocks."""
+        """Without ways only blocks are used."""
         self._untried = list(ways)
         self._notes: list[str] = []
         self._attend: Any = None
         self._exact: dict[torch.dtype, bool] = {}
-        """Types of 16 bits that hold the output layer's weights as they are."""
+        """16-bit types that represent the output layer's weights exactly."""
         self.way = BLOCKS
 
     def lay_out(self, pack: Pack, device: torch.device) -> tuple[Pack, Layout | FlexLayout]:
-        """The row as it is computed, and how it attends."""
+        """The padded row, and its attention."""
         if not self.way.one_call:
             return pack, Layout(pack)
         row = padded(pack)
@@ -66,7 +66,7 @@ class Rows:
         return len(padded(pack).ids) - len(pack.ids) if self.way.one_call else 0
 
     def output_weight(self, weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """In `dtype` where that is of 16 bits, holds the same numbers, and makes products faster (head.py)."""
+        """In `dtype` where that has 16 bits, represents the same numbers, and makes products faster (head.py)."""
         if dtype not in head.HALVES or weight.requires_grad or not head.in_halves(weight.device):
             return weight
         half = weight.to(dtype)
@@ -75,12 +75,12 @@ class Rows:
         return half if self._exact[dtype] else weight
 
     def notes(self) -> list[str]:
-        """What is to be said and has not been."""
+        """Notes that have not been reported yet."""
         said, self._notes = self._notes, []
         return said
 
     def settle(self, backend: Any) -> None:
-        """Before the first row: takes the first way that gives what blocks give."""
+        """Before the first row: takes the first way whose results agree with those of blocks."""
         if not self._untried:
             return
         with untouched(backend):
@@ -93,7 +93,7 @@ class Rows:
                 try:
                     why = self._why_not(backend, rows, wanted)
                 except BaseException:
-                    # For lack of memory, say; the next request tries again.
+                    # For a lack of memory, for example; the next request tries again.
                     self._take(backend, BLOCKS)
                     raise
                 if why is None:
@@ -105,7 +105,7 @@ class Rows:
 
     @torch.no_grad()
     def _try_output_layer(self, backend: Any, states: torch.Tensor) -> None:
-        """In f32 from now on where 16 bits give something else."""
+        """Falls back to f32 where the results in 16 bits differ."""
         half = backend.output_weight()
         if half.dtype not in head.HALVES:
             return
@@ -139,7 +139,7 @@ class Rows:
 
     def _why_not(self, backend: Any, rows: list[Any], wanted: tuple[torch.Tensor, torch.Tensor]) -> str | None:
         try:
-            # In one row, and one by one: two lengths.
+            # In one row, and separately: two lengths.
             found = [computed_rows(backend, [rows]), computed_rows(backend, [[one] for one in rows])]
         except Exception as error:
             if is_out_of_memory(error):

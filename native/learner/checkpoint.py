@@ -1,6 +1,6 @@
-"""What an update leaves on disk, and how a learner goes on from it.
+"""The files of an update, and resuming a learner from them.
 
-Every file and folder is written and then fsynced; renaming the folder into place is hone's part.
+Every file and folder is written and then fsynced; hone renames the folder into place.
 """
 
 import json
@@ -25,7 +25,7 @@ from .optimizer import POLICY, SUPERVISED, Optimizer
 def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
     """The new checkpoint's files. `folder` may exist; files of the same names are replaced.
 
-    Raises Refused when the disk does not take them: each library has an error of its own for that.
+    Raises Refused when the disk is full: every library has an error of its own for that.
     """
     try:
         _write(Path(folder), backend, optimizer, probe)
@@ -53,7 +53,7 @@ def _write(path: Path, backend: Backend, optimizer: Optimizer, probe: dict[str, 
 
 
 def sync(folder: Path) -> None:
-    """Files first, then the folders that name them."""
+    """Files first, then the folders that contain them."""
     for root, _, files in os.walk(folder, topdown=False):
         for name in (*(os.path.join(root, file) for file in files), root):
             descriptor = os.open(name, os.O_RDONLY)
@@ -64,16 +64,16 @@ def sync(folder: Path) -> None:
 
 
 def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, Any]) -> None:
-    """Puts a checkpoint's adapter, optimizer and random state in place. Raises Refused when they do not fit.
+    """Restores a checkpoint's adapter, optimizer and random state. Raises Refused when they do not fit.
 
-    Without optimizer.pt (an adapter that another program trained) the optimizer stays a fresh one. Where it ought to be
-    there, the checkpoint's manifest names it, and hone has compared the folder with that.
+    Without optimizer.pt (an adapter that another program trained) the optimizer stays fresh. In other checkpoints the
+    manifest names it, and hone has checked the folder against that.
     """
     path = Path(folder)
     try:
         config = json.loads((path / "adapter" / "adapter_config.json").read_text())
         weights = load_file(path / "adapter" / "adapter_model.safetensors")
-        # Loading moves the moments to their parameters; the count of steps and random states belong on the CPU.
+        # Loading moves the moments to their parameters; step counts and random states belong on the CPU.
         saved = path / "optimizer.pt"
         state = torch.load(saved, map_location="cpu", weights_only=True) if saved.exists() else None
         if state is not None and "objective" not in state:
@@ -88,10 +88,10 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, 
 
 
 def _unmarked_objective(path: Path) -> str:
-    """Of a checkpoint from the time before they said it.
+    """The objective of checkpoints from versions that did not record it.
 
-    Its manifest has the step of the run that made it, where `sft` put 0. A copy under which a fork started had 0 as
-    well: since copies name their origin, one without is taken for what `sft` wrote. No manifest: a bare update.
+    The manifest has the step of the run that made it; `sft` wrote 0. A fork's copy of number 0 had 0 as well: copies
+    name their origin, so a checkpoint without one is by `sft`. No manifest: a bare update.
     """
     manifest = path / "manifest.json"
     if not manifest.exists():

@@ -1,4 +1,4 @@
-"""Which backend updates the adapter. Asked before transformers and PEFT are imported: Unsloth has to come first."""
+"""Chooses the backend. Called before transformers and PEFT are imported, since Unsloth must be imported first."""
 
 import importlib
 import importlib.util
@@ -13,7 +13,7 @@ INSTALL = "`yarn doctor --install --learner unsloth` adds it to hone's own envir
 
 
 def chosen(settings: dict[str, Any]) -> str:
-    """ "peft" or "unsloth". Raises Refused when Unsloth is asked for and cannot be taken."""
+    """ "peft" or "unsloth". Raises Refused when Unsloth is requested and cannot be used."""
     wanted = settings["backend"]
     if wanted == "peft":
         return wanted
@@ -42,7 +42,7 @@ def _why_not(settings: dict[str, Any]) -> str | None:
 
 
 def _scales_rope(path: str) -> bool:
-    """False for what is no GGUF file: whoever loads it says so."""
+    """False for a file that is not GGUF: loading it reports the error."""
     import gguf
 
     try:
@@ -52,15 +52,15 @@ def _scales_rope(path: str) -> bool:
 
 
 def import_first(settings: dict[str, Any]) -> None:
-    """Imports Unsloth where it is chosen: on a GPU it replaces parts of transformers and PEFT before they are used."""
+    """Imports Unsloth if it is chosen: on a GPU it patches transformers and PEFT before they are used."""
     if chosen(settings) == "unsloth":
         import_unsloth(settings["device"])
 
 
 def import_unsloth(device: str) -> Any:
-    """The module, told to compute on `device` alone and to ask nobody on the network anything.
+    """The module, restricted to `device` and without network access.
 
-    Raises Refused when the device cannot be had, or Unsloth cannot be imported.
+    Raises Refused when the device is not available, or Unsloth cannot be imported.
     """
     from .device import choose_device
 
@@ -68,11 +68,11 @@ def import_unsloth(device: str) -> Any:
     os.environ["UNSLOTH_DISABLE_STATISTICS"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["UNSLOTH_FORCE_CPU" if device == "cpu" else "UNSLOTH_DISABLE_CPU_FALLBACK"] = "1"
-    # Else a folder of generated sources appears wherever hone was started.
+    # Otherwise a folder of generated sources appears in the current folder.
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     os.environ.setdefault("UNSLOTH_COMPILE_LOCATION", os.path.join(cache, "hone", "unsloth"))
     try:
         return importlib.import_module("unsloth")
-    except Exception as error:  # what it raises when a package is missing or of another version is its own affair
+    except Exception as error:  # its errors for missing packages and other versions are of various types
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"Unsloth in {sys.executable} cannot be imported ({reason}); use --learner peft") from error

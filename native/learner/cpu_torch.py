@@ -1,10 +1,10 @@
 """Makes a CUDA build of PyTorch load on a machine without a GPU, without the CUDA libraries (2 GB download, 4 GB disk).
 
 PyPI's Linux wheels of PyTorch are CUDA builds. On a machine without a GPU they never call CUDA, but the dynamic loader
-wants every library they name to exist, with every symbol they use. So this script, run by hone's installer when no
-CPU build could be had, puts one small stand-in library beside PyTorch's own, under all those names. Its runtime API
-answers what the real one answers without a device (cudaErrorNoDevice); anything else ends the process with a message.
-PyTorch's metadata then no longer asks for the NVIDIA packages, so that pip does not fetch them later.
+requires every library they name, with every symbol they use. So this script, run by hone's installer when no CPU build
+is available, puts one small stub library beside PyTorch's own, under all those names. Its runtime API returns
+what the real one returns without a device (cudaErrorNoDevice); any other call ends the process with a message.
+PyTorch's metadata then no longer requires the NVIDIA packages, so that pip does not fetch them later.
 
 Does nothing to a CPU build. Run it with the interpreter of the environment that has PyTorch:
 
@@ -27,7 +27,7 @@ from pathlib import Path
 GPU_PACKAGES = re.compile(r"Requires-Dist:\s*(nvidia-|cuda-|triton\b)", re.IGNORECASE)
 GPU_LIBRARIES = re.compile(r"lib(cu|nv|nccl)")
 GPU_SYMBOLS = re.compile(r"(__)?(cu[A-Z]|cuda|cublas|cudnn|cufft|cupti|curand|cusolver|cusparse|nccl|nv)")
-# The driver's own library; what links to it is loaded by PyTorch only when there is a GPU.
+# The driver's own library; PyTorch loads libraries linked to it only when there is a GPU.
 DRIVER = "libcuda.so.1"
 
 SHT_DYNAMIC = 6
@@ -37,7 +37,7 @@ DT_NEEDED = 1
 
 @dataclass(frozen=True)
 class Library:
-    """What a shared library (ELF, 64-bit, little-endian) wants from others, and what it offers."""
+    """Symbols and libraries that a shared library (ELF, 64-bit, little-endian) needs, and those it provides."""
 
     needed: frozenset[str]
     undefined: frozenset[str]
@@ -45,7 +45,7 @@ class Library:
 
 
 def read_library(path: Path) -> Library:
-    """Reads the dynamic section and the dynamic symbols; the layout is that of elf(5)."""
+    """Reads the dynamic section and the dynamic symbols; for the layout see elf(5)."""
     with path.open("rb") as file:
         header = file.read(64)
         if header[:6] != b"\x7fELF\x02\x01":
@@ -79,7 +79,7 @@ def read_library(path: Path) -> Library:
 
 
 def stand_in_source(symbols: set[str]) -> str:
-    """C source that defines every symbol, as a function of no arguments: those that a caller passes are ignored."""
+    """C source that defines every symbol, as a function without parameters: arguments of a caller are ignored."""
     lines = [
         "#include <stdio.h>",
         "#include <stdlib.h>",
@@ -91,7 +91,7 @@ def stand_in_source(symbols: set[str]) -> str:
     ]
     for symbol in sorted(symbols):
         if symbol.startswith("__cuda"):
-            # The registration of kernels, when a library is loaded.
+            # Kernel registration, when a library is loaded.
             lines.append(f"void *{symbol}(void) {{ return handle; }}")
         elif symbol in ("cudaGetErrorString", "cudaGetErrorName"):
             lines.append(f'const char *{symbol}(void) {{ return "no CUDA-capable device is detected"; }}')
@@ -146,7 +146,7 @@ def main() -> None:
         link = folder / name
         if not link.exists():
             link.symlink_to(target.name)
-    # Last: until here, another run starts from the beginning.
+    # Last: if interrupted before, another run starts from the beginning.
     metadata.write_text(kept, encoding="utf-8")
 
 

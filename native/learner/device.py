@@ -1,4 +1,4 @@
-"""The device that the learner computes on. What was asked for is taken or refused with the reason, never replaced."""
+"""The device that the learner computes on. The requested one is used or refused with the reason, never replaced."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def why_no_cuda() -> str | None:
-    """Nothing when PyTorch can compute on the first GPU that it sees."""
+    """Returns when PyTorch can compute on the first visible GPU, else raises."""
     if torch.version.cuda is None:
         return f"PyTorch {torch.__version__} was built without CUDA"
     if torch.cuda.is_available():
@@ -46,13 +46,13 @@ def why_no_cuda() -> str | None:
 
 
 def _number(version: str) -> int:
-    """As the driver counts: 13.0 is 13000, 12.6 is 12060."""
+    """In the driver's encoding: 13.0 is 13000, 12.6 is 12060."""
     major, _, minor = version.partition(".")
     return int(major) * 1000 + int(minor or 0) * 10
 
 
 def _ask_driver() -> tuple[int | None, str]:
-    """The newest CUDA that the driver supports; or what the loader says of its library."""
+    """The newest CUDA that the driver supports; or the loader's message about its library."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -64,7 +64,7 @@ def _ask_driver() -> tuple[int | None, str]:
 
 
 def _unknown_to_build(capability: tuple[int, int], architectures: list[str]) -> str | None:
-    """Machine code runs on its generation from its number up, PTX (`compute_`) on all that is newer."""
+    """Machine code runs on its generation from its number up, PTX (`compute_`) on every newer one."""
     if not architectures:
         return None
     here = capability[0] * 10 + capability[1]

@@ -1,19 +1,19 @@
-"""Errors whose message reaches the user as it is."""
+"""Errors whose message is shown to the user unchanged."""
 
 
 class Refused(Exception):
-    """The learner will not do this, and would not the next time. One line: what is wrong and how to mend it."""
+    """The learner refuses the request and would refuse it again. One line: what is wrong and how to fix it."""
 
 
 _NO_MEMORY = (
     # The CPU's allocator.
     "can't allocate memory",
     "not enough memory",
-    # CUDA itself, where its libraries or a new context want some.
+    # CUDA itself, when its libraries or a new context need memory.
     "CUDA out of memory",
     "CUDA error: out of memory",
     "cudaErrorMemoryAllocation",
-    # Its libraries take memory of their own, beside PyTorch's, and say it in words of their own.
+    # Its libraries allocate memory besides PyTorch's, with error messages of their own.
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUSOLVER_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
@@ -22,10 +22,10 @@ _NO_MEMORY = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """PyTorch has a type for its own allocator on CUDA; all others say it in a sentence."""
+    """PyTorch has an exception type for its own allocator on CUDA; all others are recognised by their message."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     text = str(error)
-    # A handle that finds no memory for itself is "not initialized".
+    # A handle that could not allocate its memory is "not initialized".
     no_handle = "CUBLAS_STATUS_NOT_INITIALIZED" in text and "cublasCreate" in text
     return no_handle or any(words in text for words in _NO_MEMORY)

@@ -1,7 +1,7 @@
-"""Attention over a packed row in one call a layer: FlexAttention under the trie's mask, `k <= q < ends[k]`.
+"""Attention over a packed row in one call per layer: FlexAttention with the trie's mask, `k <= q < ends[k]`.
 
-Compiled, a call is one kernel, which leaves out squares of scores in which nothing is seen and masks none in which all
-is. *Not run on CUDA.* Uncompiled it forms all scores of a row, so only tests use it so.
+A compiled call is one kernel, which skips squares of scores that are entirely masked and applies no mask in those that
+are entirely visible. *Not run on CUDA.* Uncompiled it computes all scores of a row, which only tests do.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,23 @@ from .attention import computed_in
 from .packing import Pack
 
 SQUARE = 128
-"""Positions at the side of a square of scores; FlexAttention's own default."""
+"""Side of a square of scores, in positions; FlexAttention's own default."""
 SIZES = 8
-"""Lengths of rows between a power of two and the next: padding is less than one part in so many."""
+"""Number of row lengths between a power of two and the next: padding is less than one part in this many."""
 
 
 def row_length(positions: int) -> int:
-    """The length that a row of so many positions is padded to.
+    """The length that a row with this many positions is padded to.
 
-    Compiled code holds for all of them; but they are few, so that PyTorch's allocator finds blocks of the size again.
-    Never one square: a dimension of 1 would be compiled for itself.
+    Compiled code serves all lengths; but they are few, so that PyTorch's allocator finds blocks of the right size
+    again. Never one square: a dimension of 1 would be specialised.
     """
     step = max(SQUARE, 2 ** (max(1, positions - 1).bit_length() - 1) // SIZES)
     return max(2 * SQUARE, -(-positions // step) * step)
 
 
 def padded(pack: Pack) -> Pack:
-    """With positions at the end that see themselves alone, and from which nothing is predicted."""
+    """Appends positions that attend to themselves only, and that predict nothing."""
     length = len(pack.ids)
     more = row_length(length) - length
     zeros = torch.zeros(more, dtype=pack.ids.dtype)
@@ -45,12 +45,12 @@ def padded(pack: Pack) -> Pack:
 
 
 def block_mask(ends: torch.Tensor, device: torch.device) -> BlockMask:
-    """Of a padded row. Which squares are seen in whole or in part follows from the first and last end in each range of
-    keys; create_block_mask would look at every score."""
+    """For a padded row. Which squares are visible in full or in part follows from the first and last end in each range
+    of keys; create_block_mask would evaluate every score."""
     count = len(ends) // SQUARE
     by_keys = ends.view(count, SQUARE)
     start = torch.arange(count) * SQUARE
-    # [queries, keys]: of queries after the keys, the first is the one that sees the most of them, the last the fewest.
+    # [queries, keys]: of queries after the keys, the first sees the most of them, the last the fewest.
     later = start[:, None] > start
     some = later & (by_keys.amax(1) > start[:, None])
     whole = later & (by_keys.amin(1) >= start[:, None] + SQUARE)
@@ -60,19 +60,19 @@ def block_mask(ends: torch.Tensor, device: torch.device) -> BlockMask:
     def sees(batch: Any, head: Any, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
         return (key <= query) & (query < on_device[key])
 
-    # Made on the CPU: on a card each of its small steps would be a launch.
+    # Created on the CPU: on a card each of its small steps would be a launch.
     mask = BlockMask.from_kv_blocks(*_listed(partly), *_listed(whole), BLOCK_SIZE=SQUARE, mask_mod=sees)
     return mask.to(device)
 
 
 def _listed(squares: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """How many squares each range of queries has, [1, 1, n], and which, those first, [1, 1, n, n]."""
+    """Number of squares of each range of queries, [1, 1, n], and their indices, those first, [1, 1, n, n]."""
     order = squares.int().argsort(dim=1, descending=True, stable=True)
     return squares.sum(1)[None, None].int(), order[None, None].int()
 
 
 class FlexLayout:
-    """How the row in work attends; attention.packed_attention asks it."""
+    """The attention of the current row; attention.packed_attention uses it."""
 
     def __init__(self, pack: Pack, device: torch.device, attend: Callable[..., Any] = flex_attention) -> None:
         self.mask = block_mask(pack.ends, device)

@@ -1,6 +1,6 @@
 """Writes a model whose weights were all trained: as a Hugging Face folder, and as a GGUF file beside it.
 
-The GGUF file is the base file with other numbers: its metadata (tokenizer, chat template, shape) is copied as it is.
+The GGUF file is the base file with new weights: its metadata (tokenizer, chat template, shape) is copied.
 Matrices are f16, vectors f32, as llama.cpp's converter writes them.
 """
 
@@ -21,7 +21,7 @@ def write_model(folder: Path, model: torch.nn.Module, base: GgufModel) -> None:
     reader = gguf.GGUFReader(base.path)
     writer = gguf.GGUFWriter(folder / "model.gguf", base.architecture)
     for field in reader.fields.values():
-        # The writer has its own header and architecture; the type of the weights changes.
+        # The writer adds its own header and architecture; the weight type changes.
         if field.name.startswith("GGUF.") or field.name in ("general.architecture", _FILE_TYPE):
             continue
         kind = field.types[0]

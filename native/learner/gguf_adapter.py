@@ -1,10 +1,10 @@
 """Writes a PEFT LoRA adapter as the GGUF file that llama.cpp loads.
 
 llama.cpp adds `scale * B @ A` to a weight, with scale = `adapter.lora.alpha` / rank, the rank taken from B's shape.
-What PEFT scales otherwise (rank-stabilised LoRA, other alphas for some layers) is multiplied into B. Weights stay in
-float32: an adapter is small, and what the engine samples from must be what the learner computes with.
+Other scalings of PEFT (rank-stabilised LoRA, separate alphas for some layers) are multiplied into B. Weights stay in
+float32: an adapter is small, and the engine must sample with the values that the learner computes with.
 
-Not supported, and refused: anything that is more than a low-rank product on the linear layers of a block.
+Not supported, and refused: anything other than a low-rank product on the linear layers of a block.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _TENSOR = re.compile(r"base_model\.model\.(model\.layers\.(\d+)\.([\w.]+))\.lora
 
 
 class UnsupportedAdapter(ValueError):
-    """The adapter holds what a GGUF adapter cannot express; the message names it."""
+    """The adapter contains something that a GGUF adapter cannot express; the message names it."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """What the file must know of the model under the adapter."""
+    """Facts about the base model that the file needs."""
 
     architecture: str
     heads: int
@@ -61,7 +61,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How PEFT scales a layer's product: the fields of its config that decide it."""
+    """The fields of a PEFT config that determine the scaling of a layer's product."""
 
     alpha: float
     rank_stabilised: bool
@@ -82,7 +82,7 @@ class Scaling:
 
     def correction(self, layer: str, rank: int) -> float:
         """Factor for B, given that llama.cpp will scale by `alpha` / rank. `layer` is the module's name in the base."""
-        # PEFT's own rule: a pattern is a regular expression for the end of a module's name; the first one that fits.
+        # PEFT's own rule: a pattern is a regular expression for the end of a module's name; the first match counts.
         fits = (value for pattern, value in self.alpha_pattern.items() if re.match(rf"(.*\.)?({pattern})$", layer))
         alpha = next(fits, self.alpha)
         stabilised = rank**0.5 if self.rank_stabilised else 1.0
@@ -118,7 +118,7 @@ def gguf_tensors(state: Mapping[str, torch.Tensor], base: Base, scaling: Scaling
             raise UnsupportedAdapter(f"the adapter has {name} but no {partner}")
     if not tensors:
         raise UnsupportedAdapter("the adapter is empty")
-    # In one order: the same adapter is always the same file.
+    # Sorted, so that the same adapter always gives the same file.
     return dict(sorted(tensors.items()))
 
 

@@ -1,7 +1,8 @@
-"""A Hugging Face model with the weights of the GGUF file that the engine runs: policy and learner are one model.
+"""A Hugging Face model with the weights of the GGUF file that the engine runs, so that policy and learner are one
+model.
 
 llama.cpp's converter renames tensors, interleaves the rows of Llama's query and key weights (its RoPE rotates
-neighbours, Hugging Face's rotates halves), and stores Llama 3's RoPE scaling as a tensor of factors. This undoes it.
+neighbours, Hugging Face's rotates halves), and stores Llama 3's RoPE scaling as a tensor of factors. This reverses it.
 """
 
 import mmap
@@ -35,13 +36,13 @@ _MODEL_TENSORS = {
 
 
 class Unreadable(Refused):
-    """A tensor's type is one that the gguf package cannot dequantise."""
+    """A tensor's type cannot be dequantised by the gguf package."""
 
 
 def hf_name(name: str) -> str:
     """The Hugging Face name of a tensor: blk.0.attn_q.weight → model.layers.0.self_attn.q_proj.weight.
 
-    Raises Refused for what these models have not.
+    Raises Refused for tensors that these models do not have.
     """
     if name in _MODEL_TENSORS:
         return _MODEL_TENSORS[name]
@@ -53,7 +54,7 @@ def hf_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class GgufModel:
-    """An open model file: what it says of itself, and its tensors."""
+    """An open model file: its metadata and its tensors."""
 
     path: str
     architecture: str
@@ -61,7 +62,7 @@ class GgufModel:
     """Type of most of the weights: "f16", "q4_k", ..."""
     config: PretrainedConfig
     rope_factors: torch.Tensor | None
-    """What the frequencies of RoPE are divided by, [size of a head / 2]."""
+    """Divisors of RoPE's frequencies, [size of a head / 2]."""
     tensors: dict[str, gguf.ReaderTensor]
     """By their Hugging Face names."""
 
@@ -83,7 +84,7 @@ class GgufModel:
 
 
 ROWS = 1024
-"""Dequantised at once: gguf holds its result twice, which is too much of a large table."""
+"""Dequantised at once: gguf holds its result twice, which is too much for a large table."""
 
 
 def _dequantised(tensor: gguf.ReaderTensor) -> numpy.ndarray:
@@ -96,14 +97,14 @@ def _dequantised(tensor: gguf.ReaderTensor) -> numpy.ndarray:
 
 
 def _forget_pages(tensor: gguf.ReaderTensor) -> None:
-    """Takes the pages that were read out of this process; they stay in the system's cache, as the engine's do."""
+    """Unmaps the pages that were read from this process; they stay in the system's cache, as the engine's do."""
     mapping = getattr(tensor.data, "_mmap", None)
     if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:
-    """Pairs of neighbouring rows back to two halves a head: the inverse of llama.cpp's `permute`."""
+    """Reorders pairs of neighbouring rows to two halves per head: the inverse of llama.cpp's `permute`."""
     shape = rows.shape
     half = shape[0] // heads // 2
     return rows.reshape(heads, half, 2, *shape[1:]).transpose(1, 2).reshape(shape)

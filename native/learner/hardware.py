@@ -1,4 +1,4 @@
-"""What computes, in the words of those who made it."""
+"""Describes the computing device, in its maker's words."""
 
 import contextlib
 import ctypes
@@ -12,7 +12,7 @@ def name_of(device: torch.device) -> str:
 
 
 def cuda_of(device: torch.device) -> dict[str, Any] | None:
-    """CUDA of PyTorch's build and the driver's version; None where the device is no CUDA device."""
+    """CUDA version of PyTorch's build and the driver's version; None where the device is no CUDA device."""
     if device.type != "cuda":
         return None
     return {"version": str(torch.version.cuda), "driver": _driver()}

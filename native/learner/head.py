@@ -1,7 +1,7 @@
-"""Log-probabilities of sampled tokens, and the gradient of a loss in them, without all logits ever existing.
+"""Log-probabilities of sampled tokens, and the gradient of a loss in them, without holding all logits at once.
 
 The output layer is applied to some positions at a time. Because the loss is a sum over tokens, a chunk's gradient
-can be formed as soon as its logits are there: they are thrown away before the next chunk, nothing is computed twice.
+can be computed as soon as its logits exist: they are freed before the next chunk, and nothing is computed twice.
 """
 
 from collections.abc import Callable
@@ -10,42 +10,42 @@ from dataclasses import dataclass
 import torch
 
 CHUNK_BYTES = 64 * 2**20
-"""Logits of one chunk, at most; two buffers of this size exist."""
+"""Maximum number of logits of one chunk; two buffers of this size exist."""
 
 HALVES = (torch.float16, torch.bfloat16)
 
 TokenGradient = Callable[[torch.Tensor, slice], torch.Tensor]
-"""(log-probabilities of some tokens, which of the S they are) → derivative of the loss in each of them."""
+"""(log-probabilities of some tokens, their indices among the S) → derivative of the loss in each of them."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Of S tokens that P positions predict, without graph."""
+    """For S tokens that P positions predict, without graph."""
 
     logprobs: torch.Tensor
     """Natural log, at the sampling temperature, [S]"""
     entropy: torch.Tensor
-    """Of the whole distribution, nats, [S]"""
+    """Entropy of the whole distribution, nats, [S]"""
     gradient: torch.Tensor | None
     """Derivative of the loss in the hidden states, [P, width]"""
 
 
 def in_halves(device: torch.device) -> bool:
-    """A CPU computes no faster in 16 bits."""
+    """A CPU is not faster in 16 bits."""
     return device.type == "cuda"
 
 
 def multiply(one: torch.Tensor, other: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """Of matrices of 16 bits on a card, summed in f32. *Not run on CUDA.*"""
+    """For 16-bit matrices on a card, summed in f32. *Not run on CUDA.*"""
     return torch.mm(one, other, out_dtype=torch.float32, out=out)
 
 
 def logits_of(states: torch.Tensor, matrix: torch.Tensor, out: torch.Tensor, beside: torch.Tensor) -> torch.Tensor:
     """states [n, width] in f32 · matrixᵀ, in `out`; `beside` is overwritten.
 
-    With a matrix of 16 bits each number of the states is two of them, its rounded value and the rest: together they
-    have 16 bits of mantissa in bf16 and 22 in f16. That is twice the products of a rounded state, on units that a card
-    has for 16 bits alone.
+    With a 16-bit matrix each number of the states is split into two, its rounded value and the rest: together they have
+    16 bits of mantissa in bf16 and 22 in f16. That doubles the products of a rounded state, on units that a card has
+    for 16 bits only.
     """
     if matrix.dtype == torch.float32:
         return torch.mm(states, matrix.T, out=out)
@@ -66,12 +66,12 @@ def score(
 ) -> Scores:
     """Scores each of `targets` [S] under softmax(hidden [P, width] · weightᵀ [width, vocabulary] / temperature).
 
-    `sources` [S], rising, says whose of the P positions' distribution a target's is: what a position computes is
-    computed once, and the gradients of all its targets add up.
+    `sources` [S], rising, gives the position of the P whose distribution a target belongs to: a position is computed
+    once, and the gradients of all its targets add up.
 
-    When the weight itself is trained, its gradient is added to `weight.grad`. Logits are sums in f32: one of 15 has
-    steps of 0.06 in bf16, more than the whole gap that may stand between policy and learner. Where the weight is in 16
-    bits on a card, what is multiplied is, too; see `logits_of`.
+    When the weight itself is trained, its gradient is added to `weight.grad`. Logits are sums in f32: near 15, bf16 has
+    steps of 0.06, more than the allowed gap between policy and learner. Where the weight has 16 bits on a card, so have
+    the factors of the products; see `logits_of`.
     """
     positions, vocabulary = len(hidden), len(weight)
     rows = max(16, min(positions, chunk_bytes // (4 * vocabulary)))

@@ -1,4 +1,5 @@
-"""The importance weight π_old/π_rollout: engine and learner round differently, and one learns from the other's tokens.
+"""The importance weight π_old/π_rollout: corrects for the different rounding of the engine, whose tokens are trained
+on.
 
 A weight is truncated (bounded from below and above) or masked (tokens with a ratio outside the bounds contribute
 nothing, but still count in the normaliser). The ratio is a token's, or that of its whole trajectory: the product of its
@@ -39,7 +40,7 @@ class Importance:
 
     @property
     def level(self) -> str:
-        """Whose ratio the weight is: "token" or "sequence"."""
+        """Whether the ratio is a token's or its trajectory's: "token" or "sequence"."""
         return "sequence" if self.mode.startswith("sequence-") else "token"
 
     @property
@@ -48,7 +49,7 @@ class Importance:
 
 
 def read_importance(record: dict[str, Any]) -> Importance:
-    """Raises Refused for a record that is none."""
+    """Raises Refused for an invalid record."""
     mode, low, high = (record.get(name) for name in ("mode", "low", "high"))
     if mode not in MODES:
         raise Refused(f"the learner knows no importance sampling mode {mode!r}; there are {', '.join(MODES)}")
@@ -70,7 +71,7 @@ def _ratios(old: torch.Tensor, rollout: torch.Tensor, owner: torch.Tensor, setti
 
 
 def weights(old: torch.Tensor, rollout: torch.Tensor, owner: torch.Tensor, settings: Importance) -> torch.Tensor:
-    """Of each token, [S]; a constant of the update."""
+    """For each token, [S]; constant within the update."""
     if settings.mode == "off":
         return torch.ones_like(old).detach()
     ratio = _ratios(old, rollout, owner, settings)
@@ -82,7 +83,7 @@ def weights(old: torch.Tensor, rollout: torch.Tensor, owner: torch.Tensor, setti
 def importance_metrics(
     old: torch.Tensor, rollout: torch.Tensor, owner: torch.Tensor, settings: Importance
 ) -> dict[str, float]:
-    """Shares of the tokens whose weight was bounded, and which were left out."""
+    """Shares of the tokens whose weight was bounded, and of those that were left out."""
     share = 0.0
     if settings.mode != "off":
         ratio = _ratios(old, rollout, owner, settings)

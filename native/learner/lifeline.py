@@ -1,9 +1,9 @@
-"""Ends the learner with hone, whatever becomes of hone and whatever the learner is doing.
+"""Ends the learner when hone ends, in whatever state either of them is.
 
-A thread that reads the control pipe would do for an idle process, but it waits for the interpreter's lock while a
-library holds it, and a signal from the kernel ends this process without its compile workers. So a guardian does it: a
+A thread that reads the control pipe would suffice for an idle process, but it waits for the interpreter's lock while a
+library holds it, and a kernel signal ends this process without its compile workers. Therefore a guardian does it: a
 small process, forked before anything large is loaded, that waits for the other end of the control pipe to close and
-then kills the whole group, itself with it.
+then kills the whole group, including itself.
 """
 
 import os
@@ -14,14 +14,14 @@ import time
 
 
 def end_group() -> None:
-    """Ends this process at once, with all that it started. Outside a group of its own it ends alone."""
+    """Ends this process and all processes it started at once. Outside a group of its own it ends alone."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 
 def _die_with_parent() -> None:
-    """Asks Linux to kill this process when the one that started it dies."""
+    """Asks Linux to kill this process when its parent dies."""
     if sys.platform == "linux":
         import ctypes
 
@@ -30,9 +30,10 @@ def _die_with_parent() -> None:
 
 
 def guard(control_fd: int, grace: float = 0.0) -> None:
-    """Call once, before threads are started. Returns in the learner; the guardian stays in here until the end.
+    """Must be called once, before threads are started. Returns in the learner; the guardian stays in here until the
+    end.
 
-    With a `grace` the process sees the end of its control pipe itself and has so many seconds to end in its own way.
+    With a `grace` the process itself notices the end of its control pipe and has this many seconds to end regularly.
     """
     learner = os.getpid()
     leads = os.getpgrp() == learner
@@ -40,10 +41,10 @@ def guard(control_fd: int, grace: float = 0.0) -> None:
         if grace == 0:
             _die_with_parent()
         return
-    # Nobody's requests are read here: only the end of the other side is waited for.
+    # No requests are read here: only the end of the other side is awaited.
     poll = select.poll()
     poll.register(control_fd, 0)
-    # A learner that dies alone is seen by hone, which ends the group; but hone may be gone by then.
+    # hone notices when only the learner dies, and ends the group; but hone may be gone by then.
     while not poll.poll(1000) and os.getppid() == learner:
         pass
     deadline = time.monotonic() + grace

@@ -1,8 +1,8 @@
 """The policy-gradient losses, as pure functions of log-probabilities. All tensors are over S sampled tokens.
 
-Three policies are told apart: `rollout` sampled the tokens (the engine), `old` is this learner before the first update
-on the batch, and `new` is being trained. new/old is what an objective bounds; old/rollout only corrects for the two
-programs rounding differently (importance.py).
+Three policies are distinguished: `rollout` sampled the tokens (the engine), `old` is this learner before the first
+update on the batch, and `new` is being trained. Objectives bound new/old; old/rollout only corrects for the different
+rounding of the two programs (importance.py).
 
 References
 - clipped ratio: PPO (arXiv 1707.06347); a higher upper bound: DAPO (arXiv 2503.14476)
@@ -23,10 +23,10 @@ In TRL's GRPOConfig, with beta = kl_coefficient and use_bias_correction_kl = Fal
 TRL's own "grpo" with tokens' ratios divides each trajectory's sum by its length, which none of these does. Where a
 batch has several mini-batches, TRL's "dapo" and "cispo" divide by their average number of tokens, here each by its own.
 
-The constant of "dr-grpo" is the most tokens a completion may have, so its gradient is that of a mean over tokens times
-the share of the constant that completions fill: with 2,560 tokens allowed and 100 used, a 26th. Adam divides a gradient
-by its own size, so a constant factor leaves its step the same while gradients are far above its epsilon (1e-8). But a
-bound of the gradient's norm that was chosen for "grpo" then hardly ever acts, and a step with longer completions weighs
+The constant of "dr-grpo" is the highest number of tokens of a completion, so its gradient is that of a mean over tokens
+times the share of the constant that completions fill: with 2,560 tokens allowed and 100 used, a 26th. Adam divides a
+gradient by its own size, so a constant factor leaves its step the same while gradients are far above its epsilon
+(1e-8). But a norm bound that was chosen for "grpo" then hardly ever acts, and a step with longer completions weighs
 more in Adam's moments than one with shorter ones, which is the point of the constant.
 """
 
@@ -48,13 +48,14 @@ class LossSettings:
 
     @property
     def whole_trajectories(self) -> bool:
-        """A token's gradient depends on the other tokens of its trajectory, so these must be there with it."""
+        """Whether a token's gradient depends on the other tokens of its trajectory, which must then be in the same
+        call."""
         return self.objective.ratio == "sequence" or self.importance.level == "sequence"
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """What the loss is a function of, [S] each."""
+    """Arguments of the loss, [S] each."""
 
     new: torch.Tensor
     old: torch.Tensor
@@ -66,16 +67,16 @@ class Tokens:
 
 
 OVERFLOW = 80.0
-"""exp of more than 88 is infinite in f32."""
+"""Upper bound of an exponent: exp of more than 88 is infinite in f32."""
 
 
 def token_scale(
     objective: Objective, owner: torch.Tensor, rollouts: float, max_completion_tokens: int | None
 ) -> torch.Tensor:
-    """What each token's loss is multiplied by before all are added, [S], for the tokens of one update.
+    """Factor of each token's loss in the sum, [S], for the tokens of one update.
 
-    Never of a micro-batch, so that packing changes nothing. `rollouts` are those that the update stands for: also those
-    whose gradient is zero and that are not in the batch, because their group has no spread or they are masked. Dr. GRPO
+    Of an update, never of a micro-batch, so that packing changes nothing. `rollouts` includes rollouts whose gradient
+    is zero and that are not in the batch, because their group has no spread or they are masked. Dr. GRPO
     (its equation 1, and its code) and TRL divide by these too: a mean over all sampled completions.
     """
     if objective.normaliser == "tokens":
@@ -100,7 +101,7 @@ Surrogate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Objective], torc
 def clipped_ratio(
     log_ratio: torch.Tensor, new: torch.Tensor, advantages: torch.Tensor, objective: Objective
 ) -> torch.Tensor:
-    """PPO's: the worse of the ratio and the clipped ratio, times the advantage."""
+    """PPO's: minus the smaller of advantage times ratio and advantage times clipped ratio."""
     # With an advantage above 0 the bound holds long before exp overflows, and its gradient would be 0 · ∞ = NaN.
     safe = log_ratio.where(advantages < 0, log_ratio.clamp(max=OVERFLOW))
     ratio = safe.exp()
@@ -119,7 +120,7 @@ def _clip(ratio: torch.Tensor, objective: Objective) -> torch.Tensor:
 
 
 SURROGATES: dict[str, Surrogate] = {"clipped-ratio": clipped_ratio, "clipped-weight": clipped_weight}
-"""By the name that an objective of hone's table gives (src/config/objectives.ts)."""
+"""By the name in hone's table of objectives (src/config/objectives.ts)."""
 
 
 def _log_ratio(tokens: Tokens, objective: Objective) -> torch.Tensor:
@@ -130,11 +131,11 @@ def _log_ratio(tokens: Tokens, objective: Objective) -> torch.Tensor:
 def policy_loss(tokens: Tokens, settings: LossSettings) -> torch.Tensor:
     """Loss of each token, [S], before `token_scale`. Differentiable in `new` alone.
 
-    The tokens must be those of whole trajectories where `settings.whole_trajectories` says so.
+    The tokens must be complete trajectories if `settings.whole_trajectories`.
     """
     objective = settings.objective
     weight = weights(tokens.old, tokens.rollout, tokens.owner, settings.importance)
-    # A masked token has no advantage rather than a weight of 0 alone, which an infinite ratio would make NaN.
+    # The advantage of a masked token is set to 0, since a weight of 0 times an infinite ratio would be NaN.
     advantages = tokens.advantages.where(weight != 0, 0)
     loss = SURROGATES[objective.surrogate](_log_ratio(tokens, objective), tokens.new, advantages, objective) * weight
     if settings.kl_coefficient:
@@ -145,9 +146,9 @@ def policy_loss(tokens: Tokens, settings: LossSettings) -> torch.Tensor:
 
 
 def bounded(tokens: Tokens, objective: Objective) -> torch.Tensor:
-    """Tokens that a bound of the ratio acts on, bool [S].
+    """Tokens on which a bound of the ratio acts, bool [S].
 
-    Of a clipped ratio: outside the bounds on the side that takes the gradient away. Of a clipped weight: outside them.
+    For a clipped ratio: outside the bounds on the side that removes the gradient. For a clipped weight: outside them.
     """
     ratio = _log_ratio(tokens, objective).exp()
     high = ratio > 1 + objective.clip_high
@@ -158,7 +159,7 @@ def bounded(tokens: Tokens, objective: Objective) -> torch.Tensor:
 
 
 def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict[str, float]]:
-    """How far the engine and the learner are apart before the update."""
+    """Distance between the engine and the learner before the update."""
     log_ratio = (old - rollout).double()
     gap = log_ratio.abs()
     return {

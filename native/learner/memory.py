@@ -1,4 +1,4 @@
-"""How much memory an update takes: the peak while it ran, beside what was there before; and how it is given back."""
+"""Measures the memory of an update, its peak and the amount before it; and returns freed memory."""
 
 import contextlib
 import ctypes
@@ -21,10 +21,10 @@ def _status_bytes(key: str) -> int:
 
 
 def forget(error: BaseException) -> None:
-    """Empties the frames that an error has left, and those of the errors behind it.
+    """Clears the frames of an exception, and those of its causes.
 
     A traceback keeps the variables of each of its functions: after a lack of memory the very activations that filled
-    it, until the error itself is gone. Functions that still run keep theirs.
+    it, for as long as the exception exists. Functions that are still running keep theirs.
     """
     known: set[int] = set()
     behind: list[BaseException | None] = [error]
@@ -38,20 +38,20 @@ def forget(error: BaseException) -> None:
 
 
 def give_back(device: torch.device, least: int = 2**30) -> None:
-    """Returns freed memory: on a GPU all that PyTorch has kept there, to the system what is at least so many bytes.
+    """Returns freed memory: on a GPU all that PyTorch has cached, to the system if it is at least this many bytes.
 
-    PyTorch keeps freed blocks of a GPU for itself, where the engine cannot have them. glibc keeps what was freed
-    between blocks still in use: after an update that is most of what its activations took, and the engine needs it
-    now. To take small amounts anew for each update would cost more than they are worth.
+    PyTorch caches freed blocks of a GPU, where the engine cannot use them. glibc keeps freed memory between blocks
+    still in use: after an update that is most of its activations, and the engine needs it now. Allocating small amounts
+    again for each update would cost more than they are worth.
     """
     if device.type == "cuda":
-        # What only refers to itself is freed by the collector alone.
+        # Reference cycles are freed by the collector alone.
         gc.collect()
         torch.cuda.empty_cache()
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None)
-    # Other C libraries than glibc have neither.
+    # Other C libraries than glibc have neither function.
     if not hasattr(libc, "mallinfo2") or not hasattr(libc, "malloc_trim"):
         return
     libc.mallinfo2.restype = _MallocInfo
@@ -60,7 +60,7 @@ def give_back(device: torch.device, least: int = 2**30) -> None:
 
 
 class _MallocInfo(ctypes.Structure):
-    """struct mallinfo2; `fordblks` are the bytes of freed blocks that are kept."""
+    """struct mallinfo2; `fordblks` is the number of freed bytes that are kept."""
 
     _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")]
     _fields_ += [(name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
@@ -76,7 +76,7 @@ class PeakMemory:
             self.loaded = torch.cuda.memory_allocated(self._cuda)
             return
         if sys.platform == "linux":
-            # "5" sets the kernel's peak back to what is resident now. Where that cannot be done, the old peak stays.
+            # "5" resets the kernel's peak to the current resident size. Where that fails, the old peak stays.
             with contextlib.suppress(OSError):
                 Path("/proc/self/clear_refs").write_text("5")
             self.loaded = _status_bytes("VmRSS:")
@@ -94,6 +94,6 @@ class PeakMemory:
 
 
 def _process_peak() -> int:
-    """Of the whole life of the process. macOS counts bytes, the others kibibytes."""
+    """Over the whole life of the process. macOS counts bytes, the others kibibytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -14,14 +14,14 @@ from .gguf_model import CONFIGS, GgufModel, Unreadable, read_gguf
 from .protocol import Progress
 
 SAME_MODEL_TOLERANCE = {"f32": 0.01, "f16": 0.01, "bf16": 0.01, "q8_0": 0.02}
-"""Root mean square of the difference over that of the weights, between a folder and the file made from it."""
+"""Tolerance between a folder and the file made from it: RMS of the difference over RMS of the weights."""
 OTHER_TOLERANCES = ((4, 0.2), (0, 1.0))
-"""Of other types: (bits of a weight above which it holds, tolerance). Measured: q4_0 differs by 0.09, q3_k by 0.15,
-q2_k by 0.3, tq1_0 by 0.84; another model's weights by 1.4. Whether they are close enough to train on, the gap says."""
+"""For other types: (bits per weight above which it holds, tolerance). Measured: q4_0 differs by 0.09, q3_k by 0.15,
+q2_k by 0.3, tq1_0 by 0.84; another model's weights by 1.4. The gap shows whether they are close enough to train on."""
 
 
 Place = Callable[[str, torch.Tensor], torch.Tensor]
-"""(name of a parameter, its values in f32 on the CPU) → the same where and in the type in which it will be used."""
+"""(name of a parameter, its values in f32 on the CPU) → the same on the device and in the type of its later use."""
 
 
 def as_read(_: str, values: torch.Tensor) -> torch.Tensor:
@@ -37,8 +37,8 @@ def load_base(
 ) -> tuple[PreTrainedModel, GgufModel]:
     """The model with packed attention. Raises Refused with the reason when it cannot be trained.
 
-    Of a GGUF file each tensor is placed as soon as it is read: no more than one of them is held in f32 besides. A
-    folder is loaded in f32 on the CPU. `opened` is told of the file before a tensor is placed.
+    Each tensor of a GGUF file is placed as soon as it is read: only one of them is held in f32 in addition. A
+    folder is loaded in f32 on the CPU. `opened` is called with the file before any tensor is placed.
     """
     attention.register()
     file = read_gguf(gguf_path)
@@ -49,7 +49,8 @@ def load_base(
 
 
 def empty_model(config) -> PreTrainedModel:
-    """A model without memory for its weights: initialising what is overwritten would take longer than reading it."""
+    """A model without memory for its weights: initialising weights that are overwritten would take longer than reading
+    them."""
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
 
@@ -72,7 +73,7 @@ def _from_gguf(file: GgufModel, progress: Progress, place: Place) -> PreTrainedM
 
 
 def check_whole(wanted: set[str], file: GgufModel) -> None:
-    """Raises Refused when the file has not just the parameters that are wanted."""
+    """Raises Refused unless the file has exactly the expected parameters."""
     missing, extra = sorted(wanted - set(file.tensors)), sorted(set(file.tensors) - wanted)
     if missing or extra:
         problem = f"lacks {missing[0]}" if missing else f"has {extra[0]}, which {file.architecture} models have not"
@@ -80,7 +81,7 @@ def check_whole(wanted: set[str], file: GgufModel) -> None:
 
 
 def place_rope(model: PreTrainedModel, file: GgufModel) -> None:
-    """Buffers are not in the file: RoPE's frequencies are computed again, and divided as llama.cpp divides them."""
+    """Buffers are not in the file: RoPE's frequencies are recomputed, and divided as in llama.cpp."""
     rotary = type(model.model.rotary_emb)(config=model.config)
     if file.rope_factors is not None:
         rotary.inv_freq = rotary.inv_freq / file.rope_factors
@@ -96,7 +97,7 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
         if config.model_type not in CONFIGS:
             raise Refused(f"{folder} holds a {config.model_type} model; the learner trains {', '.join(CONFIGS)}")
         _refuse_quantised(config, folder)
-        # The engine has none: with dropout the learner's log-probabilities would be those of another policy.
+        # The engine has no dropout: with it the learner's log-probabilities would belong to another policy.
         config.attention_dropout = 0.0
         model = AutoModelForCausalLM.from_pretrained(
             folder, config=config, local_files_only=True, dtype=torch.float32, attn_implementation=attention.NAME
@@ -120,7 +121,7 @@ def _refuse_quantised(config: PretrainedConfig, folder: str) -> None:
 
 
 def _check_same(model: PreTrainedModel, file: GgufModel, folder: str) -> None:
-    """Refuses a folder that is not what the engine's file was made from: shapes, then a sample of weights."""
+    """Refuses a folder that the engine's file was not made from: compares shapes, then a sample of weights."""
     for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
         ours, theirs = getattr(model.config, key), getattr(file.config, key)
         if ours != theirs:

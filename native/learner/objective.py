@@ -1,4 +1,4 @@
-"""An objective's record as hone sends it, an entry of the table in src/config/objectives.ts, read and checked."""
+"""Reads and checks an objective's record, an entry of the table in src/config/objectives.ts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +15,10 @@ class Objective:
     surrogate: str
     """Name of a function in loss.SURROGATES."""
     ratio: str
-    """new/old of a "token", or of its "sequence": the geometric mean over its trajectory."""
+    """Ratio new/old of a "token", or of its "sequence": the geometric mean over its trajectory."""
     normaliser: str
-    """What the sum of the losses is divided by: all "tokens", each trajectory's own tokens and then the number of
-    "sequences", or the "constant" of the most tokens that the trajectories could have had."""
+    """Divisor of the sum of the losses: all "tokens", each trajectory's own tokens and then the number of
+    "sequences", or the "constant" of the highest possible number of tokens of the trajectories."""
     clip_low: float | None
     """The ratio is bounded by 1 - clip_low from below; None: not at all."""
     clip_high: float
@@ -26,7 +26,7 @@ class Objective:
 
 
 def read_objective(record: dict[str, Any], surrogates: list[str]) -> Objective:
-    """Raises Refused for a record that this learner cannot train by."""
+    """Raises Refused for a record that this learner cannot use."""
     name = record.get("name")
     for key, known in (("surrogate", surrogates), ("ratio", RATIOS), ("normaliser", NORMALISERS)):
         if record.get(key) not in known:

@@ -1,4 +1,4 @@
-"""The optimizer, with a state that can be written, read, and put back when a step goes wrong."""
+"""The optimizer, with a state that can be written, read, and restored after a failed step."""
 
 import copy
 from typing import Any
@@ -23,23 +23,23 @@ class Optimizer:
         device: torch.device | None = None,
         scale: LossScale | None = None,
     ) -> None:
-        """`device` is what updates are computed on, where the parameters are not there yet."""
+        """`device` is where updates are computed, if the parameters are not there yet."""
         self.parameters = parameters
         self.scale = scale or LossScale("f32")
-        """What gradients are multiplied by until `clip`."""
+        """Factor of the gradients until `clip`."""
         self._bits = settings.get("bits", DEFAULT_BITS)
         self._adam = make_adam(parameters, settings)
         self._device = device or parameters[0].device
         self.updates = 0
         self.objective: str | None = None
-        """What the updates so far were for; None before the first."""
+        """The objective of the updates so far; None before the first."""
         self._first_random = self._random()
 
     def begin(self, objective: str) -> None:
-        """To be called before an update for an objective (POLICY, SUPERVISED).
+        """Must be called before an update for an objective (POLICY, SUPERVISED).
 
         Moments are estimates of one loss's gradients; another loss's differ in direction and by orders of magnitude. So
-        Adam then starts again as with a new adapter: no moments, no update counted, the seed's random state.
+        Adam then starts as with a new adapter: no moments, update count 0, the seed's random state.
         """
         if self.objective not in (None, objective):
             self._adam.state.clear()
@@ -48,7 +48,7 @@ class Optimizer:
         self.objective = objective
 
     def move(self, device: torch.device) -> None:
-        """The moments follow their parameters. Adam's counts of steps are on the CPU wherever it computes."""
+        """Moves the moments to their parameters. Adam's step counts are always on the CPU."""
         for state in self._adam.state.values():
             for name, value in state.items():
                 if name != "step" and torch.is_tensor(value):
@@ -72,7 +72,7 @@ class Optimizer:
         self._adam.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Any]:
-        """Tensors and plain data only, so that it can be read back without running code from the file."""
+        """Tensors and plain data only, so that it can be read without running code from the file."""
         return {
             "adam": self._adam.state_dict(),
             "bits": self._bits,
@@ -82,9 +82,9 @@ class Optimizer:
         } | self._random()
 
     def load(self, state: dict[str, Any]) -> None:
-        """Settings stay those of now; moments, counts, loss scale and random state are the file's.
+        """Settings are the current ones; moments, counts, loss scale and random state are the file's.
 
-        Raises Refused when the moments are of the other width.
+        Raises Refused when the moments have the other width.
         """
         theirs = state.get("bits", DEFAULT_BITS)
         if theirs != self._bits:
@@ -110,11 +110,11 @@ class Optimizer:
     def restore(self, snapshot: dict[str, Any]) -> None:
         for parameter, weight in zip(self.parameters, snapshot["weights"], strict=True):
             parameter.copy_(weight)
-        # What was learnt of the scale since then stays true.
+        # Knowledge about the loss scale gained since then is kept.
         self.load(snapshot["state"] | {"loss_scale": self.scale.state()})
 
     def _random(self) -> dict[str, Any]:
-        """Of the CPU and of the device in use: asking another GPU for its state would take memory there."""
+        """For the CPU and the current device: querying another GPU for its state would take memory there."""
         cuda = [torch.cuda.get_rng_state(self._device)] if self._device.type == "cuda" else []
         return {"random": torch.get_rng_state(), "random_cuda": cuda}
 

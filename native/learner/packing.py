@@ -1,11 +1,11 @@
 """Packs trajectories into rows without padding, in which every prefix that several of them share is computed once.
 
 A row is a trie of token ids, laid out depth first: a position sees those on the path from the root to it. Positions
-are numbered as in the trajectory alone, so the model's output is that of the trajectories computed one by one. What
-rollouts have in common is not their prompt alone: the same call brings the same answer of a tool, and all prompts of a
-task begin with the same instructions. Gradients of all trajectories add up at the positions that they share.
+are numbered as in the trajectory alone, so the model's output is that of the trajectories computed separately. Rollouts
+share more than their prompt: the same call has the same result of a tool, and all prompts of a task begin with the same
+instructions. Gradients of all trajectories add up at the positions that they share.
 
-A trajectory ends before its last sampled token: nothing is predicted from there on.
+A trajectory is cut before its last sampled token: nothing is predicted from there on.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Segment:
 
     length: int
     before: tuple[tuple[int, int], ...]
-    """What precedes them in the trajectory, as (first, end) of parts of the row, in the trajectory's order."""
+    """The preceding positions of the trajectory, as (first, end) of parts of the row, in the trajectory's order."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Pack:
     ids: torch.Tensor
     """[T]"""
     positions: torch.Tensor
-    """Place in the trajectory, [T]"""
+    """Index within the trajectory, [T]"""
     ends: torch.Tensor
-    """Where the positions that continue a position end, [T]: query q sees key k if k <= q < ends[k]."""
+    """For each position the end of the positions that continue it, [T]: query q sees key k if k <= q < ends[k]."""
     segments: tuple[Segment, ...]
     predicting: torch.Tensor
     """Positions whose outputs predict sampled tokens, rising, [P]"""
     sources: torch.Tensor
-    """Which of the P predicts each sampled token, rising, [S]"""
+    """Index among the P of the position that predicts each sampled token, rising, [S]"""
     targets: torch.Tensor
     """Ids of the sampled tokens, [S]"""
     slots: torch.Tensor
-    """Their places among the sampled tokens of the batch, [S]"""
+    """Their indices among the sampled tokens of the batch, [S]"""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class _Member:
     trajectory: Trajectory
     ids: torch.Tensor
     shared: int
-    """How many positions the member before it has computed for it."""
+    """Number of positions that the member before it has computed for it."""
 
 
 def plan(batch: Batch, budget: int) -> list[Pack]:
-    """Rows of at most `budget` positions (a single trajectory may be longer), with as few positions as can be."""
+    """Rows of at most `budget` positions (a single trajectory may be longer), with as few positions as possible."""
     return plan_trajectories(batch.trajectories, budget)
 
 
@@ -67,7 +67,7 @@ def plan_trajectories(trajectories: list[Trajectory], budget: int, shares: bool 
 
 
 def _sorted(trajectories: list[Trajectory], shares: bool) -> list[_Member]:
-    """By their ids: trajectories with a common prefix are neighbours, in the depth-first order of the trie."""
+    """Sorted by their ids: trajectories with a common prefix are neighbours, in the depth-first order of the trie."""
     computed = []
     for trajectory in trajectories:
         sampled = trajectory.sampled.nonzero()
@@ -88,9 +88,9 @@ def _common(one: torch.Tensor, other: torch.Tensor) -> int:
 
 
 def _rows(members: list[_Member], budget: int) -> list[tuple[int, int]]:
-    """Cuts the sorted members into rows. A row computes again what its first member shares with the row before.
+    """Cuts the sorted members into rows. A row recomputes the prefix that its first member shares with the row before.
 
-    The cuts that make the fewest positions, and of these the fewest rows: best[n] is about the first n members.
+    Minimises the positions, then the rows: best[n] is about the first n members.
     """
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
     for end in range(1, len(members) + 1):
@@ -139,7 +139,7 @@ def _pack(members: list[_Member]) -> Pack:
     ends = torch.full((at,), at)
     for positions, end in left:
         ends[positions] = end
-    # Tokens that one position predicts are neighbours, so that some positions at a time have a range of tokens.
+    # Tokens that one position predicts are neighbours, so that a range of positions has a range of tokens.
     every, order = torch.cat(predicting).sort(stable=True)
     unique, sources = every.unique_consecutive(return_inverse=True)
     return Pack(

@@ -1,7 +1,7 @@
-"""Whether a backend keeps the trajectories of a packed row apart, on the device it is on: tried before it counts.
+"""Checks beforehand whether a backend keeps the trajectories of a packed row apart on its device.
 
-A library may drop a mask on one device and obey it on another, without a word; the model would then learn from other
-rollouts than it is told. So three short trajectories, two of which begin alike, are computed in one row and each alone.
+A library may silently drop a mask on one device and apply it on another; the model would then learn from other rollouts
+than intended. So three short trajectories, two with a common beginning, are computed in one row and separately.
 """
 
 from collections.abc import Iterator
@@ -16,20 +16,20 @@ from .errors import Refused
 from .packing import plan_trajectories
 
 PROMPT, LENGTHS = 8, (25, 18, 21)
-"""Of the first two the first PROMPT tokens are the same, as in a group."""
+"""The first PROMPT tokens of the first two are the same, as in a group."""
 SAME = {"f32": 1e-3, "bf16": 0.1, "f16": 0.05}
-"""Relative difference (root mean square) up to which two ways to compute a thing are one. Rounding alone differs by
-some units of the type's last place for each of the model's layers."""
+"""Relative difference (root mean square) up to which two computations count as equal. Rounding alone differs by
+some units in the last place of the type for each of the model's layers."""
 
 
 def check_packing(backend: Any) -> None:
-    """Gradients and random state stay as they are.
+    """Gradients and random state are left unchanged.
 
     Raises Refused when a packed row gives other hidden states, or another gradient of the adapter.
     """
     trajectories = trial_rows(len(backend.output_weight()), PROMPT, LENGTHS)
     third = trajectories[-1]
-    # The same row with other tokens in one group: rounding is the same then, and a change in the other group is a leak.
+    # The same row with other tokens in one group: the rounding is the same, and a change in the other group is a leak.
     changed = [_other_tokens(one) if one.group == third.group else one for one in trajectories]
     rest = [one if one.group == third.group else _other_tokens(one) for one in trajectories]
     with untouched(backend):
@@ -58,7 +58,7 @@ def check_packing(backend: Any) -> None:
 
 @contextmanager
 def untouched(backend: Any) -> Iterator[None]:
-    """Gradients and random state are afterwards as before."""
+    """Gradients and random state are restored afterwards."""
     parameters = backend.trainable()
     kept = [parameter.grad for parameter in parameters]
     random = torch.get_rng_state()
@@ -71,16 +71,16 @@ def untouched(backend: Any) -> Iterator[None]:
 
 
 def _other_tokens(trajectory: Trajectory) -> Trajectory:
-    """With the prompt of its group changed as theirs is, and its place in the row kept."""
+    """With the prompt of its group changed as theirs is, and its position in the row kept."""
     ids, prompt = trajectory.ids, trajectory.prompt
     parts = (ids[:1], ids[1:prompt].flip(0), ids[prompt : prompt + 1], ids[prompt + 1 :].flip(0))
     return replace(trajectory, ids=torch.cat(parts))
 
 
 def trial_rows(vocabulary: int, prompt: int, lengths: tuple[int, int, int]) -> list[Trajectory]:
-    """Every token after the prompt is predicted. The third stands in a group of its own.
+    """Every token after the prompt is predicted. The third trajectory is in a group of its own.
 
-    A row has them in the order of their ids (packing.py): that of their groups' first tokens, then of their own first.
+    A row sorts them by their ids (packing.py): by their groups' first tokens, then by their own first tokens.
     """
     generator = torch.Generator().manual_seed(0)
     shared = torch.randint(vocabulary, (prompt,), generator=generator)
@@ -97,7 +97,7 @@ def trial_rows(vocabulary: int, prompt: int, lengths: tuple[int, int, int]) -> l
 
 
 def computed_rows(backend: Any, rows: list[list[Trajectory]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Hidden states [S, width] where tokens are predicted; gradient in all that is trained of a fixed sum of them."""
+    """Hidden states [S, width] at predicting positions; gradients in all trained parameters of a fixed sum of them."""
     parameters = backend.trainable()
     for parameter in parameters:
         parameter.grad = None

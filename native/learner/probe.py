@@ -18,14 +18,14 @@ from .packing import plan_trajectories
 
 FILE = "probe.json"
 MOST_TOKENS = 512
-"""Of the sequence, unless its prompt alone is longer: the first tokens after the prompt always belong to it."""
+"""Tokens of the sequence, unless its prompt alone is longer: the first tokens after the prompt are always included."""
 LEAST_AFTER_PROMPT = 128
 ENOUGH_SAMPLED = 32
-"""Of fewer tokens the mean says little: a longer trajectory is taken then."""
+"""The mean of fewer tokens says little: a longer trajectory is used then."""
 
 
 def choose(batch: Batch) -> Trajectory:
-    """The shortest trajectory that has enough sampled tokens, else the one with the most; cut."""
+    """The shortest trajectory with enough sampled tokens, else the one with the most; truncated."""
     cut = [_cut(trajectory) for trajectory in batch.trajectories]
     enough = [trajectory for trajectory in cut if int(trajectory.sampled.sum()) >= ENOUGH_SAMPLED]
     if enough:
@@ -40,7 +40,7 @@ def _cut(trajectory: Trajectory) -> Trajectory:
 
 
 class Probe:
-    """Made before the update."""
+    """Computed before the update."""
 
     def __init__(self, backend: Backend, batch: Batch) -> None:
         self._backend = backend
@@ -48,7 +48,7 @@ class Probe:
         self._before = self._logprobs()
 
     def written(self) -> dict[str, Any] | None:
-        """What the file holds, after the update; None when a log-probability is not a finite number."""
+        """Content of the file, after the update; None when a log-probability is not a finite number."""
         now = self._logprobs()
         if not (self._before.isfinite().all() and now.isfinite().all()):
             return None

@@ -1,4 +1,4 @@
-"""The child's side of the conversation with hone; src/learn/protocol.ts, the other side, says what the messages are.
+"""The learner's side of the protocol with hone; src/learn/protocol.ts, the other side, describes the messages.
 
 Lines of JSON: requests on file descriptor 3, reports on 4. stdout and stderr belong to the log.
 """
@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Connection:
-    """Reports to hone, and the requests that come from it. Any thread may report."""
+    """Sends reports to hone and receives its requests. Any thread may report."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,15 +33,15 @@ class Connection:
             os.set_blocking(fd, True)
 
     def start(self) -> None:
-        """Greets, and starts the threads that read and beat."""
+        """Sends the greeting, and starts the threads for reading and heartbeats."""
         version = platform.python_version()
         self.send({"type": "hello", "version": VERSION, "pid": os.getpid(), "python": version})
         threading.Thread(target=self._read, name="lifeline", daemon=True).start()
         threading.Thread(target=self._beat, name="beat", daemon=True).start()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Writes one message. When nobody reads any more there is nobody to work for."""
-        # NaN is not JSON: whoever measures it says None.
+        """Writes one message. Ends the process when hone no longer reads."""
+        # NaN is not JSON: callers convert it to None.
         line = (json.dumps(message, allow_nan=False) + "\n").encode()
         with self._lock:
             try:
@@ -51,7 +51,7 @@ class Connection:
                 end_group()
 
     def requests(self):
-        """Yields requests for ever: the end of the control pipe ends the process."""
+        """Yields requests without end: the end of the control pipe ends the process."""
         while True:
             yield self._requests.get()
 
@@ -66,7 +66,7 @@ class Connection:
                     self.send({"type": "error", "id": None, "code": "protocol", "message": str(error)})
                     continue
                 self._requests.put(message)
-        # hone closed the pipe, or died: whatever this process is doing is of no use to anybody.
+        # hone closed the pipe, or died: the current work is of no use any more.
         end_group()
 
     def _beat(self) -> None:

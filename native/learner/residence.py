@@ -1,4 +1,4 @@
-"""Where a model lies between updates: on the device that computes, or in main memory while the engine plays."""
+"""The model's place between updates: the computing device, or main memory while the engine plays."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ HOST = torch.device("cpu")
 
 
 class Residence:
-    """The model is where the backend has put it: in main memory when `away`, else on the backend's device."""
+    """The model is where the backend loaded it: in main memory when `away`, else on the backend's device."""
 
     def __init__(self, backend: Backend, optimizer: Optimizer, away: bool) -> None:
         self._backend = backend
@@ -23,17 +23,17 @@ class Residence:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Within it weights, adapter and optimizer state are on the device.
+        """Context in which weights, adapter and optimizer state are on the device.
 
-        Afterwards they are back where they belong and what was freed is given back, also when the work failed. Raises
-        Refused when the device has no room for them.
+        Afterwards they are moved back and freed memory is returned, also after an exception. Raises Refused when the
+        device has no room for them.
         """
         try:
             if self._away:
                 self._bring()
             yield
         except BaseException as error:
-            # Its frames hold what they were computing: nothing could be given back.
+            # Its frames hold intermediate results, which would keep their memory.
             forget(error)
             raise
         finally:

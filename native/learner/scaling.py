@@ -1,8 +1,8 @@
 """Loss scaling for f16: gradients are computed multiplied by a power of two, so that small ones do not become 0.
 
 f16 holds 6e-8 to 65504. As in mixed precision training (arXiv 1710.03740) and PyTorch's GradScaler the scale follows
-the gradients: where one overflows it falls, and after many passes without that it rises. Unlike there no update is
-lost: the pass is repeated. bf16 and f32 have the range of f32 and need none.
+the gradients: it falls when one overflows, and rises after many passes without overflow. Unlike there no update is
+lost: the pass is repeated. bf16 and f32 have the range of f32 and need no scaling.
 """
 
 import math
@@ -16,7 +16,7 @@ LEAST = 1.0
 FALL = 4.0
 RISE = 2.0
 PATIENCE = 50
-"""Passes without overflow after which it rises."""
+"""Number of passes without overflow after which it rises."""
 
 
 class LossScale:
@@ -25,16 +25,16 @@ class LossScale:
         self._value = FIRST
         self._clean = 0
         self._before: float | None = None
-        """Where it has fallen since the last pass without overflow: from where."""
+        """The scale before its falls since the last pass without overflow."""
 
     @property
     def value(self) -> float:
         return self._value if self._on else 1.0
 
     def repeats(self, loss: float, norm: float) -> bool:
-        """Takes note of a pass. True: it is to be repeated at the scale of now, which is lower.
+        """Records a pass. True: it must be repeated with the current, lower scale.
 
-        A loss that is not finite is no matter of the scale.
+        A loss that is not finite is not caused by the scale.
         """
         if not self._on:
             return False
@@ -53,11 +53,11 @@ class LossScale:
         return True
 
     def turn(self, on: bool) -> None:
-        """Off where it is not f16 that computes."""
+        """Disabled unless the precision is f16."""
         self._on = on
 
     def take_back(self) -> None:
-        """Undoes the falls since the last pass without overflow: they have not helped."""
+        """Undoes the falls since the last pass without overflow, which have not helped."""
         if self._before is not None:
             self._value, self._before = self._before, None
 
@@ -74,12 +74,12 @@ Result = TypeVar("Result")
 def in_bf16(
     backend: Backend, scale: LossScale, again: Callable[[], Result], helped: Callable[[Result], bool]
 ) -> Result:
-    """Does again in bf16 what was not finite in f16 at any scale.
+    """Repeats in bf16 a computation that was not finite in f16 at any scale.
 
-    `again` has to checkpoint activations: autocast rounds the frozen weights for each product, and autograd would keep
-    a second copy of all of them, for which no memory is planned.
+    `again` must checkpoint activations: autocast rounds the frozen weights for each product, and autograd would keep a
+    second copy of all of them, for which no memory is planned.
 
-    Stays there if that helped; otherwise the range of f16 was not the reason, and the scale is that of before.
+    Stays in bf16 if that helped; otherwise f16's range was not the cause, and the scale is restored.
     """
     backend.compute_in("bf16")
     scale.turn(False)

@@ -1,4 +1,4 @@
-"""A model being trained: opened once, updated on request. This is what __main__.py hands requests to."""
+"""A model being trained: opened once, updated on request. __main__.py calls its methods."""
 
 import platform
 import time
@@ -31,15 +31,15 @@ def _backend(settings: dict[str, Any], progress: Progress) -> Backend:
 
 
 class Session:
-    """Raises Refused from any of its methods for what cannot be done."""
+    """All methods raise Refused for requests that cannot be carried out."""
 
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
         started = time.monotonic()
-        # Before PyTorch starts its threads, which take it over. In a trained model's sharp attention most probabilities
+        # Before PyTorch starts its threads, which inherit it. In a trained model's sharp attention most probabilities
         # are nearly zero; computing with numbers below 1.2e-38 made the backward pass of attention ten times slower.
         torch.set_flush_denormal(True)
         torch.set_num_threads(settings["threads"])
-        # The first weights of an adapter depend on the seed alone.
+        # The initial weights of an adapter depend on the seed alone.
         torch.manual_seed(settings["seed"])
         self._backend = _backend(settings, progress)
         parameters = self._backend.trainable()

@@ -29,9 +29,9 @@ def rate(update: int, updates: int, peak: float, warmup: float) -> float:
 def supervised(
     backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
-    """Runs `epochs` over the batch in random order, `updateTrajectories` to an update. Returns the metrics.
+    """Runs `epochs` over the batch in random order, with `updateTrajectories` per update. Returns the metrics.
 
-    The loss is -log p of each sampled token, weighed by its trajectory's advantage (1 as a rule), over the update's
+    The loss is -log p of each sampled token, weighted by its trajectory's advantage (usually 1), over the update's
     tokens. Raises Refused when no update of the last epoch had a finite loss and gradient.
     """
     started = time.monotonic()
@@ -42,7 +42,7 @@ def supervised(
     computed = padding = done = skipped = overflows = 0
 
     def tick() -> None:
-        """After each row: one update may take longer than hone waits for a sign of progress."""
+        """Called after each row: one update may take longer than hone waits for a sign of progress."""
         progress("update", done, updates)
 
     for _ in range(epochs):
@@ -81,7 +81,7 @@ def supervised(
 
 @dataclass
 class _Gradients:
-    """What is known of one update's gradients."""
+    """Sums of one update's gradients."""
 
     value: float
     """Summed -log p."""
@@ -89,7 +89,7 @@ class _Gradients:
     """Sampled tokens."""
     positions: int
     padding: int
-    """Of the positions."""
+    """For the computed positions."""
     norm: float
     overflows: int = 0
 
@@ -106,7 +106,7 @@ def _gradients(
     request: dict[str, Any],
     tick: Callable[[], None],
 ) -> _Gradients:
-    """Where f16 overflows, computed again at a lower scale, or in bf16: see scaling.py."""
+    """Recomputed at a lower scale where f16 overflows, or in bf16: see scaling.py."""
     overflows = 0
 
     def once() -> _Gradients:

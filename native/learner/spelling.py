@@ -1,9 +1,9 @@
 """`python -m learner.spelling FOLDER`: how the SentencePiece vocabulary of a model in Hugging Face form treats the
-space before a text, told by its tokenizer in transformers.
+space before a text, determined with its tokenizer in transformers.
 
 Prints {"space": true} when a space comes before every text that follows a control token, as llama.cpp puts it by
-default, {"space": false} when none does, and {"space": null, "reason": ...} when the tokenizer cuts text in another way
-than llama.cpp, which merges pieces by their scores, as SentencePiece does with a vocabulary of the kind BPE."""
+default, {"space": false} when none does, and {"space": null, "reason": ...} when the tokenizer splits text differently
+from llama.cpp, which merges pieces by their scores, as SentencePiece does with a vocabulary of the kind BPE."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ PROBES = [
 
 
 def alike(probes: list[str], theirs: Callable[[str], list[int]], processor: SentencePieceProcessor) -> int:
-    """How many of the probes, from the first one, have the same tokens."""
+    """Number of probes, from the first one on, that have the same tokens."""
     different = (number for number, text in enumerate(probes) if theirs(text) != processor.encode(text))
     return next(different, len(probes))
 
@@ -44,7 +44,7 @@ def spelling(folder: Path) -> dict:
             f"its SentencePiece vocabulary is of the kind {type(kind).__name__}, which llama.cpp would cut into other "
             "tokens; it must be BPE"
         )
-    # The pieces do not have what was added to them: tokens of a chat template.
+    # The pieces do not include added tokens, such as those of a chat template.
     added = tokenizer.get_added_vocab()
     probes = [text for text in PROBES if not any(token in text for token in added)]
     if not probes:

@@ -1,9 +1,9 @@
 """Unsloth behind `Backend`: its loading, LoRA layers, kernels and gradient checkpointing.
 
 Loss, packing, importance weights and checkpoints are hone's. On a CPU Unsloth runs the model of transformers, so
-rows share prefixes as with PEFT. On a GPU its own forward pass goes round transformers' attention functions and drops
-masks while it trains: there rows hold whole trajectories, told apart by Unsloth's `packed_seq_lengths`. Before the
-first row on a device counts, packing_check.py compares packed and unpacked.
+rows share prefixes as with PEFT. On a GPU its own forward pass bypasses transformers' attention functions and drops
+masks in training: rows then hold whole trajectories, separated by Unsloth's `packed_seq_lengths`. Before the
+first row on a device, packing_check.py compares packed and unpacked computation.
 """
 
 from typing import Any
@@ -23,8 +23,8 @@ from .unsloth_model import load_base_with_unsloth
 
 
 class UnslothBackend(PeftBackend):
-    """An adapter of Unsloth's around a base in the type that it computes in. There is no other residence than its
-    device: `away` is false for any lifetime."""
+    """An adapter of Unsloth's around a base in its computing precision. The model stays on its device: `away` is false
+    for any lifetime."""
 
     name = "unsloth"
     away = False
@@ -68,7 +68,7 @@ class UnslothBackend(PeftBackend):
         return self.computed(pack)
 
     def computed(self, pack: Pack) -> torch.Tensor:
-        """As `hidden`, unchecked."""
+        """As `hidden`, without the check."""
         about: dict[str, Any] = {"packed_seq_lengths": whole_lengths(pack)} if self._fast else {"layout": Layout(pack)}
         with torch.autocast(self.device.type, TYPES[self.precision], enabled=self.precision != "f32"):
             output = self._causal.model(
@@ -84,7 +84,7 @@ class UnslothBackend(PeftBackend):
             raise Refused("Unsloth's model stays on the device that it was loaded on; use --learner-lifetime step")
 
     def compute_in(self, precision: str, for_good: bool = False) -> None:
-        # Embeddings and norms are in the type, too: what overflowed there would overflow under another autocast.
+        # Embeddings and norms have the type, too: an overflow there would not disappear under another autocast.
         if precision != self.precision:
             raise Refused(
                 f"a loss or gradient is not finite in {self.precision}, in which Unsloth holds the whole model; "
@@ -98,7 +98,8 @@ class UnslothBackend(PeftBackend):
 
 
 def whole_lengths(pack: Pack) -> torch.Tensor:
-    """Lengths of the trajectories of a row that shares nothing: each starts at position 0 and goes on without a gap."""
+    """Lengths of the trajectories of a row without shared prefixes: each starts at position 0 and continues without a
+    gap."""
     starts = (pack.positions == 0).nonzero().flatten()
     ends = torch.cat((starts[1:], torch.tensor([len(pack.positions)])))
     lengths = ends - starts

@@ -1,9 +1,9 @@
 """A base model loaded by Unsloth, with the weights of the engine's file.
 
-Unsloth loads Hugging Face folders alone. It is given one whose weights are a file of holes: zeros that take no disk.
-The true weights are put in afterwards, tensor by tensor, on the device and in the type that it has chosen. So they are
-what every other backend reads (gguf_model.py), and nothing that a loader does to weights (Unsloth zeroes the row of the
-padding token) makes another model of them.
+Unsloth loads Hugging Face folders only. It gets one whose weights are a sparse file: zeros that take no disk space.
+The real weights are written afterwards, tensor by tensor, on the device and in the type that it has chosen. So they are
+the same as with every other backend (gguf_model.py), whatever a loader does to weights (Unsloth zeroes the row of the
+padding token).
 """
 
 import json
@@ -35,7 +35,7 @@ def load_base_with_unsloth(
     device: torch.device,
     dtype_of: Callable[[GgufModel], torch.dtype],
 ) -> tuple[PreTrainedModel, GgufModel]:
-    """The model on `device`, in the type that `dtype_of` gives for its file.
+    """The model on `device`, in the type that `dtype_of` returns for its file.
 
     Raises Refused with the reason when it cannot be trained.
     """
@@ -71,13 +71,13 @@ def load_base_with_unsloth(
     model.tie_weights()
     if tensors is None and device.type == "cpu":
         place_rope(model, file)
-    # PEFT would write the folder, which is gone, into every adapter.
+    # PEFT would write the folder's name, which no longer exists, into every adapter.
     model.name_or_path = model.config._name_or_path = ""
     return model, file
 
 
 def _keep_type(parameter: torch.nn.Parameter, name: str, dtype: torch.dtype) -> None:
-    """On a CPU Unsloth loads bf16 where f16 is asked for, which would round the engine's weights. There the model is
+    """On a CPU Unsloth loads bf16 where f16 is requested, which would round the engine's weights. There the model is
     transformers' own and computes in any type. Raises Refused where Unsloth's kernels are made for its choice.
     """
     if parameter.dtype == dtype or parameter.dtype == torch.float32:
@@ -89,7 +89,7 @@ def _keep_type(parameter: torch.nn.Parameter, name: str, dtype: torch.dtype) -> 
 
 @torch.no_grad()
 def _put(parameter: torch.nn.Parameter, values: torch.Tensor, name: str, device: torch.device) -> None:
-    """Raises Refused when Unsloth has made something else of the parameter than the folder says."""
+    """Raises Refused when Unsloth has changed the parameter's shape or type."""
     if parameter.shape != values.shape or parameter.device.type != device.type:
         raise Refused(
             f"Unsloth loaded {name} as {list(parameter.shape)} on {parameter.device}, where the model file has "
@@ -126,7 +126,7 @@ def write_holes(path: Path, shapes: dict[str, list[int]], dtype: torch.dtype) ->
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Unsloth loads none without a tokenizer. Nobody asks this one anything: hone trains on ids."""
+    """Unsloth requires a tokenizer. This one is never used: hone trains on ids."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 

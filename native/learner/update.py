@@ -24,7 +24,7 @@ from .scaling import in_bf16
 
 @dataclass
 class _Tokens:
-    """What is known of each sampled token of the batch, [S]."""
+    """Values of each sampled token of the batch, [S]."""
 
     new: torch.Tensor
     old: torch.Tensor
@@ -36,7 +36,7 @@ class _Tokens:
 
 @dataclass(frozen=True)
 class _MiniBatch:
-    """What one update learns from."""
+    """Input of one update."""
 
     packs: list[Pack]
     slots: torch.Tensor
@@ -47,7 +47,7 @@ class _Pass:
     """A forward and backward pass over a mini-batch."""
 
     first: bool
-    """What it computes is the policy before any update."""
+    """Whether it computes the policy before any update."""
     scale: float
     """See LossScale."""
 
@@ -61,7 +61,7 @@ def settings_of(request: dict[str, Any]) -> loss.LossSettings:
 
 
 def deal(batch: Batch, count: int, seed: int) -> list[list[Trajectory]]:
-    """Whole groups to mini-batches, as evenly as can be; never more mini-batches than groups."""
+    """Assigns whole groups to mini-batches, as evenly as possible; never more mini-batches than groups."""
     groups = sorted({trajectory.group for trajectory in batch.trajectories})
     count = min(count, len(groups))
     if count > 1:
@@ -73,13 +73,13 @@ def deal(batch: Batch, count: int, seed: int) -> list[list[Trajectory]]:
 def policy_update(
     backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
-    """Applies all updates, or leaves everything as it was when a loss or gradient of one is not finite. Returns the
-    metrics; when they were applied, the `probe` is among them.
+    """Applies all updates, or none when a loss or gradient of one is not finite. Returns the metrics; if the updates
+    were applied, they include the `probe`.
 
-    A gradient that overflows in f16 is computed again at a lower scale. Where that does not help, because activations
-    are beyond f16's range, everything is done again in bf16, and from then on if it helps.
+    A gradient that overflows in f16 is recomputed at a lower scale. Where that does not help, because activations
+    exceed f16's range, everything is repeated in bf16, and stays in bf16 if that helps.
 
-    π_old is the policy before the first update. The first mini-batch has it from its own first pass; the others need a
+    π_old is the policy before the first update. The first mini-batch gets it from its own first pass; the others need a
     pass without gradient, before any update.
 
     Raises Refused when the batch has no advantage to learn from.
@@ -120,7 +120,7 @@ def _updates(
     def tick() -> None:
         nonlocal done
         done += 1
-        # Rows that are computed again are not counted twice.
+        # Repeated rows are not counted twice.
         progress("update", min(done, rows), rows)
 
     optimizer.clear()
@@ -151,7 +151,7 @@ def _updates(
             losses.append(value)
             norms.append(norm)
             if first:
-                # What the first pass computed is the policy before any update.
+                # The first pass has computed the policy before any update.
                 tokens.old[minibatch.slots] = tokens.new[minibatch.slots]
                 metrics = _before(batch, tokens, settings)
             of_update = _of(batch, tokens, minibatch.slots, tokens.new[minibatch.slots])
@@ -166,7 +166,8 @@ def _updates(
         if not skipped:
             metrics["probe"] = probe.written()
     except BaseException as error:
-        # Out of memory, say: the next try must start from where this one did, and going back needs memory too.
+        # A lack of memory, for example: the next attempt must start from the same state, and restoring needs memory
+        # too.
         forget(error)
         optimizer.restore(before)
         raise
@@ -203,7 +204,7 @@ def _minibatch(
 ) -> _MiniBatch:
     packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
     slots = torch.cat([pack.slots for pack in packs])
-    # Rollouts that are not in the batch are shared out as those that are.
+    # Rollouts that are not in the batch are distributed like those that are.
     rollouts = request.get("rollouts", len(batch.trajectories)) * len(trajectories) / len(batch.trajectories)
     constant = request.get("maxCompletionTokens")
     tokens.scale[slots] = loss.token_scale(settings.objective, batch.owner[slots], rollouts, constant)
@@ -233,7 +234,7 @@ def _accumulate(
     """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss.
 
     Where a token's gradient depends on its whole trajectory, the output layer is applied twice: once for all
-    log-probabilities, once more for the gradients. Memory stays that of one chunk of logits (head.py), and the
+    log-probabilities, once for the gradients. Memory stays that of one chunk of logits (head.py), and the
     transformer's own passes are not repeated.
     """
     hidden = backend.hidden(pack)
@@ -270,7 +271,7 @@ def _accumulate(
 
 @torch.no_grad()
 def _score(backend: Backend, batch: Batch, packs: list[Pack], tick: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities and entropies of the packs' tokens, [S of the batch]; the others' are not set."""
+    """Log-probabilities and entropies of the packs' tokens, [S of the batch]; other entries are not set."""
     logprobs, entropy = torch.empty(batch.sampled_tokens), torch.empty(batch.sampled_tokens)
     for pack in packs:
         hidden = backend.hidden(pack)
@@ -286,7 +287,7 @@ def _finite_mean(values: list[float]) -> float | None:
 
 
 def _before(batch: Batch, tokens: _Tokens, settings: loss.LossSettings) -> dict[str, Any]:
-    """Metrics of the policy before the updates. Where a log-probability is NaN (the loss is too), they leave it out."""
+    """Metrics of the policy before the updates. NaN log-probabilities (the loss is then NaN too) are left out."""
     known = tokens.old.isfinite()
     old, rollout = tokens.old[known], batch.rollout[known]
     if not len(old):

@@ -1,5 +1,5 @@
 /**
- * Which CUDA serves a card: engine and learner take the same major version, so that one set of runtime libraries, one
+ * Which CUDA serves a card: engine and learner use the same major version, so that one set of runtime libraries, one
  * driver requirement and one explanation hold for both.
  */
 import type { NvidiaGpu } from "./nvidia.js";
@@ -7,11 +7,11 @@ import type { NvidiaGpu } from "./nvidia.js";
 export type CudaMajor = 12 | 13;
 
 interface Requirements {
-  /** Oldest driver that runs programs of this major version at all (NVIDIA: CUDA minor version compatibility). */
+  /** Oldest driver that runs programs of this major version (NVIDIA: CUDA minor version compatibility). */
   readonly driver: number;
   /**
    * Code in node-llama-cpp's libggml-cuda.so, by ten times the compute capability; test/device/cuda.test.ts reads it
-   * from the files. Machine code runs on its generation from that number up. Elsewhere the driver compiles the PTX, and
+   * from the files. Machine code runs on its generation from that number up. On other cards the driver compiles the PTX, and
    * must be no older than the toolkit that wrote it: minor version compatibility does not cover PTX.
    */
   readonly engine: { readonly machineCode: readonly number[]; readonly ptx: number; readonly ptxDriver: number };
@@ -20,13 +20,13 @@ interface Requirements {
 }
 
 export const requirements: Readonly<Record<CudaMajor, Requirements>> = {
-  // PTX 9.1 is that of CUDA 13.1, whose driver is 590.
+  // PTX 9.1 belongs to CUDA 13.1, whose driver is 590.
   13: {
     driver: 580,
     engine: { machineCode: [86, 89, 120, 121], ptx: 75, ptxDriver: 590 },
     learner: { from: 75, below: 1000 },
   },
-  // The fallback library (@node-llama-cpp/linux-x64-cuda-ext). PTX 8.4 is that of CUDA 12.4, whose driver is 550.
+  // The fallback library (@node-llama-cpp/linux-x64-cuda-ext). PTX 8.4 belongs to CUDA 12.4, whose driver is 550.
   12: {
     driver: 525,
     engine: { machineCode: [86], ptx: 50, ptxDriver: 550 },
@@ -34,7 +34,7 @@ export const requirements: Readonly<Record<CudaMajor, Requirements>> = {
   },
 };
 
-/** The driver from which this major version runs on a card of that capability; undefined: no driver makes it run. */
+/** The oldest driver with which this major version runs on a card of that capability; undefined: none. */
 function driverFor(major: CudaMajor, capability: number | undefined): number | undefined {
   const { driver, engine, learner } = requirements[major];
   if (capability === undefined) return driver;
@@ -54,7 +54,7 @@ export function cudaFor(card: NvidiaGpu, driver: string | undefined): CudaFit {
   const { capability, name } = card;
   const needs = ([13, 12] as const).map((major) => ({ major, driver: driverFor(major, capability) }));
   const here = Number.parseInt(driver ?? "", 10);
-  // Nobody says which driver it is: the newest CUDA is tried, and its own complaint is shown.
+  // The driver's version is unknown: the newest CUDA is tried, and its own error is shown.
   if (!Number.isFinite(here)) return { majors: [13, 12], problem: undefined };
   const majors = needs.flatMap((one) => (one.driver !== undefined && one.driver <= here ? [one.major] : []));
   if (majors.length > 0) return { majors, problem: undefined };
@@ -68,7 +68,7 @@ export function cudaFor(card: NvidiaGpu, driver: string | undefined): CudaFit {
 
 export const capabilityText = (capability: number) => (capability / 10).toFixed(1);
 
-/** "13.0" is 13; undefined for versions that hone does not know. */
+/** "13.0" gives 13; undefined for versions that hone does not support. */
 export function majorOf(version: string | null | undefined): CudaMajor | undefined {
   const major = Number.parseInt(version ?? "", 10);
   return major === 12 || major === 13 ? major : undefined;

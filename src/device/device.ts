@@ -15,21 +15,21 @@ export interface DeviceChoice {
   readonly device?: string | undefined;
 }
 
-/** What CUDA there is for the chosen card. */
+/** The CUDA that is available for the chosen card. */
 export interface CudaReport {
   /** Versions that card and driver can run, the best first. */
   readonly majors: readonly CudaMajor[];
-  /** What PyTorch was built for, in the environment that was looked at; see {@link PythonPackages.torchCuda}. */
+  /** CUDA version of PyTorch's build in the environment that was searched; see {@link PythonPackages.torchCuda}. */
   readonly torchCuda: string | null | undefined;
   /** Libraries for the engine, as far as they were found; undefined where no version fits. */
   readonly runtime: Runtime | undefined;
-  /** Why the engine cannot use the card; one line, undefined when nothing is known to be missing. */
+  /** One line that says why the engine cannot use the card; undefined when nothing is known to be missing. */
   readonly problem: string | undefined;
 }
 
 export interface DeviceReport {
   readonly nvidia: NvidiaLook;
-  /** There are NVIDIA GPUs, and CUDA_VISIBLE_DEVICES hides all of them: by choice, this machine has no GPU then. */
+  /** There are NVIDIA GPUs, and CUDA_VISIBLE_DEVICES hides all of them: the user has chosen to use none. */
   readonly hidden: boolean;
   /** The NVIDIA GPU that is used unless --gpu says otherwise. */
   readonly card: NvidiaGpu | undefined;
@@ -37,7 +37,7 @@ export interface DeviceReport {
 }
 
 /**
- * What hone finds on this machine and would take. Changes nothing.
+ * The devices found on this machine and the one hone would choose. Changes nothing.
  *
  * @throws UsageError when `device` names no card
  */
@@ -54,7 +54,7 @@ type Picked = Omit<DeviceReport, "cuda">;
 
 /** The device of this process. */
 export interface TakenDevice extends Picked {
-  /** Index that was asked for on a machine that has no NVIDIA GPU, or for Vulkan. */
+  /** Requested index on a machine without an NVIDIA GPU, or for Vulkan. */
   readonly vulkan: string | undefined;
 }
 
@@ -71,7 +71,7 @@ function reportCuda(card: NvidiaGpu, nvidia: NvidiaLook, python: PythonPackages,
   const { torchCuda } = python;
   const { majors, problem } = cudaFor(card, nvidia.driver);
   const built = majorOf(torchCuda);
-  // The learner's version is the engine's too; without one, the best whose libraries are there.
+  // The learner's version is the engine's too; without a learner, the best one whose libraries are installed.
   const runtime = findRuntime(built !== undefined && majors.includes(built) ? [built] : majors, python, machine);
   const lacking = runtime && !isComplete(runtime) ? missingOf(runtime).join(", ") : undefined;
   return {
@@ -91,12 +91,12 @@ interface Taken {
   cuda: CudaReport | undefined;
 }
 
-/** One choice a process, as with llama.cpp's build. */
+/** One choice per process, as with llama.cpp's build. */
 let taken: Taken | undefined;
 
 /**
  * Chooses the card for the life of the process and hides all others from CUDA and Vulkan. A later call without `device`
- * gets the same one. Belongs on the main thread: what is set elsewhere does not reach libraries.
+ * gets the same one. Must be called on the main thread: variables set on other threads do not reach libraries.
  *
  * @throws UsageError when `device` names no card
  * @throws HoneError when another card was chosen before
@@ -133,11 +133,11 @@ export function takeDevice(choice: DeviceChoice, machine: Machine = thisMachine)
   return picked;
 }
 
-/** Whether engine and learner have to compute on the card. */
+/** Whether engine and learner must compute on the card. */
 export const usesCuda = ({ gpu }: DeviceChoice, { card }: Pick<DeviceReport, "card">) =>
   card !== undefined && (gpu === "auto" || gpu === "cuda");
 
-/** Looks for the CUDA of the card that was taken, in a Python environment and the system; the engine loads what it finds. */
+/** Searches a Python environment and the system for the chosen card's CUDA; the engine loads the libraries found. */
 export function lookForCuda(
   python: PythonPackages = packagesIn(),
   machine: Machine = thisMachine,
@@ -147,10 +147,10 @@ export function lookForCuda(
   return taken.cuda;
 }
 
-/** What {@link lookForCuda} found last; looks now when nobody has. */
+/** The last result of {@link lookForCuda}; searches now if there is none. */
 export const cudaFound = (): CudaReport | undefined => taken?.cuda ?? lookForCuda();
 
-/** The device as taken, or as it would be by default: without the card where the CPU or Vulkan was chosen. */
+/** The chosen device, or the default one: without the card where the CPU or Vulkan was chosen. */
 export function currentDevice(): Picked {
   if (!taken) return pick({ gpu: "auto" }, thisMachine);
   const { choice, picked } = taken;

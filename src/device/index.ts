@@ -1,5 +1,5 @@
 /**
- * The door of the device room: which GPU, which driver, which CUDA.
+ * Devices: which GPU, which driver, which CUDA.
  *
  * ```ts
  * takeDevice({ gpu: "auto", device: "1" });  // before anything loads llama.cpp or starts the learner

@@ -1,12 +1,12 @@
-/** The NVIDIA GPUs of this machine as their driver lists them. Nothing of CUDA is loaded for it. */
+/** The NVIDIA GPUs of this machine as their driver lists them. Loads no part of CUDA. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 export interface NvidiaGpu {
-  /** As nvidia-smi lists it: in the order of the PCI bus. */
+  /** Index in nvidia-smi: the order of the PCI bus. */
   readonly index: number;
-  /** "GPU-…", or "MIG-…" for a slice of one; undefined where nobody says it. */
+  /** "GPU-…", or "MIG-…" for a slice of one; undefined where it is unknown. */
   readonly uuid: string | undefined;
   readonly name: string;
   /** Ten times the compute capability: 89 is 8.9. */
@@ -18,11 +18,11 @@ export interface NvidiaLook {
   readonly gpus: readonly NvidiaGpu[];
   /** "580.65.06" */
   readonly driver: string | undefined;
-  /** Why the driver lists none although it or a card is there; one line. */
+  /** One line that says why the driver lists no card although a driver or a card is there. */
   readonly problem: string | undefined;
 }
 
-/** Where it is looked: tests give folders and a PATH of their own. */
+/** Where to search: tests use folders and a PATH of their own. */
 export interface Machine {
   readonly env: NodeJS.ProcessEnv;
   readonly root: string;
@@ -33,15 +33,15 @@ export const thisMachine: Machine = { env: process.env, root: "/" };
 /** Windows' driver puts its nvidia-smi and libcuda there, which need not be on PATH. */
 export const WSL_FOLDER = "usr/lib/wsl/lib";
 
-/** nvidia-smi wakes every card, and large machines have eight of them. */
+/** Time limit in milliseconds: nvidia-smi wakes every card, and large machines have eight. */
 const SMI_TIMEOUT_MS = 60_000;
 
 const FIELDS = ["index", "uuid", "name", "driver_version", "memory.total"] as const;
 
-/** Asking takes seconds on some machines. */
+/** Cache, since a query takes seconds on some machines. */
 let ownLook: NvidiaLook | undefined;
 
-/** What the machine says of its NVIDIA GPUs, hidden ones included. Costs nothing where there is no nvidia-smi. */
+/** The NVIDIA GPUs of this machine, hidden ones included. Costs nothing where there is no nvidia-smi. */
 export function lookAtNvidia(machine: Machine = thisMachine): NvidiaLook {
   if (machine !== thisMachine) return look(machine);
   ownLook ??= look(machine);
@@ -60,7 +60,7 @@ function findSmi({ env, root }: Machine): string | undefined {
 
 function fromSmi(smi: string, machine: Machine): NvidiaLook {
   const ask = (fields: readonly string[]) => {
-    // The cards are asked for themselves: CUDA_VISIBLE_DEVICES is none of nvidia-smi's business, its language is ours.
+    // Without CUDA_VISIBLE_DEVICES, so that all cards are listed, and with messages in English.
     const asked = spawnSync(smi, [`--query-gpu=${fields.join(",")}`, "--format=csv,noheader,nounits"], {
       encoding: "utf8",
       env: { ...machine.env, LC_ALL: "C" },
@@ -88,7 +88,7 @@ function rowsOf(csv: string): string[][] {
 }
 
 function gpuOf([index, uuid, name, , memory, capability]: readonly string[]): NvidiaGpu {
-  // "[N/A]" where the driver does not know, as the memory of a card that shares the machine's.
+  // "[N/A]" where the driver does not know it, such as the memory of a card that shares the machine's.
   const number = (text: string | undefined) => (text && /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined);
   const mebibytes = number(memory);
   const version = number(capability);
@@ -135,7 +135,7 @@ function cardsOfKernel({ root }: Machine): Map<number, { bus: string; name: stri
     if (minor === undefined) continue;
     const uuid = field("GPU UUID");
     const name = field("Model") ?? "NVIDIA GPU";
-    // Before a card is used for the first time its UUID is question marks.
+    // The UUID is question marks until a card is first used.
     cards.set(Number(minor), { bus, name, uuid: uuid && !uuid.includes("?") ? uuid : undefined });
   }
   return cards;
@@ -157,7 +157,7 @@ function listed(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // Not there on this kind of machine.
+    // Does not exist on this kind of machine.
     return [];
   }
 }
@@ -166,7 +166,7 @@ function contents(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    // Not there on this kind of machine.
+    // Does not exist on this kind of machine.
     return "";
   }
 }

@@ -9,7 +9,7 @@ import { packageRoot } from "../util/index.js";
 import type { CudaMajor } from "./cuda.js";
 import { type Machine, thisMachine, WSL_FOLDER } from "./nvidia.js";
 
-/** In the order in which they are loaded: cublas is linked to cublasLt. */
+/** In loading order: cublas is linked to cublasLt. */
 export const runtimeNames = (major: CudaMajor) =>
   ["cudart", "cublasLt", "cublas"].map((name) => `lib${name}.so.${major}`);
 
@@ -17,22 +17,22 @@ export const DRIVER_LIBRARY = "libcuda.so.1";
 
 export interface Runtime {
   readonly major: CudaMajor;
-  /** By name, in the order in which they are to be loaded; undefined for one that was not found. */
+  /** Paths by name, in loading order; undefined for a library that was not found. */
   readonly libraries: readonly { readonly name: string; readonly path: string | undefined }[];
   readonly from: "the Python environment" | "the system" | undefined;
 }
 
-/** A Python environment as it lies on disk. */
+/** A Python environment on disk. */
 export interface PythonPackages {
   /** Folders that packages are installed in. */
   readonly sites: readonly string[];
-  /** Where it begins; an environment of conda keeps libraries in its `lib`. */
+  /** Its root; an environment of conda keeps libraries in its `lib`. */
   readonly prefix: string | undefined;
-  /** CUDA version that its PyTorch was built for; null is a build for the CPU, undefined: there is no PyTorch. */
+  /** CUDA version of PyTorch's build; null is a build for the CPU, undefined: PyTorch is missing. */
   readonly torchCuda: string | null | undefined;
 }
 
-/** Hone's own environment, or the one in another folder; nothing is run for it. */
+/** Hone's own environment, or the one in another folder; runs no program. */
 export function packagesIn(folder = join(packageRoot, ".venv")): PythonPackages {
   const lib = join(folder, "lib");
   const versions = existsSync(lib) ? readdirSync(lib).filter((name) => /^python3\.\d+$/.test(name)) : [];
@@ -45,7 +45,7 @@ export function packagesIn(folder = join(packageRoot, ".venv")): PythonPackages 
 export function describePackages(sites: readonly string[], prefix: string | undefined): PythonPackages {
   const torch = sites.map((site) => join(site, "torch")).find((folder) => existsSync(join(folder, "version.py")));
   if (torch === undefined) return { sites, prefix, torchCuda: undefined };
-  // A CUDA build that native/learner/cpu_torch.py has made load without CUDA.
+  // A CUDA build that native/learner/cpu_torch.py has changed to load without CUDA.
   if (existsSync(join(torch, "lib", "libhone_no_cuda.so"))) return { sites, prefix, torchCuda: null };
   const built = /^cuda\b[^=\n]*=\s*['"]([\d.]+)['"]/m.exec(readFileSync(join(torch, "version.py"), "utf8"))?.[1];
   return { sites, prefix, torchCuda: built ?? null };
@@ -93,9 +93,9 @@ function firstIn(folders: readonly string[], name: string): string | undefined {
   return folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
 }
 
-/** Those that the dynamic loader knows of ("libcudart.so.13 (libc6,x86-64) => /usr/lib/…"). */
+/** Libraries in the dynamic loader's cache ("libcudart.so.13 (libc6,x86-64) => /usr/lib/…"). */
 function cachedLibraries({ root }: Machine): ReadonlyMap<string, string> {
-  // One machine's cache says nothing of another root.
+  // The cache is this machine's and does not apply to another root.
   const program = ["/sbin/ldconfig", "/usr/sbin/ldconfig"].find((file) => existsSync(file));
   if (root !== "/" || program === undefined) return new Map();
   let text: string;
@@ -110,14 +110,14 @@ function cachedLibraries({ root }: Machine): ReadonlyMap<string, string> {
   );
 }
 
-/** The driver's library where the loader would not look for it; undefined elsewhere. */
+/** The driver's library where the loader would not search; undefined elsewhere. */
 export function driverLibrary({ root }: Machine = thisMachine): string | undefined {
   return firstIn([join(root, WSL_FOLDER)], DRIVER_LIBRARY);
 }
 
 /**
- * LD_LIBRARY_PATH with the folders of these libraries in front, for processes that are started: the loader of this one
- * read it long ago.
+ * LD_LIBRARY_PATH with the folders of these libraries in front, for child processes: this process's loader has read it
+ * already.
  */
 export function libraryPath(files: readonly string[], env: NodeJS.ProcessEnv): string {
   const before = (env.LD_LIBRARY_PATH ?? "").split(delimiter).filter(Boolean);

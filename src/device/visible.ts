@@ -1,4 +1,4 @@
-/** Which of the machine's NVIDIA GPUs this process may use, and the one that it takes. */
+/** Which of the machine's NVIDIA GPUs this process may use, and which one it takes. */
 import { UsageError } from "../util/index.js";
 import type { NvidiaGpu } from "./nvidia.js";
 
@@ -18,7 +18,7 @@ export function visibleGpus(gpus: readonly NvidiaGpu[], list: string | undefined
   return visible;
 }
 
-/** A slice of a card (MIG), which only its UUID names: which card's it is, is known where there is one. */
+/** A slice of a card (MIG), identified by its UUID alone: its card is known where there is only one. */
 function sliceOf(uuid: string, gpus: readonly NvidiaGpu[]): NvidiaGpu | undefined {
   const [card] = gpus;
   if (!card) return undefined;
@@ -32,7 +32,7 @@ function sliceOf(uuid: string, gpus: readonly NvidiaGpu[]): NvidiaGpu | undefine
   };
 }
 
-/** By index, UUID, or the beginning of one UUID alone ("GPU-" may be left out). */
+/** A card by its index, its UUID, or an unambiguous beginning of the UUID ("GPU-" may be left out). */
 function oneNamed(name: string, gpus: readonly NvidiaGpu[]): NvidiaGpu | undefined {
   if (/^\d+$/.test(name)) return gpus.find(({ index }) => index === Number(name));
   if (name === "") return undefined;
@@ -45,7 +45,7 @@ function oneNamed(name: string, gpus: readonly NvidiaGpu[]): NvidiaGpu | undefin
 }
 
 /**
- * The card to use: the first visible one when nobody names one.
+ * The card to use: the first visible one when none is named.
  *
  * @throws UsageError when `device` names none that is visible
  */

@@ -1,12 +1,12 @@
 /** One line of `hone doctor`. */
 export interface Check {
-  /** What was looked at: "node", "driver" ... Unique in a report. */
+  /** Name of the check: "node", "driver" ... Unique in a report. */
   readonly name: string;
-  /** ok: right. note: right, but worth knowing. wrong: must be mended. none: not looked at, and why. */
+  /** ok: right. note: right, but worth knowing. wrong: must be fixed. none: not checked, with the reason. */
   readonly state: "ok" | "note" | "wrong" | "none";
-  /** What was found, or why nothing was looked at. */
+  /** The finding, or why nothing was checked. */
   readonly found: string;
-  /** How to mend it; there for every "wrong". */
+  /** How to fix it; present for every "wrong". */
   readonly mend?: string;
   /** The same as data, for `--json`. */
   readonly facts?: Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ function make(state: Check["state"], name: string, found: string, facts: Check["
 
 const marks: Readonly<Record<Check["state"], string>> = { ok: "ok", note: "note", wrong: "WRONG", none: "-" };
 
-/** Of the longest name. */
+/** Length of the longest name. */
 const NAME_WIDTH = 15;
 
 export function checkText({ name, state, found, mend }: Check): string {

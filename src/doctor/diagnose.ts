@@ -1,4 +1,4 @@
-/** All checks, in the order in which one thing stands on another. */
+/** All checks, in order of their dependencies. */
 import { packagesIn, reportDevice } from "../device/index.js";
 import { modelFile } from "../engine/index.js";
 import { packagesOfPython } from "../learn/index.js";
@@ -18,12 +18,12 @@ export interface DoctorChoice {
   readonly home: string;
 }
 
-/** Seconds that rollouts of the tiny model are played. */
+/** Seconds of rollouts of the tiny model. */
 const PLAYED = 5;
 
 /**
- * @param onCheck told of each check as soon as it was made
- * @param say hears what takes long
+ * @param onCheck called with each check as soon as it is done
+ * @param say reports work that takes long
  * @throws UsageError when `device` names no card
  */
 export async function diagnose(

@@ -1,4 +1,4 @@
-/** Checks of the GPU's side: llama.cpp's backends, cards and their driver, CUDA for engine and learner. */
+/** Checks of the GPU: llama.cpp's backends, cards and their driver, CUDA for engine and learner. */
 import { capabilityText, type DeviceReport, describe, isComplete, majorOf } from "../device/index.js";
 import { gpuTitles, installedBackends, loadAddon } from "../engine/index.js";
 import { messageOf } from "../util/index.js";
@@ -30,7 +30,7 @@ export function checkBackends(): Check {
 
 const gigabytes = (bytes: number | undefined) => (bytes === undefined ? "" : `, ${(bytes / 1e9).toFixed(1)} GB`);
 
-/** NVIDIA's cards; those of others show when the engine is tried. */
+/** NVIDIA's cards; other makers' cards show when the engine is tried. */
 export function checkCard({ nvidia, hidden, card }: DeviceReport, gpu: GpuChoice): Check {
   const facts = { gpus: nvidia.gpus, card: card ?? null, hidden };
   const used = gpu === "auto" || gpu === "cuda";
@@ -62,7 +62,7 @@ export function checkDriver({ nvidia, card, cuda }: DeviceReport, gpu: GpuChoice
 
 /**
  * One major version for both sides.
- * @param torchCuda what the learner's PyTorch was built for; null for a CPU build, undefined without PyTorch
+ * @param torchCuda CUDA version of PyTorch's build; null for a CPU build, undefined without PyTorch
  */
 export function checkCuda({ card, cuda }: DeviceReport, torchCuda: string | null | undefined, gpu: GpuChoice): Check {
   if (card && gpu !== "auto" && gpu !== "cuda") return none("cuda", noCuda(gpu));

@@ -1,3 +1,3 @@
-/** `hone doctor`: whether this machine can run hone, on what, and how to mend what is wrong. */
+/** `hone doctor`: whether this machine can run hone, on which device, and how to fix problems. */
 export { type Check, checkText } from "./check.js";
 export { diagnose } from "./diagnose.js";

@@ -1,4 +1,4 @@
-/** Checks of what hone stands on: Node, memory, disk. */
+/** Checks of the machine: Node, memory, disk. */
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { usableCores } from "../engine/index.js";
@@ -6,12 +6,12 @@ import { mainMemory } from "../plan/index.js";
 import { packageRoot } from "../util/index.js";
 import { type Check, note, ok, wrong } from "./check.js";
 
-/** Free bytes below which a run's checkpoints may fill the disk. */
+/** With fewer free bytes, a run's checkpoints may fill the disk. */
 const DISK = 2e9;
 
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
-/** Whether a version is the wanted one or newer; both as "20.19" or "v20.20.2". */
+/** Whether a version is at least the required one; both as "20.19" or "v20.20.2". */
 export function atLeast(version: string, wanted: string): boolean {
   const numbers = (text: string) => (text.match(/\d+/g) ?? []).map(Number);
   const [have, want] = [numbers(version), numbers(wanted)];
@@ -41,7 +41,7 @@ export function checkMemory(): Check {
   return ok("memory", `${gigabytes(available)} of ${gigabytes(total)} free, ${facts.cores} CPU cores`, facts);
 }
 
-/** The nearest folder above that is there: a home is made when something is first written. */
+/** The nearest existing ancestor: the home folder is created when something is first written. */
 function existingFolder(folder: string): string {
   let there = folder;
   while (!existsSync(there) && dirname(there) !== there) there = dirname(there);

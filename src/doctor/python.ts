@@ -1,4 +1,4 @@
-/** Checks of the learner's Python: which one, which packages, and what its PyTorch can compute on. */
+/** Checks of the learner's Python: interpreter, packages, and the devices its PyTorch can compute on. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "../learn/index.js";
@@ -10,7 +10,7 @@ type Learner = TrialRequest["learner"];
 
 const environment = join(packageRoot, ".venv");
 
-/** The interpreter that training would take, and undefined while there is none. */
+/** The interpreter that training would use; undefined while there is none. */
 function learnerPython(given: string | undefined): string | undefined {
   if (given !== undefined) return given;
   const own = join(environment, "bin", "python");
@@ -19,11 +19,11 @@ function learnerPython(given: string | undefined): string | undefined {
 
 export interface PythonChecks {
   readonly checks: readonly Check[];
-  /** Undefined where there is none that could learn. */
+  /** Undefined where no interpreter can run the learner. */
   readonly facts: PythonFacts | undefined;
 }
 
-/** @param given `--python` */
+/** @param given value of `--python` */
 export async function checkPython(given: string | undefined, learner: Learner): Promise<PythonChecks> {
   const python = learnerPython(given);
   if (python === undefined) {
@@ -47,7 +47,7 @@ function pythonCheck({ python, executable, packages }: PythonFacts, given: strin
   const install = `run \`${executable} -m pip install -r ${requirementsFile}\``;
   const missing = [...pinnedPackages().keys()].filter((name) => packages[name] === null);
   if (missing.length > 0) return wrong("python", `${found} lacks ${missing.join(", ")}`, install, { python, packages });
-  // A local part names the build: 2.13.0+cpu is 2.13.0.
+  // The local part of a version names the build: 2.13.0+cpu is 2.13.0.
   const other = [...pinnedPackages()].filter(([name, pin]) => packages[name]?.split("+")[0] !== pin);
   if (other.length === 0) return ok("python", found, { python, packages });
   const list = other.map(([name, pin]) => `${name} ${packages[name]} (tested: ${pin})`).join(", ");
@@ -69,7 +69,7 @@ function torchCheck({ torch, broken }: PythonFacts, again: string): Check {
   return ok("torch", `PyTorch ${torch.version}, ${build}, ${sees}`, torch);
 }
 
-/** Whether it works, the trial shows when `learner` takes it. */
+/** The trial shows whether it works, when `learner` uses it. */
 function unslothCheck({ packages }: PythonFacts, learner: Learner): Check {
   const version = packages.unsloth ?? null;
   const install = "`yarn doctor --install --learner unsloth`";

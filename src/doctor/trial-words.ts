@@ -1,4 +1,4 @@
-/** What crosses between `hone doctor` and the process that its trial runs in. */
+/** Messages between `hone doctor` and the process of its trial. */
 
 export interface TrialRequest {
   readonly gpu: "auto" | "cuda" | "vulkan" | "metal" | "off";
@@ -11,14 +11,14 @@ export interface TrialRequest {
   readonly python: string | null;
   /** An empty folder. */
   readonly folder: string;
-  /** Seconds that rollouts are played. */
+  /** Seconds of rollouts. */
   readonly seconds: number;
 }
 
 export interface EngineTrial {
   /** As executed. */
   readonly compute: object;
-  /** What computed, in words. */
+  /** The devices, in words. */
   readonly words: string;
   readonly loadSeconds: number;
   readonly rollouts: number;
@@ -36,11 +36,11 @@ export interface LearnerTrial {
   readonly peak: number;
   /** Mean distance between the engine's and the learner's log-probabilities of the sampled tokens, nats. */
   readonly gap: number;
-  /** What it may be for these weights. */
+  /** Its limit for these weights. */
   readonly limit: number;
 }
 
-/** Distance of the engine with the new adapter to the learner after the update, and before it: nats. */
+/** Distances of the engine with the new adapter to the learner after the update, and before it: nats. */
 export interface AdapterTrial {
   readonly after: number;
   readonly before: number;

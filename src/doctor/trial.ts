@@ -1,7 +1,7 @@
 /**
  * The trial of `hone doctor`, in a process of its own: a driver that crashes ends this process and not the report.
- * A few seconds of rollouts on the engine, an update on them, the new adapter back on the engine: a training step in
- * small, on the tiny model and without a task.
+ * A few seconds of rollouts on the engine, an update on them, the new adapter loaded into the engine: a small training
+ * step, on the tiny model and without a task.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -23,25 +23,25 @@ import { gapLimit, measureProbe, readProbe } from "../train/index.js";
 import { messageOf } from "../util/index.js";
 import type { EngineTrial, TrialMessage, TrialRequest } from "./trial-words.js";
 
-/** Few rollouts at once and short passes: a Vulkan driver compiles kernels for each number of rows up to eight. */
+/** Few concurrent rollouts and short passes: a Vulkan driver compiles kernels for each number of rows up to eight. */
 const GROUP = 2;
 const UBATCH = 32;
 const CONTEXT = 256;
 const QUESTION = "Who sent the last invoice, and when was it due?";
-/** Of a rollout at most; in the first group, which the update needs whole, fewer: a slow device must end it too. */
+/** Tokens of a rollout at most; fewer in the first group, which the update needs as a whole, so that it ends on a slow device. */
 const TOKENS = { first: 16, later: 64 };
 /**
- * Of the update: its adapter moves log-probabilities by some 0.03 nats, ten times what a device's rounding does. Whether the
- * engine plays it is read off that.
+ * Learning rate of the update: its adapter moves log-probabilities by some 0.03 nats, ten times a device's rounding, which
+ * shows whether the engine plays it.
  */
 const LEARNING_RATE = 0.05;
-/** Rollouts that the update is made of. */
+/** Number of rollouts of the update. */
 const LEARNT = 16;
 
 const send = (message: TrialMessage) => void process.send?.(message);
 const since = (started: number) => (performance.now() - started) / 1000;
 
-/** Plays for so many seconds, at least one group. The deadline cuts short the last. */
+/** Plays for a number of seconds, at least one group. The deadline cuts the last group short. */
 async function playFor(
   engine: Engine,
   seconds: number,
@@ -91,7 +91,7 @@ async function tryEngine(engine: Engine, seconds: number, loadSeconds: number) {
   return played.records;
 }
 
-/** A batch in which every other rollout was the better one. */
+/** A batch in which every other rollout has the higher reward. */
 async function writeLesson(file: string, records: readonly TokenRecord[]): Promise<void> {
   const chosen = records.slice(0, LEARNT);
   const rewards = chosen.map((_, index) => index % 2);
@@ -155,7 +155,7 @@ async function trial(request: TrialRequest): Promise<void> {
   const say = (text: string) => send({ kind: "say", text });
   const started = performance.now();
   const options = { model: request.model, sequences: GROUP, contextPerSequence: CONTEXT, ubatch: UBATCH };
-  // Nothing is installed: libraries that are missing are a finding.
+  // Nothing is installed: missing libraries are a finding.
   takeDevice(request);
   lookForCuda(request.python === null ? packagesIn() : await packagesOfPython(request.python));
   const engine = await loadEngine(engineOptions(request, options), say);

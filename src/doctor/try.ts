@@ -1,4 +1,4 @@
-/** Runs the trial and turns its answers into checks. */
+/** Runs the trial and turns its results into checks. */
 import { fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,9 +7,9 @@ import { fileURLToPath } from "node:url";
 import { type Check, none, ok, wrong } from "./check.js";
 import type { AdapterTrial, EngineTrial, LearnerTrial, TrialMessage, TrialRequest } from "./trial-words.js";
 
-/** Seconds for the whole trial: kernels may be compiled for minutes when a card is used for the first time. */
+/** Seconds for the whole trial: compiling kernels may take minutes when a card is used for the first time. */
 const LIMIT = 900;
-/** An update moves the engine nearer to the learner after it than to the one before, unless the adapter is not in use. */
+/** The engine must be nearer to the learner after the update than to the one before, unless the adapter is not in use. */
 const FAR = 3;
 
 export interface Told {

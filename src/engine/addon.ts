@@ -1,4 +1,4 @@
-/** The native addon: its calls as types, and how it and llama.cpp come into the process. */
+/** The native addon: the types of its functions, and loading it together with llama.cpp. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -8,19 +8,19 @@ import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
 
-/** Settings of an engine, complete. */
+/** Complete settings of an engine. */
 export interface NativeSettings {
-  /** Absolute, symbolic links resolved: engines are shared by this path. */
+  /** Absolute, with symbolic links resolved: engines are shared by this path. */
   model: string;
   useGpu: boolean;
-  /** llama.cpp contexts beside each other, see `native/engine/lanes.h`; what follows is of all of them together. */
+  /** Number of llama.cpp contexts, see `native/engine/lanes.h`; the following settings are totals over all of them. */
   lanes: number;
   threads: number;
   sequences: number;
   contextPerSequence: number;
   batch: number;
   ubatch: number;
-  /** Rows of logits of one decode call at most. */
+  /** Rows of logits per decode call at most. */
   outputs: number;
   exact: boolean;
   pooledKv: boolean;
@@ -42,7 +42,7 @@ export interface NativeTurn extends NativeSampling {
   append: Int32Array | undefined;
   maxTokens: number;
   stop: Int32Array;
-  /** Milliseconds since 1970; 0 is none. */
+  /** Milliseconds since 1970; 0 means none. */
   deadline: number;
 }
 
@@ -58,7 +58,7 @@ export interface NativeGenerated {
   length: number;
   /** From the request until the turn had a slot, or until its end when it never had one. */
   waitedMs: number;
-  /** Null for none; its `code` is "memory" where that was lacking. Promises are rejected with errors of this kind. */
+  /** Null for none; its `code` is "memory" for a lack of memory. Promises are rejected with errors of this kind. */
   error: Error | null;
 }
 
@@ -82,7 +82,7 @@ export interface NativeInfo {
   bosText: string;
   eosText: string;
   addsBos: boolean;
-  /** ggml's name of the GPU that was used, "" for none. This and the rest as {@link EngineInfo.compute} says. */
+  /** ggml's name of the GPU in use, "" for none. This and the following as in {@link EngineInfo.compute}. */
   device: string;
   offloadedLayers: number;
   layers: number;
@@ -104,13 +104,13 @@ export interface NativeEngine {
   score(tokens: Int32Array, from: number): UnderWay<NativeScored>;
   cancel(turn: number): void;
   closeSequence(sequence: number): void;
-  /** CPU threads from the next batch on; never more than it was loaded with. */
+  /** CPU threads from the next batch on, at most those it was loaded with. */
   setThreads(threads: number): void;
   /** "" for none. */
   adapter(): string;
   useAdapter(path: string): Promise<void>;
   sleep(weights: boolean): Promise<void>;
-  /** With so many sequences in all lanes together; undefined: as many as before. */
+  /** With this many sequences in all lanes together; undefined: as many as before. */
   wake(sequences?: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -131,18 +131,18 @@ export interface Addon extends CudaLoader {
   /** Null before `bind`. */
   llamaVersion(): string | null;
   load(settings: NativeSettings): Promise<NativeEngine>;
-  /** Ends all decode threads of the process, for good. */
+  /** Ends all decode threads of the process permanently. */
   stopAll(): void;
   devices(): NativeDevice[];
-  /** Whether an engine of this process makes a GPU compile its kernels right now. */
+  /** Whether an engine of this process is making a GPU compile its kernels. */
   warming(): boolean;
-  /** Sequences of one llama.cpp context at most. */
+  /** Maximum number of sequences of one llama.cpp context. */
   mostSequences(): number;
   onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;
   draw(logits: Float32Array, sampling: NativeSampling, count: number): Pick<NativeGenerated, "tokens" | "logprobs">;
 }
 
-/** @throws HoneError when the addon was not built or cannot be loaded; there is no slower way to run */
+/** @throws HoneError when the addon was not built or cannot be loaded; there is no fallback */
 export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.node")): Addon {
   if (!existsSync(file)) {
     throw new HoneError(`the engine's addon is not built (no ${file}); run \`node scripts/build-addon.mjs\` in hone`);
@@ -157,12 +157,12 @@ export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.no
   }
 }
 
-/** Held for the life of the process: what node-llama-cpp has loaded shuts llama.cpp down when it is collected. */
+/** Kept for the life of the process: node-llama-cpp shuts llama.cpp down when its objects are garbage-collected. */
 let llama: Promise<unknown> | undefined;
 
 /**
- * The addon, with llama.cpp loaded by node-llama-cpp and bound to it. The first call of a process has to come from the
- * main thread and decides which build of llama.cpp (`gpu`) the process runs, and on which device; workers find both ready.
+ * The addon, with llama.cpp loaded by node-llama-cpp and bound to it. The first call of a process must come from the
+ * main thread and decides which build of llama.cpp (`gpu`) the process runs, and on which device; workers share both.
  *
  * @param device as `EngineOptions.device`
  * @throws HoneError that says what is missing
@@ -176,7 +176,7 @@ export async function openAddon(gpu: Gpu, device?: string): Promise<Addon> {
       llama ??= loadLlama(addon, gpu, device);
       await llama;
       addon.bind();
-      // `process.exit` takes llama.cpp apart without asking: no batch may be under way then.
+      // `process.exit` frees llama.cpp's objects at once: no batch may be running then.
       process.once("exit", () => addon.stopAll());
     } catch (error) {
       llama = undefined;
@@ -193,7 +193,7 @@ export async function openAddon(gpu: Gpu, device?: string): Promise<Addon> {
   return addon;
 }
 
-/** What the devices of this process come to. */
+/** The kind of GPU among this process's devices. */
 export function gpuOf(devices: readonly NativeDevice[]): Exclude<Gpu, "auto"> {
   const backend = devices.find((device) => device.isGpu)?.backend.toLowerCase();
   if (backend === undefined) return false;

@@ -1,17 +1,17 @@
 /**
- * A GPU's driver may compile its kernels when they are first used (see native/engine/warm_up.h). The engine lets it do so
- * before the first turn, while it is loaded, or at the first adapter; where that takes long, one line says why.
+ * A GPU's driver may compile its kernels when they are first used (see native/engine/warm_up.h). The engine triggers this
+ * before the first turn, while it is loaded, or at the first adapter; where it takes long, one line is shown.
  */
 import type { Addon } from "./addon.js";
 
 const LOOK_EVERY_MS = 250;
-/** A driver that has compiled before takes less. */
+/** A driver with a filled cache takes less than this many milliseconds. */
 const TELL_AFTER_MS = 2000;
 
 export const COMPILING =
   "compiling the GPU's kernels; the first load on a card takes up to some minutes, later ones do not";
 
-/** Runs work during which a GPU may have to compile, and says so once if that lasts. */
+/** Runs work during which a GPU may have to compile, and reports it once if it lasts. */
 export async function whileCompiling<T>(
   addon: Pick<Addon, "warming">,
   say: ((line: string) => void) | undefined,

@@ -2,7 +2,7 @@
  * The engine's contract: token ids in, token ids and logprobs out. No text, no chat, no JSON.
  *
  * One engine serves every thread of the process: all sequences of all threads share one copy of the weights, and the
- * decode thread of each of its lanes batches those that play there. A remote engine can implement the same interface.
+ * decode thread of each lane batches that lane's sequences. A remote engine can implement the same interface.
  */
 
 export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
@@ -11,59 +11,59 @@ export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
 export interface EngineOptions {
   /** A GGUF file. */
   readonly model: string;
-  /** Default "auto": the best this machine has, `false` (CPU) when it has none. One choice a process. */
+  /** Default "auto": the best GPU of this machine, `false` (CPU) when it has none. One choice per process. */
   readonly gpu?: Gpu;
-  /** Which GPU, as the option --device; the first that is visible when nobody says. One choice a process. */
+  /** Which GPU, as for the option --device; by default the first visible one. One choice per process. */
   readonly device?: string;
   /**
-   * CPU threads of a decode step. More than the cores this process may use is never used. Default: those cores (on
-   * larger machines one less), and fewer while other programs keep some of them busy. A number that is given stays.
+   * CPU threads of a decode step, never more than the cores this process may use. Default: those cores (on larger
+   * machines one less), and fewer while other programs keep some of them busy. A given number is not reduced.
    */
   readonly threads?: number;
   /**
-   * llama.cpp contexts that decode beside each other on the same weights, each with its share of threads and sequences;
-   * at most as many as there are of either. Default: on a CPU one for each thread where the model is small (its threads
-   * would mostly wait for each other) and each has four sequences, else 1.
+   * Number of llama.cpp contexts that decode in parallel on the same weights, each with its share of threads and sequences;
+   * at most as many as there are of either. Default: on a CPU one per thread where the model is small (its threads would
+   * mostly wait for each other) and each lane has four sequences, else 1.
    */
   readonly lanes?: number;
-  /** Sequences that are evaluated at once; each has its own KV buffer. More may be open: they wait. */
+  /** Number of sequences evaluated at once; each has its own KV buffer. More may be open: they wait. */
   readonly sequences: number;
-  /** Tokens a sequence can have, prompt included. */
+  /** Maximum number of tokens of a sequence, including the prompt. */
   readonly contextPerSequence: number;
-  /** Tokens of one `llama_decode` call at most. Default 2048. */
+  /** Maximum number of tokens of one `llama_decode` call. Default 2048. */
   readonly batch?: number;
-  /** Tokens evaluated in one pass over the weights at most. Default 512. */
+  /** Maximum number of tokens evaluated in one pass over the weights. Default 512. */
   readonly ubatch?: number;
   /**
    * Attention without llama.cpp's flash attention, which on a CPU sums in 16 bits. Slower; for comparisons with other
-   * implementations. Default false. f32 weights on a CPU, whose KV is f32, always go without.
+   * implementations. Default false. f32 weights on a CPU, whose KV is f32, are always computed this way.
    */
   readonly exact?: boolean;
   /**
-   * One pool of KV cells for all sequences of a lane, in place of a buffer for each: any batch is one pass over the
-   * weights, and forks copy nothing, but every token is compared with the cells of all. Default: on a GPU, where that is
+   * One pool of KV cells for all sequences of a lane, instead of a buffer for each: any batch is one pass over the weights,
+   * and forks copy nothing, but every token is compared with the cells of all. Default: on a GPU, where the pool is
    * small (`pooledByDefault` in load.ts).
    */
   readonly pooledKv?: boolean;
   /**
-   * Gives batches one of few shapes by tokens that change nothing, so that llama.cpp need not build a graph for each.
-   * Default: on a GPU, where a row costs little, with a pool.
+   * Pads batches to a few shapes, so that llama.cpp need not build a graph for each. Default: on a GPU, where a row is
+   * cheap, with a pool.
    */
   readonly steadyShapes?: boolean;
 }
 
-/** What computes and how, as llama.cpp did it when the engine was loaded, not as it was asked to. */
+/** Devices and precision as llama.cpp reported them when the engine was loaded, not as requested. */
 export interface EngineCompute {
   readonly backend: "cuda" | "vulkan" | "metal" | "cpu";
-  /** In llama.cpp's words. */
+  /** llama.cpp's description. */
   readonly device: string;
-  /** Layers that are on the GPU, the output as one of them; fewer than `layers` where some are left to the CPU. */
+  /** Number of layers on the GPU, counting the output as one; less than `layers` where some stay on the CPU. */
   readonly offloadedLayers: number;
   readonly layers: number;
   /** As `EngineInfo.weightType`. */
   readonly weights: string;
   readonly kv: "F16" | "F32";
-  /** Null where llama.cpp did not say. */
+  /** Null where llama.cpp did not report it. */
   readonly flashAttention: boolean | null;
 }
 
@@ -80,7 +80,7 @@ export interface EngineInfo {
   readonly trainedContext: number;
   /** The Jinja text of `tokenizer.chat_template`; null when the file has none. */
   readonly chatTemplate: string | null;
-  /** Ids of tokens with a role; null where the model has none. */
+  /** Ids of special tokens; null where the model has none. */
   readonly special: {
     readonly bos: number | null;
     readonly eos: number | null;
@@ -93,51 +93,51 @@ export interface EngineInfo {
   readonly eosText: string;
   /** Whether the tokenizer itself would put `bos` before a text. `tokenize` never does. */
   readonly addsBos: boolean;
-  /** Control tokens by their text ("<|im_end|>"): what `tokenize` recognises only with `special: true`. */
+  /** Control tokens by their text ("<|im_end|>"); `tokenize` recognises them only with `special: true`. */
   readonly controlTokens: ReadonlyMap<string, number>;
-  /** Control tokens that end a generation, as llama.cpp knows them. */
+  /** Control tokens that end a generation, according to llama.cpp. */
   readonly endTokens: readonly number[];
-  /** At most; `EngineStats.sequences.slots` are evaluated at once. */
+  /** Maximum; `EngineStats.sequences.slots` are evaluated at once. */
   readonly sequences: number;
   readonly contextPerSequence: number;
   readonly batch: number;
   readonly ubatch: number;
-  /** CPU threads at most; `EngineStats.threads` are in use. */
+  /** Maximum number of CPU threads; `EngineStats.threads` are in use. */
   readonly threads: number;
   readonly lanes: number;
-  /** Devices that hold weights or compute, in llama.cpp's words. */
+  /** Devices that hold weights or compute, in llama.cpp's description. */
   readonly devices: readonly string[];
-  /** What `gpu` came to. */
+  /** The backend that `gpu` selected. */
   readonly gpu: Exclude<Gpu, "auto">;
   readonly compute: EngineCompute;
   readonly llamaVersion: string;
 }
 
 export interface Sampling {
-  /** Divides the logits. 0 takes the likeliest token. Default 1. */
+  /** Divides the logits. 0 takes the most likely token. Default 1. */
   readonly temperature?: number;
-  /** Keep the k likeliest tokens; 0 keeps all (default). */
+  /** Keep the k most likely tokens; 0 keeps all (default). */
   readonly topK?: number;
-  /** Then keep the likeliest tokens that hold this share of what is left; 1 keeps all (default). */
+  /** Then keep the most likely tokens that together have this share of the remaining probability; 1 keeps all (default). */
   readonly topP?: number;
-  /** Then drop tokens less likely than this share of the likeliest; 0 drops none (default). */
+  /** Then drop tokens less likely than this share of the most likely one; 0 drops none (default). */
   readonly minP?: number;
   /**
-   * A whole number in [0, 2⁵³). The draw of a token depends on the seed and the token's position in its sequence
-   * alone, so turns of one sequence may share a seed; members of a group must not.
+   * An integer in [0, 2⁵³). The random number of a token depends only on the seed and the token's position in its
+   * sequence, so turns of one sequence may share a seed; members of a group must not.
    */
   readonly seed: number;
 }
 
 export interface GenerateOptions {
-  /** Tokens that come before the new ones: a tool's response, the template's delta. Only these are evaluated. */
+  /** Tokens before the new ones: a tool's response, the template's delta. Only these are evaluated. */
   readonly append?: Int32Array;
-  /** Tokens to sample at most, at least 1. */
+  /** Maximum number of tokens to sample, at least 1. */
   readonly maxTokens: number;
   readonly sampling: Sampling;
-  /** Ids that end the turn. The sampled one is kept. */
+  /** Ids that end the turn. The sampled stop token is kept. */
   readonly stop: readonly number[];
-  /** Milliseconds of the clock (`Date.now()`). Time spent waiting for a slot counts. */
+  /** A time in milliseconds (`Date.now()`). Time spent waiting for a slot counts. */
   readonly deadline?: number;
   readonly signal?: AbortSignal;
 }
@@ -147,14 +147,14 @@ export type GenerateStop =
   | "stop"
   /** `maxTokens` were sampled. */
   | "length"
-  /** The sequence has `contextPerSequence` tokens; or `append` leaves no room, and was not appended. */
+  /** The sequence has `contextPerSequence` tokens; or `append` does not fit, and was not appended. */
   | "context"
-  /** The signal was aborted or the sequence closed. Tokens sampled until then are part of the sequence. */
+  /** The signal was aborted or the sequence closed. Tokens sampled before that are part of the sequence. */
   | "cancelled"
   | "deadline";
 
 export interface Generated {
-  /** Sampled ids, a stop token included. */
+  /** Sampled ids, including a stop token. */
   readonly tokens: Int32Array;
   /** Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. */
   readonly logprobs: Float32Array;
@@ -163,17 +163,17 @@ export interface Generated {
   readonly waitedSeconds: number;
 }
 
-/** One token sequence and its KV. It takes a slot at its first `generate` and keeps it until it is closed. */
+/** One token sequence and its KV. It gets a slot at its first `generate` and keeps it until it is closed. */
 export interface Sequence {
   /** Tokens so far: prompt, appended and sampled ones. */
   readonly length: number;
   /**
    * Samples the next turn. One call at a time. Waits while all slots are busy.
-   * @throws HoneError when the engine sleeps or was closed, or when llama.cpp fails; EngineOutOfMemory where memory was
-   * lacking
+   * @throws HoneError when the engine sleeps or was closed, or when llama.cpp fails; EngineOutOfMemory for a lack of
+   * memory
    */
   generate(options: GenerateOptions): Promise<Generated>;
-  /** Gives the slot back. A turn that runs ends with "cancelled". */
+  /** Frees the slot. A running turn ends with "cancelled". */
   close(): void;
 }
 
@@ -188,7 +188,7 @@ export interface EngineMemory {
   readonly compute: number;
   /**
    * Bytes of all buffers by the place where they are ("CUDA0", "CUDA_Host", "CPU"), as llama.cpp logs them when it makes
-   * them: to the hundredth of a MiB. What a backend takes beside them (its own code, CUDA's pools) is not counted.
+   * them, to 0.01 MiB. Other memory of a backend (its own code, CUDA's pools) is not counted.
    */
   readonly buffers: readonly {
     readonly place: string;
@@ -196,47 +196,47 @@ export interface EngineMemory {
     readonly adapters: number;
     readonly kv: number;
     readonly compute: number;
-    /** For logits on their way to the host. */
+    /** For logits transferred to the host. */
     readonly output: number;
   }[];
   readonly devices: readonly { readonly name: string; readonly totalBytes: number; readonly freeBytes: number }[];
 }
 
-/** Counters since the engine was loaded, of all threads together. */
+/** Counters since the engine was loaded, over all threads. */
 export interface EngineStats {
   /** Sampled tokens. */
   readonly decoded: number;
-  /** Tokens evaluated that were not sampled just before: prompts, appended tokens, scored tokens. */
+  /** Evaluated tokens that were not sampled just before: prompts, appended tokens, scored tokens. */
   readonly prefilled: number;
-  /** Prompt tokens whose KV was taken from another sequence instead of being evaluated. */
+  /** Prompt tokens whose KV was copied from another sequence instead of being evaluated. */
   readonly reused: number;
   /** `llama_decode` calls. */
   readonly batches: number;
-  /** Passes over the weights that these took: one each where nothing cuts them. */
+  /** Passes over the weights in these calls: one each unless a batch is split. */
   readonly passes: number;
-  /** Passes for which llama.cpp kept the graph of the one before, as they had its shape. */
+  /** Passes for which llama.cpp reused the graph of the previous one, which had the same shape. */
   readonly graphsReused: number;
   /** KV copies made to share a prefix. */
   readonly forks: number;
-  /** KV copies made to close gaps between the slots in use. */
+  /** KV copies made to close gaps between used slots. */
   readonly moves: number;
-  /** Sequences between turns whose slot was given to one that waited; they are evaluated again when they go on. */
+  /** Sequences between turns whose slot was given to a waiting one; they are evaluated again when they continue. */
   readonly evicted: number;
-  /** CPU threads in use right now: fewer than `EngineInfo.threads` while other programs keep cores busy. */
+  /** CPU threads in use now: fewer than `EngineInfo.threads` while other programs keep cores busy. */
   readonly threads: number;
-  /** Of a lane, in the mean over all. */
+  /** Mean over all lanes. */
   readonly seconds: {
     /** Inside llama.cpp. */
     readonly decode: number;
     readonly sampling: number;
-    /** Everything else while there was work: building batches, handing out results. */
+    /** Other work: building batches, handing out results. */
     readonly scheduling: number;
-    /** With nothing to do. */
+    /** Idle. */
     readonly waiting: number;
   };
-  /** Right now. */
+  /** Current numbers. */
   readonly sequences: {
-    /** Those that can be evaluated at once: `EngineInfo.sequences`, or fewer since a `wake`. */
+    /** Sequences that can be evaluated at once: `EngineInfo.sequences`, or fewer since a `wake`. */
     readonly slots: number;
     readonly open: number;
     readonly running: number;
@@ -246,16 +246,16 @@ export interface EngineStats {
 
 export interface Engine {
   readonly info: EngineInfo;
-  /** The adapter in use, as given to `useAdapter`. */
+  /** The adapter in use, as passed to `useAdapter`. */
   readonly adapter: string | null;
   /** Ids of a text. Never adds `bos`. With `special`, texts of control tokens become those tokens. */
   tokenize(text: string, options: { readonly special: boolean }): Int32Array;
   /** Text of ids; bytes that are not UTF-8 become U+FFFD. Control tokens are left out unless `special` is true. */
   detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string;
-  /** The same as raw bytes: a token may hold a part of a character. */
+  /** The same as raw bytes: a token may end inside a character. */
   bytes(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): Uint8Array;
   /**
-   * `count` sequences with one common prompt. It is evaluated once, when the first of them generates; the others fork
+   * `count` sequences with a common prompt. It is evaluated once, when the first of them generates; the others fork
    * its KV as they get slots.
    * @throws HoneError when the prompt is empty, holds unknown ids, or can never fit
    */
@@ -263,40 +263,40 @@ export interface Engine {
   /** A group of one. */
   open(prompt: Int32Array): Sequence;
   /**
-   * Log-probabilities of given tokens under the raw softmax: entry i is that of `tokens[from + i]`, given all tokens
-   * before it. `from` is at least 1 (default): the first token has nothing before it.
+   * Log-probabilities of given tokens under the raw softmax: entry i belongs to `tokens[from + i]`, given all tokens
+   * before it. `from` is at least 1 (default), since nothing precedes the first token.
    */
   score(tokens: Int32Array, options?: { readonly from?: number; readonly signal?: AbortSignal }): Promise<Float32Array>;
   /**
-   * Puts a LoRA adapter (GGUF) on the model, or takes it off (null), for all sequences of all threads. Turns asked for
-   * before the call finish under the old weights, turns asked for after it run under the new ones. Open sequences keep
-   * their tokens; their KV is evaluated again. One path must always name the same content: use a new path per version.
+   * Loads a LoRA adapter (GGUF), or removes it (null), for all sequences of all threads. Turns requested before the call
+   * finish with the old weights, turns requested after it use the new ones. Open sequences keep their tokens; their KV is
+   * evaluated again. A path must always name the same content: use a new path per version.
    *
-   * An engine that sleeps wakes with the adapter. Without its weights it checks no more than that the file is GGUF: an
-   * adapter that does not fit the model makes `wake` fail, until another is set. After a failure the adapter in use
+   * A sleeping engine wakes with the adapter. Without its weights it only checks that the file is GGUF: an adapter that does
+   * not fit the model makes `wake` fail, until another is set. After a failure the adapter in use
    * stays.
    */
   useAdapter(path: string | null): Promise<void>;
   /**
-   * Gives the KV back, on request the weights too. Turns asked for before finish first; turns asked for while the
-   * engine sleeps are refused. Open sequences keep their tokens and are evaluated again after `wake`.
+   * Frees the KV, on request the weights too. Turns requested before finish first; turns requested while the engine
+   * sleeps are refused. Open sequences keep their tokens and are evaluated again after `wake`.
    */
   sleep(options?: { readonly weights?: boolean }): Promise<void>;
   /**
-   * Takes the KV again, and the weights where they were given back. With `sequences` it wakes with so many of those that it
-   * was loaded with, at least one a lane, so that a run goes on whose KV has no room any more; the others wait for their
-   * turn. Default: as many as before. Does nothing when the engine is awake. After a failure it sleeps as before.
-   * @throws HoneError when the number cannot be, or the engine is awake with another; EngineOutOfMemory where memory is
-   * lacking
+   * Allocates the KV again, and the weights if they were freed. With `sequences` it wakes with only that many, at least one
+   * per lane, so that a run can continue when memory for all of them is lacking; the others wait for their
+   * turn. Default: as many as before. Does nothing when the engine is awake. After a failure it still sleeps.
+   * @throws HoneError for an invalid number, or when the engine is awake with another; EngineOutOfMemory for a lack of
+   * memory
    */
   wake(options?: { readonly sequences?: number }): Promise<void>;
   /**
-   * Decodes with so many CPU threads from the next batch on, at most those of its load, so that work of one's own finds
-   * a core free; undefined: with those of its load again, giving way to other programs as before. Every lane keeps one.
+   * Limits decoding to this many CPU threads from the next batch on, at most those of its load, to leave a core to other work
+   * of the caller; undefined: all of them again, yielding to other programs as before. Every lane keeps one.
    */
   holdThreads(threads: number | undefined): void;
   memory(): EngineMemory;
   stats(): EngineStats;
-  /** Closes this thread's sequences. The engine itself is freed when the last of its users has closed it. */
+  /** Closes this thread's sequences. The engine is freed when its last user has closed it. */
   close(): Promise<void>;
 }

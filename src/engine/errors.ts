@@ -2,11 +2,11 @@
 import { codeOf, HoneError, messageOf } from "../util/index.js";
 
 /**
- * Memory was lacking, of the process or of the GPU: for the weights, an adapter, the KV, or what llama.cpp computes in.
- * When `wake` throws it the engine sleeps as before, and may wake with fewer sequences.
+ * A lack of memory, in the process or on the GPU: for the weights, an adapter, the KV, or llama.cpp's compute buffers.
+ * When `wake` throws it the engine still sleeps, and may wake with fewer sequences.
  */
 export class EngineOutOfMemory extends HoneError {
-  /** @param fewerHelp whether fewer sequences would need less: not where the weights alone do not fit */
+  /** @param fewerHelp whether fewer sequences would need less: false where the weights alone do not fit */
   constructor(
     message: string,
     readonly fewerHelp: boolean = true,
@@ -16,10 +16,10 @@ export class EngineOutOfMemory extends HoneError {
   }
 }
 
-/** How `loadModel` (native/engine/model.cc) words its failure. */
+/** The beginning of loadModel's message (native/engine/model.cc). */
 const WEIGHTS = /cannot be loaded: /;
 
-/** What the addon threw, or gave as a turn's failure. */
+/** Converts an exception of the addon, or the failure of a turn. */
 export function engineError(cause: unknown): HoneError {
   const message = messageOf(cause);
   if (codeOf(cause) !== "memory") return new HoneError(message, { cause });

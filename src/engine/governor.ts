@@ -1,15 +1,15 @@
 /**
- * Gives way to other programs: llama.cpp's threads wait for each other by spinning, so a decoder with as many threads
- * as cores nearly stops when another program holds one of them (see threads.ts). While the engine decodes, the governor
- * measures once a second how many cores others use, and sets the threads to what is left. Lanes of one thread each need
- * none of this.
+ * Yields to other programs: llama.cpp's threads wait for each other by spinning, so a decoder with as many threads
+ * as cores nearly stops when another program occupies one of them (see threads.ts). While the engine decodes, the governor
+ * measures once a second how many cores others use, and limits the threads to the rest. Lanes of one thread each need no
+ * governor.
  */
 import { cpus } from "node:os";
 import { performance } from "node:perf_hooks";
 import type { NativeEngine } from "./addon.js";
 import { usableCores } from "./threads.js";
 
-/** CPU time in milliseconds, from any start. */
+/** CPU time in milliseconds, relative to any start. */
 export interface CpuSample {
   readonly at: number;
   /** Of all cores together, by whomever. */
@@ -24,25 +24,25 @@ export function sampleCpu(): CpuSample {
   return { at: performance.now(), busy, own: (user + system) / 1000 };
 }
 
-/** Cores that other processes used between two samples, in the mean. */
+/** Mean number of cores that other processes used between two samples. */
 export function othersCores(from: CpuSample, to: CpuSample): number {
   return Math.max(0, (to.busy - from.busy - (to.own - from.own)) / (to.at - from.at));
 }
 
-/** What others may use of a core that still gets a thread: short work in the background is no reason to lose a core. */
+/** Share of a core that others may use before it counts as busy: short background work should not cost a core. */
 const TOLERATED = 0.35;
-/** Intervals in a row that must have room before a thread is added. Giving way takes one: it costs less than waiting. */
+/** Number of consecutive intervals with room before a thread is added. Yielding takes one, since waiting costs more. */
 const PATIENCE = 3;
 
 export interface Pace {
   readonly threads: number;
-  /** Intervals in a row that had room for more. */
+  /** Number of consecutive intervals with room for more threads. */
   readonly roomy: number;
 }
 
 /**
- * @param free cores that others left in the last interval
- * @param chosen threads to decode with on a machine of one's own
+ * @param free cores that others left unused in the last interval
+ * @param chosen number of threads without other load
  */
 export function nextPace({ threads, roomy }: Pace, free: number, chosen: number): Pace {
   const fitting = Math.min(chosen, Math.max(1, Math.floor(free + TOLERATED)));
@@ -51,13 +51,13 @@ export function nextPace({ threads, roomy }: Pace, free: number, chosen: number)
 }
 
 const INTERVAL_MS = 1000;
-/** An interval in which the engine had nothing to do for longer than this share of it says little. */
+/** An interval is ignored when the engine was idle for more than this share of it. */
 const IDLE_SHARE = 0.5;
-/** Giving way is told when it has lasted so long, and not more often than this. */
+/** Log a reduction only after 5 s, at most once a minute. */
 const TELL_AFTER_MS = 5000;
 const TELL_EVERY_MS = 60_000;
 
-/** Says what happens to the threads without repeating itself; the end is told when the beginning was. */
+/** Reports changes of the threads without repetition; the end is reported if the beginning was. */
 class Teller {
   readonly #chosen: number;
   readonly #say: (line: string) => void;
@@ -100,7 +100,7 @@ export class ThreadGovernor {
   #held = false;
   #last: (CpuSample & { readonly waited: number }) | undefined;
 
-  /** @param cores of the machine, all of them usable by this process */
+  /** @param cores number of cores of the machine, all usable by this process */
   constructor(
     engine: Governed,
     settings: { readonly threads: number; readonly cores: number },
@@ -113,7 +113,7 @@ export class ThreadGovernor {
     this.#sample = sample;
     this.#teller = new Teller(settings.threads, say);
     this.#pace = { threads: settings.threads, roomy: 0 };
-    // A process that has nothing else to do may end.
+    // Does not keep an otherwise finished process alive.
     this.#timer = setInterval(() => this.#look(), INTERVAL_MS).unref();
   }
 
@@ -121,7 +121,7 @@ export class ThreadGovernor {
     clearInterval(this.#timer);
   }
 
-  /** Decodes with so many threads whatever others do; undefined: with all again, giving way as before. */
+  /** Fixes the number of threads regardless of other load; undefined: all of them, yielding as before. */
   hold(threads: number | undefined): void {
     this.#held = threads !== undefined;
     this.#last = undefined;
@@ -148,8 +148,8 @@ export class ThreadGovernor {
 }
 
 /**
- * A governor where it can help. What others use cannot be seen through an affinity mask or a container's quota: the
- * counters are those of the whole machine, and the process may use only some of it.
+ * A governor where it can help. With an affinity mask or a container's quota the load of others is unknown: the counters
+ * are those of the whole machine, of which the process may use only a part.
  */
 export function governorOf(
   engine: Governed,

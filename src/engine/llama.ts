@@ -1,4 +1,4 @@
-/** Loads the build of llama.cpp that the chosen device needs; nothing is compiled or downloaded while a run starts. */
+/** Loads the build of llama.cpp for the chosen device; nothing is compiled or downloaded at run time. */
 import { existsSync, readFileSync } from "node:fs";
 import type { LlamaOptions } from "node-llama-cpp";
 import { cudaFound, driverLibrary, libraryPath, type TakenDevice, takeDevice, usesCuda } from "../device/index.js";
@@ -15,24 +15,24 @@ import {
   whyNoGpu,
 } from "./missing.js";
 
-/** What of the addon is needed before llama.cpp is there. */
+/** Functions of the addon that are needed before llama.cpp is loaded. */
 export interface CudaLoader {
-  /** Loads shared libraries by their paths, for good. Throws with the loader's words. */
+  /** Loads shared libraries by their paths, permanently. Throws the loader's message. */
   preload(paths: string[]): void;
-  /** Why CUDA finds no device, in its own words; "" when it finds one, or is not loaded. */
+  /** CUDA's own message on why it finds no device; "" when it finds one, or is not loaded. */
   cudaComplaint(): string;
 }
 
 /**
- * An NVIDIA GPU that is there, and that nobody has hidden or declined, is used or the reason is an error: computing
- * elsewhere in silence would look like a slow GPU.
+ * Uses an NVIDIA GPU that is present and neither hidden nor declined, or throws the reason: silently computing elsewhere
+ * would look like a slow GPU.
  *
  * @throws HoneError that says what is missing
  */
 export async function loadLlama(addon: CudaLoader, gpu: Gpu, device: string | undefined): Promise<unknown> {
   const { getLlama, getLlamaGpuTypes, LlamaLogLevel, NoBinaryFoundError } = await import("node-llama-cpp");
   const named = gpu !== "auto" && gpu !== false;
-  // node-llama-cpp takes another backend in silence where there can be none of this name.
+  // node-llama-cpp silently takes another backend where the requested one cannot exist.
   if (named && !(await getLlamaGpuTypes("allValid")).includes(gpu)) throw new HoneError(noSuchGpu(gpu));
   const choice = { gpu: gpu === false ? ("off" as const) : gpu, device };
   const taken = takeDevice(choice);
@@ -84,11 +84,11 @@ async function loadCuda(
     throw refuse(messageOf(error), error);
   }
   const before = process.env.LD_LIBRARY_PATH;
-  // For the process in which node-llama-cpp tries the backend first. The learner's PyTorch finds its own libraries.
+  // For the process in which node-llama-cpp tests the backend first. The learner's PyTorch finds its own libraries.
   process.env.LD_LIBRARY_PATH = libraryPath([...(driver === undefined ? [] : [driver]), ...files], process.env);
   try {
     const llama = await load();
-    // What the other process found, this one may not: its loader read LD_LIBRARY_PATH when it started.
+    // This process may lack libraries that the test process found: its loader read LD_LIBRARY_PATH when it started.
     if (llama.gpu !== "cuda") throw refuse(whyNotLoaded(addon, backend));
     if (runtime?.major === 12 && !isMapped(backend.file)) {
       throw refuse(
@@ -105,7 +105,7 @@ async function loadCuda(
   }
 }
 
-/** node-llama-cpp says only that it has found nothing: the loader and CUDA themselves know more. */
+/** node-llama-cpp only reports that it found nothing: the loader and CUDA give the cause. */
 function whyNotLoaded(addon: CudaLoader, { base, file }: { base: string; file: string }): string {
   try {
     addon.preload([base, file]);

@@ -14,28 +14,28 @@ import { decodeThreads, usableCores } from "./threads.js";
 
 const BATCH = 2048;
 export const UBATCH = 512;
-/** Rows of logits beside those of the running sequences: positions that are scored at once. */
+/** Rows of logits besides those of the running sequences: positions that are scored at once. */
 export const SCORE_ROWS = 64;
 /**
- * Resting sequences between running ones that get a token too, rather than a second pass over the weights (see
- * `SchedulerSettings::fillGap`). Reading the weights is all that a pass on a GPU costs; a CPU pays for each row too.
+ * Resting sequences between running ones that get a token too, instead of a second pass over the weights (see
+ * `SchedulerSettings::fillGap`). A pass on a GPU costs reading the weights; a CPU pays for each row too.
  */
 const FILL_GAP = { cpu: 2, gpu: 16 };
 
 /**
  * Bytes of a model file up to which every CPU thread gets a lane of its own. Measured on two cores: 8 MB gain 1.3 times
- * the rollouts, 1 GB nothing. What lies between is a guess: weights that fit into the cache of a core or two.
+ * the rollouts, with 1 GB nothing. The limit between is a guess: weights that fit into the cache of a core or two.
  */
 const SMALL_MODEL = 64 * 2 ** 20;
 
 /**
- * Up to so many cells in all a GPU's engine pools its KV. Each row of a pass has a mask over all of them, which the CPU
- * fills and the GPU is sent: 2 bytes for each of 512 rows are 64 MiB.
+ * Up to this many cells in all a GPU's engine pools its KV. Each row of a pass has a mask over all of them, which the CPU
+ * fills and transfers: 2 bytes for each of 512 rows are 64 MiB.
  */
 const POOLED_CELLS = 65_536;
 const POOLED_SEQUENCES = 64;
 
-/** Whether one pool costs little; for an engine on a GPU. */
+/** Whether a pool is cheap; for an engine on a GPU. */
 export function pooledByDefault(
   { sequences, contextPerSequence }: Pick<EngineOptions, "sequences" | "contextPerSequence">,
   lanes = 1,
@@ -50,15 +50,15 @@ function whole(name: string, value: number): number {
   return value;
 }
 
-/** Sequences that a lane has at least: a batch of fewer reads the weights for little, and a group shares no prompt. */
+/** Minimum number of sequences per lane: a smaller batch reads the weights for few tokens, and a group shares no prompt. */
 const LANE_SEQUENCES = 4;
 
-/** So many lanes, or fewer where the sequences do not suffice for them. */
+/** The number of lanes, limited by the sequences. */
 export function lanesFor(lanes: number, sequences: number): number {
   return Math.max(1, Math.min(lanes, Math.floor(sequences / LANE_SEQUENCES)));
 }
 
-/** Lanes of an engine that is not told how many. */
+/** Default number of lanes. */
 export function lanesOf(modelBytes: number, useGpu: boolean, threads: number, sequences: number): number {
   return !useGpu && modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences) : 1;
 }
@@ -95,7 +95,7 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
       `${sequences} sequences at once are too many: llama.cpp evaluates at most ${most} in one context${all}; ask for fewer (--concurrency)`,
     );
   }
-  // With a buffer for each sequence they keep hardly more graphs: prompts cut a batch into passes of any shape.
+  // With a buffer per sequence padding hardly saves graphs: prompts split a batch into passes of any shape.
   return { ...settings, lanes, pooledKv, steadyShapes: options.steadyShapes ?? (useGpu && pooledKv) };
 }
 
@@ -133,22 +133,22 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
 
 /**
  * The first call of a process must come from its main thread. Later calls for the same model file, from any thread,
- * share that engine's weights, contexts and decode threads; each has to be closed.
+ * share that engine's weights, contexts and decode threads; each caller must close it.
  *
- * @param say hears when the engine gives way to other programs, and when it takes back; and when a GPU compiles for long
+ * @param say reports when the engine yields to other programs and when it stops yielding; and when a GPU compiles for long
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
- * EngineOutOfMemory where memory was lacking
+ * EngineOutOfMemory for a lack of memory
  */
 export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
   const addon = await openAddon(options.gpu ?? "auto", options.device);
   const settings = settingsOf(options, gpuOf(addon.devices()) !== false, addon.mostSequences());
   try {
     const gpu = gpuOf(addon.devices());
-    // Before the load, whose warm-up computes.
+    // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
     const native = await whileCompiling(addon, say, () => addon.load(settings));
-    // Workers join an engine that the main thread governs. A GPU does the work that threads would. Threads that do not
-    // wait for each other share the cores with other programs as the system sees fit.
+    // Workers join an engine that the main thread governs. On a GPU threads do little work. Lanes of one thread share the
+    // cores with other programs by the system's scheduling.
     const meet = settings.threads > settings.lanes;
     const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
     const governor = governed ? governorOf(native, settings.threads, say) : undefined;
@@ -169,7 +169,7 @@ export async function gpuMemory(
 }
 
 /**
- * Hears llama.cpp's warnings and errors on this thread; null, the default, drops them. One listener a process.
+ * Receives llama.cpp's warnings and errors on this thread; null, the default, drops them. One listener per process.
  *
  * @param gpu as for the engine that is loaded afterwards: the first call of a process chooses llama.cpp's build
  */

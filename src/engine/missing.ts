@@ -1,4 +1,4 @@
-/** Why no build of llama.cpp could be loaded, as far as the machine tells, and how to go on. */
+/** Determines why no build of llama.cpp could be loaded, and how to continue. */
 import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -10,24 +10,24 @@ type GpuName = Exclude<Gpu, "auto" | false>;
 
 export const gpuTitles: Readonly<Record<GpuName, string>> = { cuda: "CUDA", vulkan: "Vulkan", metal: "Metal" };
 
-/** Shared libraries that the backends of the pinned node-llama-cpp are linked to on Linux, and where they come from. */
+/** Shared libraries that the backends of the pinned node-llama-cpp are linked to on Linux, and their packages. */
 export const gpuLibraries: Readonly<Record<GpuName, readonly { names: readonly string[]; source: string }[]>> = {
   cuda: [
     { names: [DRIVER_LIBRARY], source: "NVIDIA's driver" },
-    // cublasLt is cublas' own need.
+    // cublasLt is needed by cublas.
     { names: runtimeNames(13).filter((name) => !name.includes("Lt")), source: "CUDA 13's runtime libraries" },
   ],
   vulkan: [{ names: ["libvulkan.so.1"], source: "the Vulkan loader" }],
   metal: [],
 };
 
-/** What is asked of the machine. */
+/** Queries about the machine. */
 export interface MachineLook {
   readonly platform: NodeJS.Platform;
   readonly arch: string;
   /** Folder of that package of llama.cpp's binaries; undefined where it is not installed. */
   bins(name: string): string | undefined;
-  /** Does the dynamic loader find that shared library? */
+  /** Whether the dynamic loader finds that shared library. */
   finds(library: string): boolean;
 }
 
@@ -43,7 +43,7 @@ export const thisMachine: MachineLook = {
     try {
       process.dlopen({ exports: {} }, library);
     } catch (error) {
-      // Only the loader can say whether it finds a library; one that is no addon of Node is found and then refused.
+      // Only the loader knows whether it finds a library; one that is no addon of Node is found and then refused.
       return !/cannot open shared object file/.test(messageOf(error));
     }
     return true;
@@ -53,7 +53,7 @@ export const thisMachine: MachineLook = {
 const systems: Partial<Record<NodeJS.Platform, string>> = { darwin: "mac", win32: "win" };
 
 const GO_ON = "use --gpu auto, which takes the best there is, or --gpu off for the CPU";
-/** Where a card is there, auto wants it too. */
+/** With a card in the machine, auto requires it too. */
 const WITHOUT = "mend that, or go on without it: --gpu off for the CPU, or --gpu vulkan";
 
 const packageOf = (gpu: GpuName, { platform, arch }: MachineLook) =>
@@ -65,7 +65,7 @@ const cpuPackage = ({ platform, arch }: MachineLook) =>
 const notInstalled = (name: string, { platform, arch }: MachineLook) =>
   `no build of it for ${platform} ${arch} is installed (looked for ${name})`;
 
-/** llama.cpp's CUDA backend for one CUDA version, and the library that it needs beside it; or why it is not there. */
+/** llama.cpp's CUDA backend for one CUDA version and the library it needs; or why it is missing. */
 export function cudaBackend(major: CudaMajor, look: MachineLook): { base: string; file: string } | { missing: string } {
   const name = packageOf("cuda", look);
   const main = look.bins(name);
@@ -84,10 +84,10 @@ export function installedBackends(look = thisMachine): readonly ("cpu" | GpuName
   return look.bins(cpuPackage(look)) === undefined ? gpus : ["cpu", ...gpus];
 }
 
-/** Is there a CUDA build of llama.cpp for this kind of machine? */
+/** Whether a CUDA build of llama.cpp exists for this kind of machine. */
 export const cudaIsInstalled = () => thisMachine.bins(packageOf("cuda", thisMachine)) !== undefined;
 
-/** One line: what of a GPU's backend is missing. */
+/** One line naming the missing part of a GPU's backend. */
 export function whyNoGpu(gpu: GpuName, look: MachineLook = thisMachine): string {
   const name = packageOf(gpu, look);
   const reasons: string[] = [];
@@ -122,13 +122,13 @@ export function noSuchGpu(gpu: GpuName, { platform, arch }: MachineLook = thisMa
   return `--gpu ${gpu}: llama.cpp has no ${gpuTitles[gpu]} backend on ${platform} ${arch}; ${GO_ON}`;
 }
 
-/** One line for a backend that was loaded and has nothing to compute on. */
+/** One line for a backend that was loaded and has no device. */
 export function noDevice(gpu: GpuName): string {
   const hint = gpu === "cuda" ? " (does `nvidia-smi` list one, and does CUDA_VISIBLE_DEVICES name it?)" : "";
   return `--gpu ${gpu}: llama.cpp's ${gpuTitles[gpu]} backend finds no device${hint}; ${GO_ON}`;
 }
 
-/** One line for an index that Vulkan does not know. */
+/** One line for an index that Vulkan does not have. */
 export const noVulkanDevice = (device: string) =>
   `--device ${device}: llama.cpp's Vulkan backend cannot use such a device; \`vulkaninfo --summary\` lists them (GPU0 is 0)`;
 

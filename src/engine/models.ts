@@ -1,4 +1,4 @@
-/** Which file a model's name stands for, and what can be known of it before it is loaded. */
+/** The file of a model's name, and the facts in its header. */
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -19,7 +19,7 @@ function catalogue(): Map<string, string> {
 }
 
 /**
- * The GGUF file of a model that comes with hone, or at a path. Every other name is src/models' to resolve.
+ * The GGUF file of a model that comes with hone, or at a path. src/models resolves every other name.
  *
  * @throws UsageError when there is no such file
  */
@@ -31,7 +31,7 @@ export function modelFile(reference: string): string {
   throw new UsageError(`--model: there is no file ${file}; give the path of a GGUF file${names}`);
 }
 
-/** Loaded when it is needed: importing it takes longer than all else a rollout worker needs. */
+/** Loaded lazily: importing it takes longer than everything else in a rollout worker. */
 const reader = () => import("node-llama-cpp");
 
 export async function header(file: string, readTensorInfo: boolean): Promise<GgufFileInfo> {
@@ -54,7 +54,7 @@ export async function trainedContext(file: string): Promise<number> {
   return context;
 }
 
-/** What memory a model needs depends on this alone. Sizes are counts of numbers, `bytes` is the file's size. */
+/** The part of a header that determines a model's memory. Sizes are counts of numbers, `bytes` is the file's size. */
 export interface ModelShape {
   /** "qwen2", "llama" ... */
   readonly architecture: string;
@@ -72,7 +72,7 @@ export interface ModelShape {
   readonly trainedContext: number;
 }
 
-/** What else a file's header says of its model. */
+/** Other facts in a file's header. */
 export interface ModelHeader extends ModelShape {
   /** Of all tensors, as llama.cpp names them. */
   readonly tensorTypes: readonly string[];
@@ -81,7 +81,7 @@ export interface ModelHeader extends ModelShape {
   readonly hasChatTemplate: boolean;
   /** "none", "linear", "yarn" ... */
   readonly ropeScaling: string;
-  /** Numbers of a head that RoPE rotates. */
+  /** Dimensions of a head that RoPE rotates. */
   readonly rotated: number;
   readonly slidingWindow: boolean;
   /** Of a mixture; 0 for other models. */
@@ -95,7 +95,7 @@ export const modelShape = (file: string): Promise<ModelShape> => modelHeader(fil
 export async function modelHeader(file: string): Promise<ModelHeader> {
   const { metadata, architectureMetadata: about, tensorInfo = [] } = await header(file, true);
   const number = (value: unknown, name: string): number => {
-    // Some models give one number a layer; the largest is what must fit.
+    // Some models give one number per layer; the largest decides.
     const found = Array.isArray(value) ? Math.max(...value.map(Number)) : Number(value);
     if (!Number.isFinite(found) || found <= 0) throw new HoneError(`${file} does not say its ${name}; is it a model?`);
     return found;
@@ -137,10 +137,10 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
   };
 }
 
-/** Bytes at either end of a model file that its fingerprint covers: its header, and the last of its weights. */
+/** Bytes at each end of a model file that its fingerprint covers: its header, and the last of its weights. */
 const ENDS = 4 << 20;
 
-/** Tells model files apart by size, beginning and end; reading all of a large one would take longer than loading it. */
+/** A fingerprint of a model file by size, beginning and end; reading all of a large file would take longer than loading it. */
 export function modelFingerprint(file: string): string {
   const { size } = statSync(file);
   const hash = createHash("sha256").update(String(size));

@@ -1,4 +1,4 @@
-/** The engine over the native addon: checks what comes in, and turns C++ results into the contract's. */
+/** The engine over the native addon: checks arguments, and converts C++ results to the contract's types. */
 import { HoneError } from "../util/index.js";
 import type { Addon, NativeEngine, NativeSampling } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
@@ -28,7 +28,7 @@ export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0
   return { temperature, topK, topP, minP, seed };
 }
 
-/** Awaits a native promise; failures of llama.cpp are the user's to read. */
+/** Awaits a native promise and converts its failure into an error for the user. */
 async function told<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
@@ -82,7 +82,7 @@ class NativeSequence implements Sequence {
       append,
       maxTokens,
       stop: Int32Array.from(stop),
-      // 0 says "none" to the addon; a deadline at or before 1970 has passed all the same.
+      // 0 means "none" to the addon; a deadline at or before 1970 has passed anyway.
       deadline: deadline === undefined || deadline === Infinity ? 0 : Math.max(1, Math.floor(deadline)),
     };
     const result = await cancellable(this.#native, this.#native.generate(this.#id, turn), signal);

@@ -1,4 +1,4 @@
-/** From what people choose of the machine (`--gpu`, `--device`, `--threads`) to an engine's options. */
+/** Converts the options `--gpu`, `--device` and `--threads` to an engine's options. */
 import type { EngineOptions, Gpu } from "./engine.js";
 
 export interface MachineChoice {
@@ -6,7 +6,7 @@ export interface MachineChoice {
   readonly gpu: Exclude<Gpu, false> | "off";
   /** See {@link EngineOptions.device}. */
   readonly device: string | undefined;
-  /** undefined takes the default of {@link EngineOptions.threads}. */
+  /** undefined uses the default of {@link EngineOptions.threads}. */
   readonly threads: number | undefined;
 }
 

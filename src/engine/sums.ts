@@ -1,4 +1,4 @@
-/** How exactly CUDA adds up products of weights: its default for f16 is coarser than the learner can follow. */
+/** Precision of CUDA's matrix products: its default for f16 is coarser than the learner can match. */
 import type { Gpu } from "./engine.js";
 
 const VARIABLE = "GGML_CUDA_CUBLAS_COMPUTE_TYPE";
@@ -8,7 +8,7 @@ const VARIABLE = "GGML_CUDA_CUBLAS_COMPUTE_TYPE";
  * CUBLAS_COMPUTE_16F: ggml-cuda.cu, line 1397 of the pinned version. With "f32" in this variable, which it reads at each
  * product (line 1641), the weights are converted and CUBLAS_COMPUTE_32F is used, with inputs of at most 11 significant
  * bits (TF32), as many as f16 has. The conversion costs time and a copy of the largest matrix in 32 bits. bf16 weights
- * are summed in 32 bits as they are (line 1515), so they stay alone. A value of the user's stays. Not run on CUDA.
+ * are summed in 32 bits anyway (line 1515), so they are unaffected. A value set by the user is kept. Not run on CUDA.
  *
  * Call it on the main thread, before the model is loaded: its warm-up computes.
  */

@@ -1,12 +1,12 @@
 /**
- * How many threads llama.cpp may use. Decoding with more threads than free cores collapses (its threads wait for each
- * other by spinning; in our measurements 62 tokens/s became 4), so this is never more than what the process may use;
- * governor.ts lowers it while other programs use some of that. Lanes of one thread each (load.ts) wait for nobody.
+ * Number of threads for llama.cpp. Decoding with more threads than free cores collapses (its threads wait for each
+ * other by spinning; in our measurements 62 tokens/s became 4), so it never exceeds the cores this process may use;
+ * governor.ts lowers it while other programs use some of them. Lanes of one thread each (load.ts) wait for no other thread.
  */
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-/** Cores that the container's CPU quota comes to (cgroup v2, then v1); Infinity without one. */
+/** Number of cores in the container's CPU quota (cgroup v2, then v1); Infinity without one. */
 export function cgroupCores(root = "/sys/fs/cgroup"): number {
   const read = (file: string): string => {
     try {

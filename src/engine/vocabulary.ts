@@ -1,12 +1,12 @@
-/** The bytes of tokens, from a model file's header: for readers of rollouts, who need no engine. */
+/** The bytes of tokens, from a model file's header: for readers of rollouts, which need no engine. */
 import { header } from "./models.js";
 
-/** Types of tokens in GGUF (llama.cpp's `llama_token_type`): their text is not written in the vocabulary's alphabet. */
+/** Types of tokens in GGUF (llama.cpp's `llama_token_type`) whose text is not written in the vocabulary's alphabet. */
 const CONTROL = 3;
 const USER_DEFINED = 4;
 
 /**
- * GPT-2's alphabet: bytes that print stand for themselves, the others for the characters from U+0100 on, in order
+ * GPT-2's alphabet: printable bytes stand for themselves, the others for the characters from U+0100 on, in order
  * (`bytes_to_unicode` in openai/gpt-2, src/encoder.py).
  */
 function byteOfCharacter(): Map<string, number> {

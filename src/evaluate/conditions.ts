@@ -1,4 +1,4 @@
-/** What is the same for all players: the scenarios, the limits, the temperature, who says whether an answer is right. */
+/** The conditions that all players share: scenarios, limits, temperature, and who decides whether an answer is right. */
 import { join } from "node:path";
 import { CONTEXT, type GivenOptions, withDefaults } from "../config/index.js";
 import { openVerdictFile } from "../judge/index.js";
@@ -26,7 +26,7 @@ import { gradeOwn, scenariosFingerprint, validationScenarios, withAbsolutePaths 
 import { UsageError } from "../util/index.js";
 import { changeable, type EvalConfig } from "./options.js";
 
-/** Tokens of a turn, when neither a run nor the user says. */
+/** Tokens of a turn, when neither a run nor the user gives a value. */
 const MAX_TOKENS = 2048;
 
 type Settings = Pick<
@@ -42,7 +42,7 @@ export interface Conditions {
   readonly scenarios: readonly Scenario[];
 }
 
-/** What a run was begun with, where there is one, and what was given in its place. */
+/** The settings of a run, where there is one, with the values given instead. */
 function settingsFor(run: OpenCheckpoints | null, given: GivenOptions): Settings {
   const absolute = withAbsolutePaths(given);
   if (run) {
@@ -53,7 +53,7 @@ function settingsFor(run: OpenCheckpoints | null, given: GivenOptions): Settings
   return { ...others, temperature, context, maxTokens, accuracy: others.accuracy ?? "task", reward: "task" };
 }
 
-/** @throws UsageError when there is nothing to play, or nobody to judge it */
+/** @throws UsageError when there is nothing to play, or no judge for it */
 export async function conditionsOf(
   config: EvalConfig,
   given: GivenOptions,
@@ -90,7 +90,7 @@ export interface Grading {
   close(): Promise<void>;
 }
 
-/** With --accuracy judge a judge of the answers, as the run's reward would have it; its verdicts are kept in the home folder. */
+/** With --accuracy judge a judge of the answers, as the run's reward would use it; its verdicts are kept in the home folder. */
 export async function openGrading(
   { settings, task, taskOptions }: Conditions,
   config: EvalConfig,

@@ -1,4 +1,4 @@
-/** Who takes part: checkpoints of runs, and whom --versus names. All of it is read, and nothing loaded. */
+/** The players: checkpoints of runs, and those of --versus. Everything is read, and nothing loaded. */
 
 import { type ChatServer, checkChatUrl, keyFor } from "../chat/index.js";
 import type { Config, GivenOptions } from "../config/index.js";
@@ -17,18 +17,18 @@ import {
 import { UsageError } from "../util/index.js";
 import type { EvalConfig } from "./options.js";
 
-/** How the engine's model is written to. */
+/** Chat template settings of the engine's model. */
 export type Chat = ReturnType<typeof chatSettings>;
 
-/** A model of the engine, with a run's adapter or none. */
+/** A model of the engine, with a run's adapter or without one. */
 export interface EngineEntrant extends Contestant {
   readonly kind: "checkpoint" | "model";
   readonly weights: Config["weights"];
   readonly chat: Chat;
   readonly adapter: Adapter | null;
-  /** Fingerprint of the model's file that the adapter fits; null where any will do. */
+  /** Fingerprint of the model's file that the adapter fits; null where any fits. */
   readonly fingerprint: string | null;
-  /** Mean distance of engine and learner in the run's step where it was highest. */
+  /** Highest mean distance between engine and learner in any step of the run. */
   readonly highestGap: number;
 }
 
@@ -41,7 +41,7 @@ export type Entrant = EngineEntrant | ApiEntrant | (Contestant & { readonly kind
 
 export interface Entrants {
   readonly entrants: readonly Entrant[];
-  /** The run whose settings are those of the evaluation: that of the first checkpoint. */
+  /** The run whose settings apply to the evaluation: that of the first checkpoint. */
   readonly run: OpenCheckpoints | null;
 }
 
@@ -49,7 +49,7 @@ const CHECKPOINT_OF_RUN = /^(.+)@(latest|best|base|\d+)$/;
 
 type ChatGiven = Pick<RunSettings, (typeof chatOptions)[number]>;
 
-/** A run's own way to write to its model; what is given goes for every player. */
+/** A run's own chat template settings; given options apply to every player. */
 function chatOfRun(settings: Partial<ChatGiven>, given: GivenOptions, config: EvalConfig): Chat {
   const own = Object.fromEntries(
     chatOptions.flatMap((name) =>
@@ -82,7 +82,7 @@ async function checkpointsOf(config: EvalConfig, given: GivenOptions): Promise<E
       kind: "checkpoint",
       title: checkpointTitle(name, step),
       step,
-      // The model's file may lie elsewhere now; --model then says where that of the first run is.
+      // The model's file may have moved; --model then gives the one of the first run.
       of: first && config.model !== undefined ? config.model : settings.model,
       weights: first && given.weights !== undefined ? config.weights : settings.weights,
       chat: chatOfRun(settings, given, config),
@@ -131,7 +131,7 @@ function entrantOf(word: string, config: EvalConfig, given: GivenOptions): Entra
   };
 }
 
-/** One key is for one server. */
+/** One key belongs to one server. */
 function checkKey(servers: readonly ChatServer[], given: string | undefined): void {
   if (given === undefined) return;
   const origins = [...new Set(servers.map(({ url }) => new URL(url).origin))];
@@ -145,11 +145,11 @@ function checkKey(servers: readonly ChatServer[], given: string | undefined): vo
 /**
  * Checkpoints in the order of --checkpoint, then the others in that of --versus.
  *
- * @throws UsageError for what names nobody, for two columns of one name, and for runs of different tasks
+ * @throws UsageError for unknown names, for two columns with one name, and for runs of different tasks
  */
 export async function findEntrants(config: EvalConfig, given: GivenOptions): Promise<Entrants> {
   const { versus = [], checkpoint, run, project } = config;
-  // Who names others and no run means no run.
+  // With --versus and no run given, no run is meant.
   const withRun = versus.length === 0 || checkpoint !== undefined || run !== undefined || project !== undefined;
   if (!withRun) {
     const ofRun = (["model", "fresh"] as const).find((name) => given[name]);

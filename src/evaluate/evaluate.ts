@@ -1,4 +1,4 @@
-/** `yarn eval` without its words: plays one set of scenarios with each player, one engine at a time. */
+/** The work of `yarn eval` without its output: plays one set of scenarios with each player, one engine at a time. */
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { finished } from "node:stream/promises";
@@ -24,12 +24,12 @@ export interface EvalView {
 }
 
 export interface Comparison {
-  /** The run whose settings were taken; null without one. */
+  /** The run whose settings were used; null without one. */
   readonly run: string | null;
   readonly matrix: Matrix;
 }
 
-/** A model's file with all who play on it. */
+/** A model's file with all players that use it. */
 interface OnEngine {
   readonly file: string;
   readonly context: number;
@@ -39,10 +39,10 @@ interface OnEngine {
 const onEngine = (entrant: Entrant): entrant is EngineEntrant => "adapter" in entrant;
 
 /**
- * A column for each player. One that breaks down loses its own column and no other; all that can be known to be wrong
- * beforehand is said before anybody plays.
+ * A column for each player. A player that fails loses its own column only; errors that can be known beforehand are
+ * reported before anything is played.
  *
- * @throws HoneError when nobody has a result
+ * @throws HoneError when no player has a result
  */
 export async function evaluatePlayers(
   config: EvalConfig,
@@ -83,7 +83,7 @@ export async function evaluatePlayers(
   return { run: run?.name ?? null, matrix: matrixOf(config, conditions, entrants, results) };
 }
 
-/** Fetched and looked at before anything is loaded. */
+/** Fetched and checked before anything is loaded. */
 async function resolveModels(
   config: EvalConfig,
   entrants: readonly Entrant[],
@@ -109,7 +109,7 @@ async function resolveModels(
   return models;
 }
 
-/** An error takes the player's column, and not those that others have played, and paid for. */
+/** An error removes the player's column, and not those of players that have finished. */
 async function caught(stage: Stage, { title }: Contestant, play: () => Promise<Result>): Promise<Result | Error> {
   if (stage.signal.aborted) return new HoneError("interrupted");
   try {
@@ -150,7 +150,7 @@ async function playOnEngine(
   }
 }
 
-/** A checkpoint may be asked for under several names: it is played once. */
+/** A checkpoint may be named several times: it is played once. */
 const samePolicy = (a: EngineEntrant, b: EngineEntrant) =>
   a.adapter?.sha256 === b.adapter?.sha256 && JSON.stringify(a.chat) === JSON.stringify(b.chat);
 

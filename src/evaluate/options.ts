@@ -1,4 +1,4 @@
-/** What an evaluation can be told. */
+/** The options of an evaluation. */
 import type { Config, OptionName } from "../config/index.js";
 import { modelOptions } from "../models/index.js";
 import { judgeAccessOptions, judgeOptions } from "../reward/index.js";
@@ -6,7 +6,7 @@ import { chatOptions } from "../rollout/index.js";
 import { taskOptionNames } from "../tasks/index.js";
 import { playingOptions } from "../train/index.js";
 
-/** Settings of a run that an evaluation may change. */
+/** Settings of a run that an evaluation may override. */
 export const changeable = [
   "model",
   "weights",

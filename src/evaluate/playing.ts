@@ -28,7 +28,7 @@ type Play = (
   onGroup: (group: readonly Trajectory[]) => void,
 ) => Promise<Played>;
 
-/** The same draws for every player: they differ by their policy alone. */
+/** The same seeds for every player, so that they differ by their policy alone. */
 const gathering = ({ conditions }: Stage) => ({
   run: `${conditions.settings.seed}/eval`,
   step: 0,
@@ -51,7 +51,7 @@ async function playWith(stage: Stage, entrant: Entrant, play: Play): Promise<Res
       },
       onGroup,
     );
-    // Figures over a part of the scenarios would pass for figures over all.
+    // Figures over a part of the scenarios would be taken for figures over all.
     if (played.interrupted) signal.throwIfAborted();
     return played;
   });
@@ -79,9 +79,9 @@ export function effortOf(
   const promptTokens = sum((one) => one.promptTokens);
   const completionTokens = sum((one) => one.completionTokens);
   const { name, settings } = entrant;
-  // List prices are those of APIs: a file on this machine may be called like a model there.
+  // List prices are those of APIs: a local file may have the name of a model there.
   const price = prices[name] ?? (settings ? priceOf(settings.model, prices) : (prices[entrant.of] ?? null));
-  // A server need not say how many tokens an answer had.
+  // A server need not report the tokens of an answer.
   const billed = settings === undefined || rollouts.every(({ turns, promptTokens }) => turns === 0 || promptTokens > 0);
   const cost = price && billed ? costOf(price, promptTokens, completionTokens) : null;
   return { rollouts: rollouts.length, promptTokens, completionTokens, cost, seconds };
@@ -110,7 +110,7 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
   );
 }
 
-/** One model on the engine, which others use afterwards. */
+/** One model on the engine, which later players use again. */
 export interface EngineStage {
   play(entrant: EngineEntrant): Promise<Result>;
   close(): Promise<void>;

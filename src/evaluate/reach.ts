@@ -1,13 +1,13 @@
-/** Is an API there? Asked before anybody plays, with a request that costs no tokens. */
+/** Checks before the start that an API can be reached, with a request that costs no tokens. */
 import { APIError } from "openai";
 import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../chat/index.js";
 import { HoneError } from "../util/index.js";
 
-/** Milliseconds. */
+/** Time limit in milliseconds. */
 const PATIENCE = 15_000;
 
 /**
- * Asks for the list of models. A server that has no such list is there all the same.
+ * Requests the list of models. A server without such a list counts as reached.
  * @throws HoneError when it cannot be reached, or refuses the key
  */
 export async function checkReachable(name: string, server: ChatServer, signal: AbortSignal): Promise<void> {
@@ -18,7 +18,7 @@ export async function checkReachable(name: string, server: ChatServer, signal: A
     const status = error instanceof APIError ? error.status : undefined;
     if (status !== undefined && status !== 401 && status !== 403) return;
     const hint = status === undefined ? undefined : refusalHint("agent", server, status);
-    // Without the error as its cause: that one may hold what was sent.
+    // Without the error as its cause, which may contain the request's headers.
     throw new HoneError(
       `--versus ${name}: ${server.url} cannot be asked: ${chatErrorText(error, server.key)}${hint ? `; ${hint}` : ""}`,
     );

@@ -1,11 +1,11 @@
-/** Verdicts by what was asked, in an SQLite file: of a run (its store), or of `yarn hone judge`. */
+/** A cache of verdicts by request, in an SQLite file: a run's store, or the file of `yarn hone judge`. */
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { codeOf, HoneError } from "../util/index.js";
 
 export interface VerdictCache {
-  /** The verdict as it was put there; undefined when that was never asked. */
+  /** The verdict as stored; undefined when there is none for this key. */
   get(key: string): unknown;
   put(key: string, verdict: unknown): void;
 }
@@ -22,7 +22,7 @@ export class SqliteVerdicts implements VerdictCache {
   readonly #get: Database.Statement<[string], string>;
   readonly #put: Database.Statement<[string, string]>;
 
-  /** @param database has the table */
+  /** @param database must have the table */
   constructor(database: Database.Database) {
     this.#get = database.prepare<[string], string>("SELECT verdict FROM verdicts WHERE key = ?").pluck();
     this.#put = database.prepare("INSERT OR REPLACE INTO verdicts (key, verdict) VALUES (?, ?)");
@@ -38,7 +38,7 @@ export class SqliteVerdicts implements VerdictCache {
   }
 }
 
-/** For files that belong to no run. */
+/** For verdicts that belong to no run. */
 export function openVerdictFile(file: string): { cache: VerdictCache; close(): void } {
   mkdirSync(dirname(file), { recursive: true });
   const database = new Database(file);

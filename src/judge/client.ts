@@ -1,7 +1,7 @@
 /**
- * The judge's server: questions in, texts out. Asks again after what passes (busy, broken, slow), waits when the server
- * is down, keeps within limits and the purse, and counts every request that was sent. What a text means is not its
- * business.
+ * The client of the judge's server: questions in, texts out. Repeats a request after a transient failure (busy, broken, slow),
+ * waits while the server is down, keeps within the rate limits and the budget, and counts every request sent. It does not
+ * interpret the texts.
  */
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
@@ -28,26 +28,26 @@ export interface ClientSettings
     LimitSettings,
     DialectSettings,
     Pick<PurseSettings, "price" | "maxCost"> {
-  /** Seconds one request may take. */
+  /** Seconds that one request may take. */
   readonly timeout: number;
-  /** Seconds to wait for a server that answers nobody. */
+  /** Seconds to wait for a server that answers no request. */
   readonly patience: number;
-  /** Told what a user should know: a server that is down, a parameter that was dropped. */
+  /** Reports a server that is down, or a parameter that was dropped. */
   readonly say: (text: string) => void;
 }
 
-/** Nobody can be asked any more: the judge stays down, refuses, or the money is spent. */
+/** No question can be answered any more: the judge stays down, refuses, or the budget is spent. */
 export class JudgeStopped extends HoneError {}
 
-/** Times a question is sent before it is given up, while the server answers others. */
+/** Attempts for one question before it is given up, while the server answers others. */
 const ATTEMPTS = 5;
 /** Seconds of the first wait between attempts; it doubles up to the longest. */
 const FIRST_WAIT = 0.5;
 const LONGEST_WAIT = 15;
-/** Completion tokens to reckon with before any answer was seen, when no limit is set. */
+/** Completion tokens to assume before the first answer, when no limit is set. */
 const COMPLETION_GUESS = 500;
 
-/** What became of one request. */
+/** Outcome of one request. */
 type Attempt =
   | { readonly answer: JudgeAnswer; readonly failure?: undefined }
   | { readonly answer?: undefined; readonly failure: Failure; readonly text: string };
@@ -63,7 +63,7 @@ export class JudgeClient {
   #lastAnswer = Number.NEGATIVE_INFINITY;
   #down = false;
 
-  /** @param before what the run has spent already */
+  /** @param before cost of the run so far */
   constructor(settings: ClientSettings, before: JudgeUsage = noUsage(), clock: Clock = realClock) {
     const { price, maxCost, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
     this.#settings = settings;
@@ -74,25 +74,25 @@ export class JudgeClient {
     this.#clock = clock;
   }
 
-  /** What was sent and billed so far. */
+  /** Requests and tokens sent and billed so far. */
   usage(): JudgeUsage {
     return this.#purse.usage();
   }
 
-  /** What an answer depends on beside the question. */
+  /** Settings, besides the question, that an answer depends on. */
   identity(): readonly unknown[] {
     const { url, model, temperature, maxTokens } = this.#settings;
     return [url, model, temperature ?? null, maxTokens ?? null];
   }
 
   /**
-   * @throws Lost when this question gets no answer
-   * @throws JudgeStopped when no question can
+   * @throws Lost when this question has no answer
+   * @throws JudgeStopped when no question can be answered any more
    */
   async ask(question: JudgeQuestion, signal: AbortSignal): Promise<JudgeAnswer> {
     const stop = new AbortController();
     const abort = () => stop.abort(this.#stop.signal.aborted ? this.#stop.signal.reason : signal.reason);
-    // Every open question listens: many listeners are no leak.
+    // Every open question adds a listener, so their number is no leak.
     setMaxListeners(0, signal, this.#stop.signal);
     signal.addEventListener("abort", abort, { once: true });
     this.#stop.signal.addEventListener("abort", abort, { once: true });
@@ -123,19 +123,19 @@ export class JudgeClient {
       failed++;
       this.#checkPatience(failure, failed, started, text);
       const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failed - 1));
-      // Where the server said when, all questions wait for it already.
+      // Where the server named a time, all questions wait for it already.
       if (failure.after === undefined) await this.#clock.sleep(1000 * longest * (0.5 + 0.5 * random.float()), signal);
     }
   }
 
-  /** Is it worth another try? Throws when it is not. */
+  /** Throws when another attempt is not worthwhile. */
   #checkPatience(failure: Failure & { kind: "retry" }, failed: number, started: number, text: string): void {
     const { patience, url, say } = this.#settings;
     const now = this.#clock.now();
     const answersOthers = this.#lastAnswer > started;
     const silent = (now - Math.max(started, this.#lastAnswer)) / 1000;
     if (answersOthers) {
-      // Being told to wait is no failure of the question, as long as the waiting has an end.
+      // A rate limit is no failure of the question, as long as the wait is bounded.
       const enough = failure.reason === "rate_limited" ? (now - started) / 1000 > patience : failed >= ATTEMPTS;
       if (enough) throw new Lost(failure.reason, text);
     } else if (silent > patience) {
@@ -146,7 +146,7 @@ export class JudgeClient {
     }
   }
 
-  /** Ends all questions, also those that wait for an answer. */
+  /** Ends all questions, also those that are waiting for an answer. */
   #giveUp(why: string): JudgeStopped {
     const stopped = this.#stopped(why);
     this.#stop.abort(stopped);
@@ -158,7 +158,7 @@ export class JudgeClient {
     return new JudgeStopped(`the judge ${model} at ${url} cannot be asked: ${why}`);
   }
 
-  /** Sends one request and books it. */
+  /** Sends one request and books its cost. */
   async #attempt(request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
     const prompt = estimateTokens(JSON.stringify(request.messages));
     const admission = await this.#limits.enter(prompt + this.#purse.usualCompletion, signal);
@@ -183,7 +183,7 @@ export class JudgeClient {
       const failure = classify(error, timeout.signal.aborted, droppableIn(request), this.#settings);
       if (failure.kind !== "retry" || failure.sent) this.#purse.sent();
       if (failure.kind === "retry" && failure.after !== undefined) {
-        // A server that says when is believed for all questions; said before this one leaves and lets the next one in.
+        // A wait named by the server applies to all questions; set before this request frees its place for the next one.
         this.#limits.pause(Math.min(failure.after, 1000 * this.#settings.patience));
       }
       signal.throwIfAborted();
@@ -199,13 +199,13 @@ export class JudgeClient {
     }
   }
 
-  /** Dollars that a request may cost. Throws when there are not as many left. */
+  /** Dollars that a request may cost. Throws when the budget has less left. */
   #hold(promptTokens: number, admission: Admission): number {
     const held = this.#purse.hold(promptTokens);
     if (held !== undefined) return held;
     admission.leave();
     const spent = (this.usage().cost ?? 0).toFixed(4);
-    // Requests under way are paid for: their answers are still wanted.
+    // Requests under way are paid for, so their answers are still used.
     throw this.#stopped(
       `it has cost $${spent}, and the next request could pass the $${this.#settings.maxCost} that --judge-max-cost allows; raise it to go on`,
     );
@@ -222,7 +222,7 @@ export class JudgeClient {
   }
 }
 
-/** What was cut off or took too long may be on the bill, though nobody will say so; a refusal is not. */
+/** A request that was cut off or timed out may still be billed, with no usage reported; a refused one is not. */
 function surelyFree(failure: Failure): boolean {
   if (failure.kind !== "retry" || !failure.sent) return true;
   return failure.reason === "rate_limited" || failure.reason === "server_error";

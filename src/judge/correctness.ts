@@ -1,4 +1,4 @@
-/** Is an answer right? A judge compares it with the golden one: for free answers that no comparison of words settles. */
+/** Judges whether an answer is right by comparing it with the golden one: for free answers that no comparison of words settles. */
 import { z } from "zod";
 import type { Claim } from "../tasks/index.js";
 import { Lost } from "./failures.js";
@@ -29,7 +29,7 @@ const schema = {
 
 const verdictSchema = z.object({ reasoning: z.string(), accept: z.boolean() });
 
-/** @throws Lost worded for the judge */
+/** @throws Lost with a message for the judge */
 export function readCorrectness(text: string): CorrectnessVerdict {
   const parsed = verdictSchema.safeParse(objectWith("accept", text));
   if (parsed.success) return parsed.data;
@@ -50,7 +50,7 @@ export function correctnessQuestion({ question, golden, given }: Claim): Questio
 
 /**
  * @throws Lost when there is no verdict
- * @throws JudgeStopped when there will be none any more
+ * @throws JudgeStopped when there will be no verdicts any more
  */
 export async function judgeCorrectness(claim: Claim, judge: Judge, signal: AbortSignal): Promise<CorrectnessVerdict> {
   return (await judge.ask(correctnessQuestion(claim), signal)).value;

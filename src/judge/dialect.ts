@@ -1,4 +1,4 @@
-/** What one server takes and sends: requests without what it has refused, and what its answers say. */
+/** One server's variant of the API: requests without the parameters it has refused, and the reading of its answers. */
 import type OpenAI from "openai";
 import { z } from "zod";
 import { type Droppable, Lost } from "./failures.js";
@@ -10,13 +10,13 @@ export interface JudgeMessage {
 
 export interface JudgeQuestion {
   readonly messages: readonly JudgeMessage[];
-  /** Form of the answer, for servers that can be held to one. */
+  /** Form of the answer, for servers that support a schema. */
   readonly form: { readonly name: string; readonly schema: Record<string, unknown> };
 }
 
 export interface JudgeAnswer {
   readonly text: string;
-  /** The server cut it at a token limit. */
+  /** The server truncated it at a token limit. */
   readonly cut: boolean;
 }
 
@@ -25,20 +25,20 @@ export interface DialectSettings {
   /** Sent only when set: some models take none. */
   readonly temperature: number | undefined;
   readonly maxTokens: number | undefined;
-  /** Told what is not sent any more, and why. */
+  /** Reports each parameter that is no longer sent, and why. */
   readonly say: (text: string) => void;
 }
 
 export type ChatRequest = OpenAI.ChatCompletionCreateParamsNonStreaming;
 
-/** How strictly the answer's form is asked for. */
+/** How strictly the answer's form is requested. */
 type Format = "json_schema" | "json_object" | "text";
 
 export class Dialect {
   readonly #settings: DialectSettings;
   readonly #dropped = new Set<Droppable>();
   #format: Format = "json_schema";
-  /** Reasoning models have another name for it. */
+  /** Reasoning models use another name for it. */
   #tokenLimit: "max_tokens" | "max_completion_tokens" = "max_tokens";
 
   constructor(settings: DialectSettings) {
@@ -60,12 +60,12 @@ export class Dialect {
     };
   }
 
-  /** From now on without a parameter that the server has refused in `request`, and why. */
+  /** Stops sending the parameter that the server has refused in `request`, and reports why. */
   drop(parameter: Droppable, request: ChatRequest, why: string): void {
     const { say } = this.#settings;
     if (parameter === "response_format") {
       const refused = request.response_format?.type;
-      // Another request may have found out at the same time.
+      // Another request may have found this out at the same time.
       if (refused !== this.#format) return;
       this.#format = refused === "json_schema" ? "json_object" : "text";
       const now = this.#format === "text" ? "plain text" : "JSON without a schema";
@@ -90,7 +90,7 @@ export function droppableIn(request: ChatRequest): ReadonlySet<Droppable> {
   ]);
 }
 
-/** What is read of a chat completion. */
+/** The fields of a chat completion that are read. */
 export const completionSchema = z.object({
   choices: z
     .array(

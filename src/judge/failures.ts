@@ -1,19 +1,19 @@
-/** What a failed request means: try again, ask differently, give this question up, or give the judge up. Pure. */
+/** Classifies a failed request: repeat it, change it, give up the question, or give up the judge. Pure. */
 import { APIConnectionError, APIConnectionTimeoutError, APIError } from "openai";
 import { type ChatServer, refusalHint } from "../chat/index.js";
 
-/** Why a group has no verdict; counted under these names. */
+/** Causes of a missing verdict; counters have these names. */
 export type LossReason =
-  /** The server, time and again. */
+  /** The server's, repeatedly. */
   | "rate_limited"
   | "server_error"
   | "timeout"
   | "connection"
   | "bad_response"
-  /** The question. */
+  /** The question's. */
   | "too_long"
   | "bad_request"
-  /** The judge's words, also after one repair. */
+  /** The judge's answer, also after one correction. */
   | "refused"
   | "cut"
   | "not_json"
@@ -24,7 +24,7 @@ export type LossReason =
   | "out_of_range"
   | "wrong_form";
 
-/** A question without an answer that can be used. */
+/** A question without a usable answer. */
 export class Lost extends Error {
   override readonly name = "Lost";
 
@@ -36,30 +36,30 @@ export class Lost extends Error {
   }
 }
 
-/** Parameters that servers may not know; without them the question is the same. */
+/** Parameters that servers may not support; the question is the same without them. */
 export type Droppable = "temperature" | "max_tokens" | "response_format";
 
 export type Failure =
   | {
       readonly kind: "retry";
       readonly reason: "rate_limited" | "server_error" | "timeout" | "connection" | "bad_response";
-      /** Did it reach the server? */
+      /** Whether the request reached the server. */
       readonly sent: boolean;
-      /** Milliseconds that the server asks to wait. */
+      /** Milliseconds to wait, as requested by the server. */
       readonly after: number | undefined;
     }
   | { readonly kind: "unsupported"; readonly parameter: Droppable }
   | { readonly kind: "lost"; readonly reason: "too_long" | "bad_request" }
   | { readonly kind: "fatal"; readonly hint: string };
 
-/** Connections that were never made. */
+/** Connections that were never established. */
 const NEVER_SENT = /\b(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)\b/;
 
 function chainOf(error: unknown): string {
   const parts: string[] = [];
   for (let at = error; at instanceof Error && parts.length < 5; at = at.cause) {
     parts.push(at.message, String("code" in at ? at.code : ""));
-    // Node tries several addresses and wraps what each of them said.
+    // Node tries several addresses and wraps the error of each.
     if (at instanceof AggregateError) parts.push(...at.errors.map((one) => String(one?.code ?? "")));
   }
   return parts.join(" ");
@@ -81,7 +81,7 @@ const unsupported =
 const tooLong =
   /context (length|size|window)|maximum context|too (long|many tokens|large)|exceed\w* .*(tokens|context)/i;
 
-/** The parameter that a refusal is about, when it is one that can be left out. */
+/** The parameter that a refusal names, if it can be left out. */
 function refusedParameter({ param, message }: APIError, sent: ReadonlySet<Droppable>): Droppable | undefined {
   const said = typeof param === "string" ? param : "";
   const names: readonly (readonly [Droppable, RegExp])[] = [
@@ -93,7 +93,7 @@ function refusedParameter({ param, message }: APIError, sent: ReadonlySet<Droppa
   return named && sent.has(named[0]) && (said !== "" || unsupported.test(message)) ? named[0] : undefined;
 }
 
-/** @param sent the droppable parameters that the request had */
+/** @param sent the droppable parameters of the request */
 export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Droppable>, server: ChatServer): Failure {
   const retry = (reason: (Failure & { kind: "retry" })["reason"], after?: number, reached = true): Failure => ({
     kind: "retry",
@@ -103,12 +103,12 @@ export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Dr
   });
   if (timedOut || error instanceof APIConnectionTimeoutError) return retry("timeout");
   if (error instanceof APIConnectionError) return retry("connection", undefined, !NEVER_SENT.test(chainOf(error)));
-  // An answer that ended too early, or whose body is no JSON.
+  // An answer that ended early, or whose body is not JSON.
   if (!(error instanceof APIError)) return retry(error instanceof SyntaxError ? "bad_response" : "connection");
 
   const { status = 0, code, message } = error;
   if (status === 429) {
-    // Waiting does not fill an empty purse.
+    // Waiting does not help when the account's quota is used up.
     if (code === "insufficient_quota") return { kind: "fatal", hint: "its account has no credit left" };
     return retry("rate_limited", retryAfter(error.headers));
   }

@@ -1,12 +1,12 @@
-/** Finds the one JSON object in what a judge wrote: models without a schema think aloud, fence it, and talk around it. */
+/** Finds the one JSON object in a judge's answer: models without a schema write their thoughts, code fences and text around it. */
 import { Lost } from "./failures.js";
 
-/** Thinking that some servers leave in the text. It may hold drafts of the answer. */
+/** Thoughts that some servers leave in the text. They may contain drafts of the answer. */
 function withoutThoughts(text: string): string {
   return text.replace(/<think(?:ing)?>[\s\S]*?<\/think(?:ing)?>/g, " ");
 }
 
-/** The ends of balanced `{...}` at the top level of a text, strings respected. */
+/** Ends of the balanced `{...}` at the top level of a text; braces inside strings do not count. */
 function objectsIn(text: string): string[] {
   const found: string[] = [];
   let start = -1;
@@ -38,7 +38,7 @@ function parse(text: string): unknown {
 }
 
 /**
- * The object that has the key `key`. Never guesses between several.
+ * The object that has the key `key`. Never chooses between several.
  * @throws Lost not_json
  */
 export function objectWith(key: string, written: string): Record<string, unknown> {

@@ -1,6 +1,6 @@
 /**
- * A judge that answers questions of a known form: asks its server, reads the answer, sends it back once with what is
- * wrong with it, and remembers verdicts by what was asked.
+ * A judge that answers questions of a known form: it sends the question, reads the answer, sends it back once with the error
+ * if it is wrong, and caches verdicts by request.
  */
 import { createHash } from "node:crypto";
 import { cutText } from "../util/index.js";
@@ -10,13 +10,13 @@ import type { JudgeAnswer, JudgeMessage, JudgeQuestion } from "./dialect.js";
 import { Lost } from "./failures.js";
 
 export interface Question<V> extends JudgeQuestion {
-  /** Told apart from another asking of the same words. */
+  /** Part of the cache key, to distinguish repeated requests with the same text. */
   readonly vote?: number;
-  /** Reads an answer. Throws Lost with what the judge did wrong, worded for the judge. */
+  /** Reads an answer. Throws Lost with the judge's mistake, worded for the judge. */
   read(text: string): V;
 }
 
-/** One answer with what was wrong with it. */
+/** One answer and its error. */
 export interface Exchange {
   readonly answer: string;
   readonly problem: string | undefined;
@@ -25,11 +25,11 @@ export interface Exchange {
 export interface Verdict<V> {
   readonly value: V;
   readonly cached: boolean;
-  /** What the judge wrote, the last one right; empty when it was remembered. */
+  /** The judge's answers, the last one valid; empty for a cached verdict. */
   readonly exchanges: readonly Exchange[];
 }
 
-/** A question that has no verdict, with what the judge wrote. */
+/** A question without a verdict, with the judge's answers. */
 export class LostVerdict extends Lost {
   constructor(
     cause: Lost,
@@ -39,30 +39,30 @@ export class LostVerdict extends Lost {
   }
 }
 
-/** Characters of a wrong answer that are sent back. */
+/** Characters of a wrong answer that are sent back at most. */
 const QUOTED = 4000;
 
 export class Judge {
   readonly client: JudgeClient;
   readonly #cache: VerdictCache | undefined;
-  /** The same question asked twice at once is sent once. */
+  /** Identical questions asked at the same time are sent once. */
   readonly #open = new Map<string, Promise<Verdict<unknown>>>();
   #cached = 0;
 
-  /** @param cache undefined asks everything anew */
+  /** @param cache undefined: every question is sent */
   constructor(client: JudgeClient, cache: VerdictCache | undefined) {
     this.client = client;
     this.#cache = cache;
   }
 
-  /** Verdicts that were remembered. */
+  /** Number of verdicts taken from the cache. */
   get cached(): number {
     return this.#cached;
   }
 
   /**
-   * @throws LostVerdict when there is no verdict to be had
-   * @throws JudgeStopped when there will be none any more
+   * @throws LostVerdict when no verdict can be obtained
+   * @throws JudgeStopped when there will be no verdicts any more
    */
   async ask<V>(question: Question<V>, signal: AbortSignal): Promise<Verdict<V>> {
     const { messages, form, vote = 0 } = question;
@@ -126,7 +126,7 @@ function readAnswer<V>(question: Question<V>, answer: JudgeAnswer): { value: V }
 
 function repair(answer: string, { message }: Lost): JudgeMessage[] {
   return [
-    // An empty turn is refused by some servers.
+    // Some servers refuse an empty turn.
     { role: "assistant", content: cutText(answer, QUOTED) || "(nothing)" },
     { role: "user", content: `That answer cannot be used: ${message}. Give the whole answer again, as JSON alone.` },
   ];

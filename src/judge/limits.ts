@@ -1,18 +1,18 @@
 /**
- * How much may be asked at once and in a minute. Whoever asks waits its turn, first come first served; a server that
- * says "later" holds up everybody.
+ * Limits on concurrent requests and on requests and tokens per minute. Requests wait in a queue, first in, first out; a
+ * wait requested by the server holds up all of them.
  */
 
 export interface LimitSettings {
-  /** Requests under way at once. */
+  /** Concurrent requests. */
   readonly concurrency: number;
   /** In any 60 seconds; undefined is no limit. */
   readonly requestsPerMinute: number | undefined;
-  /** Prompt and completion tokens in any 60 seconds. A request is let in by an estimate, then counted as billed. */
+  /** Prompt and completion tokens in any 60 seconds. A request is admitted by an estimate, then counted as billed. */
   readonly tokensPerMinute: number | undefined;
 }
 
-/** Time, so that tests need not wait for it. Milliseconds. */
+/** A clock in milliseconds, replaced in tests. */
 export interface Clock {
   now(): number;
   /** Rejects with the signal's reason when that is aborted. */
@@ -38,11 +38,11 @@ export const realClock: Clock = {
     }),
 };
 
-/** One request that was let in. */
+/** One admitted request. */
 export interface Admission {
-  /** What it really took of the tokens. */
+  /** Replaces the estimate with the tokens actually used. */
   billed(tokens: number): void;
-  /** It is over. Must be called once. */
+  /** Ends the request. Must be called once. */
   leave(): void;
 }
 
@@ -59,7 +59,7 @@ export class Limits {
   #active = 0;
   #closedUntil = 0;
   #queue: Promise<unknown> = Promise.resolve();
-  /** Wakes the first in the queue, when it waits for another request to leave. */
+  /** Wakes the first of the queue, if it waits for a concurrent request to end. */
   #onLeave: (() => void) | undefined;
 
   constructor(settings: LimitSettings, clock: Clock = realClock) {
@@ -67,7 +67,7 @@ export class Limits {
     this.#clock = clock;
   }
 
-  /** Lets nobody in for so long. */
+  /** Admits no request for this long. */
   pause(milliseconds: number): void {
     this.#closedUntil = Math.max(this.#closedUntil, this.#clock.now() + milliseconds);
   }
@@ -88,7 +88,7 @@ export class Limits {
       this.#active++;
       return entry;
     });
-    // Whoever gives up does not hold up the next one.
+    // A request that is cancelled must not hold up the next one.
     this.#queue = turn.catch(() => undefined);
     const entry = await turn;
     return {
@@ -102,7 +102,7 @@ export class Limits {
     };
   }
 
-  /** Resolves when a request leaves. Rejects with the signal's reason. */
+  /** Resolves when a request ends. Rejects with the signal's reason. */
   #leaving(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const abort = () => reject(signal.reason);
@@ -115,14 +115,14 @@ export class Limits {
     });
   }
 
-  /** Milliseconds until it is worth looking again; 0 when neither a pause nor the last minute holds the request up. */
+  /** Milliseconds until the next check is worthwhile; 0 when neither a pause nor the last minute holds the request up. */
   #wait(tokens: number): number {
     const { requestsPerMinute = Infinity, tokensPerMinute = Infinity } = this.#settings;
     const now = this.#clock.now();
     if (now < this.#closedUntil) return this.#closedUntil - now;
     this.#recent = this.#recent.filter(({ at }) => now - at < MINUTE);
     const [oldest] = this.#recent;
-    // A request larger than the whole limit is let in alone.
+    // A request larger than the whole limit is admitted alone.
     if (!oldest) return 0;
     const used = this.#recent.reduce((sum, entry) => sum + entry.tokens, 0);
     if (this.#recent.length < requestsPerMinute && used + tokens <= tokensPerMinute) return 0;

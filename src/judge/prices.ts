@@ -1,4 +1,4 @@
-/** What a judge's tokens cost: a price table that the user can set, and the sum. */
+/** The cost of a judge's tokens: a price table that the user can replace, and the sum. */
 import { existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
 import { messageOf, UsageError } from "../util/index.js";
@@ -10,7 +10,7 @@ const tableSchema = z.record(z.string(), priceSchema);
 export type Price = z.output<typeof priceSchema>;
 export type PriceTable = Readonly<Record<string, Price>>;
 
-/** OpenAI's list prices of 2025, without discounts for cached prompts: a beginning, to be replaced by `--judge-prices`. */
+/** OpenAI's list prices of 2025, without discounts for cached prompts. `--judge-prices` replaces them. */
 export const listPrices: PriceTable = {
   "o4-mini": { prompt: 1.1, completion: 4.4 },
   "o3-mini": { prompt: 1.1, completion: 4.4 },
@@ -26,8 +26,8 @@ export const listPrices: PriceTable = {
 };
 
 /**
- * @param flag where the file was given
- * @throws UsageError when it is no price table
+ * @param flag the option that named the file
+ * @throws UsageError when the file is no price table
  */
 export function readPrices(file: string, flag = "--judge-prices"): PriceTable {
   if (!existsSync(file)) throw new UsageError(`${flag}: there is no file ${file}`);
@@ -42,7 +42,7 @@ export function readPrices(file: string, flag = "--judge-prices"): PriceTable {
   }
 }
 
-/** Price of a model: the user's, then the listed one. A name with a vendor or a date counts as the model itself. */
+/** Price of a model: the user's, else the listed one. A name with a vendor or a date counts as the model itself. */
 export function priceOf(model: string, own: PriceTable = {}): Price | null {
   const bare = model.replace(/^.*\//, "").replace(/-\d{4}-\d{2}-\d{2}$/, "");
   return own[model] ?? own[bare] ?? listPrices[model] ?? listPrices[bare] ?? null;

@@ -1,10 +1,10 @@
-/** What was asked and what it cost, under a cap: a request is let through only when the money for it is there. */
+/** Counts requests and their cost under a cap: a request is admitted only when the budget covers its highest possible cost. */
 import { costOf, type Price } from "./prices.js";
 
 export interface JudgeUsage {
-  /** Sent, whatever came back. */
+  /** Requests sent, whatever the response. */
   requests: number;
-  /** As the server billed them; by estimate where it does not say. */
+  /** As billed by the server; estimated where it reports none. */
   prompt_tokens: number;
   completion_tokens: number;
   /** Dollars; null where the model's price is not known. */
@@ -17,21 +17,21 @@ export function noUsage(): JudgeUsage {
 
 export interface PurseSettings {
   readonly price: Price | null;
-  /** Dollars; undefined is no cap. */
+  /** Dollars; undefined means no cap. */
   readonly maxCost: number | undefined;
-  /** Completion tokens to reckon with before any answer was seen. */
+  /** Completion tokens to assume before the first answer. */
   readonly completionGuess: number;
 }
 
 export class Purse {
   readonly #settings: PurseSettings;
   readonly #usage: JudgeUsage;
-  /** Dollars that requests under way may cost, and those that were never billed may have. */
+  /** Dollars reserved for requests under way, and for those that were never billed but may have been. */
   #reserved = 0;
   #answers = 0;
   #completionTokens = 0;
 
-  /** @param before what was spent before, under the same cap */
+  /** @param before cost so far under the same cap */
   constructor(settings: PurseSettings, before: JudgeUsage) {
     this.#settings = settings;
     this.#usage = { ...before, cost: settings.price ? (before.cost ?? 0) : null };
@@ -41,17 +41,17 @@ export class Purse {
     return { ...this.#usage };
   }
 
-  /** A request has reached the server. */
+  /** Counts a request that has reached the server. */
   sent(): void {
     this.#usage.requests++;
   }
 
-  /** Tokens that an answer has, as far as is known. */
+  /** Expected tokens of an answer, from the answers so far. */
   get usualCompletion(): number {
     return this.#answers === 0 ? this.#settings.completionGuess : Math.ceil(this.#completionTokens / this.#answers);
   }
 
-  /** Dollars held for a request; undefined when there are not as many left. */
+  /** Reserves dollars for a request and returns them; undefined when the budget has less left. */
   hold(promptTokens: number): number | undefined {
     const { price, maxCost } = this.#settings;
     if (!price) return 0;
@@ -61,12 +61,12 @@ export class Purse {
     return most;
   }
 
-  /** What was held is not needed: the request was billed, or surely never will be. */
+  /** Releases a reservation: the request was billed, or certainly never will be. */
   release(held: number): void {
     this.#reserved -= held;
   }
 
-  /** An answer has come with its bill. */
+  /** Books an answer with its billed usage. */
   bill(promptTokens: number, completionTokens: number): void {
     this.#usage.prompt_tokens += promptTokens;
     this.#usage.completion_tokens += completionTokens;

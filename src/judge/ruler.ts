@@ -1,6 +1,6 @@
 /**
  * RULER: a judge compares the rollouts of one scenario and gives each a score from 0 to 1. (The idea is OpenPipe ART's;
- * the words are ours.) Scores are matched by id; a group whose verdict cannot be trusted has none.
+ * the wording is ours.) Scores are matched by id; a group whose verdict cannot be trusted has no scores.
  */
 import { z } from "zod";
 import type { Trajectory } from "../rollout/index.js";
@@ -20,10 +20,10 @@ export const defaultRubric = `- An attempt that reaches the goal scores clearly 
 
 export interface RulerSettings {
   readonly rubric: string;
-  /** Times each group is judged, in another order each time; the score is the mean. */
+  /** Number of times each group is judged, in a different order each time; the score is the mean. */
   readonly votes: number;
   readonly seed: number;
-  /** Tokens of a question at most, by estimate. */
+  /** Estimated tokens of a question at most. */
   readonly inputTokens: number;
   readonly tools: readonly ToolSchema[];
 }
@@ -34,7 +34,7 @@ export interface Score {
   readonly explanation: string;
 }
 
-/** One asking: what was sent, what came back. */
+/** One request for scores and its result. */
 export interface Vote {
   /** Positions of the attempts, in the order of their ids: the first is "1". */
   readonly order: readonly number[];
@@ -42,7 +42,7 @@ export interface Vote {
   readonly leftOut: number;
   readonly exchanges: readonly Exchange[];
   readonly cached: boolean;
-  /** By attempt; undefined where there was no verdict, and why. */
+  /** By attempt; undefined where there was no verdict, with the cause in `lost`. */
   readonly scores: readonly Score[] | undefined;
   readonly lost: { readonly reason: LossReason; readonly message: string } | undefined;
 }
@@ -58,7 +58,7 @@ export interface Ruling {
   readonly agreement: number | null;
 }
 
-/** Scores nearer than this are no order: such a difference teaches nothing either. */
+/** Scores nearer than this count as equal, since such a difference teaches nothing either. */
 const SAME = 0.05;
 
 const EXAMPLE = '{"scores": [{"trajectory_id": "1", "explanation": "one sentence", "score": 0.0}, ...]}';
@@ -83,8 +83,8 @@ const entrySchema = z.object({
 
 /**
  * Reads a judge's answer: exactly one score in [0, 1] for each id.
- * @returns by id, from "1"
- * @throws Lost worded for the judge
+ * @returns in order of the ids, from "1"
+ * @throws Lost with a message for the judge
  */
 export function readScores(text: string, count: number): Score[] {
   const { scores } = objectWith("scores", text);
@@ -131,7 +131,7 @@ function form(count: number): Question<unknown>["form"] {
   };
   const schema = {
     type: "object",
-    // The number is asked for too: small models held to a form alone like to answer with an empty list.
+    // The number is requested too: small models constrained to a form alone tend to answer with an empty list.
     properties: { scores: { type: "array", items: entry, minItems: count, maxItems: count } },
     required: ["scores"],
     additionalProperties: false,
@@ -139,7 +139,7 @@ function form(count: number): Question<unknown>["form"] {
   return { name: "scores", schema };
 }
 
-/** Different orders of the attempts, as many as there are votes where there are as many. */
+/** Different orders of the attempts, one per vote, or as many as exist. */
 export function shuffles(count: number, votes: number, ...seed: (string | number)[]): number[][] {
   const positions = Array.from({ length: count }, (_, i) => i);
   const orders: number[][] = [];
@@ -147,7 +147,7 @@ export function shuffles(count: number, votes: number, ...seed: (string | number
   const isNew = (order: readonly number[]) => !orders.some((known) => known.join() === order.join());
   for (let vote = 0; vote < votes; vote++) {
     let order = random.shuffle(positions);
-    // Few attempts have few orders: after some tries one comes again.
+    // Few attempts have few orders: after some tries an order is repeated.
     for (let tries = 0; tries < 20 && !isNew(order); tries++) order = random.shuffle(positions);
     orders.push(order);
   }
@@ -174,7 +174,7 @@ export function agreementOf(votes: readonly (readonly Score[])[]): number | null
 }
 
 /**
- * Judges one group. Never throws for what the judge does wrong: then the group has no scores, and says why.
+ * Judges one group. Never throws for an error of the judge: the group then has no scores, and the cause is in the result.
  * @throws JudgeStopped when the judge cannot be asked any more; the signal's reason when that is aborted
  */
 export async function rule(

@@ -1,6 +1,6 @@
 /**
- * Trajectories as a judge reads them: one JSON message a line, what they have in common once. Nothing that stands in a
- * trajectory can end its block: every "<" of it is written as the JSON escape \u003c.
+ * Trajectories as a judge reads them: one JSON message per line, the common messages once. No text of a trajectory can close
+ * its block: every "<" is written as the JSON escape \u003c.
  */
 import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
@@ -8,31 +8,31 @@ import { cutText } from "../util/index.js";
 import { Lost } from "./failures.js";
 import { estimateTokens } from "./tokens.js";
 
-/** JSON in which no "<" stands: outside of strings JSON has none, and within them an escape says the same. */
+/** JSON without any "<": outside of strings JSON has none, and inside them the escape means the same. */
 export function tagless(value: unknown): string {
   return JSON.stringify(value).replaceAll("<", "\\u003c");
 }
 
 export interface Attempt {
-  /** After the messages that all attempts share. */
+  /** The messages after those that all attempts share. */
   readonly messages: readonly ChatMessage[];
   readonly end: string;
   readonly turns: number;
 }
 
-/** A group as it is judged. */
+/** A group as the judge sees it. */
 export interface Comparison {
-  /** Messages that all of them begin with. */
+  /** Messages that all attempts begin with. */
   readonly prefix: readonly ChatMessage[];
-  /** Different attempts: identical ones are one. */
+  /** The different attempts: identical ones are merged. */
   readonly attempts: readonly Attempt[];
-  /** For each trajectory of the group the attempt that it is. */
+  /** For each trajectory of the group the index of its attempt. */
   readonly attemptOf: readonly number[];
 }
 
 type Judged = Pick<Trajectory, "messages" | "end" | "turns">;
 
-/** Splits a group into what its members share and what each did. */
+/** Splits a group into the shared messages and each member's own. */
 export function compareGroup(group: readonly Judged[]): Comparison {
   const keys = group.map(({ messages, end }) => JSON.stringify([messages, end]));
   const different = [...new Set(keys)];
@@ -45,12 +45,12 @@ export function compareGroup(group: readonly Judged[]): Comparison {
   };
 }
 
-/** Did all do the very same? Then there is nothing to compare. */
+/** Whether all attempts are identical. Then there is nothing to compare. */
 export function allAlike(group: readonly Judged[]): boolean {
   return compareGroup(group).attempts.length < 2;
 }
 
-/** How many messages all begin with. Each keeps one of its own, where it has more than the prompt. */
+/** Number of messages that all begin with. Each keeps at least one of its own, where it has more than the prompt. */
 function sharedLength(all: readonly (readonly ChatMessage[])[]): number {
   const [first = []] = all;
   const prompt = first.findIndex(({ role }) => role === "assistant");
@@ -63,19 +63,19 @@ function sharedLength(all: readonly (readonly ChatMessage[])[]): number {
   return shared;
 }
 
-/** What a judge is sent of a group, in this order of its attempts. */
+/** The text about a group, for one order of its attempts. */
 export interface Material {
   readonly text: string;
   /** Characters left out of tool results. */
   readonly leftOut: number;
 }
 
-/** Characters of a tool result below which none is shortened. */
+/** Tool results with fewer characters are never shortened. */
 const LEAST = 120;
 
 /**
  * @param order positions of attempts; the first of them is called "1"
- * @param budget tokens of the whole question at most, by estimate; `taken` of them are taken already
+ * @param budget estimated tokens of the whole question at most, `taken` of which are used already
  * @throws Lost too_long when it does not fit even with the shortest tool results
  */
 export function material(
@@ -143,7 +143,7 @@ function render(
   return { text: blocks.join("\n"), leftOut };
 }
 
-/** Keeps the beginning and the end of a tool result, and says so in between. */
+/** Keeps the beginning and the end of a tool result, with a note between them. */
 function shorten(content: string, most: number): { content: string; cut: number } {
   const head = cutText(content, Math.ceil((2 * most) / 3));
   const tail = content.slice(content.length - Math.floor(most / 3)).replace(/^[\udc00-\udfff]/, "");

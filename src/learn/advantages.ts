@@ -3,24 +3,24 @@
  *
  * Group baseline: GRPO (Shao et al. 2024, arXiv 2402.03300, eq. 1). Leaving out the division by the standard deviation:
  * Dr. GRPO (Liu et al. 2025, arXiv 2503.20783). The mean of the others as baseline: RLOO (Ahmadian et al. 2024, arXiv
- * 2402.14740); r − mean of the n − 1 others is n / (n − 1) times r − mean of all. Leaving out groups without spread: DAPO's dynamic sampling (Yu et al.
- * 2025, arXiv 2503.14476).
+ * 2402.14740); r − mean of the n − 1 others is n / (n − 1) times r − mean of all. Leaving out groups without spread: DAPO's
+ * dynamic sampling (Yu et al. 2025, arXiv 2503.14476).
  */
 import type { AdvantageEstimator } from "../config/index.js";
 
 export interface AdvantageOptions {
   /**
-   * "grpo": reward less the group's mean, divided by the group's standard deviation, so that easy and hard scenarios weigh
-   * alike. "dr-grpo": not divided. "rloo": reward less the mean of the others.
+   * "grpo": reward minus the group's mean, divided by the group's standard deviation, so that easy and hard scenarios have
+   * equal weight. "dr-grpo": not divided. "rloo": reward minus the mean of the others.
    */
   readonly estimator: AdvantageEstimator;
   /**
-   * For "grpo": added to the standard deviation before dividing. A small spread is then not blown up to advantages of size one:
+   * For "grpo": added to the standard deviation before dividing, so that a small spread does not become advantages of size one:
    * 0.1 for checkable rewards, 0 to divide by the deviation alone.
    */
   readonly stdFloor: number;
   /**
-   * A group whose rewards lie nearer to each other than this teaches nothing: below it a judge's scores are noise.
+   * A group whose rewards differ by less than this teaches nothing, since smaller differences of a judge's scores are noise.
    * 0.05 for judged rewards, 0 for checkable ones (only equal rewards are left out).
    */
   readonly spreadFloor: number;
@@ -32,16 +32,16 @@ export interface GroupAdvantages {
   /** False when the group teaches nothing: fewer than two rollouts, or no spread. */
   readonly trainable: boolean;
   readonly mean: number;
-  /** Sample standard deviation (n − 1), as TRL takes it; 0 for a single rollout. */
+  /** Sample standard deviation (n − 1), as in TRL; 0 for a single rollout. */
   readonly std: number;
   /** Highest reward minus lowest. */
   readonly spread: number;
 }
 
-/** What rounding makes of equal rewards. */
+/** Differences below this are rounding. */
 const TINY = 1e-6;
 
-/** @throws RangeError when a reward is not a finite number: it must be caught where it was made */
+/** @throws RangeError when a reward is not a finite number: its source should have refused it */
 export function groupAdvantages(rewards: readonly number[], options: AdvantageOptions): GroupAdvantages {
   const wrong = rewards.find((reward) => !Number.isFinite(reward));
   if (wrong !== undefined) throw new RangeError(`a reward is ${wrong}, not a finite number`);
@@ -50,7 +50,7 @@ export function groupAdvantages(rewards: readonly number[], options: AdvantageOp
   const squares = rewards.reduce((sum, reward) => sum + (reward - mean) ** 2, 0);
   const std = n < 2 ? 0 : Math.sqrt(squares / (n - 1));
   const spread = n === 0 ? 0 : Math.max(...rewards) - Math.min(...rewards);
-  // Of scores like 0.85 and 0.8 the difference is 0.05, whatever binary fractions make of it.
+  // The difference of scores such as 0.85 and 0.8 is 0.05, whatever their binary fractions give.
   const trainable = spread > TINY && spread >= options.spreadFloor - TINY;
   const scale = { grpo: std + options.stdFloor, "dr-grpo": 1, rloo: (n - 1) / n }[options.estimator];
   const advantages = rewards.map((reward) => (trainable ? (reward - mean) / scale : 0));

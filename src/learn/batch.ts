@@ -1,5 +1,5 @@
 /**
- * The batch file: what one update learns from, as flat arrays in a safetensors file. It carries the temperature, because
+ * The batch file: the input of one update, as flat arrays in a safetensors file. It includes the temperature, because
  * the learner must know the distribution the tokens were sampled from.
  *
  * | tensor | type, shape | |
@@ -9,13 +9,13 @@
  * | logprobs | F32 [tokens] | natural log under the sampling distribution; 0 where not sampled |
  * | lengths | I32 [trajectories] | tokens of each trajectory |
  * | groups | I32 [trajectories] | group numbers, rising |
- * | prompts | I32 [trajectories] | tokens at the start that the whole group shares and nobody sampled |
+ * | prompts | I32 [trajectories] | tokens at the start that the whole group shares and that were not sampled |
  * | advantages | F32 [trajectories] | 1 for supervised learning |
  */
 import type { TokenRecord } from "../rollout/index.js";
 import { vector, writeSafetensors } from "./safetensors.js";
 
-/** Raised when the meaning of a tensor changes; the Python side refuses another. */
+/** Raised when the meaning of a tensor changes; the Python side refuses other versions. */
 export const BATCH_VERSION = 1;
 
 export interface BatchTrajectory {
@@ -27,7 +27,7 @@ export interface BatchTrajectory {
 export type BatchGroup = readonly BatchTrajectory[];
 
 export interface BatchSummary {
-  /** Groups that are in the file, and those left out because all their advantages are 0: they teach nothing. */
+  /** Groups in the file, and groups left out because all their advantages are 0. */
   groups: number;
   groupsLeftOut: number;
   trajectories: number;
@@ -39,7 +39,7 @@ export interface BatchSummary {
   longest: number;
 }
 
-/** How many tokens at the start all trajectories have in common without anybody having sampled them. */
+/** Number of tokens at the start that all trajectories share and that were not sampled. */
 export function sharedPrompt(group: readonly TokenRecord[]): number {
   const [first, ...others] = group;
   if (!first) return 0;
@@ -66,8 +66,8 @@ function check({ ids, sampled, logprobs }: TokenRecord): void {
 /**
  * Writes the trajectories of one update.
  *
- * @param temperature what the tokens were sampled with
- * @throws RangeError when a token record contradicts itself
+ * @param temperature sampling temperature of the tokens
+ * @throws RangeError when a token record is inconsistent
  */
 export async function writeBatch(
   path: string,

@@ -1,4 +1,4 @@
-/** Which build of PyTorch this machine needs, and whether the one that is there is it. */
+/** Which build of PyTorch this machine needs, and whether the installed one is that build. */
 import {
   type CudaMajor,
   cudaFor,
@@ -15,20 +15,20 @@ type Device = Pick<DeviceReport, "card" | "nvidia">;
 
 const fits = ({ card, nvidia }: Device): readonly CudaMajor[] => (card ? cudaFor(card, nvidia.driver).majors : []);
 
-/** For the GPU of this machine; for the CPU where there is none, or one that no CUDA here runs on. */
+/** For the GPU of this machine; for the CPU where there is none, or none that a supported CUDA runs on. */
 export function buildForMachine(device: Device): Build {
   const [major] = fits(device);
   return major === undefined ? "cpu" : `cuda${major}`;
 }
 
-/** What an environment was made for. */
+/** The build that an environment was made for. */
 export function deviceOf(folder: string, stamp: Stamp | undefined): Build {
   if (stamp?.device) return stamp.device;
   const major = majorOf(packagesIn(folder).torchCuda);
   return major === undefined ? "cpu" : `cuda${major}`;
 }
 
-/** One line for people: why an environment that is there is made again; undefined when there is none. */
+/** One line that says why an existing environment is rebuilt; undefined when it is not. */
 export function whyAnew(folder: string, build: Build, { card, nvidia }: Device): string | undefined {
   const stamp = readStamp(folder);
   if (!stamp) return undefined;
@@ -40,7 +40,7 @@ export function whyAnew(folder: string, build: Build, { card, nvidia }: Device):
 }
 
 /**
- * What an installation gave: an index or a folder of wheels of one's own may hold another build.
+ * Checks the result of an installation: an index or a folder of wheels given by the user may hold another build.
  *
  * @throws HoneError when the GPU cannot use it
  */
@@ -61,7 +61,7 @@ export function checkBuild(
 
 /** @throws HoneError when the GPU cannot use the PyTorch of a Python that the user named */
 export function checkGivenBuild(python: string, { torchCuda }: PythonPackages, device: Device): void {
-  // A PyTorch that is not where packages are: the learner itself will look.
+  // PyTorch is not in the usual place for packages: the learner itself will check.
   if (torchCuda === undefined) return;
   const lack = unfit(torchCuda, device);
   if (lack === undefined) return;

@@ -1,5 +1,5 @@
 /**
- * The learner's process: starts it, talks to it, and makes sure that it ends.
+ * The learner's process: starts it, exchanges messages with it, and guarantees that it ends.
  *
  * It leads a process group of its own, so that compile workers it starts can be ended with it. Three things end the
  * group: `close`, the exit of this process in any way that runs code, and (when this process is killed outright) the
@@ -15,15 +15,15 @@ import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "
 import { PROTOCOL_VERSION, type Report, type RequestName, readReport, request } from "./protocol.js";
 import type { Deadlines, OnProgress } from "./types.js";
 
-/** A cold start imports PyTorch from a slow disk; a beat may wait for a long copy that holds the interpreter. */
+/** A cold start imports PyTorch from a slow disk; a heartbeat may wait for a long copy that holds the interpreter. */
 const DEADLINES: Deadlines = { start: 120, beat: 60, progress: 900 };
 
-/** How often the deadlines are looked at, and how long a polite end may take, in milliseconds. */
+/** Interval of the deadline checks, and time allowed for a regular exit, in milliseconds. */
 const WATCH_MS = 500;
-/** A later look than this means that this process was the one that slept or was busy. */
+/** A check later than this means that this process itself was suspended or busy. */
 const OVERSLEPT_MS = 2000;
 const CLOSE_MS = 5000;
-/** After the exit of a child its last messages may still be on their way. */
+/** After a child's exit its last messages may still be under way. */
 const DRAIN_MS = 500;
 const TAIL_BYTES = 8192;
 const TAIL_LINES = 20;
@@ -33,11 +33,11 @@ export interface ChildSettings {
   readonly threads: number;
   readonly logFile: string;
   readonly deadlines?: Partial<Deadlines>;
-  /** The Python module to run; another one in tests. */
+  /** The Python module to run; replaced in tests. */
   readonly module?: readonly string[];
 }
 
-/** The kernel's way to end the largest process when memory runs out is SIGKILL, and it leaves no line behind. */
+/** When memory runs out the kernel ends the largest process with SIGKILL, which leaves no message. */
 const endedBy = (signal: NodeJS.Signals) =>
   signal === "SIGKILL"
     ? "was killed: if nobody did that, memory ran out, and less --micro-batch-tokens or --gradient-checkpointing helps"
@@ -84,16 +84,16 @@ export class Child {
         ...process.env,
         PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
         PYTHONUNBUFFERED: "1",
-        // Read when PyTorch is imported: its own thread pool must not be larger than what was granted.
+        // Read when PyTorch is imported: its own thread pool must not be larger than granted.
         OMP_NUM_THREADS: String(threads),
-        // Threads that wait for each other give their core away soon: where others need it, spinning halves the speed.
+        // Waiting threads give up their core quickly: where others need it, spinning halves the speed.
         OMP_WAIT_POLICY: process.env.OMP_WAIT_POLICY ?? "passive",
         GOMP_SPINCOUNT: process.env.GOMP_SPINCOUNT ?? "10000",
-        // Large pages for what is allocated: an update takes and frees gigabytes, page by page that is a tenth of its time.
-        // What is larger than a threshold is mapped for itself and given back when it is freed. glibc raises its threshold
-        // to 32 MiB as it goes; the holes that tensors then leave in the heap take as much again as the tensors.
+        // Huge pages for allocations: an update allocates and frees gigabytes, which page by page takes a tenth of its time.
+        // Allocations above a threshold are mapped separately and returned when freed. glibc raises its threshold up to 32 MiB
+        // by itself; the holes that tensors then leave in the heap take as much memory again as the tensors.
         GLIBC_TUNABLES: process.env.GLIBC_TUNABLES ?? "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576",
-        // The model lies on this disk; nothing may ask the network for it.
+        // The model is on this disk; no library may ask the network for it.
         HF_HUB_OFFLINE: "1",
         TOKENIZERS_PARALLELISM: "false",
       },
@@ -101,7 +101,7 @@ export class Child {
     closeSync(log);
     this.#control = this.#process.stdio[3] as Writable;
     const reports = this.#process.stdio[4] as Readable;
-    // Writing to a child that has just died is reported by its exit, with its last lines.
+    // A write to a child that has just died is reported by its exit, with its last lines.
     this.#control.on("error", () => undefined);
     reports.on("error", () => undefined);
 
@@ -111,7 +111,7 @@ export class Child {
       greet = resolve;
       refuse = reject;
     });
-    // Whoever waits for it sees the rejection; nobody may be waiting yet when the child dies.
+    // Callers awaiting it get the rejection; there may be no caller yet when the child dies.
     this.#hello.catch(() => undefined);
 
     const drained = new Promise<void>((resolve) => reports.once("close", resolve));
@@ -126,7 +126,7 @@ export class Child {
         end(new HoneError(`the learner could not be started with ${python}: ${why}; give a Python with --python`));
       });
       this.#process.once("exit", async (code, signal) => {
-        // What it started must not outlive it.
+        // Processes that it started must not outlive it.
         this.#signalGroup("SIGKILL");
         await Promise.race([drained, new Promise((done) => setTimeout(done, DRAIN_MS))]);
         const how = signal === null ? `ended with code ${code}` : endedBy(signal);
@@ -156,7 +156,7 @@ export class Child {
     return result;
   }
 
-  /** Ends the process. The end of its control pipe asks it to; what does not follow, and all it started, is killed. */
+  /** Ends the process. Closing its control pipe asks it to exit; if it does not, its whole process group is killed. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#control.end();
@@ -195,7 +195,7 @@ export class Child {
       this.#fail(new LearnerFailed(`the learner did not understand hone: ${message.message}`));
       return;
     }
-    // An answer to nothing that was asked: a defect, but none that loses work.
+    // An answer to no request: a defect, but none that loses work.
     if (!pending || pending.id !== message.id) return;
     this.#pending = undefined;
     if (message.type === "done") pending.resolve(message.result);
@@ -206,7 +206,7 @@ export class Child {
 
   #checkDeadlines(): void {
     const now = Date.now();
-    // What the child said meanwhile has not been read yet.
+    // Messages that the child has sent meanwhile have not been read yet.
     if (now - this.#lastLook > OVERSLEPT_MS) this.#sign = { beat: now, progress: now };
     this.#lastLook = now;
     const silent = (since: number) => (now - since) / 1000;
@@ -221,13 +221,13 @@ export class Child {
     }
   }
 
-  /** Gives up on the child. */
+  /** Gives the child up. */
   #fail(error: Error): void {
     this.#end(error);
     this.#signalGroup("SIGKILL");
   }
 
-  /** No more requests. Returns the reason, which is the first that was given. */
+  /** Accepts no more requests. Returns the reason, which is the first one given. */
   #end(error: Error): Error {
     this.#ended ??= error;
     clearInterval(this.#watch);
@@ -263,7 +263,7 @@ export class Child {
     try {
       process.kill(-pid, signal);
     } catch {
-      // ESRCH: the group is gone, which is what was wanted.
+      // ESRCH: the group is gone already.
     }
   }
 }

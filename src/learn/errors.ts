@@ -1,9 +1,9 @@
-/** What can go wrong with the learner, for callers that act on the difference. */
+/** Errors of the learner, for callers that treat them differently. */
 import { HoneError } from "../util/index.js";
 
 /**
- * The learner's process is gone: it crashed, was killed, or was ended here because it gave no sign of life. Nothing of
- * the step is lost but the step: start a learner from the last checkpoint and do it again.
+ * The learner's process is gone: it crashed, was killed, or was ended here because it stopped responding. Only the step is
+ * lost: start a learner from the last checkpoint and repeat it.
  */
 export class LearnerDied extends HoneError {
   /** The last lines of its output. */
@@ -16,11 +16,11 @@ export class LearnerDied extends HoneError {
   }
 }
 
-/** The learner will not do this, and would not the next time: an unknown architecture, an adapter that does not fit. */
+/** The learner refuses the request and would refuse it again: an unknown architecture, an adapter that does not fit. */
 export class LearnerRefused extends HoneError {}
 
-/** Memory ran out during an update. The learner lives; the same update with smaller micro-batches may fit. */
+/** Memory ran out during an update. The learner is alive; the same update with smaller micro-batches may fit. */
 export class LearnerOutOfMemory extends HoneError {}
 
-/** A defect: the learner threw something that nobody expected. Its log has the traceback. */
+/** A defect: the learner raised an unexpected exception. Its log has the traceback. */
 export class LearnerFailed extends HoneError {}

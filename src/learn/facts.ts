@@ -1,11 +1,11 @@
-/** What an interpreter says of itself: its packages, and what its PyTorch can compute on. */
+/** Facts about a Python interpreter: its packages, and the devices its PyTorch can compute on. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { run } from "./installer.js";
 import { files } from "./stamp.js";
 import { unslothWheels } from "./unsloth.js";
 
-/** Asks an interpreter about itself; prints one JSON line. */
+/** A program that prints these facts as one JSON line. */
 const SCRIPT = `
 import importlib.metadata as m, json, platform, sys
 names = sys.argv[1:]
@@ -31,7 +31,7 @@ const factsSchema = z.object({
   torch: z
     .object({
       version: z.string(),
-      /** CUDA it was built for; null for a CPU build. */
+      /** CUDA version of the build; null for a CPU build. */
       cuda: z.string().nullable(),
       seesGpu: z.boolean(),
       gpu: z.string().nullable(),
@@ -43,10 +43,10 @@ const factsSchema = z.object({
 
 export type PythonFacts = z.output<typeof factsSchema>;
 
-/** Packages that are not required. */
+/** Optional packages. */
 const OPTIONAL = ["unsloth", "unsloth_zoo"];
 
-/** For people who install the learner's packages themselves. */
+/** For users who install the learner's packages themselves. */
 export const requirementsFile = files.runtime;
 
 /** The learner's packages: pinned versions by name. */
@@ -61,7 +61,7 @@ export const pinnedUnsloth = () =>
     .find((pin) => pin.startsWith("unsloth=="))
     ?.split("==")[1] ?? "";
 
-/** @throws when the program cannot be run, or does not answer as asked */
+/** @throws when the program cannot be run, or its answer cannot be read */
 export async function factsOfPython(python: string): Promise<PythonFacts> {
   const { code, stdout, stderr } = await run(python, ["-c", SCRIPT, ...pinnedPackages().keys(), ...OPTIONAL]);
   const line = stdout.trim().split("\n").at(-1) ?? "";

@@ -1,5 +1,5 @@
 /**
- * The door of learning: from rewards to a better adapter.
+ * Learning: from rewards to a better adapter.
  *
  * ```ts
  * const learner = await startLearner({ python, backend: "auto", base: { gguf }, lora, seed, threads, ... });

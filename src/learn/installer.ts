@@ -1,23 +1,23 @@
-/** pip and uv, behind one small interface: run them, pass on what they are doing, turn their failures into one line. */
+/** pip and uv behind one small interface: runs them, passes on their progress, and turns their failures into one line. */
 import { spawn } from "node:child_process";
 import { HoneError } from "../util/index.js";
 
 export type OnLine = (line: string) => void;
 
 interface Finished {
-  /** Exit code; 127 when there is no such program, 128 when a signal ended it. */
+  /** Exit code; 127 when the program does not exist, 128 when a signal ended it. */
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a program to its end. Never throws: a program that is not there is an answer too. */
+/** Runs a program to its end. Never throws: a program that does not exist is an exit code too. */
 export function run(
   program: string,
   args: readonly string[],
   options: { env?: object; onLine?: OnLine } = {},
 ): Promise<Finished> {
-  // A Python of the user's shell must not leak its own modules into the environment.
+  // PYTHONPATH and the like of the user's shell must not reach this environment.
   const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
   return new Promise((resolve) => {
     const child = spawn(program, args, {
@@ -44,9 +44,9 @@ export interface InstallOptions {
 }
 
 export interface Installer {
-  /** Installs; throws HoneError. The arguments are those that `pip install` and `uv pip install` share. */
+  /** Installs; throws HoneError. The arguments are common to `pip install` and `uv pip install`. */
   install(args: readonly string[], options?: InstallOptions): Promise<void>;
-  /** Installs if it can, without waiting long for a network that is not there. */
+  /** Installs if possible, without a long wait for a network that is not there. */
   tries(args: readonly string[], options?: InstallOptions): Promise<boolean>;
 }
 
@@ -54,7 +54,7 @@ export interface UvInstaller extends Installer {
   makeEnvironment(folder: string, versions: string): Promise<void>;
 }
 
-/** pip prints these while it works; the rest is chatter. Large ones only: a download of kilobytes is no news. */
+/** Progress lines of pip. Only large downloads are shown. */
 const worthSaying = (line: string) =>
   /^Downloading .*\(\d+(\.\d+)? (MB|GB)\)|^(Installing collected|Prepared|Installed) /.test(line);
 
@@ -97,7 +97,7 @@ export async function uvInstaller(interpreter: string): Promise<UvInstaller | un
   };
 }
 
-/** What went wrong, in one line, from the output of pip or uv. */
+/** The cause of a failure in one line, from the output of pip or uv. */
 export function explain(output: string, interpreter: string): string {
   if (/No space left on device|os error 28/.test(output)) {
     return `the disk filled up while Python packages were installed for ${interpreter}; free some space (TMPDIR too) and start again`;

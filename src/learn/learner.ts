@@ -1,6 +1,6 @@
 /**
- * The learner as the training loop sees it: loaded once, asked for updates, closed. It lives in a process of its own
- * (child.ts); `close` is the certain way to give its memory back, so a run may open one for each step.
+ * The learner as the training loop sees it: loaded once, asked for updates, closed. It is a process of its own (child.ts);
+ * `close` is the certain way to release its memory, so a run may open one per step.
  */
 import { z } from "zod";
 import { Child, type ChildSettings } from "./child.js";
@@ -20,8 +20,8 @@ import {
 } from "./types.js";
 
 /**
- * What an update leaves in its folder: the adapter as PEFT and as GGUF, and optimizer with random state. With all
- * weights trained, `model/` (Hugging Face) and `model.gguf` stand in the adapters' place.
+ * The files of an update: the adapter as PEFT and as GGUF, and optimizer with random state. When all weights are
+ * trained, `model/` (Hugging Face) and `model.gguf` replace the adapters.
  */
 export const CHECKPOINT_FILES = {
   lora: ["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "adapter.gguf", "optimizer.pt"],
@@ -30,7 +30,7 @@ export const CHECKPOINT_FILES = {
 
 export class Learner {
   readonly #child: Child;
-  /** What was loaded. */
+  /** Facts about the loaded model. */
   readonly info: LearnerInfo;
 
   /** Use {@link startLearner}. */
@@ -39,13 +39,13 @@ export class Learner {
     this.info = info;
   }
 
-  /** The process id: the leader of its process group. */
+  /** The process id, which is also that of its process group. */
   get pid(): number {
     return this.#child.pid as number;
   }
 
   /**
-   * One update by policy gradient, then a checkpoint in `into`. When the metrics say `applied: false` nothing has changed
+   * One policy-gradient update, then a checkpoint in `into`. When the metrics have `applied: false`, nothing has changed
    * and nothing was written.
    *
    * @throws LearnerRefused when the batch does not fit the model or has nothing to learn from
@@ -61,7 +61,7 @@ export class Learner {
     return ask(this.#child, "sft", settings, sftMetrics);
   }
 
-  /** Ends the process and whatever it started. Also while it works: that work is lost. */
+  /** Ends the process group, also during an update: that update is lost. */
   async close(): Promise<void> {
     await this.#child.close();
   }
@@ -81,16 +81,16 @@ async function ask<T>(
 
 export interface StartOptions {
   readonly onProgress?: OnProgress;
-  /** The Python module to run; another one in tests. */
+  /** The Python module to run; replaced in tests. */
   readonly module?: ChildSettings["module"];
   readonly signal?: AbortSignal;
 }
 
 /**
- * Starts a learner and loads the model. Lines it prints go to the log file. Aborting the signal ends it while it loads.
+ * Starts a learner and loads the model. Its output goes to the log file. Aborting the signal ends it while it loads.
  *
- * @throws LearnerRefused when the model, the adapter or the settings do not go together
- * @throws LearnerDied when the process does not come up, or is not let
+ * @throws LearnerRefused when the model, the adapter or the settings are incompatible
+ * @throws LearnerDied when the process fails to start, or loading is aborted
  */
 export async function startLearner(
   settings: LearnerSettings,

@@ -1,4 +1,4 @@
-/** Makes the machine ready for what --gpu asks, before anything loads llama.cpp. */
+/** Prepares the machine for --gpu before anything loads llama.cpp. */
 import { type DeviceChoice, isComplete, lookForCuda, packagesIn, takeDevice, usesCuda } from "../device/index.js";
 import { cudaIsInstalled, nvidiaBroken } from "../engine/index.js";
 import { HoneError } from "../util/index.js";
@@ -14,7 +14,7 @@ export interface MachineSettings extends DeviceChoice {
 
 /**
  * Chooses the GPU of this process. On an NVIDIA GPU the engine needs CUDA's libraries, which come with PyTorch: where
- * neither hone's Python environment nor the system has them, the environment is made first, though nothing may be learnt.
+ * neither hone's Python environment nor the system has them, the environment is made first, even without a learner.
  *
  * @param learns the learner will run too: its environment is made for the GPU in any case
  * @returns whether engine and learner have to compute on CUDA
@@ -28,7 +28,7 @@ export async function prepareMachine(settings: MachineSettings, onProgress: OnLi
   if (!usesCuda(settings, taken)) return false;
   const look = async () => lookForCuda(python === undefined ? packagesIn() : await packagesOfPython(python));
   const found = await look();
-  // Where CUDA cannot be had at all, the engine says why; installing gigabytes would not help.
+  // Where CUDA cannot be installed at all, the engine says why; installing gigabytes would not help.
   const possible = found !== undefined && found.majors.length > 0 && cudaIsInstalled();
   const complete = found?.runtime !== undefined && isComplete(found.runtime);
   if (possible && (learns || (python === undefined && !complete))) {
@@ -38,7 +38,7 @@ export async function prepareMachine(settings: MachineSettings, onProgress: OnLi
   return true;
 }
 
-/** Where the learner computes beside an engine, and what people should know of it. */
+/** The learner's device beside an engine, and notes for the user about it. */
 export function learnerDevice(backend: "cuda" | "vulkan" | "metal" | false): {
   readonly device: "cuda" | "cpu";
   readonly note?: string;

@@ -1,15 +1,15 @@
 /**
- * What the parent and the learner say to each other: one JSON object a line, requests on the child's file descriptor 3,
- * reports on its file descriptor 4. stdout and stderr are not part of it: libraries print there, and it goes to the log.
+ * The protocol between parent and learner: one JSON object per line, requests on the child's file descriptor 3, reports on
+ * its file descriptor 4. stdout and stderr are not part of it: libraries print there, and both go to the log.
  * native/learner/protocol.py is the other side.
  *
- * The child speaks first: `hello` with its version. Every request has an `id` and ends with one `done` or `error` of that
- * id; `progress` may come before. The end of file descriptor 3 ends the child at once, whatever it is doing.
- * `beat` comes once a second for as long as the child's interpreter runs.
+ * The child begins: `hello` with its version. Every request has an `id` and ends with one `done` or `error` of that
+ * id; `progress` may come before. Closing file descriptor 3 ends the child at once, even during a request.
+ * `beat` is sent once a second while the child's interpreter runs.
  */
 import { z } from "zod";
 
-/** Raised when either side would misunderstand the other. */
+/** Raised when the two sides would misunderstand each other. */
 export const PROTOCOL_VERSION = 1;
 
 const hello = z.object({ type: z.literal("hello"), version: z.number(), pid: z.number(), python: z.string() });
@@ -17,7 +17,7 @@ const beat = z.object({ type: z.literal("beat") });
 const progress = z.object({
   type: z.literal("progress"),
   id: z.number(),
-  /** What is being done: "loading", "update", "saving". */
+  /** The current work: "loading", "update", "saving". */
   phase: z.string(),
   done: z.number(),
   total: z.number(),
@@ -27,7 +27,7 @@ const failure = z.object({
   type: z.literal("error"),
   /** null when the error belongs to no request. */
   id: z.number().nullable(),
-  /** refused: would be refused again. memory: the same with less may work. failed: a defect. protocol: misunderstood. */
+  /** refused: would be refused again. memory: less may work. failed: a defect. protocol: not understood. */
   code: z.enum(["refused", "memory", "failed", "protocol"]),
   message: z.string(),
 });
@@ -44,7 +44,7 @@ export function request(id: number, type: RequestName, body: object): string {
   return `${JSON.stringify({ id, type, ...body })}\n`;
 }
 
-/** Parses one line of the child. Throws an error that quotes a line which is none of the above. */
+/** Parses one line of the child. Throws an error that quotes any other line. */
 export function readReport(line: string): Report {
   let value: unknown;
   try {

@@ -1,9 +1,9 @@
 /**
- * The Python that learns: hone's own environment, `.venv` beside its package.json, made when it is first needed and
- * never before; or a Python that the user names, which is used as it is.
+ * The learner's Python: hone's own environment, `.venv` beside its package.json, made when it is first needed; or a
+ * Python that the user names, which is used as it is.
  *
- * Its PyTorch is the build for this machine's GPU. When a GPU has come, its driver now needs another build, or the
- * requirements have changed (stamp.ts knows), the environment is made anew from nothing.
+ * Its PyTorch is the build for this machine's GPU. When a GPU was added, its driver needs another build, or the
+ * requirements have changed (stamp.ts records them), the environment is made again from nothing.
  */
 import { mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
@@ -21,32 +21,32 @@ import { type Build, buildTitles, files, type Layer, readStamp, requirementHashe
 import { installTorch } from "./torch.js";
 import { installUnsloth } from "./unsloth.js";
 
-/** The versions that the pinned PyTorch has wheels for: oldest, and newest. */
+/** The oldest and the newest version that the pinned PyTorch has wheels for. */
 const OLDEST = [3, 10] as const;
 const NEWEST = [3, 14] as const;
 const range = `${OLDEST.join(".")} to ${NEWEST.join(".")}`;
 
-/** Free bytes needed, download and unpacked together, with some air: measured 1.9 and 7.5 GB. */
+/** Free bytes needed for download and unpacking, with a margin: measured 1.9 and 7.5 GB. */
 const DISK = { cpu: 3.5e9, cuda: 12e9 };
 
 export interface PythonOptions {
   /** A Python of the user's, with hone's requirements installed; nothing is installed into it. */
   readonly python?: string;
-  /** Also what tests need: pytest, ruff, other implementations to compare with. */
+  /** Adds packages for tests: pytest, ruff, other implementations to compare with. */
   readonly development?: boolean;
-  /** Also Unsloth, an extra. Once installed it stays, whoever asks for the environment. */
+  /** Adds Unsloth, an extra. Once installed it stays in the environment. */
   readonly unsloth?: boolean;
-  /** Hears one line per stage of an installation; nothing when there is nothing to do. */
+  /** Gets one line per stage of an installation; not called when there is nothing to do. */
   readonly onProgress?: OnLine;
-  /** Where the environment lies; another place in tests. */
+  /** Folder of the environment; replaced in tests. */
   readonly folder?: string;
-  /** The learner will compute on the CPU, whatever GPU there is: an environment for any device will do. */
+  /** The learner will compute on the CPU whatever GPU there is: an environment for any device suffices. */
   readonly cpu?: boolean;
-  /** Nothing is learnt now: an environment for any device will do; one that has to be made is for this machine's. */
+  /** Nothing is trained now: an existing environment for any device suffices; a new one is made for this machine's. */
   readonly anyBuild?: boolean;
-  /** The GPU to make it for; without it the one that this process has taken. */
+  /** The GPU to make it for; by default the one that this process has chosen. */
   readonly device?: Pick<DeviceReport, "card" | "nvidia">;
-  /** Package index that PyTorch is taken from in place of hone's choice, when the environment is made. */
+  /** Package index for PyTorch in place of hone's choice, when the environment is made. */
   readonly torchIndex?: string | undefined;
 }
 
@@ -61,7 +61,7 @@ export function pythonIsReady({
 }
 
 /**
- * The interpreter to run the learner with, made ready first where needed. Safe to call in several processes at once.
+ * The interpreter to run the learner with, installed first where needed. Safe to call in several processes at once.
  * @throws HoneError that says what is missing and how to mend it
  */
 export async function ensurePython(options: PythonOptions = {}): Promise<string> {
@@ -71,7 +71,7 @@ export async function ensurePython(options: PythonOptions = {}): Promise<string>
   const onProgress = options.onProgress ?? (() => undefined);
   const interpreter = join(folder, "bin", "python");
   const build = cpu ? "cpu" : buildForMachine(device);
-  // A build for a GPU computes on the CPU as well, so any will do where the CPU's does.
+  // A build for a GPU computes on the CPU as well, so any build suffices where the CPU's does.
   const least = anyBuild ? "cpu" : build;
   const layers: Layer[] = ["runtime"];
   if (options.development) layers.push("development");
@@ -101,7 +101,7 @@ export async function ensurePython(options: PythonOptions = {}): Promise<string>
   return interpreter;
 }
 
-/** Those that are there as the requirements have them now. */
+/** The extras that are installed and match the requirements. */
 const layersIn = (folder: string) =>
   (["runtime", "development", "unsloth"] as const).filter((layer) => ready(folder, [layer], "cpu"));
 
@@ -156,7 +156,7 @@ async function makeEnvironment(
   writeStamp(folder, ["runtime"], build);
 }
 
-/** The first suitable Python of this machine; the plain name first, because people keep that one in order. */
+/** The first suitable Python of this machine; the plain name comes first, since it is usually the user's choice. */
 async function findPython(): Promise<string> {
   const names = ["python3"];
   for (let minor: number = NEWEST[1]; minor >= OLDEST[1]; minor--) names.push(`python3.${minor}`);
@@ -173,7 +173,7 @@ async function findPython(): Promise<string> {
   );
 }
 
-/** Major, minor; undefined when there is no such program or it is no Python. */
+/** Major and minor version; undefined when there is no such program or it is not Python. */
 async function versionOf(python: string): Promise<readonly [number, number] | undefined> {
   const asked = await run(python, ["-c", "import sys; print(*sys.version_info[:2])"]);
   const match = asked.code === 0 ? asked.stdout.match(/^(\d+) (\d+)\s*$/) : null;
@@ -196,7 +196,7 @@ async function makeVenv(base: string, folder: string): Promise<void> {
   throw new HoneError(`${base} could not make an environment in ${folder}: ${lastLine(output)}`);
 }
 
-/** Versions are not compared: whoever names a Python may have reasons for other ones. */
+/** Versions are not compared: a user who names a Python may have reasons for other versions. */
 async function checkGiven(python: string, cpu: boolean): Promise<string> {
   const version = await versionOf(python);
   if (!version) throw new HoneError(`--python ${python}: there is no Python that can be run`);
@@ -217,14 +217,14 @@ async function checkGiven(python: string, cpu: boolean): Promise<string> {
   return python;
 }
 
-/** Where a Python of the user's has its packages; nothing where it does not say. */
+/** Package folder of a Python of the user's; undefined where it cannot be determined. */
 export async function packagesOfPython(python: string): Promise<PythonPackages> {
   const asked = await run(python, ["-c", "import json, sys; print(json.dumps([sys.prefix, *filter(None, sys.path)]))"]);
   try {
     const [prefix, ...sites] = JSON.parse(asked.stdout) as string[];
     return describePackages(sites, prefix);
   } catch {
-    // No Python, or one that prints something of its own first: checkGiven tells the user what is wrong with it.
+    // Not Python, or one that prints something else first: checkGiven reports the cause.
     return describePackages([], undefined);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Writes safetensors files: eight bytes that say how long the header is, a JSON header, then the tensors' bytes.
- * The format is little-endian, as every machine is that hone runs on.
+ * Writes safetensors files: eight bytes with the header's length, a JSON header, then the tensors' bytes.
+ * The format is little-endian, as are all machines that hone runs on.
  */
 import { writeFile } from "node:fs/promises";
 
@@ -12,7 +12,7 @@ export interface Tensor {
   readonly data: Uint8Array | Int32Array | Float32Array;
 }
 
-/** A flat tensor of whole numbers or floats. */
+/** A flat tensor of integers or floats. */
 export function vector(dtype: Tensor["dtype"], values: readonly number[]): Tensor {
   return { dtype, shape: [values.length], data: dtypes[dtype].from(values) };
 }
@@ -20,7 +20,7 @@ export function vector(dtype: Tensor["dtype"], values: readonly number[]): Tenso
 /** Offsets in the file are multiples of this, so that readers can map tensors without copying. */
 const ALIGNMENT = 8;
 
-/** The file's bytes. Tensors stand in order of falling element size, so each is aligned to its own. */
+/** The file's bytes. Tensors are sorted by falling element size, so each is aligned to its own. */
 export function safetensors(
   tensors: Readonly<Record<string, Tensor>>,
   metadata: Readonly<Record<string, string>>,

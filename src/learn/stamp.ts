@@ -1,5 +1,5 @@
 /**
- * What a Python environment of hone's was made for. The stamp is written last: while it is right, asking for the
+ * The purpose that an environment of hone's was made for. The stamp is written last; while it matches, asking for the
  * environment costs a few small reads.
  */
 import { createHash } from "node:crypto";
@@ -25,13 +25,13 @@ export type Build = "cpu" | "cuda12" | "cuda13";
 export const buildTitles: Readonly<Record<Build, string>> = { cpu: "the CPU", cuda12: "CUDA 12", cuda13: "CUDA 13" };
 
 export interface Stamp extends Partial<Record<Layer, string>> {
-  /** Undefined in stamps of an older hone: PyTorch itself then says it. */
+  /** Undefined in stamps of older versions: PyTorch is then asked. */
   readonly device?: Build;
 }
 
 const stampFile = (folder: string) => join(folder, "hone.json");
 
-/** Of a whole environment; undefined where there is none. */
+/** Of a complete environment; undefined where there is none. */
 export function readStamp(folder: string): Stamp | undefined {
   if (!existsSync(stampFile(folder)) || !existsSync(join(folder, "bin", "python"))) return undefined;
   return JSON.parse(readFileSync(stampFile(folder), "utf8")) as Stamp;

@@ -1,31 +1,31 @@
-/** Installs the build of PyTorch that was chosen; the rest of the requirements is installed after it. */
+/** Installs the chosen build of PyTorch; the other requirements are installed after it. */
 import { readFileSync } from "node:fs";
 import { HoneError } from "../util/index.js";
 import { type Installer, type OnLine, run } from "./installer.js";
 import { type Build, buildTitles, files } from "./stamp.js";
 
 /**
- * PyTorch's own indexes. CPU: 200 MB where the general index has only the CUDA build for Linux. CUDA 12: of the pinned
- * version there is one build, for 12.6. CUDA 13 is what the general index has.
+ * PyTorch's own indexes. CPU: 200 MB where the general index has only the CUDA build for Linux. CUDA 12: the pinned
+ * version has one build, for 12.6. CUDA 13: the general index has it.
  */
 const INDEXES: Readonly<Record<Exclude<Build, "cuda13">, string>> = {
   cpu: "https://download.pytorch.org/whl/cpu",
   cuda12: "https://download.pytorch.org/whl/cu126",
 };
 
-/** Where the build is taken from; undefined for the general index. */
+/** Index of the build; undefined for the general index. */
 export const indexOf = (build: Build, given: string | undefined) =>
   given ?? (build === "cuda13" ? undefined : INDEXES[build]);
 
 export interface TorchChoice {
   readonly build: Build;
   readonly interpreter: string;
-  /** In place of the indexes above. */
+  /** Replaces the indexes above. */
   readonly index: string | undefined;
   readonly onProgress: OnLine;
 }
 
-/** @throws HoneError when it cannot be had */
+/** @throws HoneError when it cannot be installed */
 export async function installTorch(installer: Installer, choice: TorchChoice): Promise<void> {
   const { build, index, onProgress } = choice;
   const torch = readFileSync(files.runtime, "utf8").match(/^torch==\S+$/m)?.[0];
@@ -43,15 +43,15 @@ export async function installTorch(installer: Installer, choice: TorchChoice): P
 }
 
 /**
- * PyTorch without CUDA, from the first place that has it: wheels on this disk that pip is configured to look at,
- * PyTorch's index of CPU builds, the general index. What the last one gives is a CUDA build: see cpu_torch.py.
+ * PyTorch without CUDA, from the first source that has it: wheels on this disk that pip is configured to use,
+ * PyTorch's index of CPU builds, the general index. The last one gives a CUDA build: see cpu_torch.py.
  */
 async function installCpuTorch(installer: Installer, torch: string, choice: TorchChoice): Promise<void> {
   const { onProgress } = choice;
   onProgress(`installing ${torch} for the CPU`);
   const places = [["--no-index"], ["--index-url", INDEXES.cpu]];
   for (const place of places) {
-    // Their failure is no news: a place that lacks PyTorch or cannot be reached leaves it to the next.
+    // A failure of the first sources is not reported: the next source is tried.
     if (await installer.tries(["--no-deps", ...place, torch], { onLine: onProgress })) return;
   }
   onProgress("no CPU build could be had; taking the general build (0.5 GB) without the CUDA libraries it names");

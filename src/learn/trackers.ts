@@ -1,4 +1,4 @@
-/** The Python packages of trackers: an extra, installed into hone's environment when one is first asked for. */
+/** The Python packages of trackers: an extra, installed into hone's environment at its first use. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError, packageRoot, withLock } from "../util/index.js";
@@ -14,7 +14,7 @@ function pinOf(name: string): string {
   return pin;
 }
 
-/** Versions by name; null for what is not there. */
+/** Versions by name; null for packages that are missing. */
 async function versionsIn(python: string, names: readonly string[]): Promise<Record<string, string | null>> {
   const script = [
     "import importlib.metadata as m, json, sys",
@@ -31,7 +31,7 @@ export interface TrackerPackages {
   /** The interpreter is the user's: nothing is installed into it. */
   readonly given: boolean;
   readonly onProgress: OnLine;
-  /** What is asked to install; another one in tests. */
+  /** The installer; replaced in tests. */
   readonly install?: (python: string, args: readonly string[], onLine: OnLine) => Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export async function ensureTrackers(
   if (names.length === 0) return;
   const lacking = async () => {
     const there = await versionsIn(python, names);
-    // Whoever names a Python may have reasons for other versions.
+    // A user who names a Python may have reasons for other versions.
     return names.filter((name) => (given ? there[name] === null : `${name}==${there[name]}` !== pinOf(name)));
   };
   const missing = await lacking();
@@ -68,7 +68,7 @@ export async function ensureTrackers(
     const still = await lacking();
     if (still.length === 0) return;
     onProgress(`installing ${still.join(" and ")} for --track`);
-    // With the learner's own requirements, so that none of these is moved.
+    // Together with the learner's requirements, so that none of those changes version.
     await install(python, ["-r", files.runtime, ...still.map(pinOf)], onProgress);
   });
 }

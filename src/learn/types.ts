@@ -1,13 +1,13 @@
-/** What callers give the learner and get from it. Settings cross to Python as they are named here. */
+/** Types of the learner's input and output. Settings are sent to Python under these names. */
 import { z } from "zod";
 import type { ImportanceMode, Objective } from "../config/index.js";
 import type { Progress } from "./protocol.js";
 
-/** What the learner can compute in. */
+/** Precisions that the learner can compute in. */
 export const PRECISIONS = ["f32", "f16", "bf16"] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
-/** Which model is trained. */
+/** The model to train. */
 export interface BaseModel {
   /** The file the engine runs: a qwen2, qwen3 or llama model, quantised or not. */
   readonly gguf: string;
@@ -15,17 +15,17 @@ export interface BaseModel {
   readonly hf?: string;
 }
 
-/** Architectures that the learner trains, as GGUF files name them; native/learner/gguf_model.py reads their weights. */
+/** Architectures that the learner trains, by their GGUF names; native/learner/gguf_model.py reads their weights. */
 export const ARCHITECTURES: readonly string[] = ["qwen2", "qwen3", "llama"];
 
-/** Types of weights that the learner computes with or dequantises, as llama.cpp names them: those of the gguf package. */
+/** Weight types that the learner computes with or dequantises, by llama.cpp's names: those of the gguf package. */
 export const READABLE_WEIGHTS: readonly string[] = [
   ...["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"],
   ...["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS"],
   ...["TQ1_0", "TQ2_0", "MXFP4", "NVFP4"],
 ];
 
-/** Tensors of a model file that the learner knows, as llama.cpp names them. Those of a layer stand after its number. */
+/** Tensors of a model file that the learner knows, by llama.cpp's names. Those of a layer follow the layer's number. */
 export const KNOWN_TENSORS: { readonly model: readonly string[]; readonly layer: readonly string[] } = {
   model: ["token_embd.weight", "output_norm.weight", "output.weight", "rope_freqs.weight"],
   layer: [
@@ -64,10 +64,10 @@ export interface LearnerSettings {
   readonly base: BaseModel;
   /** null trains all weights: supervised learning of small models only. */
   readonly lora: LoraSettings | null;
-  /** Seed of the adapter's first weights, and of the order of supervised learning. */
+  /** Seed of the adapter's initial weights, and of the order of supervised learning. */
   readonly seed: number;
   /**
-   * Checkpoint folder to go on from: adapter, optimizer and random state. Without it a new adapter starts. The first
+   * Checkpoint folder to continue from: adapter, optimizer and random state. Without it a new adapter starts. The first
    * `step` after supervised learning (and the first `sft` after steps) keeps the adapter alone: optimizer and random
    * state are then those of a new adapter.
    */
@@ -80,33 +80,32 @@ export interface LearnerSettings {
   };
   /** CPU threads. */
   readonly threads: number;
-  /** Taken or refused: the learner never computes elsewhere than it was told. */
+  /** Used or refused: the learner never computes on another device. */
   readonly device: "cpu" | "cuda";
   /**
-   * What matrix products are computed in. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. Adapters are f32 in
-   * any case.
+   * Precision of matrix products. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. Adapters are always f32.
    */
   readonly precision: "auto" | Precision;
   /**
-   * Where the model lies between updates. "run" (default): on the device that computes. "step" and "offload": in main
-   * memory, from the start; it goes to the device when an update begins. "offload" is refused where that is the CPU.
+   * Where the model is between updates. "run" (default): on the computing device. "step" and "offload": in main memory,
+   * from the start; it moves to the device when an update begins. "offload" is refused where that is the CPU.
    */
   readonly lifetime?: LearnerLifetime;
-  /** Everything the child prints is appended here. */
+  /** The child's output is appended here. */
   readonly logFile: string;
   readonly deadlines?: Partial<Deadlines>;
 }
 
-/** How long a learner lives, or its model stays on the GPU: for the run, or for one update. */
+/** Lifetime of a learner, or of its model on the GPU: the run, or one update. */
 export type LearnerLifetime = "run" | "step" | "offload";
 
-/** Seconds after which a silent learner is ended. */
+/** Seconds without a sign of life after which a learner is ended. */
 export interface Deadlines {
   /** From the start of the process to its first message. */
   readonly start: number;
-  /** Between two beats of its interpreter. */
+  /** Between two heartbeats of its interpreter. */
   readonly beat: number;
-  /** Between two signs of progress on a request. */
+  /** Between two progress messages of a request. */
   readonly progress: number;
 }
 
@@ -115,9 +114,9 @@ export type OnProgress = (progress: Progress) => void;
 export interface StepSettings {
   /** File of {@link writeBatch}. */
   readonly batch: string;
-  /** Folder for the new checkpoint's files; made when it is not there. Every file and the folder are fsynced. */
+  /** Folder for the new checkpoint's files; created if missing. Every file and the folder are fsynced. */
   readonly into: string;
-  /** Goes to Python as it stands; native/learner/objective.py checks it. */
+  /** Sent to Python unchanged; native/learner/objective.py checks it. */
   readonly objective: Objective;
   readonly learningRate: number;
   /** Weight of the KL divergence to the base model (k3 estimate); 0 does not compute it. */
@@ -125,22 +124,22 @@ export interface StepSettings {
   /** The weight π_old/π_rollout that corrects for the engine's rounding, and its bounds. */
   readonly importance: { readonly mode: ImportanceMode; readonly low: number; readonly high: number };
   readonly maxGradNorm: number;
-  /** Tokens in one forward pass at most; a longer trajectory has a pass of its own. */
+  /** Tokens in one forward pass at most; a longer trajectory gets a pass of its own. */
   readonly microBatchTokens: number;
-  /** Computes activations twice to keep fewer. */
+  /** Recomputes activations in the backward pass to keep fewer in memory. */
   readonly gradientCheckpointing: boolean;
-  /** The most tokens a completion may have, which a "constant" normaliser divides by. */
+  /** Highest number of tokens of a completion, the divisor of a "constant" normaliser. */
   readonly maxCompletionTokens?: number;
   /**
-   * Rollouts that the batch stands for, for objectives with a mean over rollouts: those in it, and those left out because
+   * Rollouts that the batch represents, for objectives with a mean over rollouts: those in it, and those left out because
    * their gradient would be zero. Default: those in it.
    */
   readonly rollouts?: number;
   /** Passes over this batch; π_old is the policy before the first update. Default 1. */
   readonly epochs?: number;
-  /** Updates in each pass. Whole groups are dealt to them by the seed, once for all passes. Default 1. */
+  /** Updates in each pass. Whole groups are assigned to them by the seed, once for all passes. Default 1. */
   readonly minibatches?: number;
-  /** For the dealing alone. Default 0. */
+  /** Used for that assignment only. Default 0. */
   readonly seed?: number;
   readonly onProgress?: OnProgress;
 }
@@ -170,32 +169,32 @@ export const stepMetrics = z.object({
    * bounded its weight. 0 with one update.
    */
   clipFraction: z.number(),
-  /** Passes that were repeated because f16 overflowed: at a lower scale of the loss, the last one perhaps in bf16. */
+  /** Passes repeated because f16 overflowed: with a lower loss scale, the last one possibly in bf16. */
   overflows: z.number(),
-  /** Shares of sampled tokens whose importance weight was bounded, and which it left out. */
+  /** Shares of sampled tokens whose importance weight was bounded, or set to 0. */
   importance: z.object({ truncated: z.number(), masked: z.number() }),
   /** Mean entropy of the next-token distribution at sampled positions, nats. */
   entropy: z.number(),
   groups: z.number(),
   trajectories: z.number(),
   tokens: z.object({
-    /** Of all trajectories. */
+    /** Over all trajectories. */
     total: z.number(),
     sampled: z.number(),
-    /** Positions the model really computed in one pass over the batch: a prefix that rollouts share counts once a row. */
+    /** Positions actually computed in one pass over the batch: a prefix that rollouts share counts once per row. */
     computed: z.number(),
-    /** Of the computed ones, padding: rows are padded to few lengths where a card computes them in one attention call. */
+    /** Padding among them: rows are padded to few lengths where a card computes them in one attention call. */
     padding: z.number(),
   }),
   microBatches: z.number(),
   learningRate: z.number(),
-  /** Where the parameters were while it computed: "cpu", or the GPU's name; and in what it computed. */
+  /** Device of the parameters during the update, "cpu" or the GPU's name, and the precision. */
   device: z.string(),
   precision: z.enum(PRECISIONS),
   seconds: z.object({ update: z.number(), save: z.number(), total: z.number() }),
   /** Highest resident (CPU) or allocated (CUDA) bytes during the update, and those of the loaded model before it. */
   memory: z.object({ peak: z.number(), loaded: z.number() }),
-  /** Lines for whoever trains: what of the fast path does not work on this card, and why. Each comes once. */
+  /** Notes for the user about parts of the fast path that do not work on this card, and why. Each is sent once. */
   notes: z.array(z.string()).optional(),
 });
 
@@ -206,7 +205,7 @@ export interface SftSettings {
   readonly batch: string;
   readonly into: string;
   readonly learningRate: number;
-  /** Share of all updates over which the rate rises from 0; afterwards it falls linearly to 0. */
+  /** Share of all updates over which the rate rises from 0; then it falls linearly to 0. */
   readonly warmup: number;
   readonly epochs: number;
   /** Trajectories in one update. */
@@ -223,7 +222,7 @@ export const sftMetrics = z.object({
   skipped: z.number(),
   /** As in {@link stepMetrics}. */
   overflows: z.number(),
-  /** Mean negative log-likelihood of a sampled token, nats: over the first and the last epoch, as trained. */
+  /** Mean negative log-likelihood of a sampled token, nats: over the first and the last epoch, during training. */
   loss: z.object({ first: z.number().nullable(), last: z.number().nullable() }),
   trajectories: z.number(),
   tokens: z.object({ total: z.number(), sampled: z.number(), computed: z.number(), padding: z.number() }),
@@ -235,12 +234,12 @@ export const sftMetrics = z.object({
 
 export type SftMetrics = z.output<typeof sftMetrics>;
 
-/** What the learner says of itself once the model is loaded. */
+/** The learner's facts once the model is loaded. */
 export const learnerInfo = z.object({
   backend: z.enum(["peft", "unsloth"]),
-  /** What computes its updates: "cpu", or the GPU's name. With the lifetimes "offload" and "step" the parameters lie there during updates alone. */
+  /** Device of its updates: "cpu", or the GPU's name. With the lifetimes "offload" and "step" the parameters are there during updates only. */
   device: z.string(),
-  /** The model lies in main memory between updates. */
+  /** The model is in main memory between updates. */
   offloaded: z.boolean(),
   /** CUDA of PyTorch's build and the version of NVIDIA's driver; null where it does not compute on CUDA. */
   cuda: z.object({ version: z.string(), driver: z.string().nullable() }).nullable(),
@@ -250,7 +249,7 @@ export const learnerInfo = z.object({
   weights: z.string(),
   parameters: z.object({ total: z.number(), trainable: z.number() }),
   versions: z.record(z.string(), z.string()),
-  /** Updates its optimizer has done for the objective it was last used for: 0 for a new adapter. */
+  /** Updates of its optimizer for the objective it was last used for: 0 for a new adapter. */
   updates: z.number(),
   seconds: z.number(),
 });

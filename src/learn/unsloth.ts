@@ -1,4 +1,4 @@
-/** Installs Unsloth into an environment of hone's own: an extra of some 600 MB on disk, 700 for a GPU. */
+/** Installs Unsloth into hone's own environment: an extra of some 600 MB on disk, 700 for a GPU. */
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError } from "../util/index.js";
@@ -15,7 +15,7 @@ export interface UnslothChoice {
   readonly onProgress: OnLine;
 }
 
-/** @throws HoneError when it cannot be had, or cannot be imported afterwards */
+/** @throws HoneError when it cannot be installed, or cannot be imported afterwards */
 export async function installUnsloth(installer: Installer, choice: UnslothChoice): Promise<void> {
   const { folder, build, interpreter, onProgress } = choice;
   const started = performance.now();
@@ -24,7 +24,7 @@ export async function installUnsloth(installer: Installer, choice: UnslothChoice
   const install = (args: readonly string[]) => installer.install(args, { onLine: onProgress });
   if (build === "cpu") await install(["-r", files.unsloth]);
   else {
-    // A build for another CUDA than PyTorch's would not load.
+    // A build for another CUDA version than PyTorch's would not load.
     const index = indexOf(build, choice.torchIndex);
     if (index !== undefined) await install(["--no-deps", "--index-url", index, pinOf("torchvision")]);
     await install(["-r", files.unslothCuda]);
@@ -55,7 +55,7 @@ async function checkImport(interpreter: string, build: Build): Promise<void> {
   throw new HoneError(`Unsloth was installed but cannot be imported: ${why}; --learner peft does without it`);
 }
 
-/** Of files and folders; a file of several names counts once for each. */
+/** Of files and folders; a file with several hard links counts once for each. */
 function bytesIn(folder: string): number {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

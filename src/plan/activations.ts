@@ -1,16 +1,16 @@
 /**
- * What a forward pass of the learner leaves for its backward pass, counted tensor by tensor from the layers of
- * transformers and PEFT, and from native/learner/attention.py. test/plan/activations.test.ts compares it with what
- * PyTorch's autograd says that it saved.
+ * Activations that a forward pass of the learner keeps for its backward pass, counted tensor by tensor from the layers of
+ * transformers and PEFT, and from native/learner/attention.py. test/plan/activations.test.ts compares the count with the
+ * tensors that PyTorch's autograd saves.
  */
 import type { ModelShape } from "../engine/index.js";
 import type { Precision } from "../learn/index.js";
 import { adapterParameters } from "./input.js";
 
-/** Of native/learner/attention.py: rows of a mask begin at multiples of so many numbers. A test holds the two together. */
+/** Alignment of mask rows in native/learner/attention.py, in numbers. A test compares the two constants. */
 export const MASK_ALIGNMENT = 8;
 
-/** How the tokens of a row are laid out: what attention keeps depends on it. */
+/** Layout of a row's tokens: the memory that attention keeps depends on it. */
 export interface RowLayout {
   readonly prompt: number;
   /** Positions of each completion after the prompt, in one tree. The first continues the prompt, the others branch off. */
@@ -27,13 +27,13 @@ export interface PassSettings {
 export interface Activations {
   /** Bytes that one layer keeps. */
   readonly layer: number;
-  /** What goes from a layer to the next, which gradient checkpointing keeps in the layer's place. */
+  /** The output of a layer, which is all that gradient checkpointing keeps of it. */
   readonly between: number;
-  /** Rotations of RoPE and masks, which all layers share. */
+  /** RoPE rotations and masks, which all layers share. */
   readonly shared: number;
   /** The input of the last norm. */
   readonly last: number;
-  /** Gradients of one layer's feed-forward part, which exist beside all that is kept when the backward pass begins. */
+  /** Gradients of one layer's feed-forward part, which exist beside everything kept when the backward pass begins. */
   readonly gradients: number;
 }
 
@@ -46,8 +46,8 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   let [tokens, reach, masks] = [0, 0, 0];
   for (const { prompt, completions } of rows) {
     tokens += prompt + completions.reduce((total, length) => total + length, 0);
-    // Each branch has a copy of its prompt's keys and values before its own. Where branches are so short that they attend
-    // together (native/learner/blocks.py), there are fewer copies.
+    // Each branch has a copy of its prompt's keys and values before its own. Short branches that attend together
+    // (native/learner/blocks.py) need fewer copies.
     const branches = completions.slice(1);
     for (const length of branches) reach += prompt + length;
     // Branches of equal length share a mask.
@@ -56,11 +56,11 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   }
 
   const on = (...names: string[]) => names.filter((name) => loraTargets.includes(name)).length;
-  // An adapter needs its input; autocast converts it for each layer anew, f32 layers share it.
+  // An adapter keeps its input; autocast converts it for each layer anew, f32 layers share it.
   const [attentionInputs, gatedInputs] = [on("q_proj", "k_proj", "v_proj"), on("gate_proj", "up_proj")];
   const inputs = half ? attentionInputs + gatedInputs : Math.min(1, attentionInputs) + Math.min(1, gatedInputs);
   const norms = 4 * 2 * (d + 1);
-  // Qwen3 normalises queries and keys, each head for itself, in f32.
+  // Qwen3 normalises queries and keys per head, in f32.
   const headNorms = shape.architecture === "qwen3" ? 4 * (query + keyValue + heads + kvHeads) : 0;
   const attention = width * query * (2 + on("o_proj")) + 4 * heads;
   const gated = width * ff * (3 + on("down_proj"));
@@ -78,7 +78,7 @@ export function activations(settings: PassSettings, rows: readonly RowLayout[]):
   };
 }
 
-/** Bytes that are kept between the forward and the backward pass. The first layer's input needs no gradient. */
+/** Bytes kept between the forward and the backward pass. The first layer's input needs no gradient. */
 export function kept(
   { layer, between, shared, last }: Activations,
   layers: number,

@@ -1,4 +1,4 @@
-/** What trains where with default settings, told from a model's shape alone. */
+/** Which models train on which machines with default settings, from a model's shape alone. */
 import { bySize, CONTEXT, ROLLOUTS_AT_ONCE, sizeOf } from "../config/index.js";
 import { lanesOf, type ModelShape } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
@@ -6,17 +6,17 @@ import { type Machine, withFreeChanges } from "./fit.js";
 import type { PlanInput } from "./input.js";
 import { fits, type Room, waysToFit } from "./remedies.js";
 
-/** What graphics cards have, in GiB; the driver and the screen keep some. */
+/** Memory sizes of graphics cards in GiB; driver and display use some of it. */
 const SOLD = [6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 80, 96, 141];
 const USABLE = 0.95;
 
-/** A card of so many GiB on a machine whose main memory suffices. */
+/** A card with this many GiB on a machine with enough main memory. */
 export const roomOfCard = (gibibytes: number): Room => ({
   host: Number.POSITIVE_INFINITY,
   gpu: gibibytes * 2 ** 30 * USABLE,
 });
 
-/** A run that nobody has set anything of. */
+/** A run with default settings only. */
 export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: number): PlanInput {
   const { groups, group, loraRank, microBatchTokens } = bySize[sizeOf(shape.parameters)];
   const concurrency = Math.min(groups * group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
@@ -40,8 +40,8 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
 const FREE = { concurrency: true, gradientCheckpointing: true };
 
 /**
- * How a model trains where nobody has set anything.
- * - as it is, or with `changes` that hone makes by itself, or with `flags` that have to be given; null: not at all
+ * How a model trains with default settings.
+ * - unchanged, or with `changes` that hone makes by itself, or with `flags` that must be given; null: not at all
  */
 export type Fit = { readonly changes: Partial<PlanInput> } | { readonly flags: readonly string[] } | null;
 
@@ -60,18 +60,18 @@ export function fitOf(wanted: PlanInput, room: Room): Fit {
   return flags ? { flags } : null;
 }
 
-/** GiB of the smallest NVIDIA card that trains it without an option; null when none does. Planned, not tried. */
+/** GiB of the smallest NVIDIA card that trains it without options; null when none does. Planned, not tried. */
 export function smallestCard(shape: ModelShape): number | null {
   const wanted = defaultRun(shape, "cuda", 1);
   return SOLD.find((size) => fits(withFreeChanges(wanted, FREE, roomOfCard(size)), roomOfCard(size))) ?? null;
 }
 
-/** How a model trains with all the memory of a machine, whatever else runs there now. */
+/** How a model trains with all memory of a machine, regardless of other programs. */
 export function fitHere(shape: ModelShape, { host, gpu }: Machine, kind: PlanInput["gpu"], threads: number): Fit {
   return fitOf(defaultRun(shape, kind, threads), { host: host.total, gpu: gpu?.total ?? 0 });
 }
 
-/** "yes", what hone changes by itself, flags to give, or "no". */
+/** "yes", the changes that hone makes by itself, the flags to give, or "no". */
 export function fitText(fit: Fit): string {
   if (fit === null) return "no";
   if ("flags" in fit) return fit.flags.join(" ");

@@ -14,13 +14,13 @@ export const qwen = (): [string, ModelShape][] =>
       : [],
   );
 
-/** "yes", what hone changes by itself, flags to give, or "no". */
+/** "yes", the changes that hone makes by itself, the flags to give, or "no". */
 export function onCard(shape: ModelShape, gibibytes: number): string {
   const fit = fitOf(defaultRun(shape, "cuda", 1), roomOfCard(gibibytes));
   return fit !== null && "flags" in fit ? `\`${fitText(fit)}\`` : fitText(fit);
 }
 
-/** docs/memory.md. */
+/** The table in docs/memory.md. */
 export function cardsTable(): string {
   const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   const models = qwen();

@@ -1,5 +1,5 @@
 /**
- * What the engine takes, from how llama.cpp allocates: the sizes below are those that it logs when it loads a model
+ * The engine's memory, computed as llama.cpp allocates it: the sizes agree with those that it logs when it loads a model
  * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
  */
 import { pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/index.js";
@@ -8,8 +8,8 @@ import { adapterParameters, type PlanInput } from "./input.js";
 /** llama.cpp allocates the KV of each sequence in steps of this many tokens. */
 const CELL_STEP = 256;
 /**
- * Node with the addon, and its rollout workers, without any model; measured, as the rest of it: per entry of the
- * vocabulary, what the two tokenizers of a model keep.
+ * Node with the addon and its rollout workers, without a model; measured, as are the following constants: per entry of the
+ * vocabulary, the memory of a model's two tokenizers.
  */
 const PROCESS = 0.11e9;
 export const WORKERS = 0.11e9;
@@ -24,7 +24,7 @@ const CUDA_POOL = 0.1e9;
 export interface EngineMemory {
   readonly weights: number;
   readonly kv: number;
-  /** Computing: buffers of llama.cpp for one pass, and logits. */
+  /** Computing: llama.cpp's buffers for one pass, and logits. */
   readonly compute: number;
   /** The process itself. */
   readonly process: number;
@@ -51,7 +51,7 @@ function kvBytes(input: PlanInput): number {
   return allCells(input) * shape.layers * 2 * shape.kvHeads * shape.headSize * width;
 }
 
-/** Of one llama.cpp context: what it computes in, the mask of its attention, and rows of logits that are handed out. */
+/** Per llama.cpp context: compute buffers, the attention mask, and rows of logits. */
 function contextBuffers(input: PlanInput, sequences: number) {
   const { shape, context } = input;
   const { embedding: d, feedForward, heads, kvHeads, headSize, vocabulary } = shape;
@@ -59,13 +59,13 @@ function contextBuffers(input: PlanInput, sequences: number) {
   const streams = pooled(input) ? 1 : sequences;
   const tokens = ceil(Math.min(UBATCH, cells * sequences), streams);
   const outputs = sequences + SCORE_ROWS;
-  // Only without flash attention scores of all heads exist; they are computed in place.
+  // Scores of all heads exist only without flash attention; they are computed in place.
   const scores = fullKv(input) ? 4 * heads * cells * tokens : 0;
   // In a pool every token has a mask over all cells.
   const mask = (fullKv(input) ? 4 : 2) * (pooled(input) ? allCells(input) : cells) * tokens;
   const attention = scores + 4 * tokens * (3 * d + 2 * heads * headSize + 2 * kvHeads * headSize);
   const gated = 4 * tokens * (3 * feedForward + 2 * d);
-  // By then the masks are not needed any more.
+  // The masks are freed by then.
   const output = 4 * outputs * (vocabulary + 2 * d) + 8 * tokens * d;
   return {
     compute: Math.max(mask + attention, mask + gated, output),
@@ -84,7 +84,7 @@ function convertedMatrix({ gpu, shape }: PlanInput): number {
   return 4 * shape.embedding * Math.max(shape.vocabulary, shape.feedForward);
 }
 
-/** The engine's parts by where they lie. Of the weights a GPU's engine maps the embeddings on the host, and reads rows of them there. */
+/** The engine's parts by place. A GPU's engine maps the embeddings on the host and reads rows of them there. */
 export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: EngineMemory | null } {
   const { shape, concurrency, gpu, lanes } = input;
   const adapters = 2 * 4 * adapterParameters(shape, input.loraRank, input.loraTargets);
@@ -96,7 +96,7 @@ export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: Engin
     return { host: { weights: shape.bytes + adapters, kv, compute, process }, gpu: null };
   }
   const table = (shape.bytes * shape.vocabulary * shape.embedding) / shape.parameters;
-  // Tied embeddings are on both sides: the GPU has them as its output layer.
+  // Tied embeddings are in both places: the GPU has them as its output layer.
   const weights = shape.bytes - (tied(shape) ? 0 : table) + adapters;
   const overhead = gpu === "cuda" ? CUDA_CONTEXT + CUDA_POOL : 0;
   return {
@@ -105,7 +105,7 @@ export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: Engin
   };
 }
 
-/** Numbers of the linear layers between embeddings and output. */
+/** Number of weights in the linear layers between embeddings and output. */
 export function linearParameters({
   layers,
   embedding: d,
@@ -117,7 +117,7 @@ export function linearParameters({
   return layers * d * headSize * 2 * (heads + kvHeads) + layers * 3 * d * feedForward;
 }
 
-/** Whether the output layer is the table of embeddings: then there is one of them beside the layers. */
+/** Whether the output layer is the table of embeddings, so that there is only one of them. */
 function tied(shape: PlanInput["shape"]): boolean {
   return shape.parameters - linearParameters(shape) < 1.5 * shape.vocabulary * shape.embedding;
 }

@@ -1,19 +1,19 @@
-/** How long training the tiny model will take on this machine, told before it begins. */
+/** Estimates the duration of training the tiny model on this machine. */
 import { engineOptions, loadEngine, type MachineChoice } from "../engine/index.js";
 import type { RunSettings } from "../run/index.js";
 
-/** Short enough to be no burden, long enough to be within some 10 %. */
+/** Short enough not to annoy, long enough for an error within some 10 %. */
 const PROBE = { sequences: 16, prompt: 64, tokens: 96 };
 
 /**
- * What one rollout of the tiny model on the email task costs, in tokens of the probe: what a machine would decode in
- * the time that it takes to play one, and to learn from one. Measured on two cores of a Xeon.
+ * Cost of one rollout of the tiny model on the email task, in tokens of the probe: the tokens that a machine would decode
+ * in the time it takes to play one, and to learn from one. Measured on two cores of a Xeon.
  */
 const COST = { play: 405, learn: 300 };
 /** Seconds to load everything. */
 const START = 6;
 
-/** Tokens per second of so many sequences at once. */
+/** Tokens per second with this many sequences at once. */
 export async function decodeSpeed(
   model: string,
   machine: MachineChoice,
@@ -47,8 +47,8 @@ type Plan = Pick<RunSettings, "steps" | "groups" | "group" | "validateEvery" | "
 /**
  * Seconds of a whole run of the tiny model.
  *
- * @param evaluated rollouts that are played besides training and its validations
- * @param speed of {@link decodeSpeed}
+ * @param evaluated rollouts played besides training and its validations
+ * @param speed result of {@link decodeSpeed}
  */
 export function secondsOfRun(plan: Plan, evaluated: number, speed: number): number {
   const trained = plan.steps * plan.groups * plan.group;

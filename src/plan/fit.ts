@@ -1,4 +1,4 @@
-/** Makes a run fit the machine before anything is loaded, or says what would. */
+/** Makes a run fit the machine before anything is loaded, or names options that would. */
 import { lanesFor } from "../engine/index.js";
 import { HoneError } from "../util/index.js";
 import type { PlanInput } from "./input.js";
@@ -7,7 +7,7 @@ import { fullest, planMemory, sumOf } from "./memory.js";
 import { fits, type Room, waysToFit } from "./remedies.js";
 import { withWideRows } from "./rows.js";
 
-/** What nobody chose, so that the plan may. */
+/** Settings that the user did not give and the plan may therefore change. */
 export interface Free {
   readonly concurrency: boolean;
   readonly gradientCheckpointing: boolean;
@@ -19,12 +19,12 @@ export interface Machine {
   readonly gpu: (MachineMemory & { readonly name: string }) | null;
 }
 
-/** Rollouts at once below which more is gained by other means. */
+/** Below this number of concurrent rollouts other changes gain more. */
 const FEWEST = 4;
 
 export const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
-/** Makes free changes until the run fits; all of them where it does not, as they help all the same. */
+/** Makes free changes until the run fits; all of them where it still does not, since they help. */
 export function withFreeChanges(
   wanted: PlanInput,
   free: Pick<Free, "concurrency" | "gradientCheckpointing">,
@@ -36,14 +36,14 @@ export function withFreeChanges(
     const concurrency = Math.ceil(input.concurrency / 2);
     input = { ...input, concurrency, lanes: lanesFor(input.lanes, concurrency) };
   }
-  // Where fewer rollouts at once suffice, activations need not be computed twice.
+  // Where fewer concurrent rollouts suffice, activations need not be computed twice.
   const without = { ...input, gradientCheckpointing: wanted.gradientCheckpointing };
   return fits(without, room) ? without : input;
 }
 
 /**
- * Settings that fit into what is available, where only free ones are changed.
- * @throws HoneError when they do not fit into all there is, with flags that would
+ * Settings that fit into the available memory, changing only free ones.
+ * @throws HoneError when they do not fit into the total memory, with flags that would
  */
 export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, say: (text: string) => void): PlanInput {
   const { host, gpu } = machine;
@@ -55,7 +55,7 @@ export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, sa
   const flags = waysToFit(input, available) ?? waysToFit(input, total);
   const remedy = flags?.length ? `these make it fit: ${flags.join(" ")}` : "take a smaller model";
   const plan = planMemory(input);
-  // The place that is shortest of memory.
+  // The place with the largest shortage.
   const places = [
     { where: "this machine", memory: host, plan: plan.host },
     ...(gpu && plan.gpu ? [{ where: gpu.name, memory: gpu, plan: plan.gpu }] : []),

@@ -1,4 +1,4 @@
-/** What a run will take, told before it begins: memory at its fullest, what would make it fit, and time. */
+/** The needs of a run, computed before it begins: memory at its peak, options that would make it fit, and time. */
 
 export { defaultRun, type Fit, fitHere, fitText, smallestCard } from "./by-default.js";
 export { cardsTable } from "./cards.js";

@@ -1,4 +1,4 @@
-/** What a memory plan is made from. */
+/** Input of a memory plan. */
 import type { EngineInfo, ModelShape } from "../engine/index.js";
 import type { Precision } from "../learn/index.js";
 
@@ -11,19 +11,19 @@ export interface PlanInput {
   readonly loraTargets: readonly string[];
   readonly microBatchTokens: number;
   readonly gradientCheckpointing: boolean;
-  /** offload: the learner's weights and optimizer lie in the host's memory between updates, where it computes on a GPU. */
+  /** offload: the learner's weights and optimizer are in the host's memory between updates, if it computes on a GPU. */
   readonly learnerLifetime: "run" | "step" | "offload";
   readonly releaseWeights: boolean;
-  /** What the engine computes on; the learner shares it if it is CUDA, and computes on the CPU otherwise. */
+  /** The engine's device; the learner shares it if it is CUDA, and computes on the CPU otherwise. */
   readonly gpu: EngineInfo["gpu"];
   readonly precision: "auto" | Precision;
   /** The learner's weights come from a Hugging Face folder, which is read in f32 into the host's memory. */
   readonly hfWeights: boolean;
-  /** llama.cpp contexts. */
+  /** Number of llama.cpp contexts. */
   readonly lanes: number;
 }
 
-/** Numbers an adapter has: rank × (inputs + outputs) for every layer it is on. */
+/** Number of weights of an adapter: rank × (inputs + outputs) for every layer it is on. */
 export function adapterParameters(shape: ModelShape, rank: number, targets: readonly string[]): number {
   const { embedding: d, feedForward: ff, heads, kvHeads, headSize } = shape;
   const ends: Record<string, number> = {

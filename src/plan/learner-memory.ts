@@ -1,10 +1,10 @@
-/** What the learner takes: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a pass. */
+/** The learner's memory: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a pass. */
 import type { Precision } from "../learn/index.js";
 import { activations, kept, type PassSettings, type RowLayout } from "./activations.js";
 import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
 import { adapterParameters, type PlanInput } from "./input.js";
 
-/** Of native/learner/head.py: logits of one chunk, of which two buffers exist. A test holds the two together. */
+/** From native/learner/head.py: logits of one chunk, of which two buffers exist. A test compares the two constants. */
 export const CHUNK_BYTES = 64 * 2 ** 20;
 const LEAST_CHUNK_ROWS = 16;
 
@@ -12,25 +12,25 @@ const LEAST_CHUNK_ROWS = 16;
 const PYTHON = 0.41e9;
 /** The same with CUDA's libraries and the pinned buffers of copies, on the host. An assumption: not run on CUDA. */
 const PYTHON_CUDA = 2e9;
-/** PyTorch's own code and buffers that the first pass brings in on a CPU. Measured. */
+/** PyTorch's code and buffers that the first pass on a CPU loads. Measured. */
 const FIRST_PASS = 0.05e9;
-/** Over what tensors take, on CUDA: PyTorch's caching allocator rounds large blocks up to 2 MiB. Not run on CUDA. */
+/** Overhead of PyTorch's caching allocator on CUDA, which rounds large blocks up to 2 MiB. Not run on CUDA. */
 const CUDA_HOLES = 1.1;
 /** cuBLAS's and cuBLASLt's workspaces, 32 MiB each on Hopper (PyTorch's CublasHandlePool.cpp), less on other cards. */
 const CUBLAS = 64 * 2 ** 20;
 
-/** Of an adapter's numbers, in f32: weights and Adam's two moments; in an update gradients and the copy of all three. */
+/** Numbers per weight of an adapter, in f32: weight and Adam's two moments; in an update gradients and a copy of all three. */
 const ADAPTER = { idle: 12, updating: 28 };
 
-/** How a row is taken to be filled: one question, so many rollouts of it. `prompt` is its share of the row. */
+/** Assumed content of a row: one question with this many rollouts. `prompt` is its share of the row. */
 interface Filling {
   readonly prompt: number;
   readonly completions: number;
 }
 
-/** Rollouts that share less keep fewer copies of keys and values, but their masks are larger. */
+/** Rollouts that share less have fewer copies of keys and values, but larger masks. */
 export const LONG_ANSWERS: Filling = { prompt: 1 / 4, completions: 4 };
-/** Short answers to a long prompt, whose keys and values each of them copies: more where these are wide. */
+/** Short answers to a long prompt, whose keys and values each of them copies: more memory where these are wide. */
 const SHORT_ANSWERS: Filling = { prompt: 1 / 2, completions: 9 };
 
 export function typicalRow(tokens: number, filling = LONG_ANSWERS): RowLayout {
@@ -39,7 +39,7 @@ export function typicalRow(tokens: number, filling = LONG_ANSWERS): RowLayout {
   return { prompt, completions: Array<number>(completions).fill(Math.floor((tokens - prompt) / completions)) };
 }
 
-/** A row of so many tokens: trees that are filled so, in which no conversation is longer than the context. */
+/** A row of this many tokens: trees with this content, in which no conversation is longer than the context. */
 function rowsOf(tokens: number, context: number, filling: Filling): RowLayout[] {
   const conversation = filling.prompt + (1 - filling.prompt) / filling.completions;
   const trees = Math.max(1, Math.ceil((tokens * conversation) / context));
@@ -47,9 +47,9 @@ function rowsOf(tokens: number, context: number, filling: Filling): RowLayout[] 
 }
 
 /**
- * Bytes of tensors in a pass: those kept from forward to backward, and the most that exist beside them.
+ * Bytes of tensors in a pass: those kept from forward to backward, and the peak of the others beside them.
  *
- * @param outputInHalf whether the output layer's products are of 16 bits
+ * @param outputInHalf whether the output layer multiplies in 16 bits
  */
 export function passOf(
   settings: PassSettings,
@@ -74,20 +74,20 @@ export interface LearnerMemory {
   readonly weights: number;
   /** Adapter and optimizer, between updates. */
   readonly adapter: number;
-  /** A pass, and what an update needs beside it. */
+  /** A pass, and the other memory of an update. */
   readonly pass: number;
-  /** Of the longest row. */
+  /** For the longest row. */
   readonly tokens: number;
 }
 
-/** Of native/learner/backend.py's choose_precision. */
+/** As choose_precision in native/learner/backend.py. */
 export const learnerPrecision = ({ gpu, precision, shape }: PlanInput): Precision =>
   precision !== "auto" ? precision : gpu !== "cuda" ? "f32" : shape.weightType === "F16" ? "f16" : "bf16";
 
 /**
- * On the place where the learner computes.
+ * Memory on the learner's device.
  *
- * @param fillings of a row, of which the one that takes most is planned for
+ * @param fillings possible contents of a row, of which the largest is planned for
  */
 export function learnerMemory(
   input: PlanInput,
@@ -108,7 +108,7 @@ export function learnerMemory(
   const passes = fillings.map((filling) =>
     tensorsOf(rowsOf(microBatchTokens, input.context, filling), microBatchTokens * (1 - filling.prompt)),
   );
-  // A conversation that is longer than a micro-batch has a row of its own (native/learner/packing.py).
+  // A conversation longer than a micro-batch has a row of its own (native/learner/packing.py).
   const tensors = Math.max(...passes, tensorsOf([{ prompt: 0, completions: [input.context] }], input.context));
   const adapterUpdate = (ADAPTER.updating - ADAPTER.idle) * numbers;
   const activationsOnly = cuda ? CUDA_HOLES * tensors : tensors + FIRST_PASS;
@@ -121,9 +121,9 @@ export function learnerMemory(
   };
 }
 
-/** On the host, where the learner computes on a GPU. */
+/** Memory on the host, where the learner computes on a GPU. */
 export function learnerHost({ shape, hfWeights }: PlanInput): { process: number; loading: number } {
-  // The largest tensor in f32 on its way to the GPU; of a folder all of them.
+  // The largest tensor in f32 on its way to the GPU; all of them when they come from a folder.
   const loading = 4 * (hfWeights ? shape.parameters : shape.vocabulary * shape.embedding);
   return { process: PYTHON_CUDA, loading };
 }

@@ -3,13 +3,13 @@ import { readFileSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
 
 export interface MachineMemory {
-  /** What there is: the machine's, or the container's limit. */
+  /** Total: the machine's memory, or the container's limit. */
   readonly total: number;
-  /** What nobody uses now; what the system only caches counts as free. */
+  /** Currently unused; caches of the system count as free. */
   readonly available: number;
 }
 
-/** Main memory; on Linux what can be had without swapping. */
+/** Main memory; on Linux the memory available without swapping. */
 export function mainMemory(meminfo = "/proc/meminfo"): MachineMemory {
   const limit = process.constrainedMemory();
   // Without a limit some systems report 0, others a number larger than any memory.
@@ -19,7 +19,7 @@ export function mainMemory(meminfo = "/proc/meminfo"): MachineMemory {
     const kilobytes = Number(/^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync(meminfo, "utf8"))?.[1]);
     if (Number.isFinite(kilobytes)) available = kilobytes * 1024;
   } catch {
-    // No Linux: what the system calls free must do.
+    // Not Linux: uses the system's free memory.
   }
   return { total, available: Math.min(total, available) };
 }

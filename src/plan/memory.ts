@@ -1,7 +1,7 @@
 /**
- * The memory plan: what a run will need at its fullest, computed before anything is loaded, on each of the two places
- * where it can run out: the GPU's memory and the host's. On a CPU all is the host's. What the system only caches of
- * files is not counted. bench/memory-plan.ts compares it with what is really used.
+ * The memory plan: the peak need of a run, computed before anything is loaded, for the two places where memory can run out,
+ * the GPU and the host. On a CPU everything is on the host. File caches of the system are not counted.
+ * bench/memory-plan.ts compares the plan with measured use.
  */
 import { type EngineMemory, engineMemory } from "./engine-memory.js";
 import type { PlanInput } from "./input.js";
@@ -13,9 +13,9 @@ export interface PlanRow {
 }
 
 export interface PlacePlan {
-  /** Needed together while rollouts are played. */
+  /** Needed at the same time during rollouts. */
   readonly playing: readonly PlanRow[];
-  /** Needed together while the learner works. */
+  /** Needed at the same time during an update. */
   readonly learning: readonly PlanRow[];
   /** The larger of the two sums. */
   readonly peak: number;
@@ -23,13 +23,13 @@ export interface PlacePlan {
 
 export interface Plan {
   readonly host: PlacePlan;
-  /** null where the GPU has no memory of its own, or there is none. */
+  /** null where there is no GPU, or it has no memory of its own. */
   readonly gpu: PlacePlan | null;
 }
 
 export const sumOf = (rows: readonly PlanRow[]) => rows.reduce((total, { bytes }) => total + bytes, 0);
 
-/** The rows of the time at which a place is fullest. */
+/** The rows of the phase in which a place is fullest. */
 export const fullest = ({ playing, learning }: PlacePlan): readonly PlanRow[] =>
   sumOf(playing) >= sumOf(learning) ? playing : learning;
 
@@ -38,7 +38,7 @@ function place(playing: readonly PlanRow[], learning: readonly PlanRow[]): Place
   return { playing: used(playing), learning: used(learning), peak: Math.max(sumOf(playing), sumOf(learning)) };
 }
 
-/** The engine's rows while it plays, and while it has given back its KV, on request its weights too. */
+/** The engine's rows while it plays, and while it sleeps without its KV and, if requested, its weights. */
 function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineMemory) {
   const held: PlanRow = { name: "engine: weights", bytes: weights };
   const itself: PlanRow = { name: "engine: process", bytes: process };
@@ -60,7 +60,7 @@ export function planMemory(input: PlanInput): Plan {
   const adapter: PlanRow = { name: "learner: adapter and optimizer", bytes: learner.adapter };
   const pass: PlanRow = { name: `learner: a pass of ${learner.tokens} tokens`, bytes: learner.pass };
 
-  /** Where the learner computes, beside `rows` of the engine. */
+  /** The learner's place, beside `rows` of the engine. */
   const shared = ({ playing, resting }: ReturnType<typeof engineRows>): PlacePlan => {
     const away = input.learnerLifetime === "offload" && apart;
     const between = input.learnerLifetime === "step" ? [] : away ? [itself] : [itself, model, adapter];
@@ -82,7 +82,7 @@ export function planMemory(input: PlanInput): Plan {
   const reading: PlanRow = { name: "learner: reading weights", bytes: loading };
   const stored: PlanRow[] =
     input.learnerLifetime === "offload" ? [{ ...model, name: "learner: weights between updates" }, adapter] : [];
-  // A learner that stays is loaded beside the first rollouts, another one while the engine rests.
+  // A learner that stays is loaded during the first rollouts, another one while the engine sleeps.
   const step = input.learnerLifetime === "step";
   const host = place(
     [...onHost.playing, ...(step ? [] : [python, ...larger([reading], stored)])],

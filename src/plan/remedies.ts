@@ -3,7 +3,7 @@ import { lanesFor } from "../engine/index.js";
 import type { PlanInput } from "./input.js";
 import { planMemory } from "./memory.js";
 
-/** Bytes that a plan may take on each place. */
+/** Bytes available to a plan in each place. */
 export interface Room {
   readonly host: number;
   readonly gpu: number;
@@ -14,19 +14,19 @@ export function fits(input: PlanInput, room: Room): boolean {
   return host.peak <= room.host && (gpu?.peak ?? 0) <= room.gpu;
 }
 
-/** One option at a new value, as it is written on the command line. */
+/** One option with a new value, as written on the command line. */
 interface Change {
   readonly flag: string;
   readonly changed: Partial<PlanInput>;
 }
 
-/** One option's values, the gentlest first. */
+/** One option's values, the mildest first. */
 type Remedy = readonly Change[];
 
 const FEWEST_TOKENS = 512;
 const FEWEST_ROLLOUTS = 1;
 const SHORTEST_CONTEXT = 1024;
-/** Options changed at once. More of them could be named, but by then a smaller model is the better advice. */
+/** Maximum number of options changed at once. With more, a smaller model is the better advice. */
 const MOST = 4;
 
 function halvings(from: number, least: number): number[] {
@@ -35,13 +35,13 @@ function halvings(from: number, least: number): number[] {
   return values;
 }
 
-/** Learners that leave the engine more memory, the sooner ready first; offloading is for CUDA alone. */
+/** Learner lifetimes that leave the engine more memory, the fastest first; offloading is for CUDA only. */
 function lifetimesAfter({ gpu, learnerLifetime }: PlanInput): PlanInput["learnerLifetime"][] {
   const all: PlanInput["learnerLifetime"][] = gpu === "cuda" ? ["run", "offload", "step"] : ["run", "step"];
   return all.slice(all.indexOf(learnerLifetime) + 1);
 }
 
-/** The gentlest first: those that cost time, then those that change what is played. */
+/** The mildest first: options that cost time, then options that change the rollouts. */
 function remedies(input: PlanInput): Remedy[] {
   const all: Remedy[] = [
     input.gradientCheckpointing ? [] : [{ flag: "--gradient-checkpointing", changed: { gradientCheckpointing: true } }],
@@ -66,7 +66,7 @@ function remedies(input: PlanInput): Remedy[] {
   return all.filter((remedy) => remedy.length > 0);
 }
 
-/** Subsets of `count` things, in the order of their members: those with the first ones first. */
+/** Subsets of `count` items, ordered by their members. */
 function* subsets<T>(things: readonly T[], count: number, from = 0): Generator<T[]> {
   if (count === 0) {
     yield [];
@@ -81,8 +81,8 @@ const with_ = (input: PlanInput, changes: readonly Change[]): PlanInput =>
   Object.assign({}, input, ...changes.map(({ changed }) => changed)) as PlanInput;
 
 /**
- * The mildest values of some options that fit together: each is brought as near to its present value as the others
- * allow, the least gentle option first. Undefined when not even their last values fit.
+ * The mildest values of some options that fit together: each is set as near to its present value as the others allow,
+ * the least mild option first. Undefined when not even their last values fit.
  */
 function mildest(input: PlanInput, chosen: readonly Remedy[], room: Room): Change[] | undefined {
   const changes = chosen.map((remedy) => remedy.at(-1) as Change);
@@ -99,8 +99,8 @@ function mildest(input: PlanInput, chosen: readonly Remedy[], room: Room): Chang
 }
 
 /**
- * Flags that bring the plan into the room: as few as possible, and of those sets the gentlest. Undefined when no few of
- * them do.
+ * Flags that make the plan fit: as few as possible, and of those sets the mildest. Undefined when no set of at most that
+ * many does.
  */
 export function waysToFit(input: PlanInput, room: Room): string[] | undefined {
   const all = remedies(input);

@@ -1,13 +1,13 @@
-/** How many tokens a row of the learner has on a card: short rows leave most of it idle, as launching their kernels takes longer than they do. */
+/** Number of tokens of the learner's rows on a card: short rows leave most of it idle, as launching kernels then takes longer than running them. */
 import type { PlanInput } from "./input.js";
 import { fits, type Room } from "./remedies.js";
 
-/** Tokens beyond which a row gains nothing more. */
+/** Longer rows gain nothing more. */
 export const WIDEST_ROW = 65_536;
-/** Of the room: what CUDA itself takes is assumed (learner-memory.ts), and a run must not fail for longer rows. */
+/** Share of the free memory: CUDA's own need is assumed (learner-memory.ts), and a run must not fail for longer rows. */
 const SHARE = 0.8;
 
-/** With rows as long as fit easily. Anywhere but on CUDA as it was: a CPU gains nothing by it. Not run on CUDA. */
+/** Makes rows as long as fit easily, on CUDA only: a CPU gains nothing by it. Not run on CUDA. */
 export function withWideRows(input: PlanInput, room: Room): PlanInput {
   if (input.gpu !== "cuda") return input;
   let wide = input;

@@ -1,4 +1,4 @@
-/** What computes, as it was really loaded: in a line for people, and as facts that a run keeps. */
+/** The devices as actually loaded: a line for people, and facts that a run records. */
 import { type EngineInfo, gpuTitles } from "../engine/index.js";
 import type { LearnerInfo } from "../learn/index.js";
 

@@ -1,4 +1,4 @@
-/** A conversation for people: who says what, calls and results, and tokens coloured by how likely they were. */
+/** A conversation for people: messages, calls and results, and tokens coloured by their probability. */
 import pc from "picocolors";
 import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage } from "../tasks/index.js";
@@ -6,7 +6,7 @@ import { printable } from "../util/index.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
 
-/** Characters of one tool result that are shown. */
+/** Characters of one tool result that are shown at most. */
 const SHOWN = 2_000;
 
 function indent(text: string): string {
@@ -17,14 +17,14 @@ function shorten(text: string): string {
   return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)} … (${text.length - SHOWN} more characters)`;
 }
 
-/** Green for tokens the policy was sure of, red for surprises. */
+/** Green for tokens with a high probability, red for those with a low one. */
 function colourOf(logprob: number, colours: Colours): (text: string) => string {
   if (logprob > -0.1) return colours.green;
   if (logprob > -1) return (text) => text;
   return logprob > -3 ? colours.yellow : colours.red;
 }
 
-/** What models and tools write may hold codes that a terminal obeys. */
+/** Text of models and tools may contain terminal control codes. */
 function messageText(message: ChatMessage, colours: Colours): string {
   const content = printable(message.content);
   if (message.role === "tool")
@@ -45,7 +45,7 @@ export function conversationText(
   useColours: boolean,
   detokenize?: (ids: number[]) => string,
 ): string {
-  // A stream that is no terminal has no `isTTY` at all, and picocolors takes undefined for "find out yourself".
+  // A stream that is no terminal has no `isTTY` at all, and picocolors takes undefined for "detect it".
   const colours = pc.createColors(Boolean(useColours));
   const { reward, tokens } = trajectory;
   const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);

@@ -1,4 +1,4 @@
-/** Players side by side, for people: a column for each, and below them what each pair of columns differs by. */
+/** Several players side by side, for people: a column for each, and below them the differences of each pair. */
 import type { Evaluation } from "../run/index.js";
 import type { Effort, Matrix } from "./matrix.js";
 import type { PairedShares } from "./paired.js";
@@ -16,10 +16,10 @@ type Row = readonly [name: string, cells: readonly string[]];
 export const checkpointTitle = (name: string, step: number | null) =>
   step === null ? (/(^|@)base$/.test(name) ? name : `${name} = base`) : `${name} (step ${step})`;
 
-/** "$0.0123"; a price that is not known is no price of 0. */
+/** "$0.0123"; an unknown price is not shown as 0. */
 export const costText = (cost: number | null) => (cost === null ? "unknown" : `$${compact(cost)}`);
 
-/** Names that any of the records has, in order. */
+/** Names that any of the records has, in order of appearance. */
 const namesOf = (records: readonly object[]) => [...new Set(records.flatMap((record) => Object.keys(record)))].sort();
 
 function rowsOf(evaluations: readonly TitledEvaluation[]): Row[] {
@@ -54,7 +54,7 @@ function rowsOf(evaluations: readonly TitledEvaluation[]): Row[] {
   ];
 }
 
-/** What playing took, where any column says it. */
+/** Rows of time, tokens and cost, where any column has them. */
 function effortRows(evaluations: readonly TitledEvaluation[]): Row[] {
   if (!evaluations.some(({ effort }) => effort)) return [];
   const row = (name: string, cell: (effort: Effort) => string): Row => [
@@ -68,7 +68,7 @@ function effortRows(evaluations: readonly TitledEvaluation[]): Row[] {
   ];
 }
 
-/** Cells to the right of the first, in columns. */
+/** Aligns the cells to the right of the first into columns. */
 function tableText(rows: readonly Row[]): string {
   const first = Math.max(...rows.map(([name]) => name.length));
   const columns = Math.max(...rows.map(([, cells]) => cells.length));
@@ -82,7 +82,7 @@ function tableText(rows: readonly Row[]): string {
     .join("\n");
 }
 
-/** Means are over all rollouts of a column, unless a cell says over how many. */
+/** Means are over all rollouts of a column, unless a cell gives another n. */
 export function evalText(evaluations: readonly TitledEvaluation[]): string {
   return tableText([["", evaluations.map(({ title }) => title)], ...rowsOf(evaluations)]);
 }
@@ -96,7 +96,7 @@ export const pText = (p: number) => (p < 0.001 ? "<0.001" : p.toFixed(3));
 
 function signed(value: number, places: number): string {
   const text = value.toFixed(places);
-  // -0.0 is no difference.
+  // Avoids -0.0.
   return Number(text) === 0 ? (0).toFixed(places) : value > 0 ? `+${text}` : text;
 }
 

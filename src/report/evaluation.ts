@@ -1,4 +1,4 @@
-/** The figures of an evaluation: one policy, many scenarios. Shares are over all rollouts, not over those that answered. */
+/** The figures of an evaluation of one policy on many scenarios. Shares are over all rollouts, not over those that answered. */
 import type { Trajectory } from "../rollout/index.js";
 import type { Evaluation, Kinds } from "../run/index.js";
 import { wilson } from "./interval.js";
@@ -41,7 +41,7 @@ export function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Mean of each part of the rewards over those that have it, and how many those are. */
+/** Mean of each part of the rewards over the rollouts that have it, and their number. */
 export function meansOf(
   rewards: readonly Readonly<Record<string, number>>[],
 ): Record<string, { mean: number; n: number }> {

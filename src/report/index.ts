@@ -1,4 +1,4 @@
-/** What people see: progress, summaries, conversations, tables. */
+/** Output for people: progress, summaries, conversations, tables. */
 export { engineFacts, engineText, learnerFacts, learnerText } from "./compute.js";
 export { conversationText } from "./conversation.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";

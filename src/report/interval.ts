@@ -1,16 +1,16 @@
-/** How sure a share of successes is. */
+/** The confidence interval of a share of successes. */
 
 export interface Interval {
   readonly low: number;
   readonly high: number;
 }
 
-/** Two-sided 95 % of the normal distribution. */
+/** Two-sided 95 % quantile of the normal distribution. */
 const Z = 1.959963984540054;
 
 /**
  * The 95 % score interval of a proportion (Wilson 1927). Unlike the textbook's normal interval it stays within [0, 1]
- * and holds its level for few trials and for shares near 0 and 1. Without trials nothing is known: [0, 1].
+ * and keeps its level for few trials and for shares near 0 and 1. Without trials it is [0, 1].
  */
 export function wilson(successes: number, n: number): Interval {
   if (n === 0) return { low: 0, high: 1 };

@@ -1,4 +1,4 @@
-/** What people see of judging: the stages of one verdict (`--debug-judge`), the live line, the sum. */
+/** Output about judging: the stages of one verdict (`--debug-judge`), the live line, the total. */
 import pc from "picocolors";
 import type { JudgeUsage, Ruling, Vote } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
@@ -7,7 +7,7 @@ import { compact } from "./progress-line.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
 
-/** Characters of one line that are shown. */
+/** Characters of one line that are shown at most. */
 const SHOWN = 1200;
 
 function cut(line: string): string {
@@ -32,7 +32,7 @@ export function usageText(usage: JudgeUsage, cached: number): string {
   ].join(", ");
 }
 
-/** Ids of the trajectories that were sent under each id of a vote: identical ones share one. */
+/** Ids of the trajectories behind each id of a vote: identical trajectories share one. */
 function sentAs(group: readonly Trajectory[], { comparison }: Ruling, { order }: Vote): string[] {
   return order.map((attempt) =>
     group

@@ -1,29 +1,29 @@
-/** An evaluation of several players on the same scenarios: a column for each, and what each pair of columns differs by. */
+/** An evaluation of several players on the same scenarios: a column for each, and the differences of each pair of columns. */
 import type { Evaluation } from "../run/index.js";
 import type { Scenario, Split } from "../tasks/index.js";
 import { type PairedMeans, type PairedShares, pairedMeans, pairedShares } from "./paired.js";
 
-/** Who plays in a column. */
+/** The player of a column. */
 export interface Contestant {
-  /** As it was asked for; no two columns have the same. */
+  /** The name as given; unique among the columns. */
   readonly name: string;
   readonly kind: "checkpoint" | "model" | "api" | "expert";
   /** Heading of the column: the name, and for a checkpoint its step. */
   readonly title: string;
-  /** Of a checkpoint: the step whose update it holds; null is the base model, and what is no checkpoint. */
+  /** For a checkpoint: the step whose update it holds; null for the base model and for other players. */
   readonly step: number | null;
   /** A model's reference, an API's URL. */
   readonly of: string;
 }
 
-/** What playing took. */
+/** Cost of playing. */
 export interface Effort {
-  /** Rollouts played to an end, also those that nobody judged. */
+  /** Rollouts played to an end, including those without a verdict. */
   readonly rollouts: number;
-  /** Tokens that were given to the player, over all rollouts; an API is sent the conversation anew in every turn. */
+  /** Prompt tokens over all rollouts; an API is sent the whole conversation again in every turn. */
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** Dollars; null where the price is not known, or the API did not say how many tokens it had. */
+  /** Dollars; null where the price is unknown, or the API reported no token counts. */
   readonly cost: number | null;
   /** From the first rollout to the last; 0 for a checkpoint that was played under another name. */
   readonly seconds: number;
@@ -35,7 +35,7 @@ export interface Result {
   readonly outcomes: readonly Outcome[];
 }
 
-/** How one scenario went. */
+/** Result on one scenario. */
 export interface Outcome {
   readonly scenario: string;
   readonly success: boolean;
@@ -46,13 +46,13 @@ export interface Outcome {
 }
 
 export interface Column extends Contestant {
-  /** Null where it broke down. */
+  /** Null where the player failed. */
   readonly result: Result | null;
   /** One line that says why there is no result. */
   readonly problem: string | null;
 }
 
-/** Second minus first, over the scenarios that both have a result for. */
+/** Second minus first, over the scenarios for which both have a result. */
 export interface Pair {
   readonly first: string;
   readonly second: string;

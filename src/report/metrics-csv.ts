@@ -3,7 +3,7 @@ import { type MetricsLine, metricsLine, type StepRow, type ValidationRow } from 
 
 type Cells = ReadonlyMap<string, string>;
 
-/** Figures by their path: "ends.answered", "seconds.update". */
+/** Figures by path: "ends.answered", "seconds.update". */
 function flatten(value: unknown, path: string, into: Map<string, string>): void {
   if (typeof value === "object" && value !== null) {
     for (const [name, one] of Object.entries(value)) flatten(one, path ? `${path}.${name}` : name, into);
@@ -19,7 +19,7 @@ function cellsOf(step: number, line: MetricsLine | undefined, validation: Valida
   return cells;
 }
 
-/** Columns are those that any step has; what a step lacks is empty. Step 0 has a validation alone. */
+/** A column for every figure that any step has; a figure that a step lacks is empty. Step 0 has only a validation. */
 export function metricsCsv(steps: readonly StepRow[], validations: readonly ValidationRow[]): string {
   const rows = steps
     .map((row) => ({
@@ -28,7 +28,7 @@ export function metricsCsv(steps: readonly StepRow[], validations: readonly Vali
     }))
     .filter(({ row, validation }) => row.metrics !== null || validation !== undefined)
     .map(({ row, validation }) => cellsOf(row.step, row.metrics ? metricsLine(row) : undefined, validation));
-  // Of a step's own figures first, in their order.
+  // The figures of steps come first, in their order.
   const names = [...new Set(rows.flatMap((cells) => [...cells.keys()]))];
   const ordered = [
     "step",

@@ -1,8 +1,8 @@
-/** What a difference between two players is worth that played the same scenarios: each scenario is one pair. */
+/** Statistics of the difference between two players on the same scenarios: each scenario is one pair. */
 import { Random } from "../util/index.js";
 import type { Interval } from "./interval.js";
 
-/** Two-sided 95 % of the normal distribution. */
+/** Two-sided 95 % quantile of the normal distribution. */
 const Z = 1.959963984540054;
 
 /** Resamples of a bootstrap. One less than a round number: (N + 1) times 2.5 % is whole (Davison & Hinkley 1997, 5.3). */
@@ -10,7 +10,7 @@ const RESAMPLES = 9999;
 
 /** Pairs of successes, second minus first. */
 export interface PairedShares extends Interval {
-  /** Pairs: scenarios that both have a result for. */
+  /** Number of pairs: scenarios for which both have a result. */
   readonly n: number;
   readonly both: number;
   /** Solved by the first alone, and by the second alone. */
@@ -19,7 +19,7 @@ export interface PairedShares extends Interval {
   readonly neither: number;
   /** Difference of the shares, from -1 to 1; `low` to `high` is its 95 % interval. */
   readonly difference: number;
-  /** Two-sided, that such a difference or a larger one comes by chance. */
+  /** Two-sided p-value: the probability of such a difference or a larger one by chance. */
   readonly p: number;
 }
 
@@ -38,7 +38,7 @@ export function mcNemar(first: number, second: number): number {
   let choose = 0;
   let tail = 0;
   for (let k = 0; k <= Math.min(first, second); k++) {
-    // In logarithms: 2⁻ⁿ is 0 in floating point for a thousand pairs and more.
+    // In logarithms: 2⁻ⁿ underflows to 0 from about a thousand pairs on.
     if (k > 0) choose += Math.log((n - k + 1) / k);
     tail += Math.exp(choose - n * Math.LN2);
   }
@@ -47,8 +47,8 @@ export function mcNemar(first: number, second: number): number {
 
 /**
  * The 95 % score interval of a difference of paired shares (Tango 1998, Statistics in Medicine 17:891-908): all
- * differences that the score test does not reject. Like Wilson's interval of one share it is of use for few pairs, and
- * for pairs that all agree, where the bootstrap gives no interval at all.
+ * differences that the score test does not reject. Like Wilson's interval it is useful for few pairs, and
+ * for pairs that all agree, where the bootstrap gives no interval.
  *
  * @param first pairs that the first alone solved
  * @param second pairs that the second alone solved
@@ -56,19 +56,19 @@ export function mcNemar(first: number, second: number): number {
  */
 export function tango(first: number, second: number, n: number): Interval {
   if (n === 0) return { low: -1, high: 1 };
-  /** Distance of what was seen from a true difference, in standard deviations; falls as `delta` rises. */
+  /** Distance between the observed and a true difference, in standard deviations; falls as `delta` rises. */
   const score = (delta: number): number => {
     const a = 2 * n;
     const b = -first - second + (2 * n - second + first) * delta;
     const c = -first * delta * (1 - delta);
-    // The share of pairs that the first alone solves, at its likeliest given the difference.
+    // Maximum-likelihood share of pairs that the first alone solves, given the difference.
     const alone = (Math.sqrt(Math.max(0, b * b - 4 * a * c)) - b) / (2 * a);
     const variance = n * (2 * alone + delta * (1 - delta));
     const excess = second - first - n * delta;
     return variance > 0 ? excess / Math.sqrt(variance) : Math.sign(excess) * Number.POSITIVE_INFINITY;
   };
   const seen = (second - first) / n;
-  /** Where the score is `z`, between what was seen and `edge`. */
+  /** The difference with the score `z`, between the observed one and `edge`. */
   const bound = (edge: -1 | 1, z: number): number => {
     let inside = seen;
     let outside: number = edge;
@@ -99,9 +99,9 @@ export function pairedShares(first: readonly boolean[], second: readonly boolean
 
 /**
  * The mean difference with the 95 % percentile interval of the paired bootstrap (Efron & Tibshirani 1993, chapter 13):
- * pairs are drawn with replacement, so that what a scenario has in common for both stays in.
+ * pairs are drawn with replacement, which keeps the correlation within a scenario.
  *
- * @param seed names of the draws: the same ones give the same interval
+ * @param seed names for the random draws: the same names give the same interval
  */
 export function pairedMeans(
   first: readonly number[],

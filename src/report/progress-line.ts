@@ -1,12 +1,12 @@
 /**
- * Progress: one line or a few, redrawn in place on a terminal; where there is none (a log, a pipe) the first of them is
+ * Progress output: one line or a few, redrawn in place on a terminal; without a terminal (a log, a pipe) the first line is
  * printed now and then.
  */
 import { stripVTControlCharacters } from "node:util";
 
 export { clock } from "../util/index.js";
 
-/** Milliseconds between two drawings. */
+/** Milliseconds between redraws. */
 const TERMINAL_INTERVAL = 100;
 const PLAIN_INTERVAL = 10_000;
 
@@ -15,22 +15,22 @@ const UP_AND_CLEAR = "\u001b[1A\u001b[2K";
 
 export class ProgressLine {
   readonly #stream: NodeJS.WriteStream;
-  /** Lines that stand there. */
+  /** Number of lines currently drawn. */
   #drawn = 0;
   #last = 0;
 
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream;
-    // The first plain line comes after an interval: short jobs print only their result.
+    // The first plain line comes after one interval: short jobs print only their result.
     if (!stream.isTTY) this.#last = performance.now();
   }
 
-  /** Characters that a line of progress may have: one that wraps could not be taken back. */
+  /** Width of a progress line at most: a wrapped line could not be erased. */
   get columns(): number {
     return (this.#stream.columns ?? 80) - 1;
   }
 
-  /** Shows the text that `line` makes, when it is time to draw again. */
+  /** Shows the text that `line` makes, when a redraw is due. */
   update(line: () => string): void {
     const now = performance.now();
     if (now - this.#last < (this.#stream.isTTY ? TERMINAL_INTERVAL : PLAIN_INTERVAL)) return;
@@ -44,25 +44,25 @@ export class ProgressLine {
     }
   }
 
-  /** Prints a line that stays, above the progress. */
+  /** Prints a permanent line above the progress. */
   say(text: string): void {
     this.clear();
     this.#stream.write(`${text}\n`);
   }
 
-  /** Takes the progress away. */
+  /** Erases the progress. */
   clear(): void {
     if (this.#drawn > 0) this.#stream.write(this.#taken());
     this.#drawn = 0;
   }
 
-  /** What takes away the lines that stand there. */
+  /** The escape codes that erase the drawn lines. */
   #taken(): string {
     return this.#drawn === 0 ? "" : CLEAR + UP_AND_CLEAR.repeat(this.#drawn - 1);
   }
 }
 
-/** Cuts text with colours in it to so many columns, colours put back at the end. */
+/** Truncates coloured text to a number of columns and resets colours at the end. */
 function clip(text: string, columns: number): string {
   if (stripVTControlCharacters(text).length <= columns) return text;
   return stripVTControlCharacters(text).slice(0, columns);
@@ -70,7 +70,7 @@ function clip(text: string, columns: number): string {
 
 const SPARKS = "▁▂▃▄▅▆▇█";
 
-/** Values as a line of bars, the lowest to the highest: "▁▃▆█". The last `cells` of them, none where there is no cell. */
+/** A sparkline of values, from the lowest to the highest: "▁▃▆█". The last `cells` values; empty without cells. */
 export function sparkline(values: readonly number[], cells: number): string {
   const shown = cells > 0 ? values.filter(Number.isFinite).slice(-cells) : [];
   const low = Math.min(...shown);
@@ -79,7 +79,7 @@ export function sparkline(values: readonly number[], cells: number): string {
   return shown.map((value) => SPARKS[height(value)]).join("");
 }
 
-/** A bar of so many cells: "█████░░░". */
+/** A progress bar: "█████░░░". */
 export function bar(share: number, cells: number): string {
   const full = Math.round(Math.min(1, Math.max(0, share)) * cells);
   return "█".repeat(full) + "░".repeat(cells - full);

@@ -1,9 +1,9 @@
-/** What people and programs see of rollouts: the live line, the summary, and the numbers behind both. */
+/** Output about rollouts: the live line, the summary, and the numbers behind both. */
 import type { Kinds } from "../run/index.js";
 import { byKind, meansOf } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
 
-/** What the summary needs of a trajectory. */
+/** Fields of a trajectory that the summary uses. */
 export interface Counted {
   readonly scenario: { readonly kind?: string };
   readonly end: string;
@@ -17,7 +17,7 @@ export interface Counted {
   readonly promptTokens: number;
 }
 
-/** A mean that knows of how many: every mean is shown with its n. */
+/** A mean with its n: every mean is shown with its n. */
 export class Mean {
   #sum = 0;
   #n = 0;
@@ -31,7 +31,7 @@ export class Mean {
     return this.#n;
   }
 
-  /** NaN when there is nothing to average. */
+  /** NaN without values. */
   get value(): number {
     return this.#sum / this.#n;
   }
@@ -47,10 +47,10 @@ export interface RolloutSummary {
   /** Share of all rollouts that solved their scenario; null when there were none. */
   success: number | null;
   reward: number | null;
-  /** Mean of each part of the reward, and over how many rollouts. */
+  /** Mean of each part of the reward, and its number of rollouts. */
   parts: Record<string, { mean: number; n: number }>;
   completion_tokens: number | null;
-  /** Success on each kind of scenario, where scenarios have one. */
+  /** Success by kind of scenario, where scenarios have kinds. */
   kinds: Kinds;
   ends: Record<string, number>;
   tool_errors: Record<string, number>;
@@ -68,7 +68,7 @@ export class RolloutTally {
   readonly #rollouts: Pick<Counted, "scenario" | "reward">[] = [];
   readonly #started = performance.now();
   readonly #judged: boolean;
-  /** What a judge gave to the rollouts it has judged so far. */
+  /** The judge's scores of the rollouts judged so far. */
   readonly #verdicts = new Mean();
   #judgedRollouts = 0;
   #tokens = 0;
@@ -99,7 +99,7 @@ export class RolloutTally {
     return this.reward.n;
   }
 
-  /** Completion tokens a second since the tally was made. */
+  /** Completion tokens per second since the tally was created. */
   get tokensPerSecond(): number {
     return this.#tokens / this.seconds;
   }

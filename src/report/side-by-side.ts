@@ -1,14 +1,14 @@
-/** Two conversations beside each other, so that one can see what training changed. */
+/** Two conversations side by side, to show what training changed. */
 import type { Trajectory } from "../rollout/index.js";
 import { compact } from "./progress-line.js";
 
-/** Characters of one tool result that are shown. */
+/** Characters of one tool result that are shown at most. */
 const SHOWN = 480;
 const BETWEEN = " │ ";
-/** Columns need so many characters to be read; in a narrower terminal one follows the other. */
+/** Minimum width of a column; in a narrower terminal the conversations follow each other. */
 const NARROWEST = 44;
 
-/** Breaks text into lines of at most `width` characters, at spaces where there are some. */
+/** Breaks text into lines of at most `width` characters, at spaces where possible. */
 export function wrap(text: string, width: number): string[] {
   return text.split("\n").flatMap((line) => {
     const indent = " ".repeat(Math.min(line.length - line.trimStart().length + 2, Math.floor(width / 2)));
@@ -29,7 +29,7 @@ function shorten(text: string): string {
   return line.length <= SHOWN ? line : `${line.slice(0, SHOWN)} …`;
 }
 
-/** What the model did after it was asked: calls, what came back, how it ended. */
+/** The model's part of a conversation: calls, results, end. */
 export function playedText({ messages, end, reason, turns, reward }: Trajectory): string {
   const asked = messages.findIndex(({ role }) => role === "assistant");
   const lines = (asked < 0 ? [] : messages.slice(asked)).flatMap((message) => {
@@ -46,7 +46,7 @@ export function playedText({ messages, end, reason, turns, reward }: Trajectory)
   ].join("\n");
 }
 
-/** @param columns of the terminal */
+/** @param columns width of the terminal */
 export function sideBySide(
   titles: readonly [string, string],
   texts: readonly [string, string],

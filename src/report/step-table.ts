@@ -1,27 +1,27 @@
-/** Steps of training as rows of one table, each at most 79 characters: a terminal of 80 columns does not wrap them. */
+/** Training steps as rows of a table, each at most 79 characters: a terminal of 80 columns does not wrap them. */
 import type { MetricsLine } from "../run/index.js";
 import { wilson } from "./interval.js";
 import { compact } from "./progress-line.js";
 import { wrap } from "./side-by-side.js";
 
-/** Columns of what is printed: a terminal of 80 does not wrap it. */
+/** Width of the output: a terminal of 80 columns does not wrap it. */
 export const WIDTH = 79;
 
 interface Column {
   readonly title: string;
   readonly width: number;
-  /** What it means. */
+  /** Its explanation. */
   readonly about: string;
   readonly cell: (line: MetricsLine) => string;
 }
 
-/** Three decimals where that is enough: "-0.012", "12.3". */
+/** Three decimals where they suffice: "-0.012", "12.3". */
 function rewardText(value: number | null): string {
   if (value === null) return "–";
   return Math.abs(value) < 10 ? String(Number(value.toFixed(3))) : compact(value);
 }
 
-/** Three significant places in six characters: "1.8e-7" for a small one, "15k" for a large one. */
+/** Three significant digits in six characters: "1.8e-7" for a small one, "15k" for a large one. */
 function short(value: number | null | undefined): string {
   if (typeof value !== "number" || !Number.isFinite(value)) return "–";
   if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1);
@@ -35,7 +35,7 @@ function success({ success: share, rollouts }: MetricsLine): string {
   return `${(100 * share).toFixed(1)} % ${interval.padStart(6)}`;
 }
 
-/** With more steps than these "step/steps" would take the room of other columns. */
+/** With more steps than this "step/steps" would need the room of other columns. */
 const WITH_TOTAL = 99;
 
 const columns = (steps: number, judged: boolean): readonly Column[] => [
@@ -87,11 +87,11 @@ const columns = (steps: number, judged: boolean): readonly Column[] => [
   { title: "seconds", width: 7, about: "The whole step.", cell: ({ seconds }) => short(seconds.total) },
 ];
 
-/** What each column means, for `yarn hone help metrics`. */
+/** Explanation of each column, for `yarn hone help metrics`. */
 export const columnTexts = (): { readonly title: string; readonly about: string }[] =>
   columns(1, false).map(({ title, about }) => ({ title, about }));
 
-/** What the row of a judged step cannot say: the task's own reward, and over how many rollouts the judge's is. */
+/** The second line of a judged step: the task's own reward, and the n of the judge's. */
 export function judgedNotes(line: MetricsLine): string[] {
   const { training_n: n, rollouts, groups_flat: flat } = line;
   return [
@@ -109,7 +109,7 @@ export class StepTable {
 
   /**
    * @param steps of the whole run
-   * @param judged whether training pushes up something else than the task's own reward
+   * @param judged whether another reward than the task's own trains
    */
   constructor(steps: number, judged = false) {
     this.#columns = columns(steps, judged);

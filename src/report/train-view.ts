@@ -1,7 +1,6 @@
 /**
- * What people see of training: a table with a row for every step, and below it lines that are redrawn while a phase runs:
- * the phase, the whole run with its reward, the last step's time and memory. Where there is no terminal the phase's line is
- * printed now and then.
+ * Output of training: a table with a row for every step, and below it lines that are redrawn during a phase: the phase, the
+ * whole run with its reward, the last step's time and memory. Without a terminal the phase's line is printed now and then.
  */
 import type { Evaluation, MetricsLine, ValidationRow } from "../run/index.js";
 import { countsText } from "./evaluation.js";
@@ -11,7 +10,7 @@ import { type Counted, RolloutTally } from "./rollout-report.js";
 import { wrap } from "./side-by-side.js";
 import { judgedNotes, noteLines, StepTable, WIDTH } from "./step-table.js";
 
-/** What has become of a group's rewards. */
+/** Outcome of the reward of a group. */
 export interface RewardLine {
   readonly kind: string;
   readonly rewards?: readonly number[];
@@ -27,7 +26,7 @@ export function shareText({ success, low, high, n }: Share): string {
   return `${percent(success)} (95 %: ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}, n=${n})`;
 }
 
-/** Where the time of a step went, the longest first: "8.1 s rollouts, 3.9 s update, 0.2 s other". */
+/** Time of a step by phase, the longest first: "8.1 s rollouts, 3.9 s update, 0.2 s other". */
 export function timeText(seconds: Readonly<Record<string, number>>): string {
   const { total = 0, ...phases } = seconds;
   const other = total - Object.values(phases).reduce((sum, value) => sum + value, 0);
@@ -53,7 +52,7 @@ function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_o
   return `${n} rollouts not trained, their end was not the model's: ${countsText(by)}${left}`;
 }
 
-/** Rows after which the table's head comes again. */
+/** The table's header is repeated after this many rows. */
 const HEAD_EVERY = 25;
 
 const gigabytes = (bytes: number) => `${compact(bytes / 1e9)} GB`;
@@ -65,7 +64,7 @@ export class TrainView {
   readonly #quiet: boolean;
   readonly #table: StepTable;
   readonly #begun = performance.now();
-  /** Of the steps that this view has seen. */
+  /** The steps that this view has shown. */
   readonly #rewards: number[] = [];
   #last: MetricsLine | undefined;
   #step = "";
@@ -75,9 +74,9 @@ export class TrainView {
   #started = performance.now();
 
   /**
-   * @param steps steps of the whole run
-   * @param judged whether training pushes up something else than the task's own reward
-   * @param quiet says only what it is told to say
+   * @param steps number of steps of the whole run
+   * @param judged whether another reward than the task's own trains
+   * @param quiet prints only explicit messages
    */
   constructor(stream: NodeJS.WriteStream, steps: number, judged = false, quiet = false) {
     this.#line = new ProgressLine(stream);
@@ -101,7 +100,7 @@ export class TrainView {
     this.#show(() => `${this.#title} ${this.#tally.line(this.#total)}`);
   }
 
-  /** A group's rewards have come: a verdict shows in the running reward and its n. */
+  /** Adds a group's rewards: a verdict shows in the running reward and its n. */
   rewarded(group: readonly unknown[], reward: RewardLine): void {
     if (!this.#judged) return;
     this.#tally.addVerdict(group.length, reward);
@@ -121,7 +120,7 @@ export class TrainView {
     this.#line.say([this.#table.row(line), ...this.#notes(line)].join("\n"));
   }
 
-  /** What a row cannot say, on lines of their own. */
+  /** Notes on a row, on lines of their own. */
   #notes(line: MetricsLine): string[] {
     const { groups_lost: lost, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
@@ -142,7 +141,7 @@ export class TrainView {
     return noteLines(notes);
   }
 
-  /** Draws what runs, and below it what is known of the run and of its last step. */
+  /** Draws the running phase, and below it the state of the run and its last step. */
   #show(phase: () => string): void {
     if (this.#quiet) return;
     this.#line.update(() => [phase(), ...this.#standing()].join("\n"));
@@ -152,7 +151,7 @@ export class TrainView {
     if (!this.#last) return [];
     const { step, seconds, memory, loss, gap, grad_norm: norm } = this.#last;
     const elapsed = (performance.now() - this.#begun) / 1000;
-    // Validations between steps are in it; those that are to come are as frequent.
+    // Includes validations between steps, assuming that future ones are as frequent.
     const left = (elapsed / this.#rewards.length) * (this.#steps - step);
     const rate = (this.#last.rollouts * this.#last.completion_tokens) / (seconds.rollouts || Number.NaN);
     const figures = [
@@ -186,7 +185,7 @@ export class TrainView {
     this.#line.say(text);
   }
 
-  /** Takes the progress line away. */
+  /** Erases the progress lines. */
   end(): void {
     this.#line.clear();
   }

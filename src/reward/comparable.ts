@@ -1,4 +1,4 @@
-/** Rollouts that ended because of a tool, or of waiting for the engine, are not compared with the rest of their group. */
+/** Excludes rollouts that a tool or waiting for the engine ended from the comparison within their group. */
 import { brokenOff, type Trajectory } from "../rollout/index.js";
 import type { RewardGroup } from "./reward.js";
 
@@ -7,12 +7,12 @@ export function comparable(group: readonly Trajectory[]): readonly Trajectory[] 
   return group.filter((trajectory) => brokenOff(trajectory) === null);
 }
 
-/** Whether too few rollouts of a group are left to be compared. A group that was played once needs only that one. */
+/** Whether too few rollouts of a group are left to be compared. A group of one rollout needs only that one. */
 export function tooFewLeft(left: readonly Trajectory[], group: readonly Trajectory[]): boolean {
   return left.length < Math.min(2, group.length);
 }
 
-/** Rewards the comparable rollouts of a group. Where too few are left, neither task nor judge is asked. */
+/** Rewards the comparable rollouts of a group. Where too few are left, neither the task nor the judge is called. */
 export function rewardComparable(rewardGroup: RewardGroup): RewardGroup {
   return async (group, step) => {
     const left = comparable(group);

@@ -1,8 +1,8 @@
-/** `--control`: rewards that say nothing of a rollout, to show that nothing is learnt from them. */
+/** `--control`: rewards without information about the rollout, to show that nothing is learnt from them. */
 import { Random } from "../util/index.js";
 import type { RewardGroup } from "./reward.js";
 
-/** A control: fair coins in place of rewards. What rises under it did not rise because of the reward. */
+/** A control: fair coins in place of rewards. An improvement under it is not due to the reward. */
 export function randomReward(seed: number): RewardGroup {
   return async (group, step) => ({
     kind: "rewarded",

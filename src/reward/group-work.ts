@@ -1,13 +1,13 @@
 /**
- * Work on groups that begins as each of them is complete, while others are still being played: what a judge takes long
- * for costs no time then. When it fails for good, nobody goes on playing.
+ * Starts work on each group as soon as it is complete, while others are still being played, so that the time of a judge is
+ * hidden. If the work fails for good, playing stops.
  */
 import type { Trajectory } from "../rollout/index.js";
 
 export class GroupWork<T> {
   readonly #work: (group: readonly Trajectory[]) => Promise<T>;
   readonly #onDone: (group: readonly Trajectory[], result: T) => void;
-  /** By scenario. */
+  /** By scenario id. */
   readonly #begun = new Map<string, Promise<T>>();
   readonly #stop = new AbortController();
   #failure: { readonly error: unknown } | undefined;
@@ -28,7 +28,7 @@ export class GroupWork<T> {
       return result;
     });
     this.#begun.set(id, working);
-    // Seen at the end; until then it must not count as unhandled, but it ends the playing.
+    // Reported by `all` or `during`; here it only stops the playing, and must not count as unhandled.
     working.catch((error: unknown) => {
       this.#failure ??= { error };
       this.#stop.abort();
@@ -36,8 +36,8 @@ export class GroupWork<T> {
   }
 
   /**
-   * Plays under a signal that is aborted when the work has failed, or when `signal` is.
-   * @throws what the work failed with, once all that was begun has come to an end
+   * Plays under a signal that is aborted when the work fails, or when `signal` is.
+   * @throws the error of the work, once everything that was started has ended
    */
   async during<R>(signal: AbortSignal, play: (signal: AbortSignal) => Promise<R>): Promise<R> {
     const abort = () => this.#stop.abort();
@@ -54,8 +54,8 @@ export class GroupWork<T> {
   }
 
   /**
-   * The results of all groups, in their order; what has not begun yet begins now. `empty` stands for groups without members.
-   * @throws the first failure, once all have come to an end
+   * The results of all groups, in order; starts work that has not begun. `empty` stands for groups without members.
+   * @throws the first failure, once everything has ended
    */
   async all(groups: readonly (readonly Trajectory[])[], empty: T): Promise<T[]> {
     for (const group of groups) this.begin(group);

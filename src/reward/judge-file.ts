@@ -1,4 +1,4 @@
-/** `yarn hone judge` without its words: scores the groups of a trajectory file. */
+/** The work of `yarn hone judge` without its output: scores the groups of a trajectory file. */
 import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
@@ -11,30 +11,30 @@ import { HoneError, messageOf, UsageError } from "../util/index.js";
 import { comparable, tooFewLeft } from "./comparable.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
 
-/** A trajectory that was judged, as the new file has it. */
+/** A judged trajectory, as written to the new file. */
 export interface JudgedTrajectory extends Trajectory {
-  /** From 0 to 1; it is the reward too. */
+  /** From 0 to 1; also the new reward. */
   ruler_score: number;
   explanation: string;
-  /** The reward it had before, which nobody's opinion changes. */
+  /** The task's reward from before judging. */
   independent_reward: number;
 }
 
 export interface JudgeSummary extends JudgeUsage {
   groups: number;
   judged: number;
-  /** Groups without a verdict, by why; "broken_off": fewer than two rollouts were left to compare. Not in the new file. */
+  /** Groups without a verdict, by cause; "broken_off": fewer than two rollouts were left to compare. Not in the new file. */
   lost: Record<string, number>;
   /**
-   * Rollouts that ended by no fault of the model. They are not sent to the judge, and as they have no verdict they are
-   * not in the new file.
+   * Rollouts that ended by no fault of the model. They are not sent to the judge, and without a verdict they are not in
+   * the new file.
    */
   rollouts_broken_off: number;
   /** Those rollouts, by cause. */
   broken_off: Record<string, number>;
-  /** Verdicts that were remembered from before. */
+  /** Verdicts taken from the cache. */
   cached: number;
-  /** Mean share of pairs that votes order alike; null with one vote. */
+  /** Mean share of pairs that the votes order alike; null with one vote. */
   agreement: number | null;
   /** The new file. */
   trajectories: string;
@@ -42,7 +42,7 @@ export interface JudgeSummary extends JudgeUsage {
 
 export interface JudgedGroup {
   readonly scenario: string;
-  /** Those that were sent, or would have been. */
+  /** The members sent to the judge, or that would have been. */
   readonly members: readonly Trajectory[];
   /** Null when too few members were left to compare: the judge was not asked. */
   readonly ruling: Ruling | null;
@@ -57,7 +57,7 @@ export interface JudgeFileIo {
 type JudgeFileConfig = RulerConfig &
   Pick<Config, "home" | "task" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
 
-/** @throws HoneError when the judge cannot be asked any more; what was judged until then is in the new file */
+/** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
 export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promise<JudgeSummary> {
   const file = resolve(config.file);
   if (!existsSync(file)) throw new UsageError(`judge: there is no file ${file}; \`yarn rollout\` writes such files`);
@@ -107,12 +107,12 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
   }
 }
 
-/** The reward that no judge has touched: a file that was judged before keeps its first one. */
+/** The task's reward: a file that was judged before keeps its first one. */
 export function independentReward(trajectory: Trajectory): number {
   return (trajectory as Partial<JudgedTrajectory>).independent_reward ?? trajectory.reward.reward;
 }
 
-/** The rollouts of each scenario, in the order of the file. */
+/** The rollouts of each scenario, in file order. */
 async function readGroups(file: string, task: string): Promise<[scenario: string, group: Trajectory[]][]> {
   const groups = new Map<string, Trajectory[]>();
   for await (const trajectory of readTrajectories(file)) {
@@ -143,7 +143,7 @@ function judgedMembers({ members, ruling }: JudgedGroup): JudgedTrajectory[] {
   });
 }
 
-/** Written aside first: a file of that name is whole. */
+/** Written aside first, so that a file of that name is complete. */
 async function write(out: string, trajectories: readonly JudgedTrajectory[]): Promise<void> {
   const aside = `${out}.${process.pid}.new`;
   try {

@@ -1,4 +1,4 @@
-/** From options to a judge. */
+/** Creates a judge from options. */
 import { existsSync, readFileSync } from "node:fs";
 import { checkChatUrl, keyFor } from "../chat/index.js";
 import { type Config, flagOf, type OptionName } from "../config/index.js";
@@ -16,7 +16,7 @@ import {
 import { type AnyTask, toolSchema } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 
-/** How a judge is reached and held to limits: may change from call to call. */
+/** Connection and limits of a judge: may change from call to call. */
 export const judgeAccessOptions = [
   "judgeUrl",
   "judgeKey",
@@ -30,7 +30,7 @@ export const judgeAccessOptions = [
   "judgeCache",
 ] as const satisfies readonly OptionName[];
 
-/** Who judges. */
+/** The identity of the judge. */
 export const judgeOptions = [
   "judgeModel",
   "judgeTemperature",
@@ -63,7 +63,7 @@ export function requireJudge(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel"
 }
 
 /**
- * @param before what was spent before, under the same cap
+ * @param before cost so far under the same cap
  * @throws UsageError when the options name no judge, or a cap without a price
  */
 export function openJudge(
@@ -102,7 +102,7 @@ export function openJudge(
   return new Judge(client, config.judgeCache ? cache : undefined);
 }
 
-/** The rubric's text. Throws UsageError when the file is not there or empty. */
+/** The rubric's text. Throws UsageError when the file is missing or empty. */
 export function rubricOf(file: string | undefined): string {
   if (file === undefined) return defaultRubric;
   if (!existsSync(file)) throw new UsageError(`--ruler-rubric: there is no file ${file}`);

@@ -6,29 +6,29 @@ import type { AnyTask, FinishedRollout, Reward } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import type { Graded, GradeRollout, RewardGroup } from "./reward.js";
 
-/** Whom to ask, until when, and who is told. */
+/** The judge, the signal that ends its work, and the callback for its cost. */
 export interface JudgingContext {
   readonly judge: Judge;
   readonly signal: AbortSignal;
-  /** After every group. */
+  /** Called after every group. */
   readonly onSpent: () => void;
 }
 
-/** What a correctness judge works on. */
+/** Input of a correctness judge. */
 export interface GradingContext extends JudgingContext {
   readonly task: AnyTask;
-  /** The task's, opened on this thread. */
+  /** The task's world, opened on this thread. */
   readonly world: unknown;
 }
 
-/** Scores of RULER in place of the rewards. */
+/** RULER's scores in place of the rewards. */
 export function rulerReward(
   { judge, signal, onSpent }: JudgingContext,
   settings: RulerSettings,
   onRuling: (group: readonly Trajectory[], ruling: Ruling) => void,
 ): RewardGroup {
   return async (group) => {
-    // Nothing to compare, nothing to pay for.
+    // Nothing to compare, so no request.
     if (allAlike(group)) return { kind: "alike" };
     const ruling = await rule(group, judge, settings, signal);
     onSpent();
@@ -64,7 +64,7 @@ const finishedOf = ({ messages, calls, answer, end, turns, maxTurns }: Trajector
   maxTurns,
 });
 
-/** Rewards a rollout once it is known whether its answer is right. */
+/** Rewards a rollout once its answer is known to be right or wrong. */
 function grading(
   { judge, task, signal, onSpent }: GradingContext,
   reward: (trajectory: Trajectory, right: boolean) => Reward | Promise<Reward>,
@@ -92,13 +92,13 @@ export function gradeShaped(context: GradingContext): GradeRollout {
   );
 }
 
-/** The task's own reward, with the judge's word on success (`--accuracy judge`). */
+/** The task's own reward, with the judge's decision on success (`--accuracy judge`). */
 export function gradeSuccess(context: GradingContext): GradeRollout {
   requireClaim(context.task, "--accuracy judge");
   return grading(context, ({ reward }, right) => ({ ...reward, success: right }));
 }
 
-/** @throws UsageError when nobody can ask whether the task's answers are right */
+/** @throws UsageError when the task gives the judge nothing to compare answers with */
 export function requireClaim(task: AnyTask, why: string): void {
   if (task.claim) return;
   throw new UsageError(`${why}: the task ${task.name} does not say what to ask a judge; give it a \`claim\``);
@@ -110,7 +110,7 @@ export function requireShaped(task: AnyTask): void {
   if (!task.shaped) throw new UsageError(`--reward shaped: the task ${task.name} has no graded reward (\`shaped\`)`);
 }
 
-/** What a judge was asked since the last call of the function that this returns. */
+/** Returns a function that gives the judge's usage since its last call. */
 export function judgeLaps(judge: Judge): () => JudgeCount {
   const now = (): JudgeCount => ({ ...judge.client.usage(), cached: judge.cached });
   let last = now();

@@ -1,6 +1,6 @@
 /**
- * What a reward is to the rest of hone. Adding one is a file with a RewardKind, and its name in registry.ts: options, help,
- * checks, what makes another run, and what is told while it trains follow from here.
+ * The interface of a reward. To add one, write a file with a RewardKind and list it in registry.ts: options, help, checks,
+ * the identity of a run, and the output of training follow from here.
  */
 import type { Judge } from "../judge/index.js";
 import type { RunSettings } from "../run/index.js";
@@ -9,39 +9,39 @@ import type { RulerConfig } from "./judge.js";
 import type { GradingContext } from "./judged.js";
 import type { GradeRollout, RewardGroup } from "./reward.js";
 
-/** What a reward may use. */
+/** What a reward's functions are given. */
 export interface RewardContext {
   readonly task: AnyTask;
-  /** The task's, opened on this thread, where `needsWorld` or held-out answers are judged; else undefined. */
+  /** The task's world, opened on this thread, where `needsWorld` or held-out answers are judged; else undefined. */
   readonly world: unknown;
   readonly settings: RunSettings;
   readonly config: RulerConfig;
   readonly signal: AbortSignal;
   readonly say: (text: string) => void;
-  /** May what is said have colours? */
+  /** Whether `say` may use colours. */
   readonly colours: boolean;
 }
 
 export interface JudgedContext extends RewardContext {
   readonly judge: Judge;
-  /** To be called after everything that was paid for. */
+  /** Must be called after every paid request. */
   readonly onSpent: () => void;
 }
 
 interface Common {
   /** `--reward NAME`. */
   readonly name: string;
-  /** For help: what training pushes up with it. */
+  /** For help: the quantity that training increases with it. */
   readonly about: string;
-  /** Rewards of a group that lie nearer together are noise; see AdvantageOptions. 0 for what can be checked. */
+  /** Rewards of a group that differ by less are noise; see AdvantageOptions. 0 for checkable rewards. */
   readonly spreadFloor: number;
-  /** Who says whether held-out answers are right, unless `--accuracy` does. */
+  /** Who decides whether held-out answers are right, unless `--accuracy` is given. */
   readonly accuracy: "task" | "judge";
-  /** Is the task's world needed on the main thread? */
+  /** Whether the task's world is needed on the main thread. */
   readonly needsWorld: boolean;
-  /** @throws UsageError when the task lacks what the reward takes */
+  /** @throws UsageError when the task lacks something that the reward needs */
   requireTask(task: AnyTask): void;
-  /** Texts that rewards depend on and that are no settings, by name: others make it another run. */
+  /** Texts, besides settings, that rewards depend on, by name: other texts make it another run. */
   contents(settings: RunSettings): Readonly<Record<string, string>>;
 }
 
@@ -50,11 +50,11 @@ export type RewardKind = Common &
     | { readonly judged: false; open(context: RewardContext): RewardGroup }
     | { readonly judged: true; open(context: JudgedContext): RewardGroup }
   ) & {
-    /** What held-out rollouts are worth where a judge says whether the answer is right. */
+    /** Reward of held-out rollouts where a judge decides whether the answer is right. */
     grade(context: GradingContext): GradeRollout;
   };
 
-/** What most rewards have in common: nothing asked of the task, held-out answers graded by the task. */
+/** Defaults of most rewards: no requirement on the task, held-out answers graded by the task. */
 export const ordinary = {
   spreadFloor: 0,
   accuracy: "task",

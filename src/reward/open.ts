@@ -1,4 +1,4 @@
-/** What a run's settings say about rewards, bound to a judge where they need one. */
+/** Opens the rewards that a run's settings name, with a judge where they need one. */
 import type { RunSettings, RunStore } from "../run/index.js";
 import type { AnyTask, PlainOptions } from "../tasks/index.js";
 import { randomReward } from "./control.js";
@@ -13,25 +13,25 @@ export interface RewardSources {
   readonly config: RulerConfig;
   readonly task: AnyTask;
   readonly taskOptions: PlainOptions;
-  /** Keeps verdicts, and what they cost. */
+  /** Stores verdicts and their cost. */
   readonly store: RunStore;
   readonly signal: AbortSignal;
   readonly say: (text: string) => void;
-  /** May what is said have colours? */
+  /** Whether `say` may use colours. */
   readonly colours: boolean;
 }
 
 type Settings = Pick<RunSettings, "reward" | "accuracy">;
 
-/** What a judge is needed for; undefined where none is. */
+/** The purpose a judge is needed for; undefined where none is needed. */
 function whyJudge({ reward, accuracy }: Settings, { judged }: RewardKind): string | undefined {
   if (judged) return `--reward ${reward}`;
   return accuracy === "judge" ? "--accuracy judge" : undefined;
 }
 
 /**
- * Is there a judge where the settings need one? Found out before anything is loaded.
- * @throws UsageError when there is none, or the task cannot say what to ask it
+ * Checks, before anything is loaded, that there is a judge where the settings need one.
+ * @throws UsageError when there is none, or the task cannot give it a question
  */
 export function requireRewards(settings: RunSettings, task: AnyTask): void {
   const kind = rewardNamed(settings.reward);
@@ -41,7 +41,7 @@ export function requireRewards(settings: RunSettings, task: AnyTask): void {
   if (why !== undefined) requireJudge(settings, why);
 }
 
-/** What trains: a control takes the reward's place, and held-out answers are graded as without it. */
+/** The training reward: a control replaces it; held-out answers are graded as without the control. */
 function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => RewardGroup) {
   if (control === "random-reward") return { rewardGroup: randomReward(seed), spreadFloor: 0 };
   return { rewardGroup: open(), spreadFloor: kind.spreadFloor };

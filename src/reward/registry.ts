@@ -1,4 +1,4 @@
-/** The rewards that `--reward` can name. A new one is a file beside this one (kind.ts says what of) and an entry here. */
+/** The rewards that `--reward` can name. To add one, write a file beside this one (see kind.ts) and an entry here. */
 import { nearest, UsageError } from "../util/index.js";
 import { composedKind } from "./composed.js";
 import type { RewardKind } from "./kind.js";
@@ -25,7 +25,7 @@ export function rewardsText(): string {
   return ["Rewards (--reward):", ...rewardKinds.map(({ name, about }) => `  ${name.padEnd(width)}${about}`)].join("\n");
 }
 
-/** Does training push up something else than the task's own reward? */
+/** Whether another reward than the task's own trains. */
 export function pushesOther(settings: { readonly reward?: unknown; readonly control?: unknown }): boolean {
   const { reward = taskKind.name, control = "none" } = settings;
   return reward !== taskKind.name || control !== "none";

@@ -1,38 +1,38 @@
-/** The reward room's contract: what training pushes up, for a group; and whether held-out answers are right. */
+/** The contract of rewards: the training reward of a group, and the grading of held-out answers. */
 import type { Trajectory } from "../rollout/index.js";
 import type { JudgeCount } from "../run/index.js";
 import type { Reward } from "../tasks/index.js";
 
-/** What training pushes up. */
+/** The training rewards of a group. */
 export type GroupReward =
   | {
       readonly kind: "rewarded";
       /** For each comparable rollout of the group (comparable.ts), in order. */
       readonly rewards: readonly number[];
-      /** Why, in a judge's words. */
+      /** A judge's explanations. */
       readonly explanations?: readonly string[];
-      /** Parts of each reward that are no part of the task's own. */
+      /** Parts of each reward besides the task's own parts. */
       readonly parts?: readonly Readonly<Record<string, number>>[];
       /** How far a judge's votes agree, 0 to 1. */
       readonly agreement?: number | null;
     }
-  /** All rollouts are the same: a judge has nothing to compare. */
+  /** All rollouts are identical: a judge has nothing to compare. */
   | { readonly kind: "alike" }
   /** Fewer than two rollouts are left to compare: the others ended by no fault of the model. */
   | { readonly kind: "broken_off" }
-  /** The group could not be rewarded: it is left out and counted under its reason. */
+  /** The group could not be rewarded: it is left out and counted under its cause. */
   | { readonly kind: "lost"; readonly reason: string };
 
 export type RewardGroup = (group: readonly Trajectory[], step: number) => Promise<GroupReward>;
 
-/** A held-out rollout's reward when somebody else than the task says whether its answer is right. */
+/** A held-out rollout's reward when a judge, not the task, decides whether its answer is right. */
 export type Graded =
   | { readonly kind: "graded"; readonly reward: Reward }
   | { readonly kind: "lost"; readonly reason: string };
 
 export type GradeRollout = (trajectory: Trajectory) => Promise<Graded>;
 
-/** The rewards of a run, as its settings ask for them. */
+/** The rewards of a run, from its settings. */
 export interface Rewards {
   readonly rewardGroup: RewardGroup;
   /** Spread of a group's rewards below which they are noise; see AdvantageOptions. */

@@ -20,7 +20,7 @@ export interface AgentSettings extends ChatServer {
 type ApiMessage = OpenAI.ChatCompletionMessageParam;
 type ApiToolCall = OpenAI.ChatCompletionMessageFunctionToolCall;
 
-/** One client serves all conversations of a thread. */
+/** One client per thread, shared by all conversations. */
 export function agentClient(settings: AgentSettings): OpenAI {
   return chatClient(settings, 3);
 }
@@ -67,9 +67,9 @@ export class AgentSession implements Session {
         {
           model,
           messages: this.#messages,
-          // An empty list is refused.
+          // Servers refuse an empty list.
           ...(this.#tools.length > 0 ? { tools: this.#tools } : {}),
-          // Servers take 32-bit seeds; those that know none ignore it.
+          // Servers take 32-bit seeds; those without seeds ignore it.
           seed: this.#seed % 2 ** 31,
           ...(temperature === undefined ? {} : { temperature }),
           ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
@@ -79,7 +79,7 @@ export class AgentSession implements Session {
     } catch (error) {
       limits.signal.throwIfAborted();
       if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
-      // Without the error as its cause: that one may hold what was sent.
+      // Without the error as its cause, which may contain the request's headers.
       const hint = error instanceof APIError && refusalHint("agent", this.#settings, error.status ?? 0);
       throw new HoneError(`the agent at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
     }

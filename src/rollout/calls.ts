@@ -1,4 +1,4 @@
-/** The task's own code in a rollout: its tools and its replies, under their deadline. */
+/** Runs the task's own code in a rollout, its tools and replies, under their deadlines. */
 import {
   type AnyTask,
   type CallOutcome,
@@ -11,10 +11,10 @@ import {
 import { messageOf, nearest } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 
-/** Characters of one tool result; more is a defect of the tool, not something to put before a model. */
+/** Limit of one tool result in characters; a longer one is a defect of the tool. */
 export const MAX_RESULT_CHARS = 1_000_000;
 
-/** The rollout that the code is run for. */
+/** The rollout that the code runs for. */
 export interface Running {
   readonly task: AnyTask;
   readonly scenario: Scenario;
@@ -23,13 +23,13 @@ export interface Running {
   readonly signal: AbortSignal;
 }
 
-/** The tool itself failed or hung: not the model's doing. */
+/** The tool itself failed or hung, which is not the model's fault. */
 export class ToolFailure extends Error {}
 
-/** The rollout's time was over while a tool ran. */
+/** The rollout's deadline passed while a tool ran. */
 export class OutOfTime extends Error {}
 
-/** What a call gave: the record, and the text the model reads of its result. */
+/** Result of a call: the record, and the text for the model. */
 export interface Answered {
   record: CallRecord;
   text: string;
@@ -75,7 +75,7 @@ export async function runCall(written: WrittenCall, turn: number, input: Running
   }
 }
 
-/** What the model reads of a result: a string as it is, anything else as JSON. */
+/** The text of a result for the model: a string unchanged, anything else as JSON. */
 function resultText(name: string, result: unknown): string {
   const text = typeof result === "string" ? result : JSON.stringify(result);
   if (text.length > MAX_RESULT_CHARS) {
@@ -121,7 +121,7 @@ async function execute(
   }
 }
 
-/** What the task answers to a turn of plain text. Throws as {@link runCall}. */
+/** The task's reply to a turn of plain text. Throws as {@link runCall}. */
 export async function replyTo(
   text: string,
   so: Pick<ReplyContext, "messages" | "calls" | "turns">,

@@ -1,6 +1,6 @@
 /**
- * How the engine's model converses: its chat template, the format of its tool calls, and the marks of its thoughts. All
- * come from the template; the user may name the format and set the template's variables.
+ * The conversation format of the engine's model: its chat template, the format of its tool calls, and the marks of its
+ * thoughts. All come from the template; the user may name the format and set the template's variables.
  */
 import type { OptionName } from "../config/index.js";
 import type { Engine } from "../engine/index.js";
@@ -12,33 +12,33 @@ import { marksOf, splitThoughts, type ThoughtMarks } from "./thoughts.js";
 
 /** Plain data, so that it can be sent to workers. */
 export interface ChatSettings {
-  /** Default "auto": the one in which the template writes a call. */
+  /** Default "auto": the format in which the template writes a call. */
   readonly toolFormat?: string;
-  /** Variables of the template: `enable_thinking`, say. */
+  /** Variables of the template, such as `enable_thinking`. */
   readonly templateArg?: Readonly<Record<string, unknown>> | undefined;
-  /** Tokens of a turn after which thoughts that have not ended are ended. */
+  /** After this many tokens of a turn, unfinished thoughts are closed. */
   readonly maxThinkingTokens?: number | undefined;
 }
 
-/** Those of a configuration that say how a model converses. */
+/** The part of a configuration that concerns the conversation format. */
 export const chatSettings = ({ toolFormat, templateArg, maxThinkingTokens }: ChatSettings): ChatSettings => ({
   ...(toolFormat === undefined ? {} : { toolFormat }),
   templateArg,
   maxThinkingTokens,
 });
 
-/** Options of which {@link chatSettings} are made. */
+/** Options from which {@link chatSettings} are made. */
 export const chatOptions = ["toolFormat", "templateArg", "maxThinkingTokens"] as const satisfies readonly OptionName[];
 
 export interface Chat {
   readonly template: ChatTemplate;
-  /** Undefined where the template has none that hone knows and none was named. */
+  /** Undefined where the template has no known format and none was named. */
   readonly format: ToolFormat | undefined;
   readonly marks: ThoughtMarks | undefined;
-  /** Whether a turn begins inside the model's thoughts: the prompt has opened them. */
+  /** Whether a turn begins inside the model's thoughts because the prompt has opened them. */
   readonly opened: boolean;
   readonly maxThinkingTokens: number | undefined;
-  /** Ids that end a turn and leave nothing for the template to close. */
+  /** Ids that end a turn completely: the template appends no closing token after them. */
   readonly closing: readonly number[];
 }
 
@@ -56,7 +56,7 @@ function checkArgs(args: Readonly<Record<string, unknown>>, template: string, mo
   for (const name of Object.keys(args)) {
     if (own.includes(name)) throw new UsageError(`--template-arg ${name}: hone sets this variable itself`);
     if (words.has(name)) continue;
-    // Shorter ones are words of the template language.
+    // Shorter names are keywords of the template language.
     const close = nearest(
       name,
       [...words].filter((word) => word.length > 4),
@@ -74,14 +74,14 @@ function formatIn(template: ChatTemplate, marks: ThoughtMarks | undefined): Tool
   try {
     written = template.turnText([question], [sample], call);
   } catch {
-    // A template may refuse tools, or calls in the history. Then it says nothing of a format.
+    // A template may refuse tools, or calls in the history. Its format is then unknown.
     return undefined;
   }
   return formatOf(splitThoughts(written, marks, false).said, name);
 }
 
 /**
- * How the engine's model converses.
+ * The conversation format of the engine's model.
  *
  * @throws HoneError when the model has no chat template, or one that cannot be used
  * @throws UsageError when the settings do not fit the template
@@ -114,7 +114,7 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   };
 }
 
-/** @throws HoneError when there are tools and nobody knows how the model would call them */
+/** @throws HoneError when there are tools and the model's call format is unknown */
 export function requireFormat({ format }: Chat, tools: readonly unknown[], model: string): void {
   if (format || tools.length === 0) return;
   throw new HoneError(
@@ -122,5 +122,5 @@ export function requireFormat({ format }: Chat, tools: readonly unknown[], model
   );
 }
 
-/** As {@link chatOf}, the template alone. */
+/** As {@link chatOf}, without the format and the thoughts. */
 export const templateOf = (engine: Engine, settings?: ChatSettings): ChatTemplate => chatOf(engine, settings).template;

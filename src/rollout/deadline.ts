@@ -1,24 +1,24 @@
 /**
- * Whose a deadline was. A player that wrote until its time was over has failed; one whose tools hung, or that waited
- * for the engine while others played, has not, and nothing about it can be learnt from that.
+ * The cause of a deadline. A player that wrote until its time was over has failed; one whose tools hung, or that waited
+ * for the engine while others played, has not, and must not be trained on it.
  */
 import type { RolloutEnd } from "../tasks/index.js";
 
-/** What the time went into: the player's own writing, the task's tools, or waiting for the engine. */
+/** The main use of the time: the player's own writing, the task's tools, or waiting for the engine. */
 export type DeadlineCause = "generation" | "tools" | "queue";
 
 /** Seconds. */
 export interface TimeSpent {
-  /** In the player's turns, waiting for the engine included. */
+  /** In the player's turns, including waiting for the engine. */
   readonly player: number;
-  /** Of those, the ones in which the engine had not begun with the turn. */
+  /** Part of those before the engine began with the turn. */
   readonly queue: number;
   readonly tools: number;
 }
 
 /**
- * The player's own, when it wrote for half of the time or more.
- * @param whole seconds that had passed when the limit came
+ * "generation" when the player wrote for at least half of the time.
+ * @param whole seconds until the limit
  */
 export function deadlineCause({ player, queue, tools }: TimeSpent, whole: number): DeadlineCause {
   if (player - queue >= whole / 2) return "generation";
@@ -31,8 +31,8 @@ interface Ended {
 }
 
 /**
- * The name under which a rollout is counted that ended by no fault of its player; null for all others. A deadline
- * without a cause, in what hone wrote before it noted causes, counts as the player's: it was trained as such.
+ * The counter's name for a rollout that ended by no fault of its player; null for all others. A deadline without a cause,
+ * from older versions, counts as the player's: it was trained as such.
  */
 export function brokenOff({ end, deadlineCause = "generation" }: Ended): string | null {
   if (end === "tool_failure") return end;

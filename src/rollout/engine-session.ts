@@ -1,6 +1,6 @@
 /**
- * The engine as a player. Token-exact: what is sampled is kept as it was sampled, a later turn only appends what the
- * template puts between, and nothing is ever tokenised twice.
+ * The engine as a player. Token-exact: sampled tokens are stored unchanged, a later turn only appends the template's text
+ * between turns, and no text is tokenised twice.
  */
 import type { Engine, Generated, Sampling, Sequence } from "../engine/index.js";
 import type { ChatMessage } from "../tasks/index.js";
@@ -12,7 +12,7 @@ import { callId, usableId } from "./template.js";
 import { splitThoughts } from "./thoughts.js";
 import { type TokenRecord, Transcript } from "./transcript.js";
 
-/** Sampling without the seed, which each rollout has of its own. */
+/** Sampling without the seed, which differs between rollouts. */
 export type SamplingSettings = Omit<Sampling, "seed">;
 
 interface Sampled extends Pick<Generated, "tokens"> {
@@ -30,11 +30,11 @@ export class EngineSession implements Session {
   readonly #sampling: Sampling;
   readonly #stop: readonly number[];
   readonly #transcript = new Transcript();
-  /** Ids that the next turn starts with, not yet in the sequence. */
+  /** Ids that the next turn begins with, not yet in the sequence. */
   #pending: number[] = [];
-  /** Did the last turn end with a token that the template closes turns with? */
+  /** Whether the last turn ended with a closing token of the template. */
   #closed = true;
-  /** Calls so far, for their ids. */
+  /** Number of calls so far, for their ids. */
   #calls = 0;
 
   constructor(
@@ -65,7 +65,7 @@ export class EngineSession implements Session {
     this.#pending = [];
     ids.push(...first.tokens);
     if (stop === "length" && maxThinkingTokens < maxTokens) {
-      // Thoughts that are not over are ended with tokens that nobody sampled. Other turns just go on.
+      // Unfinished thoughts are closed with tokens that were not sampled. Other turns continue.
       const thinking = splitThoughts(this.#engine.detokenize(ids, { special: true }), marks, opened).open;
       const ending = thinking && marks ? this.#chat.template.encode(marks.ending) : [];
       const rest = await this.#sample(ending, maxTokens - completionTokens, limits);
@@ -80,7 +80,7 @@ export class EngineSession implements Session {
     return { ...this.#read(text), completionTokens, stop, ...waited(waitedSeconds) };
   }
 
-  /** Samples up to `maxTokens` after what is appended, and keeps both. Without a sampled token it keeps neither. */
+  /** Appends ids and samples up to `maxTokens`. If nothing was sampled, the appended ids are not kept either. */
   async #sample(append: readonly number[], maxTokens: number, limits: TurnLimits): Promise<Sampled> {
     if (this.#transcript.length + append.length >= this.#engine.info.contextPerSequence) {
       return { tokens: new Int32Array(), stop: "context", waitedSeconds: undefined };
@@ -98,7 +98,7 @@ export class EngineSession implements Session {
       limits.signal.throwIfAborted();
       throw new HoneError("the sequence was closed while it was in use");
     }
-    // Without a sampled token the transcript stays as it was: the deadline may have come before the appended tokens were
+    // Without a sampled token the transcript is unchanged: the deadline may have passed before the appended tokens were
     // evaluated. All of that time counts as waiting: the engine served other sequences, or evaluated the appended tokens.
     if (tokens.length === 0) return { tokens, stop, waitedSeconds: (performance.now() - asked) / 1000 };
     this.#transcript.given(append);
@@ -106,7 +106,7 @@ export class EngineSession implements Session {
     return { tokens, stop, waitedSeconds };
   }
 
-  /** Calls are read from what follows the thoughts; where there are no tools, all is text. */
+  /** Calls are read from the text after the thoughts; without tools everything is text. */
   #read(text: string): Pick<Turn, "content" | "said" | "calls"> {
     const { marks, opened, format, template } = this.#chat;
     const { thoughts, said } = splitThoughts(text, marks, opened);
@@ -120,7 +120,7 @@ export class EngineSession implements Session {
     };
   }
 
-  /** The id that the model wrote where it is a usable one, else the number of the call. */
+  /** The id that the model wrote if it is usable, else the number of the call. */
   #withId(written: WrittenCall): WrittenCall {
     this.#calls++;
     if (written.kind === "malformed") return { ...written, id: callId(this.#calls) };
@@ -136,7 +136,7 @@ export class EngineSession implements Session {
   tokens(): TokenRecord {
     const record = this.#transcript.record();
     if (this.#closed || this.#pending.length > 0) return record;
-    // After a cut the template's closing token makes the last turn whole, as something given, not sampled.
+    // After a truncated turn the template's closing token is appended as given, not sampled.
     const { ids, sampled, logprobs } = record;
     return { ids: [...ids, this.#chat.template.closing.id], sampled: [...sampled, 0], logprobs: [...logprobs, 0] };
   }

@@ -23,7 +23,7 @@ export class ExpertSession implements Session {
   }
 
   async turn(): Promise<Turn> {
-    // The first `next` runs the script up to its first turn; what is passed to it goes nowhere.
+    // The first `next` runs the script up to its first turn; its argument is ignored.
     const step = this.#started ? this.#script.next(this.#results) : this.#script.next([]);
     this.#started = true;
     const turn = step.done ? [] : step.value;

@@ -1,11 +1,11 @@
 /**
  * Plays many groups of rollouts at once on worker threads and gathers their trajectories. Failures are kept with their
- * message and counted against a limit; a rollout that hangs is named with what it waits for; stopping keeps what is
- * finished.
+ * message and counted against a limit; a hanging rollout is reported with the operation it waits for; stopping keeps the
+ * finished rollouts.
  *
- * A group goes to a thread as a whole, since its members share their prompt, but its members begin one by one, as
- * others end: the last of a group do not leave the engine half empty. One group more than need be is on a thread, so
- * that a rollout that may begin has its prompt ready.
+ * A group goes to a thread as a whole, since its members share their prompt, but its members begin one by one, as other
+ * rollouts end, so that the last of a group do not leave the engine half empty. One more group than needed is on a thread, so
+ * that the next rollout has its prompt ready.
  *
  * Every rollout's seed derives from (run, step, scenario, index). The engine batches rollouts as they come, and the
  * shape of a batch moves logits by rounding: with several rollouts at once the same seed may therefore sample another
@@ -26,24 +26,24 @@ export interface GatherOptions {
   readonly scenarios: readonly Scenario[];
   /** Rollouts of each scenario. */
   readonly group: number;
-  /** Names of this gathering, for the seeds. */
+  /** Names from which the seeds are derived. */
   readonly run: string | number;
   readonly step: number;
-  /** Rollouts to play at once, over all workers. */
+  /** Concurrent rollouts over all workers. */
   readonly concurrency: number;
   /** Worker threads; by default as many as run without taking a core from the engine. */
   readonly workers?: number;
-  /** Failed rollouts that are borne: a count, or below 1 a share of all. Default 0. */
+  /** Tolerated failures: a count, or below 1 a share of all rollouts. Default 0. */
   readonly maxExceptions?: number;
-  /** Beyond a wait's own deadline, after which a thread counts as stuck. Default 10. */
+  /** Seconds beyond an operation's own deadline after which a thread counts as stuck. Default 10. */
   readonly graceSeconds?: number;
   /** Rollouts of an earlier attempt: they are part of the result and not played again. */
   readonly have?: readonly Trajectory[];
-  /** Aborted to stop early: what is finished is returned. */
+  /** Stops early when aborted; finished rollouts are returned. */
   readonly signal?: AbortSignal;
   readonly onTrajectory?: (trajectory: Trajectory) => void;
   readonly onFailure?: (failure: RolloutFailure) => void;
-  /** Told of every group as soon as none of its rollouts is left to be played, unless all of them failed. */
+  /** Called with every group as soon as none of its rollouts is left to be played, unless all of them failed. */
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
@@ -51,12 +51,12 @@ export interface Gathered {
   /** Finished trajectories by scenario, in the order of the scenarios; members in order of their index. */
   groups: Trajectory[][];
   failures: RolloutFailure[];
-  /** Stopped before everything was played. */
+  /** Whether it was stopped before everything was played. */
   interrupted: boolean;
   seconds: number;
 }
 
-/** Times a group is played again because its worker died of another's fault. */
+/** Number of times a group is played again because another group ended its worker. */
 const RETRIES = 1;
 
 const workerFile = join(packageRoot, "dist/src/rollout/worker.js");
@@ -69,7 +69,7 @@ const asynchronousLoading = process.allowedNodeEnvironmentFlags.has("--experimen
   ? ["--no-experimental-require-module"]
   : [];
 
-/** Where the members of one group stand. */
+/** State of the members of one group. */
 interface OpenGroup {
   readonly scenario: Scenario;
   readonly left: Map<string, GroupJob["members"][number]>;
@@ -79,10 +79,10 @@ interface OpenGroup {
   tries: number;
 }
 
-/** A rollout that is on a thread and may not begin yet. */
+/** A rollout on a thread that may not begin yet. */
 interface Ready {
   readonly id: string;
-  /** Its thread listens here for the ids of rollouts that may begin. */
+  /** Port on which its thread receives the ids of rollouts that may begin. */
   readonly begin: MessagePort;
 }
 
@@ -96,19 +96,19 @@ class Gathering {
   readonly #options: GatherOptions;
   readonly #groups: OpenGroup[];
   readonly #byRollout = new Map<string, OpenGroup>();
-  /** Groups that are on no thread, in the order of their turn. */
+  /** Groups that are on no thread yet, in order. */
   readonly #pending: OpenGroup[];
   #ready: Ready[] = [];
   readonly #underWay = new Set<string>();
   readonly #waiting = new Map<string, { thread: number; waiting: Waiting }>();
-  /** The last thing each thread said: when it says no more, that is what holds it. */
+  /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
   readonly #lastOfThread = new Map<number, string>();
   readonly #failures: RolloutFailure[] = [];
   readonly #pool: Piscina<GroupJob, GroupResult>;
   readonly #finished: Promise<"all" | "interrupted">;
   #finish!: (how: "all" | "interrupted") => void;
   #giveUp!: (error: Error) => void;
-  /** What the dying pool says after the end is of no interest. */
+  /** // Errors of the pool after its end are not reported. */
   #over = false;
 
   constructor(options: GatherOptions) {
@@ -154,7 +154,7 @@ class Gathering {
       // The least busy thread takes the next group.
       minThreads: threads,
       maxThreads: threads,
-      // How many run at once is decided here: each group on a thread has a rollout under way, but for the one ahead.
+      // Limits concurrency: each group on a thread has a running rollout, except for the one prepared ahead.
       concurrentTasksPerWorker: options.concurrency + 1,
       maxQueue: Number.POSITIVE_INFINITY,
       // Workers do asynchronous work between tasks; blocking on atomics would stop it.
@@ -169,7 +169,7 @@ class Gathering {
     signal?.addEventListener("abort", interrupt, { once: true });
     if (signal?.aborted) interrupt();
     this.#pool.on("message", (message: WorkerMessage) => this.#hear(message));
-    // A dead worker shows in the promises of its groups.
+    // The death of a worker is reported through the promises of its groups.
     this.#pool.on("error", () => undefined);
     const watchdog = setInterval(() => this.#watch(), 1000);
     try {
@@ -191,7 +191,7 @@ class Gathering {
     }
   }
 
-  /** Lets as many rollouts begin as may be under way. */
+  /** Starts rollouts up to the concurrency limit. */
   #fill(): void {
     if (this.#over) return;
     for (;;) {
@@ -214,14 +214,14 @@ class Gathering {
     this.#ready.push(...members.map(({ id }) => ({ id, begin: port1 })));
     try {
       const job: GroupJob = { scenario: group.scenario, members, begin: port2 };
-      // A task with an abort signal has its thread to itself: that is piscina's rule. So a group that is played again
-      // cannot die of a neighbour's fault once more.
+      // A task with an abort signal has its thread to itself: that is piscina's rule. So a repeated group cannot be ended
+      // by a neighbour again.
       const alone = group.tries > 0 ? { signal: new AbortController().signal } : {};
       const result = await this.#pool.run(job, { ...alone, transferList: [port2] });
       if (result) this.#giveUp(new HoneError(result.setupError));
     } catch (error) {
       if (this.#over || group.left.size === 0) return;
-      // The thread died: of this group's own fault when it was ended for hanging, else perhaps of a neighbour's.
+      // The thread died: through this group if it was ended for hanging, else possibly through a neighbour.
       if (!group.hung && group.tries < RETRIES) {
         group.tries++;
         this.#ready = this.#ready.filter(({ begin }) => begin !== port1);
@@ -252,7 +252,7 @@ class Gathering {
     } else this.#fail(message.failure);
   }
 
-  /** Takes a rollout off the list. Undefined when it was settled before. */
+  /** Removes a rollout from the list. Undefined when it was settled before. */
   #settle(id: string): OpenGroup | undefined {
     this.#waiting.delete(id);
     this.#underWay.delete(id);
@@ -287,7 +287,7 @@ class Gathering {
     else this.#fill();
   }
 
-  /** Finds threads that are stuck: their own deadlines should have fired long ago. */
+  /** Finds stuck threads: their own deadlines should have fired long ago. */
   #watch(): void {
     const { graceSeconds = 10, settings } = this.#options;
     const { limits } = settings;
@@ -295,7 +295,7 @@ class Gathering {
       const seconds = (Date.now() - waiting.since) / 1000;
       const allowed = waiting.for === "the player" ? limits.turnSeconds : limits.toolSeconds;
       if (seconds < allowed + graceSeconds) continue;
-      // All rollouts of a blocked thread look stuck; the one that spoke last is the one that blocks it.
+      // All rollouts of a blocked thread look stuck; the one that reported last blocks it.
       const culprit = this.#lastOfThread.get(thread) ?? id;
       const what = this.#waiting.get(culprit)?.waiting ?? waiting;
       const since = ((Date.now() - what.since) / 1000).toFixed(0);

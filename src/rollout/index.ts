@@ -1,4 +1,4 @@
-/** The door of the rollout room. */
+/** Rollouts: conversations of a player with a task. */
 export type { AgentSettings } from "./agent-session.js";
 export { type Chat, type ChatSettings, chatOf, chatOptions, chatSettings, requireFormat, templateOf } from "./chat.js";
 export { brokenOff, type DeadlineCause } from "./deadline.js";

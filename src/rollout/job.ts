@@ -1,4 +1,4 @@
-/** What crosses between a gathering and its workers: plain data, since closures cannot be sent to threads. */
+/** Messages between a gathering and its workers: plain data, since closures cannot be sent to threads. */
 import type { MessagePort } from "node:worker_threads";
 import type { EngineOptions } from "../engine/index.js";
 import type { ExpertOptions, PlainOptions, Scenario } from "../tasks/index.js";
@@ -22,10 +22,10 @@ export type PlayerSpec =
   | EnginePlayer
   | { readonly kind: "agent"; readonly settings: AgentSettings }
   | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> }
-  /** The address of a module that exports a PlayerModule's function, which is told the settings. */
+  /** The URL of a module that exports a PlayerModule's function, which gets the settings. */
   | { readonly kind: "module"; readonly module: string; readonly settings: unknown };
 
-/** What every worker of a pool is told when it starts. Plain data. */
+/** Settings that every worker of a pool gets when it starts. Plain data. */
 export interface WorkerSettings {
   /** As for `loadTask`: closures cannot be sent, so each worker loads the task itself. */
   readonly task: string;
@@ -34,19 +34,19 @@ export interface WorkerSettings {
   readonly limits: RolloutLimits;
 }
 
-/** One group, or what is left of it. */
+/** One group, or the rest of one. */
 export interface GroupJob {
   readonly scenario: Scenario;
   readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
-  /** Brings the ids of the members that may begin. The sender closes it. */
+  /** Receives the ids of the members that may begin. The sender closes it. */
   readonly begin: MessagePort;
 }
 
-/** What workers tell while they play. Each rollout ends with one "done" or "failed". */
+/** Messages of workers during play. Each rollout ends with one "done" or "failed". */
 export type WorkerMessage =
   | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }
   | { readonly kind: "done"; readonly trajectory: Trajectory }
   | { readonly kind: "failed"; readonly failure: RolloutFailure };
 
-/** Null, or the line a user should read: the worker could not even start to play. */
+/** Null, or an error message for the user: the worker could not start to play. */
 export type GroupResult = { setupError: string } | null;

@@ -1,5 +1,5 @@
 /**
- * Who plays: opens the engine, an API, the task's expert or a player of a module's own on this thread, and starts
+ * The players: opens the engine, an API, the task's expert or a player from a module on this thread, and starts
  * sessions for whole groups.
  */
 import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
@@ -23,7 +23,7 @@ export interface Players {
   start(opening: Opening, job: GroupJob): Session[];
 }
 
-/** Token-exact players on an engine's sequences, or on those that `open` makes of a group's prompt instead. */
+/** Token-exact players on an engine's sequences, or on those that `open` creates for a group's prompt. */
 export function enginePlayers(
   engine: Engine,
   spec: EnginePlayer,
@@ -55,7 +55,7 @@ export function enginePlayers(
 export async function openPlayer(spec: PlayerSpec, task: AnyTask): Promise<Players> {
   if (spec.kind === "engine") {
     const engine = await loadEngine(spec.engine);
-    // One line for the whole gathering, where otherwise each rollout would fail.
+    // One message for the whole gathering; otherwise each rollout would fail.
     requireFormat(chatOf(engine, spec.chat), task.tools, engine.info.model);
     return enginePlayers(engine, spec);
   }

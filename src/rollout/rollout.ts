@@ -1,7 +1,7 @@
 /**
- * One rollout: the player and the task (its tools, or what it replies) take turns until the player answers or a limit
- * ends it. Nothing the player writes can make it fail: every such end has a name. It rejects only when a person must
- * look (a defect in the task's reward, a player that cannot be reached) or when its signal is aborted.
+ * One rollout: the player and the task (its tools or replies) take turns until the player answers or a limit ends it.
+ * No output of the player makes it fail: every such end has a name. It rejects only for defects that a person must
+ * examine (in the task's reward, or a player that cannot be reached) or when its signal is aborted.
  */
 import {
   type AnyTask,
@@ -21,17 +21,17 @@ import type { TokenRecord } from "./transcript.js";
 export interface RolloutLimits {
   /** Assistant turns at most. */
   readonly maxTurns: number;
-  /** Tokens a turn may have. */
+  /** Tokens per turn at most. */
   readonly maxTokens: number;
-  /** Seconds one turn of the player, one tool call and the whole rollout may take. */
+  /** Seconds that one turn of the player, one tool call and the whole rollout may take. */
   readonly turnSeconds: number;
   readonly toolSeconds: number;
   readonly rolloutSeconds: number;
-  /** What a call that cannot run does: the model reads the error and goes on, or the rollout ends as in ART. */
+  /** Effect of a call that cannot run: the model reads the error and continues, or the rollout ends as in ART. */
   readonly onToolError: "observe" | "stop";
 }
 
-/** What a rollout waits for, for whoever must explain a hang. */
+/** The operation a rollout waits for, to explain a hang. */
 export interface Waiting {
   turn: number;
   for: string;
@@ -44,7 +44,7 @@ export interface RolloutOutcome {
   calls: CallRecord[];
   answer: Record<string, unknown> | undefined;
   end: RolloutEnd;
-  /** At the end "deadline": what used up the time. */
+  /** For the end "deadline": its cause. */
   deadlineCause: DeadlineCause | undefined;
   reason: string | undefined;
   turns: number;
@@ -62,11 +62,11 @@ export interface RolloutInput {
   readonly session: Session;
   readonly limits: RolloutLimits;
   readonly signal: AbortSignal;
-  /** Told at every wait. */
+  /** Called before every wait. */
   readonly onWaiting?: (waiting: Waiting) => void;
 }
 
-/** What the messages and schemas of a scenario's first prompt are. */
+/** Messages and tool schemas of a scenario's first prompt. */
 export function opening(task: AnyTask, scenario: Scenario, maxTurns: number) {
   return { messages: task.prompt(scenario, { maxTurns }), tools: task.tools.map((tool) => toolSchema(tool)) };
 }
@@ -104,7 +104,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   };
   const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, since: Date.now() });
 
-  /** After a turn of plain text: how that ends the rollout, or undefined when the task has answered. */
+  /** Handles a turn of plain text: the rollout's end, or undefined when the task has replied. */
   const hear = async (text: string): Promise<RolloutEnd | undefined> => {
     if (text === "") return "no_tool_call";
     if (task.reply) {

@@ -1,6 +1,6 @@
 /**
- * One player in one conversation. The rollout loop talks to a session in turns; behind it may be the engine, a model
- * behind an OpenAI-compatible API, or the task's scripted expert.
+ * One player in one conversation. The rollout loop calls a session turn by turn; its implementation may be the engine, a
+ * model behind an OpenAI-compatible API, or the task's scripted expert.
  */
 import type { CallRecord, ChatMessage, ToolSchema } from "../tasks/index.js";
 import type { WrittenTurn } from "./formats/index.js";
@@ -21,12 +21,12 @@ export type TurnStop =
   | "deadline";
 
 export interface Turn extends WrittenTurn {
-  /** `content` without the player's thoughts, where it has any. Default `content`. */
+  /** `content` without the player's thoughts, if it has any. Default `content`. */
   said?: string;
-  /** Tokens the player wrote, a stop token included. */
+  /** Tokens that the player wrote, including a stop token. */
   completionTokens: number;
   stop: TurnStop;
-  /** Seconds of the turn in which the player could not play: it waited for its turn at the engine. Default 0. */
+  /** Seconds of the turn in which the player waited for the engine. Default 0. */
   waitedSeconds?: number;
 }
 
@@ -35,21 +35,21 @@ export interface TurnLimits {
   readonly maxTokens: number;
   /** Milliseconds of the clock (`Date.now()`). */
   readonly deadline: number;
-  /** Aborted when nobody wants the rollout any more: `turn` then rejects. */
+  /** Aborted when the rollout is cancelled: `turn` then rejects. */
   readonly signal: AbortSignal;
 }
 
 export interface Session {
-  /** The next assistant turn. Rejects only for reasons that are not the player's doing. */
+  /** The next assistant turn. Rejects only for reasons that are not the player's fault. */
   turn(limits: TurnLimits): Promise<Turn>;
   /**
-   * Tells the player what its calls returned, one message for each call, in order; or, after a turn of plain text,
-   * what the user answers to that.
+   * Gives the player the results of its calls, one message per call, in order; or, after a turn of plain text, the user's
+   * reply.
    */
   respond(messages: readonly ChatMessage[], calls: readonly CallRecord[]): void;
-  /** Tokens of the conversation, for players that have them. */
+  /** Tokens of the conversation, for players that have tokens. */
   tokens(): TokenRecord | undefined;
-  /** Tokens given to the player that were not written by it: prompt, template and tool results. */
+  /** Tokens given to the player: prompt, template and tool results. */
   promptTokens(): number;
   close(): void;
 }

@@ -1,65 +1,65 @@
 /**
- * The model's own chat template, as tokens. The first prompt is what the template renders; a later turn is what it adds
- * after the assistant's text. What came before is never rendered again, so templates that rewrite history (Qwen3 drops
- * old `<think>` blocks) are not followed: history stays as it was sampled.
+ * The model's own chat template, as tokens. The first prompt is rendered by the template; a later turn is the text that the
+ * template adds after the assistant's. Earlier text is never rendered again, so templates that rewrite history (Qwen3 drops
+ * old `<think>` blocks) are not followed: history stays as sampled.
  *
- * Special tokens come from the template alone. A mail that contains "<|im_end|>" stays text: it goes through the template
- * as a stand-in, the rendered text is cut at the special tokens that the template placed, and every piece between is
+ * Special tokens come from the template alone. A mail that contains "<|im_end|>" stays text: it passes through the template
+ * as a placeholder, the rendered text is split at the special tokens that the template placed, and every piece between is
  * tokenised without special tokens.
- * This needs a tokenizer that treats pieces alone as it treats them together, as byte-level BPE does; SentencePiece's puts
- * a space before each, which is taken away again where a piece goes on with text.
+ * This needs a tokenizer that treats pieces separately as it treats them together, as byte-level BPE does; SentencePiece puts
+ * a space before each piece, which is removed where a piece continues text.
  */
 import { Template } from "@huggingface/jinja";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 
-/** What a template needs to know of the tokenizer. */
+/** The tokenizer's functions that a template needs. */
 export interface TemplateTokenizer {
-  /** Ids of a text in which no control token is recognised. */
+  /** Ids of a text, without recognising control tokens. */
   tokenize(text: string): ArrayLike<number>;
   /** Control tokens ("<|im_end|>") by their text. */
   readonly controlTokens: ReadonlyMap<string, number>;
   readonly bosText: string;
   readonly eosText: string;
-  /** Whether a space comes before every text, as SentencePiece puts it; right behind a control token, wrong behind text. */
+  /** Whether the tokenizer puts a space before every text, as SentencePiece does; correct after a control token only. */
   readonly spaced?: boolean;
 }
 
 /**
- * Unicode noncharacters around the number of a text that must not be read as it stands. All of their block are
- * themselves among those texts: what is given to a template never holds one that hone did not put there.
+ * Unicode noncharacters around the number of a protected text. All characters of their block are protected texts
+ * themselves: the template's input never contains one that hone did not put there.
  */
 const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
 const NONCHARACTERS = Array.from({ length: 32 }, (_, index) => String.fromCharCode(0xfdd0 + index));
 const STAND_IN = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
-/** The date that Llama 3's template falls back to: a prompt must not change overnight. */
+/** The date that Llama 3's template falls back to: a prompt must not change from day to day. */
 const DATE = "26 Jul 2024";
 const DATE_PARTS: Readonly<Record<string, string>> = {
   ...{ Y: "2024", y: "24", m: "07", d: "26", B: "July", b: "Jul", A: "Friday", a: "Fri", H: "00", M: "00", S: "00" },
   ...{ "%": "%" },
 };
-/** In the place of the function that gives templates today's date, which the library does not let us replace. */
+/** Replaces the function that gives templates today's date, which the library does not allow to override. */
 const NOW = "hone_now";
 const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: string) => DATE_PARTS[letter] ?? all);
-/** Stands for the assistant's turn while the text after it is found. The one message whose text is not protected. */
+/** Placeholder for the assistant's turn while the text after it is determined. The one message whose text is not protected. */
 const TURN: ChatMessage = { role: "assistant", content: "\uFDD2turn\uFDD3" };
 
-/** Matches any of the texts, an earlier one first. */
+/** Matches any of the texts, preferring earlier ones. */
 function anyOf(texts: readonly string[]): string {
-  // The last alternative matches nothing: without texts there is nothing to match.
+  // The last alternative never matches: needed when there are no texts.
   return [...texts.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")), "(?!)"].join("|");
 }
 
-/** An id as Mistral's templates demand them: nine letters or digits. */
+/** An id in the form that Mistral's templates demand: nine letters or digits. */
 export const callId = (number: number) => String(number).padStart(9, "0");
 
-/** A call's own id where it is one that every template takes. */
+/** A call's own id if every template accepts it. */
 export const usableId = (id: string | undefined) => (id !== undefined && /^[a-zA-Z0-9]{9}$/.test(id) ? id : undefined);
 
 /**
- * Messages as templates take them: Hugging Face's form. Calls that have no id, from players without tokens, get the
- * number of their place in the turn, and so do their results.
+ * Messages in the form that templates take, Hugging Face's. Calls without an id, from players without tokens, get the
+ * number of their position in the turn, and so do their results.
  */
 function templateMessages(messages: readonly ChatMessage[], withIds: boolean): unknown[] {
   let results = 0;
@@ -84,23 +84,23 @@ export class ChatTemplate {
   readonly #template: Template;
   readonly #tokenizer: TemplateTokenizer;
   readonly #args: Readonly<Record<string, unknown>>;
-  /** Whether the template writes ids of calls; to others they are not shown. */
+  /** Whether the template writes ids of calls; other templates do not get them. */
   readonly usesIds: boolean;
-  /** Longest first, so that a token that starts with another is found whole. */
+  /** Longest first, so that a token that begins with another is found whole. */
   readonly #control: readonly string[];
   readonly #splitter: RegExp;
-  /** Texts that pass through the template as stand-ins, by number, and the other way round. */
+  /** Protected texts by the number of their placeholder, and the other way round. */
   readonly #apart: readonly string[];
   readonly #standIns: ReadonlyMap<string, string>;
   readonly #toProtect: RegExp;
   /** Ids of tokens that end an assistant's turn in this template. */
   readonly closing: { readonly text: string; readonly id: number };
-  /** What stands before a turn of the model, from the end of an earlier one on. */
+  /** The text before a turn of the model, from the end of an earlier one on. */
   readonly opening: string;
 
   /**
    * @param source the Jinja text, from the model's `tokenizer.chat_template`
-   * @param args values of variables of the template's own (`enable_thinking`)
+   * @param args values of the template's own variables (`enable_thinking`)
    * @throws HoneError when it cannot be parsed, or does not end an assistant's turn with a special token
    */
   constructor(source: string, tokenizer: TemplateTokenizer, args: Readonly<Record<string, unknown>> = {}) {
@@ -126,7 +126,7 @@ export class ChatTemplate {
     return text.replace(this.#toProtect, (found) => this.#standIns.get(found) ?? "");
   }
 
-  /** Texts and keys, as deep as they lie. */
+  /** Protects texts and keys at any depth. */
   #protect(value: unknown): unknown {
     if (typeof value === "string") return this.#protectText(value);
     if (Array.isArray(value)) return value.map((item) => this.#protect(item));
@@ -162,9 +162,9 @@ export class ChatTemplate {
   }
 
   /**
-   * Text in which special tokens are the template's own, to ids.
+   * Converts text, in which special tokens are the template's own, to ids.
    *
-   * @param before what it goes on with; nothing, or a control token at the end, where it begins anew
+   * @param before the preceding text; empty, or ending with a control token, where a new text begins
    */
   #encode(rendered: string, before = ""): number[] {
     const ids: number[] = [];
@@ -182,13 +182,13 @@ export class ChatTemplate {
     return ids;
   }
 
-  /** Ids of a text without the space that SentencePiece puts before it: behind a character that merges with no other. */
+  /** Ids of a text without the space that SentencePiece puts before it: tokenised after a character that merges with no other. */
   #goingOn(text: string): number[] {
     const before = this.#tokenizer.tokenize(OPEN);
     return Array.from(this.#tokenizer.tokenize(OPEN + text)).slice(before.length);
   }
 
-  /** What follows an assistant's turn, from its closing token on. */
+  /** The text after an assistant's turn, from its closing token on. */
   #after(
     before: readonly ChatMessage[],
     tools: readonly ToolSchema[],
@@ -201,7 +201,7 @@ export class ChatTemplate {
     return text.slice(at + TURN.content.length);
   }
 
-  /** What follows a turn in a conversation without tools, or with one where a template cannot do without. */
+  /** The text after a turn in a conversation without tools, or with one where a template requires it. */
   #afterAny(): string {
     const question: ChatMessage = { role: "user", content: "?" };
     const about = { name: "look", description: "Look.", parameters: { type: "object", properties: {} } };
@@ -211,7 +211,7 @@ export class ChatTemplate {
       try {
         return this.#after([question], [{ type: "function", function: about }], [question], true);
       } catch {
-        // The first error is the one that says what is wrong with the template itself.
+        // The first error is the informative one about the template.
         throw error;
       }
     }
@@ -238,13 +238,13 @@ export class ChatTemplate {
     return this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));
   }
 
-  /** Ids of a text that goes on with a turn: special tokens in it are meant as such. */
+  /** Ids of a text that continues a turn: special tokens in it are recognised. */
   encode(text: string): number[] {
     return this.#encode(text, TURN.content);
   }
 
   /**
-   * What an assistant's turn is in this template, closing token included.
+   * An assistant's turn as the template writes it, including the closing token.
    *
    * @param before the messages of the first prompt
    */
@@ -256,7 +256,7 @@ export class ChatTemplate {
     const whole = this.#render([...before, message], tools, { add_generation_prompt: false });
     const opened = this.#render(before, tools, { add_generation_prompt: true });
     const start = whole.startsWith(opened) ? opened : this.#startOfTurn(before, tools);
-    // What stands in the message is protected, so the first closing text is the template's own.
+    // The text of the message is protected, so the first closing text is the template's own.
     const end = whole.indexOf(this.closing.text, start.length);
     if (!whole.startsWith(start) || end < 0) {
       throw new HoneError("the model's chat template writes a finished turn otherwise than it opens one");
@@ -264,7 +264,7 @@ export class ChatTemplate {
     return { start, text: whole.slice(start.length, end + this.closing.text.length) };
   }
 
-  /** Some templates (Mistral's) write a prompt otherwise once a turn follows it: all that comes before that turn. */
+  /** Some templates (Mistral's) write a prompt differently once a turn follows it: everything before that turn. */
   #startOfTurn(before: readonly ChatMessage[], tools: readonly ToolSchema[]): string {
     const text = this.#render([...before, TURN], tools, { add_generation_prompt: false });
     return text.slice(0, Math.max(0, text.indexOf(TURN.content)));
@@ -276,8 +276,8 @@ export class ChatTemplate {
   }
 
   /**
-   * Ids of an assistant's turn as this template writes it, closing token included: what a model is shown that is to
-   * learn the turn. Sampled turns are never made this way.
+   * Ids of an assistant's turn as this template writes it, including the closing token, for supervised learning. Sampled
+   * turns are never made this way.
    *
    * @param before the messages of the first prompt
    */
@@ -290,7 +290,7 @@ export class ChatTemplate {
    * Ids between two assistant turns: the rest of the closed turn, the messages, and the opening of the next turn.
    *
    * @param before the messages of the first prompt
-   * @param next what comes between, tool results as a rule
+   * @param next the messages between, usually tool results
    * @param closed whether the turn already ended with the template's own closing token
    */
   delta(

@@ -1,12 +1,12 @@
 /**
- * Thoughts that a model writes before it speaks, between marks of its own. They stay in the history as they were
- * sampled; calls are read, and answers taken, from what follows them alone.
+ * Thoughts that a model writes before its answer, between marks of its own. They stay in the history as sampled; calls
+ * and answers are read from the text after them.
  */
 
 export interface ThoughtMarks {
   readonly open: string;
   readonly close: string;
-  /** What ends thoughts that were cut, as templates write it. */
+  /** Text that closes unfinished thoughts, as templates write it. */
   readonly ending: string;
 }
 
@@ -15,16 +15,16 @@ const known: readonly ThoughtMarks[] = [
   { open: "[THINK]", close: "[/THINK]", ending: "[/THINK]" },
 ];
 
-/** The marks that a chat template names. */
+/** The marks that a chat template uses. */
 export const marksOf = (template: string): ThoughtMarks | undefined =>
   known.find(({ close }) => template.includes(close));
 
 export interface Split {
-  /** As written, marks included; "" when the turn has none. */
+  /** As written, including marks; "" when the turn has none. */
   readonly thoughts: string;
-  /** What follows them. */
+  /** The text after them. */
   readonly said: string;
-  /** The thoughts have not ended. */
+  /** Whether the thoughts are unfinished. */
   readonly open: boolean;
 }
 

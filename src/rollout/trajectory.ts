@@ -1,5 +1,5 @@
 /**
- * A trajectory: everything one rollout was and did, as one JSON line of a trajectory file. Later stages (judging,
+ * A trajectory: the complete record of one rollout, as one JSON line of a trajectory file. Later stages (judging,
  * training, warm start, viewing) read these and nothing else.
  */
 import { createReadStream } from "node:fs";
@@ -9,7 +9,7 @@ import { HoneError } from "../util/index.js";
 import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
 
-/** Who played. */
+/** The player's identity. */
 export interface Player {
   /** "engine", "agent" (an OpenAI-compatible API) or "expert" (the task's script). */
   kind: "engine" | "agent" | "expert";
@@ -35,9 +35,9 @@ export interface Trajectory {
   /** Arguments of the final tool's call. */
   answer?: Record<string, unknown>;
   end: RolloutEnd;
-  /** At the end "deadline": what used up the time. Missing in files of before it was noted; see deadline.ts. */
+  /** For the end "deadline": its cause. Missing in files of older versions; see deadline.ts. */
   deadlineCause?: DeadlineCause;
-  /** Why, when the end alone does not say it: a tool's failure, say. */
+  /** The cause, when the end alone does not name it: a tool's failure, for example. */
   reason?: string;
   turns: number;
   maxTurns: number;
@@ -47,13 +47,13 @@ export interface Trajectory {
   completionTokens: number;
   promptTokens: number;
   /**
-   * Seconds: in all, waiting for the player, those of them before the engine began with its turn (missing in files of
-   * before they were noted), running tools.
+   * Seconds: total, waiting for the player, the part of it before the engine began with the turn (missing in files of older
+   * versions), running tools.
    */
   seconds: { total: number; player: number; queue?: number; tools: number };
 }
 
-/** A rollout that could not be finished: a defect of a tool, the task or the machine, never the model's doing. */
+/** A rollout that could not be finished: a defect of a tool, the task or the machine, never the model's fault. */
 export interface RolloutFailure {
   id: string;
   error: string;

@@ -1,5 +1,5 @@
 /**
- * The tokens of one trajectory: one append-only buffer that says of each token whether the policy sampled it and with
+ * The tokens of one trajectory: one append-only buffer that records for each token whether the policy sampled it and with
  * which log-probability. Training reads these tokens; text is never tokenised again.
  */
 
@@ -21,12 +21,12 @@ export class Transcript {
     return this.#ids.length;
   }
 
-  /** Tokens that were given, not sampled. */
+  /** Number of tokens that were given, not sampled. */
   get givenCount(): number {
     return this.#sampled.reduce((count, sampled) => count + 1 - sampled, 0);
   }
 
-  /** Appends what the policy was given. */
+  /** Appends tokens given to the policy. */
   given(ids: Iterable<number>): void {
     for (const id of ids) {
       this.#ids.push(id);
@@ -36,10 +36,10 @@ export class Transcript {
   }
 
   /**
-   * Appends what the policy sampled, a sampled stop token included.
+   * Appends tokens that the policy sampled, including a stop token.
    *
    * @param logprobs one finite number ≤ 0 for each id
-   * @throws RangeError when the lengths differ or a log-probability is not one
+   * @throws RangeError when the lengths differ or a log-probability is invalid
    */
   sampled(ids: ArrayLike<number>, logprobs: ArrayLike<number>): void {
     if (ids.length !== logprobs.length) {
@@ -47,7 +47,7 @@ export class Transcript {
     }
     for (let i = 0; i < ids.length; i++) {
       const logprob = logprobs[i] as number;
-      // Rounding may lift a certain token's logprob a hair above 0.
+      // Rounding may lift the log-probability of a certain token slightly above 0.
       if (!(logprob <= 1e-3 && logprob > -Infinity))
         throw new RangeError(`token ${i} has the log-probability ${logprob}`);
       this.#ids.push(ids[i] as number);

@@ -1,6 +1,6 @@
 /**
  * The code of one rollout worker (a piscina thread): it loads the task, opens its world, and plays whole groups. The
- * JavaScript of many rollouts runs here at once; what they wait for (the engine, an API) runs elsewhere.
+ * JavaScript of many rollouts runs here concurrently; the engine or API they wait for runs elsewhere.
  */
 import { type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
@@ -42,7 +42,7 @@ async function playMember(
     world,
     session,
     limits,
-    // A cancelled gather ends the thread; there is nothing finer to abort.
+    // A cancelled gather ends the thread; nothing smaller is aborted.
     signal: new AbortController().signal,
     onWaiting: (waiting) => post({ kind: "waiting", id: member.id, thread: threadId, waiting }),
   });
@@ -60,7 +60,7 @@ async function playMember(
   };
 }
 
-/** Of each id a promise that is kept when the id has come through the port. */
+/** A promise for each id, resolved when the id arrives through the port. */
 function starts(port: MessagePort, ids: readonly string[]): ReadonlyMap<string, Promise<void>> {
   const begin = new Map<string, () => void>();
   const begun = new Map(ids.map((id) => [id, new Promise<void>((resolve) => begin.set(id, resolve))]));
@@ -68,7 +68,7 @@ function starts(port: MessagePort, ids: readonly string[]): ReadonlyMap<string, 
   return begun;
 }
 
-/** Plays the members of a group side by side, each from when it may begin. */
+/** Plays the members of a group concurrently, each from the time it may begin. */
 export default async function playGroup(job: GroupJob): Promise<GroupResult> {
   let here: Ready;
   try {

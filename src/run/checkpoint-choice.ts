@@ -12,7 +12,7 @@ import { type RunSettings, settingsOf } from "./settings.js";
 import { RunStore } from "./store.js";
 
 export interface ChosenCheckpoint {
-  /** As it was asked for. */
+  /** The name as the user gave it. */
   readonly checkpoint: string;
   /** Step whose update it holds; null is the base model. */
   readonly step: number | null;
@@ -53,7 +53,7 @@ export interface OpenCheckpoints {
   readonly name: string;
   readonly record: RunRecord;
   readonly chosen: readonly ChosenCheckpoint[];
-  /** Mean distance of engine and learner in the step where it was highest; 0 before the first update. */
+  /** Highest mean distance between engine and learner in any step; 0 before the first update. */
   readonly highestGap: number;
 }
 
@@ -75,7 +75,7 @@ export async function openCheckpoints(
   }
 }
 
-/** Options of `yarn rollout` as a run's checkpoint sets them: what plays and what it was trained on. */
+/** Options of `yarn rollout` that the checkpoint's run determines: the player and the settings it was trained with. */
 export async function optionsOfCheckpoint(
   place: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
@@ -88,7 +88,7 @@ export async function optionsOfCheckpoint(
   const { record, chosen } = await openCheckpoints(findRun(place), names);
   const settings = settingsOf(record);
   const { model, weights, task, set, seed } = settings;
-  // The record of an older hone has none of them.
+  // Records of older versions of hone lack them.
   const chat = chatOptions.flatMap((name) => (settings[name] === undefined ? [] : [[name, settings[name]]]));
   const path = chosen[0]?.adapter?.path;
   return {

@@ -1,7 +1,7 @@
 /**
  * Numbered checkpoint folders: `checkpoints/0021/` with the files of one update and a manifest of their hashes. A folder
- * is written aside and renamed when it is whole, so one that has its number is complete. Which numbers count is said by
- * the store alone: what it does not name is set aside at the next start.
+ * is written aside and renamed when it is complete, so a folder with a number is complete. The store alone decides which
+ * numbers count: a folder that it does not name is set aside at the next start.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,9 +13,9 @@ const manifestSchema = z.object({
   /** The run that made it, and the step whose update it holds. */
   run: z.string(),
   step: z.number().int(),
-  /** Where a fork took it from: the run and the step that made it. */
+  /** For a fork: the run and the step that made the checkpoint. */
   origin: z.object({ run: z.string(), step: z.number().int() }).optional(),
-  /** What the adapter fits: fingerprint of the base model's file, and the adapter's shape. */
+  /** The base model that the adapter fits (fingerprint of its file), and the adapter's shape. */
   model: z.string(),
   lora: z.object({ rank: z.number(), alpha: z.number(), targets: z.array(z.string()) }),
   /** By path within the folder. */
@@ -24,7 +24,7 @@ const manifestSchema = z.object({
 
 export type Manifest = z.output<typeof manifestSchema>;
 
-/** The adapter as the engine loads it: its place in a checkpoint. */
+/** Name of the adapter file that the engine loads, inside a checkpoint. */
 export const ADAPTER_FILE = "adapter.gguf";
 const MANIFEST_FILE = "manifest.json";
 const UNREFERENCED = "unreferenced";
@@ -105,7 +105,7 @@ export async function sealCheckpoint(
 export class Checkpoints {
   readonly #folder: string;
 
-  /** @param folder made when the first checkpoint comes */
+  /** @param folder created with the first checkpoint */
   constructor(folder: string) {
     this.#folder = folder;
   }
@@ -118,7 +118,7 @@ export class Checkpoints {
     return join(this.pathOf(step), ADAPTER_FILE);
   }
 
-  /** Numbers of the folders there are, rising. */
+  /** Numbers of the existing folders, in rising order. */
   list(): number[] {
     return this.#names()
       .filter((name) => NUMBERED.test(name))
@@ -134,7 +134,7 @@ export class Checkpoints {
     return folder;
   }
 
-  /** Makes a draft a checkpoint: manifest, flush, rename. The files themselves were flushed by who wrote them. */
+  /** Turns a draft into a checkpoint: manifest, flush, rename. The learner has flushed the files themselves. */
   async publish(step: number, about: Omit<Manifest, "version" | "step" | "files">): Promise<Published> {
     const draft = this.#draftOf(step);
     const published = await sealCheckpoint(draft, { ...about, step }, filesBelow(draft));
@@ -142,7 +142,7 @@ export class Checkpoints {
     return published;
   }
 
-  /** Copies another run's checkpoint in under number 0: what a fork starts from. */
+  /** Copies another run's checkpoint as number 0, the start of a fork. */
   async adopt(folder: string, run: string): Promise<Published> {
     const source = await verifyCheckpoint(folder);
     const draft = this.draft(0);
@@ -156,7 +156,7 @@ export class Checkpoints {
     return this.publish(0, { run, origin, model: source.model, lora: source.lora });
   }
 
-  /** Moves every numbered folder that is not in `referenced` out of the way, and drops drafts. Returns the numbers. */
+  /** Moves every numbered folder that is not in `referenced` to "unreferenced", and deletes drafts. Returns the numbers. */
   setAside(referenced: ReadonlySet<number>): number[] {
     for (const name of this.#names()) {
       if (name.startsWith(".")) rmSync(join(this.#folder, name), { recursive: true });
@@ -171,12 +171,12 @@ export class Checkpoints {
     return moved;
   }
 
-  /** Deletes all but `keep`; also what was set aside and has been made again since. Returns the deleted numbers. */
+  /** Deletes all but `keep`, and set-aside folders whose number exists again. Returns the deleted numbers. */
   prune(keep: ReadonlySet<number>): number[] {
     const present = this.list();
     const gone = present.filter((step) => !keep.has(step));
     for (const step of gone) {
-      // Renamed first: a folder that still has its number is whole.
+      // Renamed first: a numbered folder is always complete.
       const dropped = join(this.#folder, `.dropped-${step}`);
       moveDurably(this.pathOf(step), dropped);
       rmSync(dropped, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * What rounds the numbers of a step: the engine that played and the learner that trained, as both really computed.
- * Distances between the two are alike only where both are the same.
+ * Identifies the rounding of a step: device and precision of the engine that played and of the learner that trained.
+ * Distances between the two are comparable only between steps with the same identification.
  */
 import type { EngineInfo } from "../engine/index.js";
 import type { StepMetrics } from "../learn/index.js";
@@ -15,7 +15,7 @@ export function engineNumerics({ compute }: Pick<EngineInfo, "compute">): string
   return `${backend} ${device}${part} ${weights} KV ${kv}${flashAttention ? " flash attention" : ""}`;
 }
 
-/** @param hfWeights whether its base weights came from elsewhere than the engine's file */
+/** @param hfWeights whether its base weights came from --hf-weights instead of the engine's file */
 export function learnerNumerics(update: Pick<StepMetrics, "device" | "precision">, hfWeights: boolean): string {
   return `${update.device} ${update.precision}${hfWeights ? " with --hf-weights" : ""}`;
 }

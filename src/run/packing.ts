@@ -1,15 +1,15 @@
-/** Trajectories as they lie in the store: the tokens as packed arrays, all the rest as compressed JSON. */
+/** Trajectories as the store keeps them: tokens as packed arrays, everything else as compressed JSON. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { TokenRecord, Trajectory } from "../rollout/index.js";
 
 export interface PackedTrajectory {
-  /** Deflated JSON of everything but the tokens. */
+  /** Deflated JSON of everything except the tokens. */
   readonly trajectory: Buffer;
   /** Deflated; null for players that have no tokens. */
   readonly tokens: Buffer | null;
 }
 
-/** The fastest level: rollouts are saved while others are being played. */
+/** The fastest compression level: rollouts are saved while others are being played. */
 const LEVEL = { level: 1 };
 
 /** Little-endian: I32 ids [n], F32 logprobs [n], U8 sampled [n]. */
@@ -23,7 +23,7 @@ function packTokens({ ids, logprobs, sampled }: TokenRecord): Buffer {
 }
 
 function unpackTokens(packed: Buffer): TokenRecord {
-  // A copy: the arrays need an aligned start.
+  // A copy: typed arrays need an aligned start.
   const bytes = new Uint8Array(inflateRawSync(packed)).buffer;
   const n = bytes.byteLength / 9;
   return {

@@ -1,4 +1,4 @@
-/** Where runs lie, and which one is meant. */
+/** Where runs are stored, and which run a name selects. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { type Config, DEFAULT_MODEL } from "../config/index.js";
@@ -7,7 +7,7 @@ import { UsageError } from "../util/index.js";
 import { STORE_FILE } from "./run.js";
 
 /**
- * "qwen2.5-0.5b-instruct-f16" for the path of that file or hf:REPOSITORY:FILE, "tiny" for the model of that name,
+ * Examples: "qwen2.5-0.5b-instruct-f16" for the path of that file or hf:REPOSITORY:FILE, "tiny" for that name,
  * "Qwen2.5-0.5B-Instruct" for that repository at any revision.
  */
 const stem = (model: string) =>
@@ -18,7 +18,7 @@ const stem = (model: string) =>
 
 type Place = Pick<Config, "home" | "project" | "run" | "model" | "task">;
 
-/** The folder of a run that is to be trained. */
+/** The folder of a run to be trained. */
 export async function placeOf({ home, project, run, model, task }: Place): Promise<string> {
   const name = run ?? stem(model ?? DEFAULT_MODEL);
   checkName("--run", name);
@@ -37,7 +37,7 @@ export interface FoundRun {
   readonly project: string;
   readonly name: string;
   readonly folder: string;
-  /** Milliseconds since 1970 of its last change. */
+  /** Time of its last change, in milliseconds since 1970. */
   readonly changed: number;
 }
 
@@ -61,7 +61,7 @@ export function findRuns(home: string): FoundRun[] {
         const store = statSync(join(folder, STORE_FILE), { throwIfNoEntry: false });
         if (!store) return [];
         const log = statSync(join(folder, `${STORE_FILE}-wal`), { throwIfNoEntry: false });
-        // Whoever only looks at a run leaves an empty log of writes behind: that is no change.
+        // Opening a run to read it leaves an empty write-ahead log behind: that is no change.
         const written = log && log.size > 0 ? log.mtimeMs : 0;
         return [{ project, name, folder, changed: Math.max(store.mtimeMs, written) }];
       });
@@ -69,7 +69,7 @@ export function findRuns(home: string): FoundRun[] {
     .sort((a, b) => b.changed - a.changed);
 }
 
-/** The run that is meant: by its names, or the newest. Throws UsageError when there is none. */
+/** The run of the given project and name, or the newest. Throws UsageError when there is none. */
 export function findRun({ home, project, run }: Pick<Place, "home" | "project" | "run">): FoundRun {
   const all = findRuns(home);
   const found = all.find(
@@ -85,7 +85,7 @@ export function findRun({ home, project, run }: Pick<Place, "home" | "project" |
 }
 
 /**
- * The run that a word names: a folder with a run in it, PROJECT/RUN, or the run's name. Undefined: the newest.
+ * The run that `word` names: a folder with a run in it, PROJECT/RUN, or the run's name. Undefined: the newest.
  * @throws UsageError when there is none
  */
 export function namedRun(place: Pick<Place, "home" | "project">, word: string | undefined): FoundRun {

@@ -1,4 +1,4 @@
-/** A run for those who look at it: its steps, and every rollout with what the update was told of it. Changes nothing. */
+/** Read access to a run: its steps, and every rollout with its reward and advantage in the update. Changes nothing. */
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -11,23 +11,23 @@ import type { Device, RolloutPhase, RunRecord, StepRow, ValidationRow } from "./
 import { STORE_FILE } from "./run.js";
 import { RunStore } from "./store.js";
 
-/** One rollout as it lies in the store, without its conversation. */
+/** One rollout as stored, without its conversation. */
 export interface RolloutRow {
   readonly id: number;
   readonly phase: RolloutPhase;
   readonly step: number;
   readonly scenario: string;
   readonly member: number;
-  /** The task's own. */
+  /** The task's own reward. */
   readonly reward: number;
   readonly success: boolean;
   readonly end: string;
   readonly turns: number;
   readonly completionTokens: number;
-  /** As the update had them; null where the step is not committed or the group had no reward. */
+  /** As the update used them; null where the step is not committed or the group had no reward. */
   readonly trainingReward: number | null;
   readonly advantage: number | null;
-  /** A judge's words. */
+  /** A judge's explanation. */
   readonly explanation: string | null;
 }
 
@@ -49,7 +49,7 @@ export interface SeenRollout extends RolloutRow {
   readonly trajectory: Trajectory;
 }
 
-/** The end of a log of the run's engine or learner. */
+/** The tail of a log of the run's engine or learner. */
 export interface LogTail {
   readonly name: string;
   readonly lines: readonly string[];
@@ -70,7 +70,7 @@ function endOf(file: string): string {
   }
 }
 
-/** @throws HoneError with one line for a file that is not whole */
+/** @throws HoneError with one line for a damaged file */
 function reading<T>(file: string, read: () => T): T {
   try {
     return read();
@@ -91,7 +91,7 @@ export class RunReader {
   readonly #store: RunStore;
   readonly #database: Database.Database;
   readonly #checkpoints: Checkpoints;
-  /** Tables and columns that older hones did not make. */
+  /** Tables and columns that older versions of hone did not create. */
   readonly #has: { readonly devices: boolean; readonly explanation: boolean };
 
   private constructor(folder: string, file: string, store: RunStore, database: Database.Database) {
@@ -107,7 +107,7 @@ export class RunReader {
     };
   }
 
-  /** @throws HoneError when there is no run, one of a newer hone, or one that cannot be read */
+  /** @throws HoneError when there is no run, or it was written by a newer hone, or it cannot be read */
   static open(folder: string): RunReader {
     const file = join(folder, STORE_FILE);
     return reading(file, () => {
@@ -121,7 +121,7 @@ export class RunReader {
     });
   }
 
-  /** @throws HoneError when the run was ended before it began */
+  /** @throws HoneError when the run was stopped before it began */
   record(): RunRecord {
     const record = reading(this.#file, () => this.#store.record());
     if (record) return record;
@@ -140,7 +140,7 @@ export class RunReader {
     return this.#has.devices ? reading(this.#file, () => this.#store.devices()) : [];
   }
 
-  /** Another text whenever something was written. */
+  /** A text that differs after every write to the store. */
   revision(): string {
     return reading(this.#file, () => {
       const number = (sql: string) => this.#database.prepare<[], number>(sql).pluck().get();
@@ -154,7 +154,7 @@ export class RunReader {
     });
   }
 
-  /** Rollouts of each phase and step. */
+  /** Numbers of rollouts by phase and step. */
   counts(): { phase: RolloutPhase; step: number; n: number }[] {
     return reading(this.#file, () =>
       this.#database
@@ -165,7 +165,7 @@ export class RunReader {
     );
   }
 
-  /** In the order of step, phase, scenario and member; read as they are taken. */
+  /** Ordered by step, phase, scenario and member; read lazily. */
   *rollouts(filter: RolloutFilter = {}): Generator<SeenRollout> {
     const { phase, from, to, ids } = filter;
     const where = [
@@ -200,12 +200,12 @@ export class RunReader {
     }
   }
 
-  /** Steps of the checkpoints in the folder, rising. */
+  /** Steps of the checkpoints in the folder, in rising order. */
   checkpointSteps(): number[] {
     return this.#checkpoints.list();
   }
 
-  /** Checkpoints in the folder, with the line that says what is wrong with one. */
+  /** Checkpoints in the folder; a damaged one comes with its error message. */
   async checkpoints(): Promise<{ step: number; damage: string | null }[]> {
     const seen = [];
     for (const step of this.checkpointSteps()) {
@@ -214,13 +214,13 @@ export class RunReader {
         () => null,
         (error: unknown) => messageOf(error),
       );
-      // A run that goes on may have removed it while it was read: that is no damage.
+      // A running process may have deleted it in the meantime: that is no damage.
       if (damage === null || existsSync(folder)) seen.push({ step, damage });
     }
     return seen;
   }
 
-  /** Is a process of this machine at work on the run? */
+  /** Whether a process of this machine is working on the run. */
   running(): boolean {
     return ownerOf(this.folder) !== undefined;
   }

@@ -1,9 +1,9 @@
-/** What a run keeps: every record of run.sqlite and metrics.jsonl, with its n, named as other tools name it. */
+/** The records of a run: every field of run.sqlite and metrics.jsonl, each mean with its n, named as in other tools. */
 import type { JudgeUsage } from "../judge/index.js";
 
 export type RolloutPhase = "train" | "validation";
 
-/** What makes a run this run. */
+/** The identity of a run. */
 export interface RunRecord {
   readonly name: string;
   /** ISO time. */
@@ -14,22 +14,22 @@ export interface RunRecord {
   readonly contents: Readonly<Record<string, string>>;
 }
 
-/** An engine or a learner as it really computed. */
+/** An engine or a learner as it actually computed. */
 export interface Device {
   readonly part: "engine" | "learner";
-  /** When the run was first computed by it: ISO time. */
+  /** Time of its first use in the run: ISO time. */
   readonly seen: string;
-  /** Device, driver, versions, types of numbers. */
+  /** Device, driver, versions, number types. */
   readonly [fact: string]: unknown;
 }
 
 export interface Adapter {
-  /** A GGUF file; one path always names the same content. */
+  /** A GGUF file; a path always names the same content. */
   readonly path: string;
   readonly sha256: string;
 }
 
-/** Where a run stands after a step. */
+/** State of a run after a step. */
 export interface StepRow {
   readonly step: number;
   /** Checkpoint in force; null is the base model. */
@@ -42,61 +42,61 @@ export interface StepRow {
 }
 
 /**
- * Why a step changed nothing. "no_spread": no group's rollouts differed in reward. "unrewarded": no group had one.
- * "broken_off": no group had two rollouts to compare, or a reward for those it had; most of them had not two. "truncated":
- * what differed in reward had been ended by a limit, and --mask-truncated leaves that out.
+ * Why a step changed nothing. "no_spread": no group's rollouts differed in reward. "unrewarded": no group had a reward.
+ * "broken_off": no group had two comparable rollouts with a reward; most groups had fewer than two. "truncated": the
+ * rollouts that differed in reward had been ended by a limit, and --mask-truncated leaves those out.
  */
 export type SkipReason = "truncated" | "loss" | "gradient" | "no_spread" | "unrewarded" | "broken_off";
 
-/** Mean distances of the engine's log-probabilities, nats a token. */
+/** Mean distances of the engine's log-probabilities, nats per token. */
 export interface ProbeReading {
-  /** From the policy that the checkpoint holds. */
+  /** From the policy in the checkpoint. */
   readonly after: number;
-  /** From the policy before its update. */
+  /** From the policy before the update. */
   readonly before: number;
-  /** Tokens that the means are over. */
+  /** Number of tokens of the means. */
   readonly n: number;
 }
 
-/** What follows from seeds and data alone. */
+/** Values that follow from seeds and data alone. */
 export interface StepMetricsRow {
-  /** Rollouts played to an end: what `reward`, `success`, `turns` and `completion_tokens` are means of. */
+  /** Rollouts played to an end: the n of `reward`, `success`, `turns` and `completion_tokens`. */
   rollouts: number;
-  /** The task's own reward, whatever trained. */
+  /** The task's own reward, whichever reward trained. */
   reward: number;
   success: number;
   turns: number;
   completion_tokens: number;
   ends: Record<string, number>;
   tool_errors: Record<string, number>;
-  /** Rollouts that broke down by no fault of the model. */
+  /** Rollouts that failed through no fault of the model. */
   failures: number;
-  /** Rollouts whose end was not the model's doing (a tool's failure, a deadline that others used up): not trained. */
+  /** Rollouts ended by a tool's failure, or by a deadline that tools or waiting used up: not trained. */
   rollouts_broken_off: number;
-  /** The same by why. */
+  /** The same by cause. */
   broken_off: Record<string, number>;
   groups: number;
-  /** Groups whose rollouts differ in what training pushes up. */
+  /** Groups whose rollouts differ in the training reward. */
   groups_trainable: number;
   /** Groups whose rewards are equal, or nearer to each other than the spread floor of judged rewards. */
   groups_flat: number;
-  /** Groups whose rewards differ, but all of whose rollouts that could teach are masked (--mask-truncated). */
+  /** Groups whose rewards differ, but whose informative rollouts are all masked (--mask-truncated). */
   groups_masked: number;
-  /** Of `groups`, those that were played in the place of flat or masked ones (--refill). */
+  /** Of `groups`, those played in place of flat or masked ones (--refill). */
   groups_refilled: number;
-  /** Rollouts that a limit ended and that were not learnt from (--mask-truncated); they count in their group's mean. */
+  /** Rollouts that a limit ended and that were not trained on (--mask-truncated); they count in their group's mean. */
   rollouts_masked: number;
-  /** Groups that could not be rewarded, and why. */
+  /** Groups without a usable reward, and their causes. */
   groups_unrewarded: number;
   groups_lost: Record<string, number>;
-  /** Groups left with fewer than two rollouts because the others were broken off. */
+  /** Groups with fewer than two rollouts left after broken-off ones were removed. */
   groups_broken_off: number;
-  /** What trained: mean over the rollouts of rewarded groups, and how many those are. null when there are none. */
+  /** Mean of the training reward over the rollouts of rewarded groups, and their number. null when there are none. */
   training_reward: number | null;
   training_n: number;
   /**
-   * Mean of each part of the reward over the rollouts that have it, and how many those are; a judge's part of a composed
-   * reward too. Missing in runs of before it was noted.
+   * Mean of each part of the reward over the rollouts that have it, and their number; includes a judge's part of a
+   * composed reward. Missing in runs of older versions.
    */
   parts?: Record<string, { mean: number; n: number }>;
   /** Mean share of pairs of rollouts that a judge's votes order alike; null with a single vote. */
@@ -104,43 +104,43 @@ export interface StepMetricsRow {
   learning_rate: number;
   /** null when the step changed the adapter. */
   skipped: SkipReason | null;
-  /** Tokens of the batch, and those of them the policy sampled. 0 without an update. */
+  /** Tokens of the batch, and those of them that the policy sampled. 0 without an update. */
   tokens: number;
   sampled_tokens: number;
   // null without an update, or where not finite.
   loss: number | null;
   /** Updates of the adapter: epochs × mini-batches. 0 when the step changed nothing. */
   updates: number;
-  /** Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's, nats a token. */
+  /** Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's, nats per token. */
   mismatch_kl: number | null;
   /** Estimate (k3) of the KL divergence to the base model before the updates, where it is part of the loss (--kl). */
   kl_base: number | null;
-  /** Distance of log-probabilities, rollout to learner, nats. */
+  /** Distance of log-probabilities between rollout and learner, nats. */
   gap: { mean: number; p99: number; max: number } | null;
-  /** What the engine, with the new adapter, made of the checkpoint's probe (probe.ts); null without an update. */
+  /** The engine's score of the checkpoint's probe with the new adapter (probe.ts); null without an update. */
   probe: ProbeReading | null;
   grad_norm: number | null;
   entropy: number | null;
   /** Share of sampled tokens on which a bound of the policy ratio acted, over all updates. */
   clip_fraction: number | null;
-  /** Shares of sampled tokens whose importance weight was bounded, and which it left out (--importance-sampling). */
+  /** Shares of sampled tokens whose importance weight was bounded, or set to 0 (--importance-sampling). */
   importance_truncated: number | null;
   importance_masked: number | null;
   /** Passes of the update that were repeated because f16 overflowed. */
   overflows: number;
 }
 
-/** What depends on the machine and the day. */
+/** Values that depend on the machine and its load. */
 export interface StepTiming {
-  /** By phase, and `total`, which has what lies between them too. */
+  /** By phase, and `total`, which includes the time between phases. */
   seconds: Record<string, number>;
-  /** Rollouts taken over from a broken attempt of this step. */
+  /** Rollouts reused from an interrupted attempt of this step. */
   reused: number;
-  /** The learner's bytes; null without an update. */
+  /** The learner's memory in bytes; null without an update. */
   memory: { peak: number; loaded: number } | null;
-  /** What the judge was asked in this step and the validation before it; null without a judge. */
+  /** Requests to the judge in this step and the validation before it; null without a judge. */
   judge: JudgeCount | null;
-  /** Devices and precisions of engine and learner, as they computed (numerics.ts): rounding is alike only between steps of the same ones. */
+  /** Devices and precisions of engine and learner (numerics.ts): rounding is comparable only between steps with the same ones. */
   numerics: string;
 }
 
@@ -150,20 +150,20 @@ export interface MetricsLine extends StepMetricsRow, StepTiming {
   checkpoint: number | null;
 }
 
-/** What the judge has been asked so far, in this call of the program. */
+/** Use of the judge so far, in this process. */
 export interface JudgeCount extends JudgeUsage {
-  /** Verdicts that were remembered. */
+  /** Verdicts taken from the cache. */
   readonly cached: number;
 }
 
-/** What the update was told about one rollout. */
+/** Reward and advantage of one rollout in an update. */
 export interface Lesson {
-  /** Id of the trajectory's scenario, and its place in the group. */
+  /** Id of the trajectory's scenario, and its position in the group. */
   readonly scenario: string;
   readonly member: number;
   readonly reward: number;
   readonly advantage: number;
-  /** A judge's. */
+  /** A judge's explanation. */
   readonly explanation: string | null;
 }
 
@@ -175,7 +175,7 @@ export interface ValidationRow {
 }
 
 export interface Evaluation {
-  /** Rollouts played to an end: what every share and mean below is over. */
+  /** Rollouts played to an end: the n of every share and mean below. */
   n: number;
   successes: number;
   success: number;
@@ -188,19 +188,19 @@ export interface Evaluation {
   completion_tokens: number;
   /** Mean of each part of the reward over the rollouts that have it, and how many those are. */
   parts: Record<string, { mean: number; n: number }>;
-  /** Success on each kind of scenario, where scenarios have one. */
+  /** Success by kind of scenario, where scenarios have kinds. */
   kinds: Kinds;
   /** How rollouts ended, counted. */
   ends: Record<string, number>;
-  /** Calls that did not run, by why. */
+  /** Calls that did not run, by cause. */
   tool_errors: Record<string, number>;
-  /** Rollouts that broke down by no fault of the model; not in `n`. */
+  /** Rollouts that failed through no fault of the model; not in `n`. */
   failures: number;
-  /** Rollouts whose answer a judge was asked about in vain, by why; not in `n`. */
+  /** Rollouts whose answer the judge gave no usable verdict on, by cause; not in `n`. */
   unjudged: Record<string, number>;
 }
 
-/** Rollouts and successes by kind of scenario, in order of the name. */
+/** Rollouts and successes by kind of scenario, sorted by name. */
 export type Kinds = Record<string, { n: number; successes: number }>;
 
 /** @throws RangeError for step 0, which has no metrics */
@@ -211,7 +211,7 @@ export function metricsLine({ step, checkpoint, metrics, timing }: StepRow): Met
 
 /**
  * Distances of engine and learner in a run's updates, oldest first.
- * @param numerics of the steps that count; all when undefined
+ * @param numerics only steps with these count; undefined: all
  */
 export function gapsOf(
   steps: readonly Pick<StepRow, "metrics" | "timing">[],

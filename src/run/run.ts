@@ -1,6 +1,6 @@
 /**
- * A run: its directory, opened by the one process that owns it. Opening brings it to the last whole step: what no
- * committed step names is set aside, and files that are derived from the store are written anew.
+ * A run: its directory, opened by the one process that owns it. Opening restores the last complete step: checkpoints that no
+ * committed step names are set aside, and files derived from the store are written anew.
  */
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -20,7 +20,7 @@ import { RunStore } from "./store.js";
 
 export const STORE_FILE = "run.sqlite";
 
-/** What an adapter of this run fits. */
+/** The model and shape that an adapter of this run fits. */
 export interface AdapterShape {
   /** Fingerprint of the base model's file. */
   readonly model: string;
@@ -33,11 +33,11 @@ export interface OpenRun {
   readonly shape: AdapterShape;
   /** Checkpoint folder of another run to start from. */
   readonly fork: string | undefined;
-  /** Compares with what the run was begun with. Throws UsageError when it would be another run now. */
+  /** Compares with the recorded settings. Throws UsageError when the options would make it another run. */
   readonly agree: (recorded: RunRecord) => void;
 }
 
-/** The best validated state by mean reward; of equals, the first. Undefined before the first validation. */
+/** The best validated state by mean reward; the first of equals. Undefined before the first validation. */
 export function bestOf(validations: readonly ValidationRow[]): ValidationRow | undefined {
   return validations.reduce<ValidationRow | undefined>(
     (best, row) => (best && best.result.reward >= row.result.reward ? best : row),
@@ -77,9 +77,9 @@ export class Run {
   readonly folder: string;
   readonly store: RunStore;
   readonly checkpoints: Checkpoints;
-  /** Who owned the run before and was ended from outside. */
+  /** The previous owner, if it was killed. */
   readonly previousOwner: Owner | undefined;
-  /** It had been begun with other options and had no step yet. */
+  /** The run had been begun with other options and had no step yet. */
   begunAnew = false;
   readonly #lock: RunLock;
   readonly #shape: AdapterShape;
@@ -94,11 +94,11 @@ export class Run {
   }
 
   /**
-   * Begins the run, or opens it to go on.
-   * @throws HoneError when another process has it, when it would be another run now, or when its checkpoint is damaged
+   * Begins the run, or opens it to continue.
+   * @throws HoneError when another process owns it, when the options would make it another run, or when its checkpoint is damaged
    */
   static async open({ folder, record, shape, fork, agree }: OpenRun): Promise<Run> {
-    // Before anything is made: what is refused must leave no run behind.
+    // Checked before anything is created: a refused fork must leave no run behind.
     if (fork !== undefined) await checkFork(fork, shape);
     mkdirSync(join(folder, "logs"), { recursive: true });
     const lock = lockRun(folder);
@@ -141,25 +141,25 @@ export class Run {
     return { path: this.checkpoints.adapterOf(checkpoint), sha256: adapter };
   }
 
-  /** Makes the draft of a step a checkpoint. It counts when the step is committed. */
+  /** Turns the draft of a step into a checkpoint. It counts once the step is committed. */
   async publish(step: number): Promise<{ checkpoint: number; adapter: string }> {
     const { model, lora } = this.#shape;
     const about = { run: this.name, model, lora: { ...lora, targets: [...lora.targets] } };
     return { checkpoint: step, adapter: (await this.checkpoints.publish(step, about)).adapter };
   }
 
-  /** Notes what computes: run.json lists it with the time at which it was first seen. */
+  /** Records a device: run.json lists it with the time of its first use. */
   saw(part: Device["part"], facts: Readonly<Record<string, unknown>>): void {
     if (this.store.noteDevice({ ...facts, part, seen: new Date().toISOString() })) this.#writeAbout();
   }
 
-  /** Writes a settled step's line. */
+  /** Appends the line of a settled step. */
   appendMetrics(line: MetricsLine): void {
     appendFileSync(this.#metricsFile, `${JSON.stringify(line)}\n`);
   }
 
   /**
-   * Deletes checkpoints, all but the newest `keep` and the best.
+   * Deletes checkpoints except the newest `keep` and the best.
    * The one in force is always among the newest.
    */
   prune(keep: number): void {
@@ -174,8 +174,8 @@ export class Run {
   }
 
   /**
-   * What the run was begun with, when that is to go on. While it has learnt nothing there is nothing to lose: other
-   * options then begin it anew.
+   * The recorded settings, when the run is to continue. A run without any update has nothing to lose: other options then
+   * begin it anew.
    */
   #goingOn(agree: OpenRun["agree"], fork: string | undefined): RunRecord | undefined {
     const recorded = this.store.record();
@@ -218,7 +218,7 @@ export class Run {
       await verifyCheckpoint(inForce);
     }
     this.#writeAbout();
-    // A step that is not settled has its line when it is.
+    // A step that is not settled gets its line when it is.
     const unsettled = this.store.unsettledStep()?.step;
     const lines = steps
       .filter(({ step }) => step > 0 && step !== unsettled)

@@ -1,12 +1,12 @@
-/** The tables of run.sqlite, version by version, and how a file is brought to the newest. */
+/** The tables of run.sqlite, version by version, and the migration of a file to the newest version. */
 import type { Database } from "better-sqlite3";
 import { VERDICTS_TABLE } from "../judge/index.js";
 import { HoneError } from "../util/index.js";
 
-/** "hone" in ASCII: tells a run store from any other SQLite file. */
+/** "hone" in ASCII: distinguishes a run store from any other SQLite file. */
 const APPLICATION_ID = 0x686f6e65;
 
-/** Step i brings a store from version i to i + 1. Published steps never change; a new version adds one. */
+/** Entry i migrates a store from version i to i + 1. Published entries never change; a new version adds one. */
 const migrations: readonly string[] = [
   `
   -- One row: what makes this run this run.
@@ -94,7 +94,7 @@ const migrations: readonly string[] = [
   `,
 ];
 
-/** @throws HoneError when the file is no run store, or one of a newer hone */
+/** @throws HoneError when the file is no run store, or was written by a newer hone */
 export function bringUpToDate(database: Database, file: string): void {
   const version = checkVersion(database, file);
   if (version === migrations.length) return;
@@ -121,8 +121,8 @@ export function checkVersion(database: Database, file: string): number {
 }
 
 /**
- * For readers, who change nothing: what they read has been there since version 1.
- * @throws HoneError when the store is empty, or one of a newer hone
+ * For readers, which change nothing: the tables they need exist since version 1.
+ * @throws HoneError when the store is empty, or was written by a newer hone
  */
 export function requireReadable(database: Database, file: string): void {
   if (checkVersion(database, file) === 0) throw new HoneError(`${file} is empty: the run was not started`);

@@ -1,4 +1,4 @@
-/** The settings that a run keeps in its record, and which of them make it another run. */
+/** The settings that a run records, and which of them define its identity. */
 import { type Config, flagOf, type OptionName, objectiveOf, objectiveOptionNames, options } from "../config/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
@@ -36,7 +36,7 @@ export const identity = [
   "maxThinkingTokens",
 ] as const satisfies readonly OptionName[];
 
-/** These are kept with the run, but may change while it goes on. */
+/** These are recorded too, but may change while the run continues. */
 export const changeable = [
   "model",
   "weights",
@@ -45,12 +45,12 @@ export const changeable = [
   "validateEvery",
   "keep",
   "microBatchTokens",
-  // The rubric's text is compared, not where it lies.
+  // The rubric's text is compared, not its path.
   "rulerRubric",
   "judgeUrl",
 ] as const;
 
-/** Defaults that are no options; a run keeps those it was begun with. */
+/** Defaults that are not options; a run keeps those it was begun with. */
 export const hidden = ["betas", "weightDecay", "stdFloor"] as const;
 
 type Kept = (typeof identity)[number] | (typeof changeable)[number];
@@ -65,7 +65,7 @@ type Optional =
   | "templateArg"
   | "maxThinkingTokens";
 
-/** Settings that a run keeps. */
+/** Settings that a run records. */
 export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {
   readonly [K in Optional]: Config[K];
 } & {
@@ -79,7 +79,7 @@ export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullab
 export const settingsOf = (record: RunRecord) =>
   ({ ...record.options, set: taskOptionsIn(record) }) as unknown as RunSettings;
 
-/** The task's options as a run was begun with them. A run of an older hone has the email task's under names of their own. */
+/** The task's options as the run was begun with. Runs of older versions recorded the email task's under other names. */
 export function taskOptionsIn({ options }: Pick<RunRecord, "options">): PlainOptions {
   if (options.set !== undefined) return options.set as PlainOptions;
   const { db, rank } = options;
@@ -92,9 +92,9 @@ const show = (value: unknown) => {
 };
 
 /**
- * Is it still the run that was begun?
- * @param ofTask what differs among the task's options
- * @throws UsageError with every difference
+ * Checks that the options still describe the recorded run.
+ * @param ofTask differences among the task's options
+ * @throws UsageError listing every difference
  */
 export function checkSameRun(
   recorded: RunRecord,
@@ -104,7 +104,7 @@ export function checkSameRun(
   ofTask: readonly string[] = [],
 ): void {
   const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
-  // A run of an older hone has no value of what that one did not know.
+  // Older versions did not record settings they did not have.
   const unknownThen = (name: OptionName) => {
     if (name === "advantages") return objectiveOf(settingsOf(recorded).loss).advantages;
     return name === "accuracy" ? "task" : options[name].default;

@@ -1,9 +1,9 @@
 /**
- * run.sqlite: all that a run has done. Its one writer is the main thread of the process that holds the run's lock;
- * readers (eval, the viewer) may look at it at any time.
+ * run.sqlite: the whole history of a run. Its only writer is the main thread of the process that holds the run's lock;
+ * readers (eval, the viewer) may read it at any time.
  *
- * Committing a step is flushed to the disk before it returns. Rollouts are written as they come and reach the disk
- * with the next such flush at the latest: no end of the process loses one, a power cut may, and it is played again.
+ * Committing a step is flushed to the disk before the call returns. Rollouts are written as they come and reach the disk
+ * with the next such flush at the latest: a killed process loses none, a power cut may, and they are played again.
  */
 import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
@@ -32,7 +32,7 @@ interface RawValidation {
 const STEP = "step, checkpoint, adapter, metrics, timing";
 
 /**
- * In rows of before these were noted: then every rollout was trained, no checkpoint had a probe, and there was one update a
+ * For rows of older versions: then every rollout was trained, no checkpoint had a probe, and there was one update per
  * step.
  */
 const UNNOTED = {
@@ -52,12 +52,12 @@ function readStep(row: RawStep): StepRow {
   return { ...row, metrics: readMetrics(JSON.parse(row.metrics)), timing: JSON.parse(row.timing) };
 }
 
-/** `mismatch_kl` was called `kl` before there were mini-batches. */
+/** `mismatch_kl` was called `kl` before mini-batches existed. */
 type OldMetrics = Omit<StepMetricsRow, "updates" | "mismatch_kl"> & { readonly kl?: number | null };
 
 function readMetrics(written: StepMetricsRow | OldMetrics | null): StepMetricsRow | null {
   if (!written) return null;
-  // In the order in which they were written.
+  // In the order of writing.
   if ("mismatch_kl" in written) return { ...written, ...UNNOTED, ...written };
   const { kl = null, ...metrics } = written;
   return { ...UNNOTED, ...metrics, updates: metrics.skipped === null ? 1 : 0, mismatch_kl: kl };
@@ -70,7 +70,7 @@ export class RunStore {
     this.#database = database;
   }
 
-  /** Opens a store to write it; made when it is not there. Only under the run's lock. */
+  /** Opens a store for writing; creates it if missing. Only under the run's lock. */
   static open(file: string): RunStore {
     return RunStore.#start(file, {}, (database) => {
       database.pragma("journal_mode = WAL");
@@ -79,13 +79,13 @@ export class RunStore {
     });
   }
 
-  /** Opens a store to read it, also while a run writes. */
+  /** Opens a store for reading, also while a run writes. */
   static read(file: string): RunStore {
     if (!existsSync(file)) throw new HoneError(`there is no run here: ${file} does not exist`);
     return RunStore.#start(file, { readonly: true }, (database) => requireReadable(database, file));
   }
 
-  /** What the run in this file is; undefined when there is none, or it was ended before it began. */
+  /** The run in this file; undefined when there is none, or it was stopped before it began. */
   static recordIn(file: string): RunRecord | undefined {
     if (!existsSync(file)) return undefined;
     const store = RunStore.#start(file, { readonly: true }, (database) => void checkVersion(database, file));
@@ -117,7 +117,7 @@ export class RunStore {
     return row && { ...row, options: JSON.parse(row.options), contents: JSON.parse(row.contents) };
   }
 
-  /** The run begins: from the base model (checkpoint null) or from an adopted checkpoint. */
+  /** Begins the run: from the base model (checkpoint null) or from an adopted checkpoint. */
   begin(record: RunRecord, start: Pick<StepRow, "checkpoint" | "adapter">): void {
     this.#database.transaction(() => {
       this.#database
@@ -127,7 +127,7 @@ export class RunStore {
     })();
   }
 
-  /** Back to before the run began. */
+  /** Resets the store to its state before the run began. */
   forget(): void {
     this.#database.transaction(() => {
       for (const table of ["rollouts", "validations", "steps", "devices", "run"]) {
@@ -136,14 +136,14 @@ export class RunStore {
     })();
   }
 
-  /** Options that may change while a run goes on, as they are now. */
+  /** Updates the options that may change while a run continues. */
   updateOptions(options: RunRecord["options"]): void {
     this.#database.prepare("UPDATE run SET options = ?").run(JSON.stringify(options));
   }
 
   saveRollout(phase: RolloutPhase, step: number, trajectory: Trajectory): void {
     const { trajectory: body, tokens } = pack(trajectory);
-    // An fsync for each of many small rollouts would cost more than playing one again after a power cut.
+    // An fsync for each of many small rollouts would cost more than playing some again after a power cut.
     this.#database.pragma("synchronous = NORMAL");
     try {
       this.#database
@@ -171,7 +171,7 @@ export class RunStore {
     }
   }
 
-  /** Saved rollouts of a step, in the order of scenario and member. */
+  /** Saved rollouts of a step, ordered by scenario and member. */
   rollouts(phase: RolloutPhase, step: number): Trajectory[] {
     return this.#database
       .prepare<[string, number], { trajectory: Buffer; tokens: Buffer | null }>(
@@ -181,21 +181,21 @@ export class RunStore {
       .map(unpack);
   }
 
-  /** Drops rollouts of a step that another adapter played: they are not of this policy. Returns how many. */
+  /** Deletes rollouts of a step that another adapter played. Returns their number. */
   dropForeignRollouts(phase: RolloutPhase, step: number, adapter: string | null): number {
     return this.#database
       .prepare("DELETE FROM rollouts WHERE phase = ? AND step = ? AND adapter IS NOT ?")
       .run(phase, step, adapter).changes;
   }
 
-  /** Drops all rollouts of a step. */
+  /** Deletes all rollouts of a step. */
   dropRollouts(phase: RolloutPhase, step: number): void {
     this.#database.prepare("DELETE FROM rollouts WHERE phase = ? AND step = ?").run(phase, step);
   }
 
   /**
    * The commit point of a step.
-   * @param settled false where the step has an adapter that nobody has seen the engine play: see `settleStep`
+   * @param settled false where the engine has not yet been checked to play the step's adapter: see `settleStep`
    */
   commitStep(row: StepRow, lessons: readonly Lesson[], settled = true): void {
     const note = this.#database.prepare(
@@ -216,7 +216,7 @@ export class RunStore {
       .run(step, checkpoint, adapter, JSON.stringify(metrics), JSON.stringify(timing), settled ? 1 : 0);
   }
 
-  /** The last step, where it was committed and the engine has not been seen to play its adapter. */
+  /** The last step, if it is committed and the engine has not been checked to play its adapter. */
   unsettledStep(): StepRow | undefined {
     const row = this.#database
       .prepare<[], RawStep>(`SELECT ${STEP} FROM steps WHERE settled = 0 ORDER BY step DESC LIMIT 1`)
@@ -224,14 +224,14 @@ export class RunStore {
     return row && readStep(row);
   }
 
-  /** The engine plays the step's adapter: what was measured of it joins the step's figures. */
+  /** Marks the step as settled: the engine plays its adapter. The measurement joins the step's metrics. */
   settleStep({ step, metrics, timing }: StepRow): void {
     this.#database
       .prepare("UPDATE steps SET metrics = ?, timing = ?, settled = 1 WHERE step = ?")
       .run(JSON.stringify(metrics), JSON.stringify(timing), step);
   }
 
-  /** Undoes the commit of a step that was never settled. Its rollouts stay: taking the step again uses them. */
+  /** Undoes the commit of a step that was never settled. Its rollouts stay: a repetition of the step uses them. */
   takeBackStep(step: number): void {
     this.#database.transaction(() => {
       const { changes } = this.#database.prepare("DELETE FROM steps WHERE step = ? AND settled = 0").run(step);
@@ -250,12 +250,12 @@ export class RunStore {
     return this.#database.prepare<[], RawStep>(`SELECT ${STEP} FROM steps ORDER BY step`).all().map(readStep);
   }
 
-  /** What the run began from. */
+  /** The state the run began from. */
   firstStep(): StepRow {
     return this.#stepBy("ORDER BY step LIMIT 1");
   }
 
-  /** Where the run stands. */
+  /** The current state of the run. */
   lastStep(): StepRow {
     return this.#stepBy("ORDER BY step DESC LIMIT 1");
   }
@@ -279,7 +279,7 @@ export class RunStore {
       .map((row) => ({ ...row, result: JSON.parse(row.result) }));
   }
 
-  /** Notes what computes, the first time. Returns whether it was the first. */
+  /** Records a device at its first use. Returns whether it was new. */
   noteDevice({ part, seen, ...facts }: Device): boolean {
     const { changes } = this.#database
       .prepare("INSERT OR IGNORE INTO devices (part, facts, seen) VALUES (?, ?, ?)")
@@ -287,7 +287,7 @@ export class RunStore {
     return changes > 0;
   }
 
-  /** All that has computed in this run, in the order in which it was first seen. */
+  /** All devices that have computed in this run, in the order of their first use. */
   devices(): Device[] {
     return this.#database
       .prepare<[], { part: Device["part"]; facts: string; seen: string }>(
@@ -297,12 +297,12 @@ export class RunStore {
       .map(({ part, facts, seen }) => ({ part, seen, ...JSON.parse(facts) }));
   }
 
-  /** What judges have said in this run. */
+  /** The judge's verdicts in this run. */
   verdicts(): VerdictCache {
     return new SqliteVerdicts(this.#database);
   }
 
-  /** What judging has cost so far; undefined before the first request. */
+  /** The judge's cost so far; undefined before the first request. */
   judgeSpending(): JudgeUsage | undefined {
     return this.#database
       .prepare<[], JudgeUsage>("SELECT requests, prompt_tokens, completion_tokens, cost FROM judge_spending")

@@ -1,12 +1,12 @@
-/** Figures of a run under the names that trackers show: parted by "/", which groups their charts. */
+/** Figures of a run under the names that trackers show: separated by "/", which groups their charts. */
 import type { MetricsLine, ValidationRow } from "../run/index.js";
 
-/** Counted by name: what is not named was counted 0 times. */
+/** Counters by name: a name that is missing counts 0. */
 const COUNTED = /^((val\/)?(ends|tool_errors|unjudged)|broken_off|groups_lost|skipped)\//;
 
 /**
- * Puts 0 where a count that earlier rows had is not named: a curve without the point would run straight past it.
- * @param known names so far; takes those of this row
+ * Adds 0 for counters that earlier rows had and this row lacks: without the point a curve would skip it.
+ * @param known names so far; the names of this row are added
  */
 export function withZeros(figures: Figures, known: Set<string>): Figures {
   for (const name of Object.keys(figures)) if (COUNTED.test(name)) known.add(name);
@@ -15,7 +15,7 @@ export function withZeros(figures: Figures, known: Set<string>): Figures {
   return { ...figures, ...Object.fromEntries(zeros.map((name) => [name, 0])) };
 }
 
-/** Charts of their own; everything else of a step is in "train". */
+/** Groups with charts of their own; all other figures of a step are in "train". */
 const GROUPS: ReadonlySet<string> = new Set([
   "ends",
   "tool_errors",
@@ -28,7 +28,7 @@ const GROUPS: ReadonlySet<string> = new Set([
 
 export type Figures = Readonly<Record<string, number>>;
 
-/** Numbers by their path. What is no number, or not finite, is no point of a curve. */
+/** Numbers by path. Values that are no finite number are left out. */
 function flatten(value: unknown, path: string, into: Record<string, number>): void {
   if (typeof value === "number" && Number.isFinite(value)) into[path] = value;
   else if (typeof value === "boolean") into[path] = value ? 1 : 0;
@@ -37,7 +37,7 @@ function flatten(value: unknown, path: string, into: Record<string, number>): vo
   }
 }
 
-/** All figures of a line of metrics.jsonl; a step that changed nothing is 1 in "skipped/REASON". */
+/** All figures of a line of metrics.jsonl; a step that changed nothing has 1 in "skipped/REASON". */
 export function figuresOf({ step: _, skipped, ...line }: MetricsLine): Figures {
   const figures: Record<string, number> = { "train/skipped": skipped === null ? 0 : 1 };
   if (skipped !== null) figures[`skipped/${skipped}`] = 1;

@@ -1,10 +1,10 @@
-/** The trackers that there are. */
+/** The names of the trackers. */
 import { UsageError } from "../util/index.js";
 
 export const TRACKERS = ["tensorboard", "wandb"] as const;
 export type TrackerName = (typeof TRACKERS)[number];
 
-/** @throws UsageError for a name that is none */
+/** @throws UsageError for any other name */
 export function readTrackers(given: readonly string[] = []): TrackerName[] {
   const names = [...new Set(given)];
   const wrong = names.find((name) => !(TRACKERS as readonly string[]).includes(name));

@@ -1,6 +1,6 @@
 /**
- * A tracker's process (native/tracker): rows go to it as fast as it takes them, and wait in a queue that is bounded.
- * Whatever becomes of it, nobody waits for it until the run has ended, and what was lost is said once.
+ * A tracker's process (native/tracker): rows are sent as fast as it accepts them, and wait in a bounded queue.
+ * Whatever its state, training does not wait for it before the run has ended, and lost rows are reported once.
  *
  * It leads a process group of its own. It ends with this process, also when that is killed outright: its guardian sees
  * the control pipe close (native/learner/lifeline.py).
@@ -16,24 +16,24 @@ import type { Figures } from "./figures.js";
 import type { TrackerName } from "./names.js";
 import type { RolloutTable } from "./sample.js";
 
-/** Rows that wait for a tracker; older ones are lost. They are the run's, so a later call of `yarn train` sends them. */
+/** Rows that wait for a tracker; older ones are dropped. The run keeps them, so a later call of `yarn train` sends them. */
 const MOST_ROWS = 2000;
-/** Of these, rows that have their sample of rollouts with them: that is what is large. */
+/** Those of them that have their sample of rollouts, which is the large part. */
 const MOST_SAMPLES = 100;
-/** Rows that the process has not answered for. */
+/** Rows sent and not yet acknowledged. */
 const IN_FLIGHT = 8;
 
-/** How often its end is looked for, and after how long a user is told of the wait; milliseconds. */
+/** Interval at which its end is checked, and the wait after which the user is told, in milliseconds. */
 const LOOK = 100;
 const TELL = 3000;
 
-/** Milliseconds that a tracker has when the run has ended. */
+/** Milliseconds that a tracker has after the run has ended. */
 export interface Patience {
-  /** Without a sign of life until it has found its server, or has given that up. */
+  /** Time limit without a sign of life until it has reached its server, or given up. */
   readonly start: number;
-  /** Without one while it is told of steps. */
+  /** Time limit without a sign of life while it receives steps. */
   readonly silence: number;
-  /** To write and upload all of it. */
+  /** Time limit to write and upload everything. */
   readonly end: number;
 }
 
@@ -45,7 +45,7 @@ export interface Row {
 
 export interface AdapterMessage {
   readonly step: number;
-  /** PEFT's form. */
+  /** In PEFT's format. */
   readonly folder: string;
   /** GGUF. */
   readonly file: string;
@@ -58,10 +58,10 @@ export interface TrackerSettings {
   readonly logFile: string;
   /** The first message, as native/tracker/__main__.py has it. */
   readonly about: object;
-  /** Rows of the run so far; the process takes those after the step that it has recorded. */
+  /** Rows of the run so far; the process takes those after its last recorded step. */
   readonly history: readonly Row[];
   readonly say: (line: string) => void;
-  /** What Python runs; another program in tests. */
+  /** Arguments of Python; replaced in tests. */
   readonly program?: readonly string[];
 }
 
@@ -80,16 +80,16 @@ export class TrackerProcess {
   #queue: Row[] = [];
   #inFlight = 0;
   #ready = false;
-  /** The process is gone, or was given up. */
+  /** The process has ended, or was given up. */
   #gone = false;
-  /** It has said that all is in order. */
+  /** It has reported that everything was recorded. */
   #ended = false;
   #adapters: AdapterMessage[] = [];
   #closing = false;
-  /** The step up to which it has recorded the run. */
+  /** The last step that it has recorded. */
   #last = -1;
   #dropped = 0;
-  /** Milliseconds since 1970 of the last sign of life. */
+  /** Time of the last sign of life, in milliseconds since 1970. */
   #sign = Date.now();
 
   constructor(settings: TrackerSettings) {
@@ -110,7 +110,7 @@ export class TrackerProcess {
     closeSync(log);
     this.#control = this.#process.stdio[3] as Writable;
     const reports = this.#process.stdio[4] as Readable;
-    // Its exit says what became of it.
+    // The exit handler reports the cause.
     this.#control.on("error", () => undefined);
     reports.on("error", () => undefined);
     createInterface({ input: reports }).on("line", (line) => this.#read(line));
@@ -138,7 +138,7 @@ export class TrackerProcess {
     this.#pump();
   }
 
-  /** Sends what waits, and the adapters, and lets the process end; one that is too slow for that is ended. */
+  /** Sends the queued rows and the adapters, and lets the process end; it is killed when that takes too long. */
   async close(adapters: readonly AdapterMessage[], patience: Patience): Promise<void> {
     const begun = Date.now();
     this.#adapters = [...adapters];
@@ -224,7 +224,7 @@ export class TrackerProcess {
     if (!this.#control.writableEnded) this.#control.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Once: what comes after it is lost, and nobody hears of it again. */
+  /** Called once: later rows are lost without a further message. */
   #giveUp(why: string): void {
     if (this.#gone) return;
     this.#gone = true;
@@ -242,7 +242,7 @@ export class TrackerProcess {
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
-      // ESRCH: the group is gone, which is what was wanted.
+      // ESRCH: the group is gone already.
     }
   }
 }

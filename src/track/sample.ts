@@ -3,9 +3,9 @@ import { conversationText } from "../report/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { cutText, Random } from "../util/index.js";
 
-/** Rollouts of a step. */
+/** Rollouts per step. */
 const MOST = 4;
-/** Characters of a conversation. */
+/** Characters of a conversation at most. */
 const TEXT = 4000;
 
 export interface RolloutTable {
@@ -18,12 +18,12 @@ const COLUMNS = [
   "conversation",
 ] as const;
 
-/** Every rollout of the step has the same chance to be in it (reservoir sampling; Vitter 1985, algorithm R). */
+/** Every rollout of the step is equally likely to be chosen (reservoir sampling; Vitter 1985, algorithm R). */
 export class Sample {
   readonly #step: number;
   readonly #random: Random;
   readonly #kept: Trajectory[] = [];
-  /** What training pushes up, by the rollout's id. */
+  /** Training rewards by the rollout's id. */
   readonly #trained = new Map<string, number>();
   #seen = 0;
 
@@ -41,7 +41,7 @@ export class Sample {
     }
   }
 
-  /** @param rewards for each of the group, in order; others have none */
+  /** @param rewards for each of the group, in order; rollouts that are not compared have none */
   rewarded(group: readonly Trajectory[], rewards: readonly number[] | undefined): void {
     if (rewards?.length !== group.length) return;
     for (const [i, { id }] of group.entries()) this.#trained.set(id, rewards[i] as number);

@@ -1,6 +1,6 @@
 /**
- * What trackers are told of a run, and when: a row for each step with its validation, once nothing more of it is to
- * come. The run's store has all of it, so a tracker that was down, or is asked for later, is told what it has missed.
+ * The rows that trackers are sent, and when: one for each step with its validation, once it is complete. The run's store
+ * has all of them, so a tracker that was down, or is added later, is sent the rows it lacks.
  */
 import { join } from "node:path";
 import type { Trajectory } from "../rollout/index.js";
@@ -10,7 +10,7 @@ import type { TrackerName } from "./names.js";
 import { type AdapterMessage, type Row, TrackerProcess } from "./process.js";
 import { Sample } from "./sample.js";
 
-/** Milliseconds for a tracker's end: after all steps, and where the run was broken off. */
+/** Milliseconds for a tracker's end: after all steps, and after an interruption. */
 const PATIENCE = {
   whole: { start: 60_000, silence: 30_000, end: 60_000 },
   broken: { start: 10_000, silence: 10_000, end: 10_000 },
@@ -23,7 +23,7 @@ export interface TrackedRun {
   /** Committed before this call. */
   readonly steps: readonly StepRow[];
   readonly validations: readonly ValidationRow[];
-  /** Is a validation to come after this step? */
+  /** Whether a validation follows this step. */
   readonly validated: (step: number) => boolean;
 }
 
@@ -38,7 +38,7 @@ export class Tracking {
   readonly #trackers: readonly TrackerProcess[];
   readonly #open = new Map<number, Open>();
   #playing: { phase: string; step: number } = { phase: "", step: -1 };
-  /** Names of counts in the rows so far. */
+  /** Names of counters in the rows so far. */
   readonly #counted = new Set<string>();
   /** The start has been validated. */
   #started: boolean;
@@ -65,7 +65,7 @@ export class Tracking {
 
   phase(step: number, phase: string): void {
     this.#playing = { phase, step };
-    // Whatever is to be said of the steps before has been said.
+    // The rows of earlier steps are complete.
     if (phase === "rollouts") this.#flush((open) => open < step);
   }
 
@@ -90,10 +90,10 @@ export class Tracking {
     this.#of(row.step).validation = row;
   }
 
-  /** @param whole all steps were done: then trackers have time for what is large */
+  /** @param whole all steps were done: trackers then have time for large files */
   async close(whole: boolean, adapters: readonly AdapterMessage[]): Promise<void> {
     this.#flush((step, { line, validation }) => {
-      // A step that is still to be validated has a whole row when the run goes on.
+      // A step whose validation is still to come gets its row when the run continues.
       if (step === 0) return true;
       return this.#started && line !== undefined && (validation !== undefined || !this.#run.validated(step));
     });
@@ -121,7 +121,7 @@ export class Tracking {
     }
   }
 
-  /** The steps before this call. The last one is not over where its validation is still to come: it stays open. */
+  /** The steps before this call. The last one stays open while its validation is still to come. */
   #history(): Row[] {
     const { steps, validations, validated } = this.#run;
     const rows: Row[] = [];

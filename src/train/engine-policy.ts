@@ -1,4 +1,4 @@
-/** The engine and its rollout workers as the loop sees them. */
+/** The engine and its rollout workers, with the interface that the training loop uses. */
 import type { Engine, EngineOptions } from "../engine/index.js";
 import { fitting } from "../play/index.js";
 import { type ChatSettings, gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
@@ -15,11 +15,11 @@ export interface EnginePolicySettings {
   readonly limits: RolloutLimits;
   readonly temperature: number;
   readonly chat?: ChatSettings;
-  /** Rollouts at once; fewer from the first time on that memory does not suffice for them. */
+  /** Concurrent rollouts; fewer after the first time that memory does not suffice for them. */
   readonly concurrency: number;
   readonly workers: number | undefined;
   readonly maxExceptions: number;
-  /** Give the weights back too, not the KV cache alone, while it rests. */
+  /** Frees the weights too while it sleeps, not the KV cache alone. */
   readonly releaseWeights: boolean;
   readonly onFailure: (failure: RolloutFailure) => void;
   readonly say: (text: string) => void;
@@ -29,7 +29,7 @@ export class EnginePolicy implements Policy {
   readonly #engine: Engine;
   readonly #settings: EnginePolicySettings;
   #adapter: Adapter | null = null;
-  /** Adapter whose probe has not been looked at since it was put on. */
+  /** Adapter whose probe has not been scored since it was loaded. */
   #unseen: string | null = null;
   #concurrency: number;
 
@@ -39,7 +39,7 @@ export class EnginePolicy implements Policy {
     this.#concurrency = settings.concurrency;
   }
 
-  /** Rollouts at once. */
+  /** Concurrent rollouts. */
   get concurrency(): number {
     return this.#concurrency;
   }

@@ -1,6 +1,6 @@
 /**
- * The distance between engine and learner: they must be one policy, or what is learnt is learnt of another's rollouts.
- * Looked at twice: over all sampled tokens of a step before its update is taken, and on a checkpoint's probe (probe.ts)
+ * The distance between engine and learner: they must be one policy, or the learner learns from another policy's rollouts.
+ * Checked twice: over all sampled tokens of a step before its update is accepted, and on a checkpoint's probe (probe.ts)
  * before anything is played with it.
  */
 import type { StepMetrics } from "../learn/index.js";
@@ -10,43 +10,43 @@ import { HoneError } from "../util/index.js";
 type Gap = StepMetrics["gap"];
 
 /**
- * How much further apart than in the run's first step with the same numerics engine and learner may be. Their rounding is
- * the same later, on other tokens. Measured on the tiny model (f16) over runs of 12 and 10 steps:
- * right steps up to 5.1 times the mean of the first and 4.1 times its p99, mostly as small batches differ; an adapter
+ * Highest ratio of a step's distance to that of the run's first step with the same numerics. The rounding stays the
+ * same, the tokens differ. Measured on the tiny model (f16) over runs of 12 and 10 steps:
+ * correct steps up to 5.1 times the mean of the first and 4.1 times its p99, mostly as small batches differ; an adapter
  * one update old gave 10 to 22 times the mean and 12 to 26 times p99 (3 and 4 times once, when almost all rollouts were alike).
  */
 export const GAP_MULTIPLE = 8;
 /**
- * A limit is never lower: a first step of few or very certain tokens may have no distance at all. A mean of 0.0015 nats
+ * Lower bound of a limit: a first step of few or very certain tokens may have no distance at all. A mean of 0.0015 nats
  * is three roundings (2⁻¹¹) of a cache in f16.
  */
 export const GAP_FLOOR = { mean: 0.0015, p99: 0.03 };
 
-/** A probe has the tokens of one rollout: its mean varies more than that of a step. */
+/** Factor for a probe, which has the tokens of one rollout: its mean varies more than that of a step. */
 const PROBE_TOLERANCE = 3;
-/** So much nearer to the policy before the update says that the engine plays that one ... */
+/** The engine plays the policy before the update if it is nearer to that one by this factor ... */
 const PROBE_RATIO = 3;
-/** ... where the two policies differ by more than rounding: nats a token. */
+/** ... and the two policies differ by more than rounding, in nats per token. */
 const PROBE_DIFFERENCE = 1e-4;
 
-/** What the mean distance may be: weights of 8 bits and less are rounded differently by engine and learner. */
+/** Limit of the mean distance: weights of 8 bits and less are rounded differently by engine and learner. */
 export function gapLimit(weightType: string): number {
   return /^(F16|BF16|F32)$/i.test(weightType) ? 0.02 : 0.05;
 }
 
 export interface GapSettings {
-  /** Nats: no mean may be above it. */
+  /** Limit of the mean, in nats. */
   readonly maxGap: number;
-  /** Hold later steps to a multiple of the first too. */
+  /** Whether later steps are limited by a multiple of the first too. */
   readonly calibrateGap: boolean;
-  /** What the engine computes on and in, and whether the learner's base weights come from --hf-weights. */
+  /** The engine's device and precision, and whether the learner's base weights come from --hf-weights. */
   readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
 }
 
 export interface GapLimits {
   readonly mean: number;
   readonly p99: number;
-  /** The step that was the measure; undefined when there is none yet, or none is wanted. */
+  /** The step of reference; undefined when there is none yet, or none is wanted. */
   readonly first: Gap | undefined;
 }
 
@@ -61,13 +61,13 @@ export function gapLimits(
   return { mean: Math.min(maxGap, Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean)), p99, first };
 }
 
-/** The gap has grown since the run's first step: the rollouts are probably not of the policy that they are kept as. */
+/** The gap has grown since the run's first step: the rollouts were probably played by another policy than recorded. */
 export class GapGrew extends HoneError {}
 
 /**
- * The learner must train the very model that played.
- * @throws GapGrew when it has grown since the first step; the step must not be committed then
- * @throws HoneError when it is above the limit otherwise; the step must not be committed then
+ * Checks that the learner trains the model that played.
+ * @throws GapGrew when the gap has grown since the first step; the step must not be committed then
+ * @throws HoneError when it exceeds the limit otherwise; the step must not be committed then
  */
 export function checkGap(gap: Gap, { mean, p99, first }: GapLimits): void {
   if (gap.mean <= mean && gap.p99 <= p99) return;
@@ -84,10 +84,10 @@ export function checkGap(gap: Gap, { mean, p99, first }: GapLimits): void {
 }
 
 /**
- * The engine must play the adapter that was put on it.
- * @param limit what the mean distance of a step may be
- * @param adapter whose it is: "checkpoint 3"
- * @param consequence what follows: "step 3 was not taken"
+ * Checks that the engine plays the adapter that was loaded.
+ * @param limit limit of a step's mean distance
+ * @param adapter its name for the message: "checkpoint 3"
+ * @param consequence for the message: "step 3 was not taken"
  * @throws HoneError when it plays the policy before the update, or another one
  */
 export function checkProbe(reading: ProbeReading | null, limit: number, adapter: string, consequence: string): void {

@@ -1,11 +1,11 @@
-/** Plays scenarios and says how many were solved: what validations and `yarn eval` have in common. */
+/** Plays scenarios and counts how many were solved: shared by validations and `yarn eval`. */
 import { count, evaluate } from "../report/index.js";
 import { type Graded, type GradeRollout, GroupWork } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { Evaluation } from "../run/index.js";
 import type { Played } from "./parts.js";
 
-/** Rollouts with the reward that their grade gives them; those without a grade are left out and counted. */
+/** Rollouts with their graded reward; those without a grade are left out and counted. */
 export interface GradedPlay {
   readonly graded: readonly Trajectory[];
   readonly failures: number;
@@ -15,7 +15,7 @@ export interface GradedPlay {
 /**
  * Grades each group as soon as it is complete, while others are still being played.
  *
- * @param play has to tell `onGroup` of every complete group, and to stop when its signal is aborted
+ * @param play must call `onGroup` for every complete group, and stop when its signal is aborted
  */
 export async function playAndGrade(
   signal: AbortSignal,
@@ -28,13 +28,13 @@ export async function playAndGrade(
   return gradedOf(groups.flat(), grades.flat(), failures.length);
 }
 
-/** {@link playAndGrade} as figures. */
+/** Result of {@link playAndGrade} as figures. */
 export async function playGraded(...[signal, grade, play]: Parameters<typeof playAndGrade>): Promise<Evaluation> {
   const { graded, failures, unjudged } = await playAndGrade(signal, grade, play);
   return evaluate(graded, failures, unjudged);
 }
 
-/** The task's own reward says whether the answer is right. */
+/** The grade by the task's own reward. */
 export const gradeOwn: GradeRollout = async ({ reward }) => ({ kind: "graded", reward });
 
 function gradedOf(trajectories: readonly Trajectory[], grades: readonly Graded[], failures: number): GradedPlay {

@@ -1,11 +1,11 @@
-/** When a run must stop because going on would waste time or teach the wrong thing. Each says what it means and what to change. */
+/** Conditions under which a run must stop, since going on would waste time or teach the wrong thing. Messages say what to change. */
 import { countsText } from "../report/index.js";
 import type { StepMetricsRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Steps in a row without a single trainable group. */
 export const STEPS_WITHOUT_SPREAD = 10;
-/** Steps in a row in which no group had a reward: a judge's verdict is missing, or two rollouts to compare. */
+/** Steps in a row in which no group had a reward: no verdict of the judge, or fewer than two rollouts to compare. */
 export const STEPS_UNREWARDED = 3;
 /** Steps in a row whose loss or gradient was not finite. */
 export const STEPS_NOT_FINITE = 3;
@@ -42,7 +42,7 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
 }
 
 /**
- * Looks at the steps so far, after one that changed nothing.
+ * Checks the steps so far, after one that changed nothing.
  * @throws HoneError when too many in a row taught nothing or were not finite
  */
 export function checkProgress(steps: readonly StepMetricsRow[]): void {

@@ -1,4 +1,4 @@
-/** Training: the step, the loop round it, and all that is brought up for them. */
+/** Training: the step, the loop around it, and the setup of both. */
 export { EnginePolicy } from "./engine-policy.js";
 export { checkProbe, gapLimit } from "./gap.js";
 export { gradeOwn, playAndGrade, playGraded } from "./grading.js";

@@ -1,4 +1,4 @@
-/** `--init-adapter`: a run that starts from an adapter which another program trained. */
+/** `--init-adapter`: starts a run from an adapter which another program trained. */
 import { basename, join } from "node:path";
 import type { Config } from "../config/index.js";
 import type { ModelShape } from "../engine/index.js";
@@ -17,8 +17,8 @@ import { UsageError } from "../util/index.js";
 const FLAG = "--init-adapter";
 
 /**
- * The adapter that is to be the first, when one was given.
- * @throws UsageError when it is none, or would have another shape than the run's
+ * The initial adapter, if one was given.
+ * @throws UsageError when the folder holds no adapter, or one of another shape than the run's
  * @throws HoneError when it belongs to another model
  */
 export function initialAdapter(
@@ -44,7 +44,7 @@ interface Starting {
   readonly initial: PeftAdapter | undefined;
 }
 
-/** A checkpoint folder of the first adapter for a run that begins; undefined for one that goes on. */
+/** A checkpoint folder with the initial adapter for a new run; undefined for one that continues. */
 export async function firstCheckpoint(
   { folder, model, settings, contents, initial }: Starting,
   config: Pick<Config, "home" | "python" | "torchIndex">,

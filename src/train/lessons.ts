@@ -1,4 +1,4 @@
-/** From finished groups to what the update learns of them: rewards, then advantages, then the batch. */
+/** From finished groups to the input of the update: rewards, then advantages, then the batch. */
 import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../learn/index.js";
 import { comparable, type GroupReward } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
@@ -9,42 +9,42 @@ import { HoneError } from "../util/index.js";
 export interface TaughtMember {
   readonly trajectory: Trajectory;
   readonly reward: number;
-  /** 0 where nothing is learnt from it. */
+  /** 0 where the rollout is not trained on. */
   readonly advantage: number;
-  /** A limit ended it, and it is left out of the batch for that. It has its part in the group's mean. */
+  /** A limit ended it, and it is therefore left out of the batch. It counts in the group's mean. */
   readonly masked: boolean;
-  /** A judge's. */
+  /** A judge's explanation. */
   readonly explanation?: string;
-  /** All parts of the reward that trained. */
+  /** All parts of the training reward. */
   readonly parts?: Readonly<Record<string, number>>;
 }
 
-/** A group with what training makes of it. */
+/** A group with its rewards and advantages. */
 export interface Taught {
-  /** Those that are compared with each other. */
+  /** The rollouts that are compared with each other. */
   readonly members: readonly TaughtMember[];
-  /** Ended by no fault of the model: they have no part in the group's mean nor in the batch. */
+  /** Ended by no fault of the model: they count neither in the group's mean nor in the batch. */
   readonly brokenOff: readonly Trajectory[];
-  /** So many are that fewer than two members are left. */
+  /** Fewer than two members are left because of those. */
   readonly tooFew: boolean;
-  /** False when there is no reward: nothing of it trains. */
+  /** False when there is no reward: nothing of the group is trained on. */
   readonly rewarded: boolean;
-  /** Why no reward could be had; null where one could, or none was needed: all rollouts are alike, or too few. */
+  /** Why there is no reward; null where there is one, or none was needed: all rollouts are identical, or too few. */
   readonly lost: string | null;
-  /** How far a judge's votes agree; null where there are none to compare. */
+  /** Agreement of a judge's votes; null with fewer than two votes. */
   readonly agreement: number | null;
-  /** False when it teaches nothing: no reward, no spread, or all that differs from the mean is masked. */
+  /** False when the group is not trained on: no reward, no spread, or all that differ from the mean are masked. */
   readonly trainable: boolean;
-  /** Its rewards differ, but all that could be learnt is masked. */
+  /** Its rewards differ, but all rollouts with an advantage are masked. */
   readonly allMasked: boolean;
 }
 
 export interface TeachOptions extends AdvantageOptions {
-  /** Leave out rollouts that a limit ended (DAPO's overlong filtering; TRL's mask_truncated_completions). */
+  /** Leaves out rollouts that a limit ended (DAPO's overlong filtering; TRL's mask_truncated_completions). */
   readonly maskTruncated?: boolean;
 }
 
-/** Ends that are a limit's doing: whatever the rollout would have come to, it was not let. */
+/** Ends by a limit: the rollout was cut off before its own end. */
 const TRUNCATED: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["turn_limit", "token_limit", "context_limit"]);
 
 /** @param rewards one for each group */
@@ -87,7 +87,7 @@ function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: Te
   return { members, brokenOff, tooFew, rewarded: true, lost: null, agreement, trainable, allMasked };
 }
 
-/** What is noted beside the rollouts when the step is committed. */
+/** The rows stored beside the rollouts when the step is committed. */
 export function lessonsOf(groups: readonly Taught[]): Lesson[] {
   return groups
     .filter(({ rewarded }) => rewarded)
@@ -102,23 +102,23 @@ export function lessonsOf(groups: readonly Taught[]): Lesson[] {
     );
 }
 
-/** Rewarded, and nothing to learn from it: the rewards are equal, or those that differ are masked. */
+/** Rewarded, and without a gradient: the rewards are equal, or those that differ are masked. */
 export function isIdle({ trainable, lost, tooFew }: Taught): boolean {
   return !trainable && lost === null && !tooFew;
 }
 
 /**
- * Rollouts that a step's mean is over: of all groups whose rewards are known. In an idle one every gradient is 0, so the batch
- * does not hold it, but a mean over rollouts (dr-grpo, gspo) counts it, as the papers and TRL do; not where another group
- * has replaced it.
- * @param further how many of the groups were played in the place of idle ones
+ * Number of rollouts in a step's mean: those of all groups with known rewards. In an idle group every gradient is 0, so the
+ * batch does not contain it, but a mean over rollouts (dr-grpo, gspo) counts it, as the papers and TRL do, unless another
+ * group has replaced it.
+ * @param further number of groups that were played in place of idle ones
  */
 export function rolloutsLearntFrom(groups: readonly Taught[], further = 0): number {
   const size = (some: readonly Taught[]) => some.reduce((sum, { members }) => sum + members.length, 0);
   return size(groups.filter(({ trainable }) => trainable)) + size(groups.filter(isIdle).slice(further));
 }
 
-/** @throws HoneError when a player without tokens played */
+/** @throws HoneError for rollouts of a player without tokens */
 export function batchOf(groups: readonly Taught[]): BatchGroup[] {
   return groups
     .filter(({ trainable }) => trainable)

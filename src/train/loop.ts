@@ -1,4 +1,4 @@
-/** The training loop: steps one after the other (step.ts), validated now and then, old checkpoints pruned. */
+/** The training loop: one step after the other (step.ts), with regular validations; old checkpoints are deleted. */
 import type { StepRow } from "../run/index.js";
 import type { LoopParts } from "./parts.js";
 import { playingOf, validate } from "./playing.js";
@@ -10,7 +10,7 @@ import { StepClock } from "./step-clock.js";
 /**
  * The learner loads while the first rollouts are played.
  *
- * @throws HoneError when the run cannot go on; all finished steps are kept
+ * @throws HoneError when the run cannot continue; all finished steps are kept
  */
 export async function train(parts: LoopParts): Promise<void> {
   const { run, settings, updater } = parts;
@@ -21,7 +21,7 @@ export async function train(parts: LoopParts): Promise<void> {
   try {
     await trainSteps({ ...parts, signal: AbortSignal.any([parts.signal, refused.signal]) });
   } catch (error) {
-    // What was played meanwhile was interrupted by it.
+    // The refusal interrupted the rollouts: it is the error to report.
     refused.signal.throwIfAborted();
     throw error;
   }
@@ -40,7 +40,7 @@ async function trainSteps(parts: LoopParts): Promise<void> {
   let at = await settleLast(parts, clock);
   for (;;) {
     if (at.step === 1 && run.store.validations().length === 0) {
-      // The start is validated when a step has been done: learning begins at once, and what is wrong shows early.
+      // The start is validated after the first step: learning begins at once, and errors show early.
       const first = run.store.firstStep();
       await useAfter(first);
       await validateAt(first);

@@ -1,11 +1,11 @@
-/** The figures of a step, from its groups and its update. */
+/** The metrics of a step, from its groups and its update. */
 import type { StepMetrics } from "../learn/index.js";
 import { count, mean, meansOf } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
 import { isIdle, type Taught } from "./lessons.js";
 
-/** @param further groups that were played in the place of some that teach nothing */
+/** @param further number of groups that were played in place of idle ones */
 export function stepMetricsRow(
   groups: readonly Taught[],
   failures: readonly RolloutFailure[],

@@ -1,4 +1,4 @@
-/** What the training loop works with, as it sees it. The real ones are bound in training.ts; tests play with others. */
+/** Interfaces of the training loop's parts. training.ts binds the real ones; tests use others. */
 import type { AdvantageOptions, Progress, StepMetrics } from "../learn/index.js";
 import type { GroupReward, Rewards } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
@@ -9,7 +9,7 @@ import type { ScenarioCursor } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
 export interface PlayRequest {
-  /** Names of this gathering: every seed derives from them, the scenario and the place in its group. */
+  /** Names from which, with the scenario and the index in the group, every seed is derived. */
   readonly run: string;
   readonly step: number;
   readonly scenarios: readonly Scenario[];
@@ -19,33 +19,33 @@ export interface PlayRequest {
   readonly have: readonly Trajectory[];
   readonly signal: AbortSignal;
   readonly onTrajectory: (trajectory: Trajectory) => void;
-  /** Told of every group as soon as none of its rollouts is left to be played. */
+  /** Called with every group as soon as none of its rollouts is left to be played. */
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
 export interface Played {
-  /** By scenario, in the order asked for; members by index. */
+  /** By scenario, in the order requested; members by index. */
   readonly groups: readonly (readonly Trajectory[])[];
   readonly failures: readonly RolloutFailure[];
   /** The signal was aborted before everything was played. */
   readonly interrupted: boolean;
 }
 
-/** The model as it plays: the engine and the workers around it. */
+/** The policy that plays: the engine and its workers. */
 export interface Policy {
-  /** Plays with this adapter from now on, or from its next `wake` where it rests; null is the base model. */
+  /** Loads this adapter, at once or, while it sleeps, at the next `wake`; null is the base model. */
   use(adapter: Adapter | null): Promise<void>;
   /**
    * The distance between the engine's log-probabilities and those in the probe of the adapter's checkpoint, which shows
-   * whether the adapter is in force; null when that has been asked since it was put on, or there is no probe.
+   * whether the adapter is in force; null when it was measured since the adapter was loaded, or there is no probe.
    */
   probe(): Promise<ProbeReading | null>;
   play(request: PlayRequest): Promise<Played>;
-  /** Gives memory back for the learner's turn; nothing is played until `wake`. */
+  /** Frees memory for the learner; nothing is played until `wake`. */
   rest(): Promise<void>;
   /**
-   * With fewer rollouts at once from now on where memory does not suffice for as many as before.
-   * @throws EngineOutOfMemory when it does not suffice for one; the policy rests as before
+   * Wakes with fewer concurrent rollouts from now on where memory does not suffice for as many as before.
+   * @throws EngineOutOfMemory when it does not suffice for one; the policy sleeps as before
    */
   wake(): Promise<void>;
 }
@@ -55,22 +55,22 @@ export interface UpdateRequest {
   readonly batch: string;
   /** Empty folder for the new checkpoint's files. */
   readonly into: string;
-  /** Checkpoint folder that is in force; undefined while the adapter is new. */
+  /** Checkpoint folder in force; undefined while the adapter is new. */
   readonly from: string | undefined;
   readonly learningRate: number;
-  /** Rollouts that the batch stands for; see StepSettings. */
+  /** Number of rollouts that the batch represents; see StepSettings. */
   readonly rollouts: number;
-  /** Deals groups to mini-batches. */
+  /** Seed of the assignment of groups to mini-batches. */
   readonly seed: number;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** The learner as the loop sees it: whether it stays alive between updates is its own affair. */
+/** The learner, with the interface that the loop uses; the implementation decides whether it stays alive between updates. */
 export interface Updater {
   /**
-   * Starts from a checkpoint, or with a new adapter, once: later calls wait for the first. An update waits for it too.
-   * Fails when the learner refuses.
+   * Starts from a checkpoint, or with a new adapter, once: later calls await the first. An update awaits it too.
+   * Rejects when the learner refuses.
    */
   prepare(from: string | undefined): Promise<void>;
   update(request: UpdateRequest): Promise<StepMetrics>;
@@ -79,11 +79,11 @@ export interface Updater {
 
 export type Phase = "validation" | "rollouts" | "update" | "checkpoint";
 
-/** Whoever watches the loop. */
+/** Receives the events of the loop. */
 export interface View {
   phase(step: number, phase: Phase, total: number): void;
   rollout(trajectory: Trajectory): void;
-  /** A group's rewards have come. */
+  /** The rewards of a group are known. */
   rewarded(group: readonly Trajectory[], reward: GroupReward): void;
   progress(progress: Progress): void;
   step(line: MetricsLine): void;
@@ -99,11 +99,11 @@ export interface LoopSettings extends GapSettings {
   readonly temperature: number;
   readonly schedule: Schedule;
   readonly advantages: AdvantageOptions;
-  /** Groups that a step may play in the place of those that teach nothing. */
+  /** Groups that a step may play in place of idle ones. */
   readonly refill: number;
-  /** Do not learn from rollouts that a limit ended. */
+  /** Do not train on rollouts that a limit ended. */
   readonly maskTruncated: boolean;
-  /** Steps between two validations; 0 validates at the start and the end alone. */
+  /** Steps between two validations; 0 validates only at the start and the end. */
   readonly validateEvery: number;
   /** Scenarios in a validation. */
   readonly validateN: number;

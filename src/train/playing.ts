@@ -1,4 +1,4 @@
-/** Plays the scenarios of a step or a validation; each rollout is saved as it completes, and saved ones are not repeated. */
+/** Plays the scenarios of a step or a validation; each rollout is saved as it finishes, and saved ones are not repeated. */
 import type { GradeRollout } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { RolloutPhase, RunStore, StepRow, ValidationRow } from "../run/index.js";
@@ -12,7 +12,7 @@ export interface Playing {
   readonly policy: Policy;
   readonly view: View;
   readonly signal: AbortSignal;
-  /** First of the names that seeds derive from. */
+  /** The first of the names from which seeds are derived. */
   readonly seed: number;
 }
 
@@ -22,7 +22,7 @@ export function playingOf({ run, policy, view, signal, settings }: PlayingParts)
   return { store: run.store, policy, view, signal, seed: settings.seed };
 }
 
-/** Stopped by the user: nothing is wrong, nothing is lost. */
+/** Stopped by the user; no error, and nothing is lost. */
 export class Interrupted extends HoneError {
   constructor(phase: RolloutPhase, step: number) {
     const validated = step === 0 ? "the start" : `step ${step}`;
@@ -38,7 +38,7 @@ interface SavedPlay {
   readonly group: number;
   /** SHA-256 of the adapter in use. */
   readonly adapter: string | null;
-  /** Told of every group as soon as it is complete. */
+  /** Called with every group as soon as it is complete. */
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
@@ -53,7 +53,7 @@ export async function playSaved(
   view.phase(step, phase === "train" ? "rollouts" : "validation", scenarios.length * group);
   for (const trajectory of have) view.rollout(trajectory);
   const played = await policy.play({
-    // Every validation draws the same numbers, so that two of them differ by their policy alone.
+    // Every validation uses the same seeds, so that two of them differ by their policy alone.
     run: `${seed}/${phase}`,
     step: phase === "train" ? step : 0,
     scenarios,
@@ -72,7 +72,7 @@ export async function playSaved(
 
 /**
  * Plays the validation scenarios with the adapter in force, unless this step has been validated before.
- * @param grade says whether an answer is right, where the task's own reward does not
+ * @param grade decides whether an answer is right, where the task's own reward does not
  */
 export async function validate(
   playing: Playing,
@@ -100,7 +100,7 @@ export async function validate(
   return row;
 }
 
-/** Work that the signal may end: then nothing is wrong. */
+/** Runs work that the signal may end, which then counts as an interruption. */
 export async function interruptible<T>(
   signal: AbortSignal,
   phase: RolloutPhase,

@@ -1,4 +1,4 @@
-/** Everything about a run that is known before anything is loaded: where it lies, its settings, whether it fits. */
+/** Everything about a run that is known before anything is loaded: its folder, its settings, whether it fits. */
 import { join } from "node:path";
 import {
   bySize,
@@ -44,7 +44,7 @@ import { initialAdapter } from "./init-adapter.js";
 import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
 import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 
-/** Options that rollouts of a run take beside its settings. */
+/** Options for rollouts of a run besides its settings. */
 export const playingOptions = [
   "turnTimeout",
   "toolTimeout",
@@ -127,14 +127,14 @@ export function limitsOf(
   };
 }
 
-/** What is known before anything is loaded. */
+/** The facts known before anything is loaded. */
 export async function prepare(
   config: TrainConfig,
   asGiven: GivenOptions,
   say: (text: string) => void,
   signal?: AbortSignal,
 ) {
-  // Before anything that may make the Python environment, which is made for the card.
+  // Before anything that may create the Python environment, which is made for the card.
   takeDevice(config);
   rewardNamed(config.reward);
   const folder = await placeOf(config);
@@ -164,7 +164,7 @@ export async function prepare(
     });
     return { settings, initial: initialAdapter(config, settings, shape) };
   };
-  // What does not fit the model is said before its weights are fetched, where its configuration tells.
+  // Where the configuration suffices, a mismatch with the model is reported before its weights are downloaded.
   const model = await resolveModel(reference, { ...config, weights }, linesTo(say, signal), { inspect: settingsFor });
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);

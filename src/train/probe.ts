@@ -16,7 +16,7 @@ const probeSchema = z
   .object({
     version: z.literal(1),
     ids: z.array(z.number().int().nonnegative()),
-    /** Places in `ids` of the tokens that have log-probabilities, rising; none is the first. */
+    /** Indices in `ids` of the tokens with log-probabilities, rising; never the first token. */
     scored: z.array(z.number().int().positive()).min(1),
     /** Under the softmax at temperature 1, after and before the update. */
     logprobs: z.array(z.number()),
@@ -28,8 +28,8 @@ const probeSchema = z
 export type Probe = z.output<typeof probeSchema>;
 
 /**
- * Of the checkpoint that an adapter lies in; undefined where there is none: made by an older hone, or by imitation.
- * @throws HoneError when there is one that cannot be read
+ * The probe of an adapter's checkpoint; undefined where there is none: made by an older version, or by imitation.
+ * @throws HoneError when the file cannot be read
  */
 export function readProbe(adapter: string): Probe | undefined {
   const file = join(dirname(adapter), PROBE_FILE);
@@ -41,7 +41,7 @@ export function readProbe(adapter: string): Probe | undefined {
   }
 }
 
-/** What the engine, with the adapter it has now, says of a probe. null when its context is too short for it. */
+/** The engine's distances on a probe with its current adapter. null when its context is too short for it. */
 export async function measureProbe(
   engine: Engine,
   { ids, scored, logprobs, before }: Probe,
@@ -49,7 +49,7 @@ export async function measureProbe(
   if (ids.length > engine.info.contextPerSequence) return null;
   const from = scored[0] as number;
   const tokens = Int32Array.from(ids);
-  // Asked for at the same time, each lane gets one: an adapter is put on each of them.
+  // Requested at the same time, so that each lane gets one: every lane loads adapters separately.
   const lanes = await Promise.all(Array.from({ length: engine.info.lanes }, () => engine.score(tokens, { from })));
   const readings = lanes.map((scores) => {
     const distance = (policy: readonly number[]) =>

@@ -1,10 +1,10 @@
 /**
- * Which scenarios a step plays. Each epoch is a fresh shuffle of the train split, cut into steps; what does not fill a
- * step is left to the next shuffle. It depends on the seed and the step alone, so a run resumes by its step number.
+ * Chooses the scenarios of a step. Each epoch is a fresh shuffle of the train split, cut into steps; a remainder that does
+ * not fill a step is left out. The choice depends on the seed and the step alone, so a run resumes by its step number.
  *
- * Dynamic sampling (DAPO: Yu et al. 2025, arXiv 2503.14476, section 3.2): groups that teach nothing are replaced by others
- * until the step has as many as it should that do, or has played as many further ones as it may. Which ones follows from
- * the step and the groups before: a step that was broken off comes to the same ones again, and finds their rollouts saved.
+ * Dynamic sampling (DAPO: Yu et al. 2025, arXiv 2503.14476, section 3.2): groups without a gradient are replaced by others
+ * until the step has enough trainable ones, or has used up its further groups. The choice follows from the step and the
+ * groups before: a repeated step chooses the same scenarios again, and finds their rollouts saved.
  */
 import { createHash } from "node:crypto";
 import type { Scenario } from "../tasks/index.js";
@@ -56,15 +56,15 @@ export class ScenarioCursor {
   }
 
   /**
-   * What a step plays next, given what it has made of its groups so far: its own scenarios, then others of the train split in
-   * an order of the step's own, at most `refill` of them; nothing when it goes on to its update. The epoch does not count the
-   * others: they may have been played in it, or will be.
+   * The scenarios a step plays next, given its groups so far: first its own scenarios, then others of the train split in an
+   * order of the step's own, at most `refill` of them; none when the step goes on to its update. Further scenarios do not
+   * count in the epoch: they may have been played in it, or will be.
    */
   next(step: number, soFar: readonly Taught[], refill: number): Scenario[] {
     const own = this.ofStep(step);
     if (soFar.length === 0) return own;
     const further = soFar.length - own.length;
-    // Each further group stands for an idle one.
+    // Each further group replaces an idle one.
     const missing = soFar.filter(isIdle).length - further;
     if (missing <= 0 || further >= refill) return [];
     const ids = new Set(own.map(({ id }) => id));
@@ -73,7 +73,7 @@ export class ScenarioCursor {
     return order.slice(further, further + missing);
   }
 
-  /** The scenarios of every validation: the same ones each time, so that their results can be compared. */
+  /** The scenarios of every validation: always the same ones, so that results are comparable. */
   ofValidation(count: number): Scenario[] {
     return validationScenarios(this.#test, { seed: this.#seed, validateN: count });
   }

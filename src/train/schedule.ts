@@ -3,9 +3,9 @@
 export interface Schedule {
   /** After the warm-up. */
   readonly learningRate: number;
-  /** Of the last step; between, it falls in a straight line. */
+  /** Of the last step; in between the rate falls linearly. */
   readonly finalLearningRate: number;
-  /** Steps over which it rises from almost nothing. */
+  /** Steps over which it rises linearly. */
   readonly warmup: number;
 }
 

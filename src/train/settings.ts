@@ -1,6 +1,6 @@
 /**
- * What training runs with, resolved once: what was given, then what the run was begun with, then a preset, then the
- * model's size, then the option's default.
+ * The settings of training, resolved once. Strongest first: given options, the recorded run, a preset, defaults by the
+ * model's size, the option's default.
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
@@ -30,19 +30,19 @@ import { gapLimit } from "./gap.js";
 import type { LoopSettings } from "./parts.js";
 
 export interface SettingsSources {
-  /** What was given, before defaults. */
+  /** The given options, without defaults. */
   readonly given: GivenOptions;
-  /** The run as it was begun, when it was. */
+  /** The recorded run, if it exists. */
   readonly recorded: RunRecord | undefined;
   readonly model: { readonly reference: string; readonly parameters: number; readonly trainedContext: number };
   /** The task's options. */
   readonly set?: PlainOptions;
-  /** Steps that go through the train split once, for presets that count in passes over it. */
+  /** Steps of one pass over the train split, for presets that count in passes. */
   readonly stepsPerEpoch: (groups: number) => number;
 }
 
 /**
- * @throws UsageError when what was given cannot be trained with
+ * @throws UsageError for options that cannot be trained with
  */
 export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoch }: SettingsSources): RunSettings {
   refuseTruncation(given);
@@ -58,12 +58,12 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
     clipLow: objective.clipLow ?? undefined,
     clipHigh: objective.clipHigh,
   };
-  // Nor to the rate that goes with the model's size.
+  // Nor with the rate for the model's size.
   if (given.learningRate !== undefined) derived.finalLearningRate = given.learningRate;
 
   const layers: readonly Record<string, unknown>[] = [
     given,
-    // A preset that is given is meant: on a run begun otherwise it is refused, not ignored.
+    // A given preset is not ignored: on a run begun otherwise it is refused.
     preset as Record<string, unknown>,
     begunWith(recorded, loss),
     derived,
@@ -86,7 +86,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
   return resolved;
 }
 
-/** A rate that somebody chose does not fall to the one that goes with the preset's; nor is another loss bounded by its bounds. */
+/** A given rate is not combined with the preset's final rate, nor a given loss with the bounds of the preset's loss. */
 function presetOf(given: GivenOptions, loss: ObjectiveName): Preset {
   if (given.preset === undefined) return {};
   const { finalLearningRate, clipLow, clipHigh, ...preset } = presets[given.preset as keyof typeof presets];
@@ -97,7 +97,7 @@ function presetOf(given: GivenOptions, loss: ObjectiveName): Preset {
   };
 }
 
-/** What a run was begun with. Of another loss than now (which only a run without a step can get), not what goes with it. */
+/** The recorded settings. With another loss than now (only possible before the first step), without its bounds. */
 function begunWith(recorded: RunRecord | undefined, loss: ObjectiveName): RunRecord["options"] {
   if (!recorded) return {};
   if ((recorded.options.loss ?? options.loss.default) === loss) return recorded.options;
@@ -105,7 +105,7 @@ function begunWith(recorded: RunRecord | undefined, loss: ObjectiveName): RunRec
   return others;
 }
 
-/** The learner must know the distribution that was sampled from. */
+/** The learner must know the sampling distribution. */
 function refuseTruncation(given: GivenOptions): void {
   const off: Partial<Record<OptionName, number>> = { topK: 0, topP: 1, minP: 0 };
   for (const [name, value] of Object.entries(off)) {
@@ -146,7 +146,7 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   }
 }
 
-/** Options that name files, made absolute: a run goes on from wherever it is called. */
+/** Options that name files, made absolute: a run may be continued from another folder. */
 export function withAbsolutePaths(given: GivenOptions): GivenOptions {
   const paths = ["model", "task", "rulerRubric"] as const;
   const absolute = paths.flatMap((name) => {
@@ -159,11 +159,11 @@ export function withAbsolutePaths(given: GivenOptions): GivenOptions {
   return { ...given, ...Object.fromEntries(absolute) };
 }
 
-/** The model a run is trained from: given, recorded, or the one that comes with hone. */
+/** The model a run is trained from: given, recorded, or the default. */
 export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model ?? recorded ?? DEFAULT_MODEL) as string;
 
 /**
- * What the steps of a run go by.
+ * The settings that the steps of a run use.
  * @param spreadFloor of the rewards; see AdvantageOptions
  */
 export function loopSettings(
@@ -177,7 +177,7 @@ export function loopSettings(
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maxGap: config.maxGap ?? gapLimit(engine.weightType),
-    // A limit of one's own is the only one.
+    // A given limit replaces the calibrated ones.
     calibrateGap: config.maxGap === undefined,
     numerics: { engine: engineNumerics(engine), hfWeights: config.hfWeights !== undefined },
   };

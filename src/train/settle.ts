@@ -1,7 +1,7 @@
 /**
- * From a step whose update is committed to a policy that is known to play it. The step is committed before the engine
- * wakes, so that no lack of memory costs its update; until the engine has been seen to play the new adapter the step is
- * not settled, and a probe that fails takes it back: taking it again mends a checkpoint whose own files are wrong.
+ * From a committed update to a policy that is known to play it. The step is committed before the engine wakes, so that a
+ * lack of memory cannot cost its update; until the engine has been checked to play the new adapter the step is not
+ * settled. If the check fails, the commit is undone: repeating the step repairs a checkpoint whose own files are wrong.
  */
 import { EngineOutOfMemory } from "../engine/index.js";
 import { gapsOf, learnerPart, metricsLine, numericsOf, type ProbeReading, type StepRow } from "../run/index.js";
@@ -11,10 +11,10 @@ import { checkProgress } from "./guards.js";
 import type { LoopParts } from "./parts.js";
 import type { StepClock } from "./step-clock.js";
 
-/** Wakes the policy, which rests since the update, with the adapter of a committed step, and settles the step. */
+/** Wakes the policy, which sleeps since the update, with the adapter of a committed step, and settles the step. */
 export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock): Promise<StepRow> {
   const { run } = parts;
-  // A step that changed nothing goes on with an adapter that was seen before.
+  // A step that changed nothing continues with an adapter that was checked before.
   const settle = run.store.unsettledStep()
     ? orTakeBack
     : <T>(_: LoopParts, __: StepRow, work: () => Promise<T>) => work();
@@ -31,8 +31,8 @@ export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock)
 }
 
 /**
- * Settles the step that a process committed and did not live to settle. The policy is awake.
- * @returns where the run stands
+ * Settles a step that an earlier process committed but did not settle. The policy is awake.
+ * @returns the state of the run
  */
 export async function settleLast(parts: LoopParts, clock: StepClock): Promise<StepRow> {
   const row = parts.run.store.unsettledStep();
@@ -44,7 +44,7 @@ export async function settleLast(parts: LoopParts, clock: StepClock): Promise<St
 }
 
 /**
- * Puts the adapter in force after a settled step on the policy, which is awake.
+ * Loads the adapter in force after a settled step into the policy, which is awake.
  * @throws HoneError when the engine does not play it
  */
 export async function use(parts: LoopParts, row: StepRow): Promise<void> {
@@ -58,11 +58,11 @@ async function useSeen(parts: LoopParts, row: StepRow, adapter: string, conseque
   return seen(parts, row, adapter, consequence);
 }
 
-/** Looks at the probe of the adapter that was put on. Throws HoneError when the engine does not play it. */
+/** Scores the probe of the loaded adapter. Throws HoneError when the engine does not play it. */
 async function seen({ run, settings, policy }: LoopParts, row: StepRow, adapter: string, consequence: string) {
   const reading = await policy.probe();
   const steps = run.store.steps();
-  // What the learner wrote it with then, and what the engine computes with now.
+  // The learner's numerics of that time, and the engine's of now.
   const made = steps.find(({ step }) => step === row.checkpoint)?.timing;
   const numerics = numericsOf(settings.numerics.engine, made ? learnerPart(made.numerics) : null);
   checkProbe(reading, gapLimits(gapsOf(steps, numerics), settings).mean, adapter, consequence);
@@ -79,7 +79,7 @@ async function orKept<T>({ step }: StepRow, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** A lack of memory says nothing about the adapter. */
+/** A lack of memory is no evidence about the adapter. */
 async function orTakeBack<T>({ run }: LoopParts, { step }: StepRow, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

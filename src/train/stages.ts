@@ -1,6 +1,6 @@
 /**
- * The stages of a training step, bound to the parts of a run. What is no part of the algorithm is wrapped round them here:
- * the time each takes, what the view is told, and that the user's signal ends them.
+ * The stages of a training step, bound to the parts of a run, with the work around the algorithm: timing, messages to the
+ * view, and interruption by the user's signal.
  */
 import { once } from "node:events";
 import { type StepMetrics, writeBatch } from "../learn/index.js";
@@ -23,11 +23,11 @@ type Groups = readonly (readonly Trajectory[])[];
 export interface PlayedGroups {
   readonly groups: Groups;
   readonly failures: readonly RolloutFailure[];
-  /** Rollouts taken over from a broken attempt of this step. */
+  /** Rollouts reused from an interrupted attempt of this step. */
   readonly reused: number;
 }
 
-/** What is played from now on. */
+/** The policy from now on. */
 type Published = Pick<StepRow, "checkpoint" | "adapter">;
 
 interface DoneStep {
@@ -37,21 +37,21 @@ interface DoneStep {
   readonly policy: Published;
 }
 
-/** See {@link trainStep}: in the order in which they are called, the first four until nothing is sampled. Each throws HoneError when the run cannot go on. */
+/** In order of their calls, see {@link trainStep}; the first four repeat until nothing is sampled. Each throws HoneError when the run cannot continue. */
 export interface Stages {
-  /** @param soFar what was taught in this step before: the step's own scenarios when nothing was, then replacements */
+  /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
   sample(soFar: readonly Taught[]): readonly Scenario[];
-  /** A group's rewards are asked for as soon as it is complete, while others are being played. */
+  /** A group's rewards are requested as soon as it is complete, while others are being played. */
   play(scenarios: readonly Scenario[]): Promise<PlayedGroups>;
-  /** Waits for the rewards that have not come yet. */
+  /** Waits for the outstanding rewards. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
   advantages(groups: Groups, rewards: readonly GroupReward[]): readonly Taught[];
-  /** The engine's memory is the learner's meanwhile. null when no group teaches anything. */
+  /** Meanwhile the engine's memory is the learner's. null when no group is trainable. */
   update(groups: readonly Taught[]): Promise<StepMetrics | null>;
-  /** The new checkpoint gets its number. */
+  /** Gives the new checkpoint its number. */
   publish(learnt: StepMetrics | null): Promise<Published>;
   commit(done: DoneStep): StepRow;
-  /** The engine wakes with the new adapter, and is seen to play it. */
+  /** Wakes the engine with the new adapter, and checks that it plays it. */
   wake(row: StepRow): Promise<StepRow>;
 }
 
@@ -104,7 +104,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
         try {
           checkGap(learnt.gap, gapLimits(gapsOf(run.store.steps(), numericsWith(learnt)), settings));
         } catch (error) {
-          // Kept as this policy's, they would be taken up again when the run goes on.
+          // Otherwise they would be reused as this policy's rollouts when the run continues.
           if (error instanceof GapGrew) run.store.dropRollouts("train", step);
           throw error;
         }
@@ -165,7 +165,7 @@ async function updateOn(
   });
 }
 
-/** Waits for `work`, but not after the signal has come. */
+/** Awaits `work`, unless the signal is aborted first. */
 async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const aborted = new AbortController();
   try {

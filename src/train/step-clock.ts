@@ -1,4 +1,4 @@
-/** Where the time goes, step by step. */
+/** Time by phase of a step. */
 
 export type ClockPhase = "rollouts" | "rewards" | "swap" | "update" | "checkpoint" | "validation";
 
@@ -25,7 +25,7 @@ export class StepClock {
     return { ...(Object.fromEntries(phases) as Record<ClockPhase, number>), total: (now - this.#started) / 1000 };
   }
 
-  /** The same, and the lap ends here: what lies between two laps is in one of them. */
+  /** The same, and starts a new lap: time between two laps belongs to one of them. */
   lap(): Record<ClockPhase | "total", number> {
     const now = performance.now();
     const seconds = this.read(now);

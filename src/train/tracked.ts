@@ -1,4 +1,4 @@
-/** Training as trackers see it: they are told what whoever watches is told. */
+/** Sends the events of training to trackers as well as to the view. */
 
 import { basename, dirname, join } from "node:path";
 import { bestOf, type Run } from "../run/index.js";
@@ -11,7 +11,7 @@ export interface TrackedSettings {
   readonly validateEvery: number;
 }
 
-/** Undefined where no tracker was asked for. */
+/** Undefined without trackers. */
 export function trackingOf(
   names: readonly TrackerName[],
   run: Run,
@@ -35,7 +35,7 @@ export function trackingOf(
   return new Tracking(names, tracked, python, say);
 }
 
-/** Both are told. */
+/** Passes every event to both views. */
 export function tracked(view: View, tracking: Tracking | undefined): View {
   if (!tracking) return view;
   return {
@@ -64,7 +64,7 @@ export function tracked(view: View, tracking: Tracking | undefined): View {
   };
 }
 
-/** Lets the trackers end; of a run that has done all its steps with the adapters that it came to. */
+/** Ends the trackers; after all steps they are also sent the adapters. */
 export async function endTracking(tracking: Tracking | undefined, run: Run, steps: number): Promise<void> {
   if (!tracking) return;
   const last = run.store.lastStep();

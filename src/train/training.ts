@@ -1,4 +1,4 @@
-/** `yarn train` without its words: opens the run, brings up engine and learner, and goes through the loop. */
+/** The work of `yarn train` without its output: opens the run, starts engine and learner, and runs the loop. */
 import type { GivenOptions } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
@@ -23,20 +23,20 @@ export interface TrainIo {
   readonly signal: AbortSignal;
   readonly say: (text: string) => void;
   /**
-   * Whoever watches, once it is known how many steps there will be, and whether training pushes up something else than
-   * the task's own reward.
+   * Creates the view, once the number of steps is known, and whether another reward than the task's own
+   * trains.
    */
   readonly watch: (steps: number, judged: boolean) => View;
-  /** May what is said have colours? */
+  /** Whether `say` may use colours. */
   readonly colours: boolean;
 }
 
 export interface TrainSummary {
   run: string;
   folder: string;
-  /** Committed, over all calls. */
+  /** Committed steps, over all calls. */
   steps: number;
-  /** Of this call. */
+  /** Steps of this call. */
   seconds: number;
   /** Success on the validation scenarios at the start and after the last step. */
   before: Share | null;
@@ -44,13 +44,13 @@ export interface TrainSummary {
   best: { step: number; success: number } | null;
   /** Over all updates: mean of their means, highest p99, highest max. null without updates. */
   gap: { mean: number; p99: number; max: number } | null;
-  /** What judging has cost over all calls; null without a judge. */
+  /** Cost of judging over all calls; null without a judge. */
   judge: JudgeUsage | null;
   /** The best adapter; null when it is the base model. */
   adapter: string | null;
 }
 
-/** @throws HoneError when the run cannot go on; what it has done is kept */
+/** @throws HoneError when the run cannot continue; finished steps are kept */
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
   const started = performance.now();
   const trackers = readTrackers(config.track);
@@ -116,7 +116,7 @@ async function trainWith(
   let closeLog: (() => Promise<void>) | undefined;
   try {
     const at = run.store.lastStep();
-    // Loads beside the engine and the first rollouts. The loop asks again and hears what comes of it.
+    // Loads beside the engine and the first rollouts. The loop awaits it again and gets its error.
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
     closeLog = await logEngine(run.logFile("engine.log"), wanted.gpu);
@@ -158,7 +158,7 @@ async function trainWith(
   }
 }
 
-/** Two programs that want all cores take far longer than either: the engine does with one less until `work` is done. */
+/** Two programs that want all cores take far longer than either alone: the engine uses one less until `work` is done. */
 function leaveCore(engine: Engine, work: Promise<void>): void {
   if (engine.info.threads < 2) return;
   engine.holdThreads(engine.info.threads - 1);

@@ -1,7 +1,7 @@
 /**
- * The learner between the steps: kept alive for the run, or ended after each update, which is the certain way to give
- * its memory back; one that is kept may itself go to main memory after each update (`offload`). A learner that dies is replaced once, from the checkpoint in force; one that runs out of memory is
- * asked again with smaller micro-batches.
+ * The learner between steps: kept alive for the run, or ended after each update, which is the certain way to release its
+ * memory; one that is kept may move itself to main memory after each update (`offload`). A learner that dies is replaced once,
+ * from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import { type Config, objectiveOf } from "../config/index.js";
 import { decodeThreads, type EngineInfo } from "../engine/index.js";
@@ -20,7 +20,7 @@ import type { Run, RunSettings } from "../run/index.js";
 import { deriveSeed } from "../util/index.js";
 import type { UpdateRequest, Updater } from "./parts.js";
 
-/** What is used of a learner. */
+/** The part of the learner's interface that is used. */
 export interface LearnerLike {
   step(settings: StepSettings): Promise<StepMetrics>;
   close(): Promise<void>;
@@ -29,14 +29,14 @@ export interface LearnerLike {
 export interface UpdaterSettings {
   /** "step": ended after each update. */
   readonly lifetime: LearnerLifetime;
-  /** What every update shares. */
+  /** Settings that all updates share. */
   readonly step: Omit<StepSettings, keyof UpdateRequest>;
   /** Starts a learner from a checkpoint folder, or with a new adapter. Aborting the signal ends it while it loads. */
   readonly start: (from: string | undefined, signal: AbortSignal) => Promise<LearnerLike>;
   readonly say: (text: string) => void;
 }
 
-/** Tokens below which a micro-batch is not made smaller: then it is not its size that does not fit. */
+/** Micro-batches are not made smaller than this many tokens: then their size is not the cause. */
 const SMALLEST_MICRO_BATCH = 256;
 
 export class LearnerUpdater implements Updater {
@@ -72,7 +72,7 @@ export class LearnerUpdater implements Updater {
   /** Ends the learner, also while it loads. */
   async close(): Promise<void> {
     this.#closed.abort();
-    // Whoever waits for it hears of it.
+    // Callers awaiting prepare() get the error.
     await this.#preparing?.catch(() => undefined);
     await this.#end();
   }
@@ -86,7 +86,7 @@ export class LearnerUpdater implements Updater {
     if (this.#settings.lifetime === "step") await this.#end();
   }
 
-  /** Each once: a new learner finds the same. */
+  /** Notes already shown: a new learner reports the same ones. */
   #note(lines: readonly string[]): void {
     for (const line of lines) {
       if (!this.#noted.has(line)) this.#settings.say(line);
@@ -138,15 +138,15 @@ export interface UpdaterSources {
   readonly model: string;
   readonly settings: RunSettings;
   readonly config: Pick<Config, "adamBits" | "learner" | "learnerLifetime" | "precision" | "hfWeights" | "threads">;
-  /** What fits the machine. */
+  /** Values that fit the machine. */
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
-  /** What the engine computes with. */
+  /** The engine's device. */
   readonly backend: EngineInfo["gpu"];
   readonly python: string;
   readonly say: (text: string) => void;
 }
 
-/** The learner of a run, as its settings ask for it. Nothing is started before the first use. */
+/** The learner of a run, from its settings. Nothing is started before the first use. */
 export function openUpdater({ run, model, settings, config, fitted, backend, python, say }: UpdaterSources) {
   const { device, note } = learnerDevice(backend);
   if (note) say(note);

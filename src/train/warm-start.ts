@@ -1,6 +1,6 @@
 /**
  * Supervised learning from trajectory files: a model is shown whole rollouts of an expert, a teacher, or its own best,
- * before it learns from rewards. Tokens that the engine sampled are taken as they are; turns that came as messages
+ * before it learns from rewards. Tokens that the engine sampled are used unchanged; turns known as messages
  * (an expert, a model behind an API) become tokens through the model's own chat template.
  */
 import { mkdirSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ import {
 import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 
-/** Tokens of a rollout that is known as messages: its assistant turns count as sampled, all else as given. */
+/** Tokens of a rollout known as messages: its assistant turns count as sampled, everything else as given. */
 export function tokensOfMessages(
   messages: readonly ChatMessage[],
   tools: readonly ToolSchema[],
@@ -53,12 +53,12 @@ export function tokensOfMessages(
 export interface LessonSource {
   /** Trajectory file. */
   readonly file: string;
-  /** Has the model that learns; it tokenizes. */
+  /** An engine with the model to be trained, used as its tokenizer. */
   readonly engine: Engine;
   readonly task: AnyTask;
   /** Variables of its chat template. */
   readonly templateArg?: ChatSettings["templateArg"];
-  /** Only rollouts that solved their scenario. */
+  /** Use only rollouts that solved their scenario. */
   readonly successes: boolean;
 }
 
@@ -70,7 +70,7 @@ export interface Lessons extends BatchSummary {
   readonly tooLong: number;
 }
 
-/** Reads a trajectory file into a batch file. Throws HoneError when nothing in it can be learnt from. */
+/** Converts a trajectory file into a batch file. Throws HoneError when nothing in it can be trained on. */
 export async function writeLessons(source: LessonSource, batch: string): Promise<Lessons> {
   const { file, task, engine } = source;
   const { model, trainedContext: context } = engine.info;
@@ -107,12 +107,12 @@ export async function writeLessons(source: LessonSource, batch: string): Promise
   return { ...summary, read, unsolved, tooLong };
 }
 
-/** The tokens of a rollout that this very model played: another model's ids mean other texts. */
+/** The tokens of a rollout that this very model played: another model's ids have other meanings. */
 function ownTokens(trajectory: Trajectory, model: string): TokenRecord | undefined {
   return trajectory.player.kind === "engine" && trajectory.player.model === model ? trajectory.tokens : undefined;
 }
 
-/** A folder for the batch while it is learnt from; `end` removes it. */
+/** A temporary folder for the batch; `end` removes it. */
 export function scratch(folder: string): { batch: string; end(): void } {
   const aside = join(folder, ".batch");
   mkdirSync(aside, { recursive: true });

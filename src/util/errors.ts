@@ -38,7 +38,7 @@ export function codeOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/** What the machine refuses, in words. */
+/** System error codes with their meaning for the user. */
 const refusals: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full; free some space",
   EDQUOT: "the disk quota is used up; free some space",
@@ -51,10 +51,10 @@ const refusals: Readonly<Record<string, string>> = {
   SQLITE_CANTOPEN: "the file cannot be opened; is its folder there, and may it be written to?",
 };
 
-/** One line for an error of the machine, not of the program: a full disk, a missing permission. Else undefined. */
+/** One line for an error of the machine (a full disk, a missing permission); undefined for an error of the program. */
 export function refusalOf(error: unknown): string | undefined {
   const code = codeOf(error);
-  // Making folders below one that cannot be written to is reported as if that one were missing.
+  // Creating a folder below one that cannot be written to is reported as if that one were missing.
   const what = code === "ENOENT" && "syscall" in (error as Error) && /mkdir/.test(messageOf(error)) ? "EROFS" : code;
   const meaning = refusals[what ?? ""];
   return meaning && `${meaning} (${messageOf(error)})`;

@@ -15,7 +15,7 @@ export function flush(path: string): void {
 
 /** Replaces a file as a whole: readers see the old text or the new one. */
 export function writeDurably(file: string, text: string): void {
-  // Of this process alone: another may replace the same file.
+  // The name has the process id, since another process may be replacing the same file.
   const aside = `${file}.${process.pid}.new`;
   try {
     writeFileSync(aside, text, { flush: true });
@@ -27,7 +27,7 @@ export function writeDurably(file: string, text: string): void {
   flush(dirname(file));
 }
 
-/** Moves a file or folder to another name, for good. Both names must lie in the same file system. */
+/** Moves a file or folder durably. Both names must be in the same file system. */
 export function moveDurably(from: string, to: string): void {
   renameSync(from, to);
   flush(dirname(to));

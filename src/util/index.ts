@@ -1,4 +1,4 @@
-/** What every room needs and hone could have taken from anywhere. */
+/** Helpers without a subject of hone's own, used by every room. */
 export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
 export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";

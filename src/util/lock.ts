@@ -1,6 +1,6 @@
 /**
- * A lock between processes that ends with its holder, however that ends: an SQLite write lock, which the operating
- * system releases. Nothing has to be cleaned up after a crash, and no process id is ever guessed at.
+ * A lock between processes that ends with its holder, even when the holder is killed: an SQLite write lock, which the
+ * operating system releases. Nothing has to be cleaned up after a crash, and no process id is interpreted.
  */
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,7 +10,7 @@ import { codeOf } from "./errors.js";
 
 const RETRY_MS = 200;
 
-/** Whether `work` could be done: false where another process holds a lock that it needs. */
+/** Runs `work`; false where it needs a lock that another process holds. */
 function unlessBusy(work: () => void): boolean {
   try {
     work();
@@ -34,7 +34,7 @@ export function tryLock(file: string): { close(): void } | undefined {
   const database = new Database(file, { timeout: 0 });
   let locked = false;
   try {
-    // Nothing is ever written, so no journal has to lie beside it. Saying so needs the lock, too.
+    // Nothing is ever written, so no journal is needed. Setting this needs the lock, too.
     locked = unlessBusy(() => database.pragma("journal_mode = MEMORY")) && lockExclusively(database);
   } finally {
     if (!locked) database.close();
@@ -59,7 +59,7 @@ export async function withLock<T>(
   let lock = tryLock(file);
   if (!lock) onWait();
   while (!lock) {
-    // Only an abort ends it early.
+    // Only an abort ends the sleep early.
     await sleep(RETRY_MS, undefined, signal ? { signal } : {}).catch(() => undefined);
     signal?.throwIfAborted();
     lock = tryLock(file);

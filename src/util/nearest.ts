@@ -13,7 +13,7 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** The known name closest to `name`, or undefined when none is close enough to be a slip of the hand. */
+/** The known name closest to `name`, or undefined when none is close enough to be a typing error. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;

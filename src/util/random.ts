@@ -1,6 +1,6 @@
 /**
- * Seeded randomness. Nothing in hone is random without a seed, and every seed is derived from the things
- * that name it (run, step, scenario, index), so that any part can be repeated alone.
+ * Seeded randomness. Nothing in hone is random without a seed, and every seed is derived from the names of its use
+ * (run, step, scenario, index), so that any part can be repeated alone.
  */
 import { createHash } from "node:crypto";
 

@@ -1,4 +1,4 @@
-/** Text in the small. */
+/** Small helpers for text. */
 
 /** The first `length` UTF-16 units at most, never half of a character. */
 export function cutText(text: string, length: number): string {
@@ -9,8 +9,8 @@ export function cutText(text: string, length: number): string {
 }
 
 /**
- * Text for a terminal: without the control characters with which a stranger's mail could move the cursor or worse, and
- * without the marks of direction with which it could show "exe.png" for "gnp.exe".
+ * Text for a terminal: without control characters, with which text from outside could move the cursor, and without
+ * bidirectional marks, with which it could show "exe.png" for "gnp.exe".
  */
 export function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, "");

@@ -1,4 +1,4 @@
-/** An evaluation as one HTML file: the same page as a report's, with other data in it. */
+/** An evaluation as one HTML file: the page of a report with other data. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Matrix } from "../report/index.js";
@@ -6,10 +6,10 @@ import { cutText, HoneError, messageOf } from "../util/index.js";
 import { pageOf } from "./page.js";
 import type { SeenMatrix } from "./wire.js";
 
-/** Characters of a question. */
+/** Characters of a question at most. */
 const QUESTION = 400;
 
-/** @throws HoneError when the file cannot be written, or the page is not built */
+/** @throws HoneError when the file cannot be written, or the page has not been built */
 export function writeEvaluation(matrix: Matrix, file: string): void {
   const content: SeenMatrix = {
     ...matrix,

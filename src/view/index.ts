@@ -1,4 +1,4 @@
-/** Runs to look at: the live page, and the report that is one file. The page's source is in web/. */
+/** Views of runs: the live page, and the report in one file. The page's source is in web/. */
 export { writeEvaluation } from "./evaluation-file.js";
 export { type ReportSummary, writeReport } from "./report-file.js";
 export { openRuns, type SeenRun } from "./runs.js";

@@ -1,6 +1,6 @@
 /**
- * The page as one HTML text: script, style and data are in it, and its policy lets nothing else run and nothing be
- * fetched. Data stands in elements that are no script to a browser, as JSON without "<" or as base64.
+ * The page as one HTML text with script, style and data; its policy forbids other scripts and requests. The data is in
+ * elements that a browser does not run, as JSON without "<" or as base64.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -9,20 +9,20 @@ import { HoneError, packageRoot } from "../util/index.js";
 
 export interface PageData {
   readonly id: string;
-  /** JSON where it is an object, base64 where it is bytes. */
+  /** JSON for an object, base64 for bytes. */
   readonly content: object | Uint8Array;
 }
 
 const hashOf = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Vite's output; see web/. */
+/** Vite's output from web/. */
 function built(name: string): string {
   const file = join(packageRoot, "dist/web", name);
   if (!existsSync(file)) throw new HoneError(`the page is not built: ${file} is missing; run \`yarn build\``);
   return readFileSync(file, "utf8");
 }
 
-/** In HTML, text of a script ends at "</script" and changes its meaning after "<!--". */
+/** In HTML the text of a script ends at "</script" and changes its meaning after "<!--". */
 const asJson = (value: object) => JSON.stringify(value).replaceAll("<", "\\u003c");
 
 const asText = ({ content }: PageData) =>
@@ -30,11 +30,11 @@ const asText = ({ content }: PageData) =>
 
 export interface Page {
   readonly html: string;
-  /** Content-Security-Policy, which the HTML also says of itself. */
+  /** Content-Security-Policy, which the HTML also contains. */
   readonly policy: string;
 }
 
-/** @param connect what it may ask: its own server, or nobody */
+/** @param connect the servers that it may request from: its own, or none */
 export function pageOf(title: string, connect: "self" | "none", data: readonly PageData[]): Page {
   const script = built("page.js").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   const style = built("page.css");

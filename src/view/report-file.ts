@@ -9,13 +9,13 @@ import type { SeenRun } from "./runs.js";
 import { sampleOf } from "./sample.js";
 import type { Body, ReportAbout, ReportRun, RunView } from "./wire.js";
 
-/** Bytes that the file may have; rollouts that would go over it are left out. */
+/** Size limit of the file in bytes; rollouts that would exceed it are left out. */
 const MOST_BYTES = 30e6;
-/** The page's own script and style, and what base64 and elements add. */
+/** Reserve for the page's own script and style, and the overhead of base64 and elements. */
 const ROOM = 1e6;
-/** Rollouts that are inflated together when one is opened. */
+/** Rollouts in one compressed chunk, which is decompressed as a whole. */
 const IN_CHUNK = 32;
-/** Characters of one text. */
+/** Characters of one text at most. */
 const TEXT = 20_000;
 
 const deflate = (value: object) => deflateRawSync(JSON.stringify(value), { level: 6 });
@@ -34,7 +34,7 @@ interface Budget {
   left: number;
 }
 
-/** Bodies by chunk until the room is used up. */
+/** Bodies in chunks until the budget is used up. */
 function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first: number) {
   const data: PageData[] = [];
   const chunks: Record<number, number> = {};
@@ -48,7 +48,7 @@ function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first
     const content = deflate(bodies);
     if (inBase64(content.length) > budget.left) {
       if (ids.length === 1) break;
-      // The first of them may fit.
+      // The first of them may fit alone.
       size = ids.length >> 1;
       continue;
     }
@@ -65,9 +65,9 @@ function chunksOf(run: SeenRun, wanted: readonly number[], budget: Budget, first
 }
 
 /**
- * @param sample rollouts of all runs together whose conversations the file has
- * @param most bytes that the file may have
- * @throws HoneError when a run cannot be read, the file cannot be written, or the page is not built
+ * @param sample number of rollouts, over all runs, whose conversations are included
+ * @param most size of the file in bytes at most
+ * @throws HoneError when a run cannot be read, the file cannot be written, or the page has not been built
  */
 export async function writeReport(
   runs: readonly SeenRun[],

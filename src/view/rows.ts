@@ -1,4 +1,4 @@
-/** Rollouts of a run as the page has them: rows of its table, and the whole of one. */
+/** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
 import { count } from "../report/index.js";
 import { brokenOff, type TokenRecord } from "../rollout/index.js";
 import type { SeenRollout } from "../run/index.js";
@@ -33,7 +33,7 @@ export function rowOf(seen: SeenRollout): Row {
   };
 }
 
-/** Lengths of stretches of equal `sampled`, beginning with given tokens. */
+/** Run lengths of equal `sampled` values, beginning with given tokens. */
 function stretchesOf(sampled: readonly number[]): number[] {
   const lengths: number[] = [];
   let current = 0;
@@ -55,7 +55,7 @@ const tokensOf = ({ ids, sampled, logprobs }: TokenRecord): Tokens => ({
   logprobs: logprobs.flatMap((logprob, i) => (sampled[i] === 1 ? [Math.round(1000 * logprob)] : [])),
 });
 
-/** Every text in the value cut to so many characters. */
+/** Truncates every text in the value to a number of characters. */
 function cutTexts<T>(value: T, limit: number): T {
   if (typeof value === "string") {
     const cut = cutText(value, limit);
@@ -66,7 +66,7 @@ function cutTexts<T>(value: T, limit: number): T {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one, limit)])) as T;
 }
 
-/** @param limit characters of each text that are kept; all when undefined */
+/** @param limit characters of each text that are kept; undefined: all */
 export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number): Body {
   const { player, seconds, tokens, answer, reason, deadlineCause } = trajectory;
   const body: Body = {

@@ -1,11 +1,11 @@
-/** The runs of a page, open for reading. One that cannot be read is there with the line that says why. */
+/** The runs of a page, open for reading. A run that cannot be read is listed with its error message. */
 import { modelFile, tokenBytes } from "../engine/index.js";
 import { type FoundRun, namedRun, RunReader, type SeenRollout } from "../run/index.js";
 import { HoneError, refusalOf, UsageError } from "../util/index.js";
 import { bodyOf, questionOf, rowOf } from "./rows.js";
 import type { BodyAnswer, Pieces, Row, Rows, RunView } from "./wire.js";
 
-/** Rollouts that are looked through for one answer: so long nothing else is answered. */
+/** Rollouts read for one answer at most: the server answers nothing else meanwhile. */
 const AT_ONCE = 640;
 
 const problemOf = (error: unknown): string => {
@@ -70,7 +70,7 @@ export class SeenRun {
     if (!reader) return nothing;
     try {
       const { created, options, contents } = reader.record();
-      // What is written between is seen at the next look: the revision is read first.
+      // The revision is read first, so that a write in between is seen at the next request.
       const revision = reader.revision();
       const steps = reader.steps();
       return {
@@ -92,7 +92,7 @@ export class SeenRun {
     }
   }
 
-  /** Hashes the checkpoints once for each state of the run; old ones are removed some time after a step's commit. */
+  /** Hashes the checkpoints once per state of the run; old ones are removed some time after a step's commit. */
   async #checked(reader: RunReader, steps: number): Promise<RunView["checkpoints"]> {
     const state = `${steps}: ${reader.checkpointSteps().join()}`;
     if (this.#checkpoints?.state !== state) this.#checkpoints = { state, seen: await reader.checkpoints() };
@@ -103,7 +103,7 @@ export class SeenRun {
     return this.reader?.revision() ?? "";
   }
 
-  /** Rows of whole steps from this one on, so many as are soon read; all with no limit. */
+  /** Rows of complete steps from this one on, as many as can be read quickly; all with no limit. */
   rows(from = 0, limit = AT_ONCE): Rows {
     const reader = this.reader;
     if (!reader) return { rows: [], questions: {}, next: null };
@@ -135,7 +135,7 @@ export class SeenRun {
     return { body, pieces: await this.pieces([seen]) };
   }
 
-  /** Bytes of the tokens of these rollouts; none where the model file is not here any more. */
+  /** Bytes of the tokens of these rollouts; empty where the model file is missing. */
   async pieces(rollouts: readonly SeenRollout[]): Promise<Pieces> {
     const model = rollouts.find(({ trajectory }) => trajectory.tokens)?.trajectory.player.model;
     if (model === undefined) return {};
@@ -149,7 +149,7 @@ export class SeenRun {
     try {
       return await tokenBytes(modelFile(model));
     } catch (error) {
-      // Without its words a rollout can still be read.
+      // A rollout can still be read without the text of its tokens.
       if (error instanceof HoneError) return () => undefined;
       throw error;
     }

@@ -1,6 +1,6 @@
 /**
- * Which rollouts a report file has: whole groups, those that people look for first. In turn one of the first steps, one of
- * the last, one that went wrong, one of the best, and one of all others, evenly over the run.
+ * Selects the rollouts of a report file: whole groups, the most interesting first. In turn one of the first steps, one of
+ * the last, one with a problem, one of the best, and one of all others, evenly over the run.
  */
 import type { StepRow } from "../run/index.js";
 import type { Row } from "./wire.js";
@@ -12,7 +12,7 @@ interface Group {
   readonly wrong: number;
 }
 
-/** How much there is to find out about a group: its step changed nothing, it had no reward, calls did not run. */
+/** Score of the problems of a group: its step changed nothing, it had no reward, calls did not run. */
 function wrongness(rows: readonly Row[], skipped: ReadonlySet<number>, committed: ReadonlySet<number>): number {
   const step = rows[0]?.step ?? 0;
   const train = rows[0]?.phase === "train";
@@ -42,7 +42,7 @@ function groupsOf(rows: readonly Row[], steps: readonly StepRow[]): Group[] {
   }));
 }
 
-/** Every n-th, then those between: a prefix of any length is spread over the whole. */
+/** Every n-th item, then those between: a prefix of any length is spread over the whole. */
 function spread<T>(all: readonly T[]): T[] {
   const taken: T[] = [];
   const seen = new Set<number>();
@@ -56,7 +56,7 @@ function spread<T>(all: readonly T[]): T[] {
   return taken;
 }
 
-/** Of groups that are as wrong as each other, those of other steps come first. */
+/** Among groups with equal numbers of problems, alternates between steps. */
 function worstFirst(groups: readonly Group[]): Group[] {
   const ofStep = new Map<number, number>();
   const ranked = [...groups]
@@ -70,8 +70,8 @@ function worstFirst(groups: readonly Group[]): Group[] {
 }
 
 /**
- * @param most rollouts in all; the last group may go over it
- * @returns rollouts, most wanted first
+ * @param most rollouts in all; the last group may exceed it
+ * @returns rollouts, the most interesting first
  */
 export function sampleOf(rows: readonly Row[], steps: readonly StepRow[], most: number): Row[] {
   const groups = groupsOf(rows, steps);

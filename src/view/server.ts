@@ -1,5 +1,5 @@
 /**
- * The live page: on loopback alone, for this machine's own browser. A page of another site can reach loopback too, so a
+ * The live page: on loopback only, for this machine's own browser. A page of another site can reach loopback too, so a
  * request must name this server as its host (against DNS rebinding) and come from no other origin.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -17,10 +17,10 @@ export interface LiveServer {
   close(): Promise<void>;
 }
 
-/** Is it this page that asks, or somebody at this machine who types the address? */
+/** Whether the request comes from this page, or from an address typed on this machine. */
 export function isOwn(headers: IncomingMessage["headers"], port: number): boolean {
   const names = [HOST, "localhost"];
-  // The port that is meant where none is named, and that browsers leave away.
+  // The default port, which browsers omit.
   const hosts = [...names.map((name) => `${name}:${port}`), ...(port === 80 ? names : [])];
   if (!hosts.includes(headers.host ?? "")) return false;
   const { origin, "sec-fetch-site": site } = headers;
@@ -38,14 +38,14 @@ function answer(response: ServerResponse, status: number, type: string, text: st
     "cross-origin-resource-policy": "same-origin",
     ...more,
   };
-  // The fastest level: a run's rows are megabytes that say the same names over and over.
+  // The fastest level: a run's rows are megabytes with repeated names.
   gzip(text, { level: 1 }, (error, packed) => {
     if (error) response.destroy(error);
     else response.writeHead(status, { ...headers, "content-encoding": "gzip" }).end(packed);
   });
 }
 
-/** undefined where there is nothing at that address. */
+/** undefined for an unknown address. */
 async function resultOf(url: URL, runs: readonly SeenRun[]): Promise<object | undefined> {
   const number = (name: string) => Number(url.searchParams.get(name) ?? Number.NaN);
   if (url.pathname === "/api/runs") return await Promise.all(runs.map((run) => run.view()));
@@ -57,8 +57,8 @@ async function resultOf(url: URL, runs: readonly SeenRun[]): Promise<object | un
 }
 
 /**
- * @param port 0 for any that is free
- * @throws HoneError when the port is taken, or the page is not built
+ * @param port 0 for any free port
+ * @throws HoneError when the port is taken, or the page has not been built
  */
 export async function serveRuns(runs: readonly SeenRun[], port: number): Promise<LiveServer> {
   const { html, policy } = pageOf(`${runs.map(({ name }) => name).join(", ")} · hone`, "self", []);
@@ -77,7 +77,7 @@ export async function serveRuns(runs: readonly SeenRun[], port: number): Promise
     }
     const path = request.url ?? "/";
     const base = `http://${HOST}`;
-    // A path such as "//" is no address.
+    // A path such as "//" is not a valid URL.
     if (!URL.canParse(path, base)) {
       answer(response, 404, "text/plain", NOTHING_THERE);
       return;

@@ -1,16 +1,16 @@
-/** The data of the page: what the live server answers and what a report file holds. The page's source reads these types. */
+/** The data of the page: the answers of the live server and the content of a report file. The page's source uses these types. */
 import type { Matrix } from "../report/index.js";
 import type { Device, LogTail, RolloutPhase, StepRow, ValidationRow } from "../run/index.js";
 import type { CallRecord, ChatMessage, Reward } from "../tasks/index.js";
 
-/** All of a run but its rollouts. */
+/** A run without its rollouts. */
 export interface RunView {
-  /** Its place among the runs of the page. */
+  /** Its index among the runs of the page. */
   readonly id: number;
   readonly name: string;
   readonly project: string;
   readonly folder: string;
-  /** One line where the run cannot be read; then the rest is empty. */
+  /** The error message where the run cannot be read; the other fields are then empty. */
   readonly problem: string | null;
   readonly created: string;
   readonly options: Readonly<Record<string, unknown>>;
@@ -19,12 +19,12 @@ export interface RunView {
   readonly steps: readonly StepRow[];
   readonly validations: readonly ValidationRow[];
   readonly checkpoints: readonly { readonly step: number; readonly damage: string | null }[];
-  /** A process is at work on it. */
+  /** A process is working on it. */
   readonly running: boolean;
   readonly logs: readonly LogTail[];
-  /** Rollouts of each phase and step. */
+  /** Numbers of rollouts by phase and step. */
   readonly counts: readonly { readonly phase: RolloutPhase; readonly step: number; readonly n: number }[];
-  /** Another text whenever the run has changed. */
+  /** Differs after every change of the run. */
   readonly revision: string;
 }
 
@@ -43,28 +43,28 @@ export interface Row {
   readonly brokenOff: boolean;
   readonly turns: number;
   readonly tokens: number;
-  /** What the update was told; null where it was told nothing. */
+  /** As the update used them; null where it did not use the rollout. */
   readonly trained: number | null;
   readonly advantage: number | null;
-  /** Calls that did not run, by why. */
+  /** Calls that did not run, by cause. */
   readonly errors: Readonly<Record<string, number>>;
   readonly seconds: number;
 }
 
 export interface Rows {
   readonly rows: readonly Row[];
-  /** What was asked, by scenario. */
+  /** Questions by scenario. */
   readonly questions: Readonly<Record<string, string>>;
-  /** The step to ask from next; null where these were the last. */
+  /** The first step of the next request; null after the last. */
   readonly next: number | null;
 }
 
 /** Tokens of one rollout. */
 export interface Tokens {
   readonly ids: readonly number[];
-  /** Lengths of stretches, the first of given tokens, then sampled and given ones by turns. */
+  /** Run lengths: given tokens first, then sampled and given ones alternately. */
   readonly stretches: readonly number[];
-  /** Log-probabilities of the sampled tokens in order, thousandths of a nat. */
+  /** Log-probabilities of the sampled tokens in order, in thousandths of a nat. */
   readonly logprobs: readonly number[];
 }
 
@@ -86,28 +86,28 @@ export interface Body {
   readonly tokens: Tokens | null;
 }
 
-/** Bytes of tokens by id, each byte one character of the text. */
+/** Bytes of tokens by id, one character per byte. */
 export type Pieces = Readonly<Record<number, string>>;
 
 export interface BodyAnswer {
   readonly body: Body;
-  /** Empty where the model file is not here: then ids are shown. */
+  /** Empty where the model file is missing: ids are shown instead. */
   readonly pieces: Pieces;
 }
 
-/** What a report file has of one run, beside its `RunView`, which is read first, and the chunks with its rollouts. */
+/** The part of a report file about one run, besides its `RunView`, which is read first, and the chunks with its rollouts. */
 export interface ReportRun {
   readonly rows: Rows;
-  /** Number of the chunk that has a rollout's body, by its id. */
+  /** Number of the chunk with a rollout's body, by its id. */
   readonly chunks: Readonly<Record<number, number>>;
   readonly pieces: Pieces;
 }
 
-/** What a report file says of itself. */
+/** Facts about a report file. */
 export interface ReportAbout {
   readonly made: string;
   readonly runs: number;
-  /** Characters of a text that a file keeps. */
+  /** Characters of a text that the file keeps. */
   readonly textLimit: number;
 }
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { blocksOf, commandsOf } from "../docs/blocks.js";
 import { runHone } from "../models/support/cli.js";
 import { HubServer } from "../support/hub-server.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -36,12 +37,8 @@ afterAll(async () => {
 
 /** The seven lines, comments left out. */
 function lines(): string[] {
-  const readme = readFileSync(join(packageRoot, "README.md"), "utf8");
-  const [, block = ""] = /from nothing to a trained adapter[^\n]*\n\n```\n([^`]*)```/.exec(readme) ?? [];
-  return block
-    .trimEnd()
-    .split("\n")
-    .map((line) => line.replace(/\s+#.*$/, ""));
+  const block = blocksOf("README.md").find(({ name }) => name === "test/scripts/newcomer.models.test.ts");
+  return block ? commandsOf(block) : [];
 }
 
 /** What yarn runs for a line: its script, with what follows. */

@@ -1,4 +1,4 @@
-/** llama.cpp's own files (vocabularies, chat templates, converters), from the git bundle inside node-llama-cpp. */
+/** Files of llama.cpp (vocabularies, chat templates, converters), from the git bundle inside node-llama-cpp. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { packageRoot } from "../../src/util/paths.js";

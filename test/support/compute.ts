@@ -1,4 +1,4 @@
-/** An engine on a software GPU, as it says what computes. */
+/** The facts about an engine on a software GPU. */
 import type { EngineCompute } from "../../src/engine/engine.js";
 
 export const onVulkan: EngineCompute = {

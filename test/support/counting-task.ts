@@ -1,4 +1,4 @@
-/** A small task for tests of the rollout loop: add up to a target with a tool, then say it. */
+/** A small task for tests of the rollout loop: add up to a target with a tool, then answer. */
 import { z } from "zod";
 import { defineTask, defineTool, type Scenario, type Task, ToolError } from "../../src/tasks/task.js";
 

@@ -1,6 +1,6 @@
 /**
  * The sample of real mail, ../shared/data/enron-sample beside the repository. Where it is absent its tests are skipped
- * and say so. The raw messages are read here without the importer, so that tests can tell it what the files hold.
+ * with a message. The raw messages are read here without the importer, as an independent reference.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -26,7 +26,7 @@ export function describeSample(name: string, tests: () => void): void {
 export interface RawMessage {
   /** In the archive. */
   readonly path: string;
-  /** Bytes as Latin-1; of an mbox without the From line, escapes still in. */
+  /** Bytes as Latin-1; in an mbox without the From line, escapes included. */
   readonly text: string;
   /** Up to the first empty line. */
   readonly header: string;
@@ -57,7 +57,7 @@ export function rawMessages(archive: string): RawMessage[] {
   return messages;
 }
 
-/** What the importer makes of an archive, on this thread. */
+/** The importer's result for an archive, on this thread. */
 export async function importedMails(archive: string): Promise<Mail[]> {
   const mails: Mail[] = [];
   for await (const job of fileJobs(archive, true, { done: 0, total: 0 })) {

@@ -13,7 +13,7 @@ export const gpu = {
 } as const;
 
 /**
- * Few kernels: two sequences decode 1 or 2 rows, prompts of the tests have more than 8, and of the matrix products for
- * those the one for up to 32 rows is enough.
+ * Settings that need few kernels: two sequences decode 1 or 2 rows, prompts of the tests have more than 8, and of the
+ * matrix products for those only the one for up to 32 rows is used.
  */
 export const few = { gpu: backend, threads: 1, sequences: 2, ubatch: 32 } as const satisfies Partial<EngineOptions>;

@@ -8,7 +8,7 @@ import { type Tool, type ToolCall, ToolError } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { HostileModel, type Knowledge } from "./hostile-model.js";
 
-/** Whose mail is asked for, and on what day. */
+/** The person whose mail is requested, and the date. */
 export type Asker = Pick<EmailScenario, "inbox_address" | "query_date">;
 
 export interface Tally {
@@ -45,7 +45,7 @@ function visibleIds(db: Database.Database, { inbox_address, query_date }: Asker)
   return new Set(rows);
 }
 
-/** What the rollout does with a call, without the rollout: the result, or the error's message. */
+/** Executes a call as a rollout does: the result, or the error's message. */
 function run({ name, arguments: args }: ToolCall, scenario: EmailScenario, world: EmailWorld): unknown {
   const tool = emailTools.find((candidate) => candidate.name === name) as unknown as Tool;
   const parsed = tool.parameters.safeParse(args);
@@ -58,7 +58,7 @@ function run({ name, arguments: args }: ToolCall, scenario: EmailScenario, world
   }
 }
 
-/** Plays `calls` calls, in turn for each asker. Fails on anything but a short error, a list, or a mail they may see. */
+/** Plays `calls` calls, alternating between askers. Fails on anything but a short error, a list, or a mail they may see. */
 export function playHostileCalls(file: string, askers: readonly Asker[], calls: number, rank: Ranking): Tally {
   const plain = new Database(file, { readonly: true });
   const world: EmailWorld = { mail: openMailDatabase(file), rank };
@@ -99,7 +99,7 @@ export function playHostileCalls(file: string, askers: readonly Asker[], calls: 
   return tally;
 }
 
-/** The calls must have come near enough to the mail to show something they should not. */
+/** The calls must reach enough mail to be able to reveal something forbidden. */
 export function expectTeeth({ calls, refused, hits, emptySearches, mailsRead }: Tally): void {
   expect(refused).toBeGreaterThan(calls / 20);
   expect(hits).toBeGreaterThan(calls / 10);

@@ -1,8 +1,8 @@
-/** What a confused or malicious model might call: seeded, so that a failure can be repeated. */
+/** Calls that a confused or malicious model might make: seeded, so that a failure can be repeated. */
 import type { ToolCall } from "../../src/tasks/task.js";
 import type { Random } from "../../src/util/random.js";
 
-/** What is in the database, so that calls come close to it. */
+/** Values from the database, so that calls come close to its content. */
 export interface Knowledge {
   readonly words: readonly string[];
   readonly addresses: readonly string[];

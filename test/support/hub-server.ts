@@ -1,7 +1,7 @@
 /**
- * A server on loopback that answers as the Hugging Face Hub does for models and data sets: listings, `resolve` addresses
- * that redirect to a second host for large files, ranges, ETags, the Hub's own headers and error codes. It can be told to
- * misbehave.
+ * A server on loopback that behaves like the Hugging Face Hub for models and data sets: listings, `resolve` addresses
+ * that redirect to a second host for large files, ranges, ETags, the Hub's own headers and error codes. Its misbehaviour
+ * can be configured.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -16,27 +16,27 @@ export interface HubRequest {
 }
 
 export interface Misbehaviour {
-  /** Bytes after which the connection is cut, one number for each answer with content in turn. */
+  /** Bytes after which the connection is cut: one number per answer with content, in order. */
   cuts?: number[];
-  /** Status of the next answers, in turn. */
+  /** Status of the next answers, in order. */
   statuses?: number[];
-  /** Every answer has the whole file, whatever range was asked for. */
+  /** Every answer has the whole file, whatever range was requested. */
   noRanges?: boolean;
-  /** The listing has names only, as that of some mirrors. */
+  /** The listing has names only, as on some mirrors. */
   noBlobs?: boolean;
-  /** Headers, then nothing. */
+  /** Sends headers, then nothing. */
   silent?: boolean;
-  /** What is sent instead of the content, of the same length. */
+  /** Sent instead of the content, with the same length. */
   damage?: boolean;
-  /** Sent in the place of each file's content. */
+  /** Replaces each file's content. */
   instead?: Buffer;
-  /** No answer with content says how long it is. */
+  /** Leaves out the length of the content. */
   noLength?: boolean;
   /** Requests without this token are refused. */
   token?: string;
-  /** What is refused to everybody whose account has not accepted its conditions: to all but this token. */
+  /** Gated repositories: refused without this token, that of an account which has accepted the conditions. */
   gated?: Readonly<Record<string, string>>;
-  /** Seconds that the next busy answers ask to wait. */
+  /** Seconds to wait that the next "busy" answers request. */
   retryAfter?: number;
 }
 
@@ -44,13 +44,13 @@ export const revision = "0123456789abcdef0123456789abcdef01234567";
 const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
 const gitBlob = (bytes: Buffer) => createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
 
-/** Files from this size on are kept as the Hub keeps large files. */
+/** Files of this size or more are stored as the Hub stores large files. */
 const LARGE = 1000;
 
 export class HubServer {
   readonly requests: HubRequest[] = [];
   behave: Misbehaviour = {};
-  /** What the listing says of GGUF files. */
+  /** GGUF metadata in the listing. */
   gguf: object = { architecture: "qwen2" };
   readonly #files: Readonly<Record<string, Readonly<Record<string, Buffer>>>>;
   readonly #hub = createServer((request, response) => this.#answer("hub", request, response));
@@ -95,7 +95,7 @@ export class HubServer {
     if (host === "hub" && this.behave.token && authorization !== `Bearer ${this.behave.token}`) {
       return void response.writeHead(401).end();
     }
-    // What a hotel's network or a company's proxy answers.
+    // As a captive portal or a company's proxy answers.
     if (path.startsWith("/portal")) return void response.end("<html>Please log in</html>");
     const refuse = (status: number, code: string) =>
       response.writeHead(status, { "x-error-code": code, "x-error-message": `${code} for ${path}` }).end();
@@ -103,7 +103,7 @@ export class HubServer {
     const file = /^\/(?:datasets\/)?([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
     const [, repository = "", asked = "main", inside] = api ?? file ?? [];
     const files = this.#files[repository];
-    // As the Hub does: it does not say to a stranger whether there is a private one.
+    // Like the Hub: without access a private repository looks like a missing one.
     if (!files) return void refuse(authorization ? 404 : 401, "RepoNotFound");
     if (!["main", revision].includes(asked)) return void refuse(404, "RevisionNotFound");
     const key = this.behave.gated?.[repository];

@@ -8,7 +8,7 @@ import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 
 let made = 0;
 
-/** A mail of ann to bob, each with its own id, unless said otherwise. */
+/** A mail from ann to bob with an id of its own, unless given otherwise. */
 export function mail(over: Partial<Mail> = {}): Mail {
   made++;
   return {
@@ -38,7 +38,7 @@ export function scenario(over: Partial<EmailScenario> = {}): EmailScenario {
   };
 }
 
-/** A new folder, and a way to remove it. */
+/** A new folder, and a function to remove it. */
 export function temporaryFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), "hone-mail-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };

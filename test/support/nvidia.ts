@@ -1,4 +1,4 @@
-/** A machine's NVIDIA GPUs, as far as hone looks at them: a nvidia-smi of a few lines. */
+/** A stand-in for a machine's NVIDIA GPUs: an nvidia-smi of a few lines. */
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -10,7 +10,7 @@ export interface Cards {
 
 export const uuidOf = (index: number) => `GPU-${String(index + 1).repeat(8)}-aaaa-bbbb-cccc-dddddddddddd`;
 
-/** Puts a program of a few lines into a folder. */
+/** Writes a program of a few lines into a folder. */
 export function program(folder: string, name: string, script: string): string {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, name);
@@ -22,6 +22,6 @@ export function program(folder: string, name: string, script: string): string {
 /** A nvidia-smi that lists these cards. */
 export function listCards(folder: string, { driver = "590.44.01", capability = "8.9", names = ["NVIDIA One"] }: Cards) {
   const rows = names.map((name, index) => `${index}, ${uuidOf(index)}, ${name}, ${driver}, 24576, ${capability}`);
-  // Of the shell alone: PATH may have nothing else.
+  // Shell built-ins only: PATH may have nothing else.
   return program(folder, "nvidia-smi", rows.map((row) => `echo "${row}"`).join("\n"));
 }

@@ -1,8 +1,8 @@
-/** Pythons that tests use. A test that needs one is never skipped: without it, it fails. */
+/** Python interpreters for tests. A test that needs one is never skipped: without it, it fails. */
 import { spawnSync } from "node:child_process";
 import { ensurePython } from "../../src/learn/python.js";
 
-/** Any Python 3: enough for scripts of the standard library alone. */
+/** Any Python 3: enough for scripts that use the standard library alone. */
 export function anyPython(): string {
   const names = ["python3.12", "python3.11", "python3"];
   const found = names.find((name) => spawnSync(name, ["--version"], { stdio: "ignore" }).status === 0);
@@ -10,7 +10,7 @@ export function anyPython(): string {
   return found;
 }
 
-/** A Python with the learner's packages: the one that HONE_TEST_PYTHON names, or .venv, made first where it is not. */
+/** A Python with the learner's packages: the one that HONE_TEST_PYTHON names, or .venv, created first if missing. */
 export async function ensureLearnerPython(): Promise<string> {
   return process.env.HONE_TEST_PYTHON ?? (await ensurePython({ development: true }));
 }

@@ -1,4 +1,4 @@
-/** The sample of real mail, where it lies beside the repository. */
+/** The sample of real mail, if it is beside the repository. */
 import { join } from "node:path";
 import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
 import { packageRoot } from "../../src/util/paths.js";

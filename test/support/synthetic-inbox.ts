@@ -1,4 +1,4 @@
-/** The synthetic world in a real database, and the email task's expert playing in it through the real tools. */
+/** The synthetic world in a real database, and the email task's expert playing in it with the real tools. */
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -52,7 +52,7 @@ export function buildSyntheticInbox(options: WorldOptions): SyntheticInbox {
   };
 }
 
-/** Characters of everything a model reads and writes: messages, calls and results, without a template's frills. */
+/** Number of characters that a model reads and writes: messages, calls and results, without the template's own. */
 export function conversationLength({ messages }: Pick<RolloutOutcome, "messages">): number {
   return messages.reduce((sum, message) => {
     const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];

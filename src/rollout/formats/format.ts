@@ -1,6 +1,6 @@
 /**
- * What a tool-call format is: how a model writes its calls. A format reads what the model wrote and never repairs it:
- * what is malformed is named, and the model told. Each is one file; index.ts lists them.
+ * The interface of a tool-call format, the way a model writes its calls. A format reads the model's text and never repairs
+ * it: malformed calls are reported to the model. Each format is one file; index.ts lists them.
  */
 import type { ToolCall } from "../../tasks/index.js";
 
@@ -9,7 +9,7 @@ export type WrittenCall =
   | { readonly kind: "malformed"; readonly text: string; readonly reason: string; readonly id?: string };
 
 export interface WrittenTurn {
-  /** The text outside well-formed calls; malformed ones stay in it as they were written. */
+  /** The text outside well-formed calls; malformed ones stay in it as written. */
   content: string;
   calls: WrittenCall[];
 }
@@ -24,7 +24,7 @@ export interface ToolFormat {
 
 export const malformed = (text: string, reason: string): WrittenCall => ({ kind: "malformed", text, reason });
 
-/** Index behind the JSON object or list that opens at `from`; -1 when it does not end. */
+/** Index after the JSON object or list that opens at `from`; -1 when it does not end. */
 export function jsonEnd(text: string, from: number): number {
   let depth = 0;
   let quoted = false;
@@ -44,10 +44,10 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * The call that a JSON value stands for.
+ * The call that a JSON value represents.
  *
- * @param text as it was written
- * @param keys names under which the arguments may stand; the first is the one that the model is told of
+ * @param text as written
+ * @param keys accepted names of the arguments; the first is the one used in error messages
  */
 export function callOf(value: unknown, text: string, keys: readonly string[]): WrittenCall {
   if (!isObject(value)) return malformed(text, "the tool call is not a JSON object");
@@ -61,9 +61,9 @@ export function callOf(value: unknown, text: string, keys: readonly string[]): W
 }
 
 /**
- * A turn whose calls begin behind a mark. A malformed call stays in the text with its mark, and with those beside it.
+ * Reads a turn whose calls begin after a mark. A malformed call stays in the text with its mark, and with those beside it.
  *
- * @param callsBehind the calls at the beginning of what follows a mark, and how many characters they take
+ * @param callsBehind reads the calls at the beginning of the text after a mark, and their length in characters
  */
 export function readMarked(
   text: string,
@@ -86,13 +86,13 @@ export function readMarked(
   return { content: (content + text.slice(at)).trim(), calls };
 }
 
-/** As {@link callOf}, of a text that ought to be JSON. */
+/** As {@link callOf}, for a text that should be JSON. */
 export function readCall(text: string, keys: readonly string[]): WrittenCall {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's own message quotes the model's text at length; the model is better served by the rule.
+    // The parser's own message quotes the model's text at length; a short rule helps the model more.
     return malformed(text, "the tool call is not valid JSON");
   }
   return callOf(value, text, keys);

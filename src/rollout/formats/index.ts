@@ -1,4 +1,4 @@
-/** The door of the tool-call formats. A new one is a file like the others, an entry here, and a name in options.ts. */
+/** The tool-call formats. To add one, write a file like the others, an entry here, and its name in options.ts. */
 import { HoneError } from "../../util/index.js";
 import type { ToolFormat } from "./format.js";
 import { hermes } from "./hermes.js";
@@ -19,9 +19,9 @@ export function formatNamed(name: string): ToolFormat {
 export const formatNames = () => formats.map(({ name }) => name).join(", ");
 
 /**
- * The format whose reader understands what a template writes.
+ * The format that can read the template's own calls.
  *
- * @param written a turn with nothing but one call of `name`, as the template writes it
+ * @param written a turn with one call of `name` and nothing else, as the template writes it
  */
 export function formatOf(written: string, name: string): ToolFormat | undefined {
   return formats.find(({ read }) => {

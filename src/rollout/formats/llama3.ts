@@ -2,7 +2,7 @@
  * Llama 3's JSON calls: `{"name": ..., "parameters": {...}}`, after `<|python_tag|>` or without it, several parted by
  * `;`, text around them. Llama also writes "arguments" where its prompt does, so both names are read.
  *
- * Nothing marks such a call but its form, and a brace in plain text is no call. One begins after `<|python_tag|>`, at a
+ * Such a call has no mark but its form, and a brace in plain text is no call. One begins after `<|python_tag|>`, at a
  * turn's first character when that is `{`, after the `;` behind another call, and at every `{"name":`.
  */
 import { jsonEnd, malformed, readCall, type ToolFormat, type WrittenCall } from "./format.js";
@@ -26,7 +26,7 @@ export const llama3: ToolFormat = {
     const calls: WrittenCall[] = [];
     let content = "";
     let at = 0;
-    /** Where a call must begin, when that is known. */
+    /** The position where a call must begin, when that is known. */
     let begins = FIRST.exec(text)?.[0].length;
     for (;;) {
       let from = begins;

@@ -10,11 +10,11 @@ const NAMED = /^([^[{]*)(?:\[CALL_ID\]([^[{]*))?\[ARGS\]\s*/;
 
 interface Part {
   calls: WrittenCall[];
-  /** Characters that the calls take. */
+  /** Length of the calls in characters. */
   length: number;
 }
 
-/** Nothing can be said of where a malformed call ends: it reaches to the next token of its kind. */
+/** The end of a malformed call is unknown: it extends to the next token of its kind. */
 function wrong(text: string, reason: string): Part {
   const next = text.indexOf(MARK);
   const length = next < 0 ? text.length : next;
@@ -25,7 +25,7 @@ function parse(text: string): { value: unknown } | undefined {
   try {
     return { value: JSON.parse(text) };
   } catch {
-    // Said to the model by the caller, in its own words.
+    // The caller words the message for the model.
     return undefined;
   }
 }

@@ -28,6 +28,7 @@ export const checkCommand = defineCommand({
     const result = await checkTask({
       task,
       taskOptions: taskOptionsOf(task, config, givenForTask(io.given)),
+      io: { hub: config, say: io.say, signal: io.signal },
       n: config.n ?? SCENARIOS,
       seed: config.seed,
       maxTurns: config.maxTurns,

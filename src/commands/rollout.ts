@@ -108,7 +108,7 @@ export const rolloutCommand = defineCommand({
     // What is wrong with the task is said before a model is fetched.
     const task = await loadTask(config.task);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
-    chooseScenarios(await scenariosOf(task, taskOptions), choice);
+    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, say: io.say, signal: io.signal }), choice);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
@@ -129,6 +129,7 @@ export const rolloutCommand = defineCommand({
           },
         },
         choice,
+        io: { hub: config },
         group: config.group ?? GROUP,
         concurrency,
         workers: config.workers,

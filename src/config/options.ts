@@ -44,6 +44,17 @@ export const definitions = {
       "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists those that a task has.",
       { defaultText: "the task's own" },
     ),
+    scenarios: text(
+      "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
+      { accepts: "a path, or hf:OWNER/NAME", defaultText: "the task's own" },
+    ),
+    map: text("Columns of --scenarios by the task's fields: question=prompt,answer=gold,id=uuid,split=fold.", {
+      accepts: "FIELD=COLUMN, several with commas",
+      defaultText: "columns have the fields' names",
+    }),
+    testShare: real(0.001, 0.999, "Share of --scenarios that is kept for tests, drawn by the seed.", {
+      defaultText: "what a column split or the files' names say, else 0.2",
+    }),
     split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
     scenario: text("One scenario, by its id."),
     n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),

@@ -153,7 +153,7 @@ export async function prepare(
     givenForTask(given),
   );
   const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
-  const all = await scenariosOf(task, taskOptions);
+  const all = await scenariosOf(task, taskOptions, { hub: config, say, ...(signal ? { signal } : {}) });
   const settingsFor = (shape: ModelShape) => {
     const settings = resolveSettings({
       given,

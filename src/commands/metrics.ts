@@ -2,6 +2,8 @@
 import { defineCommand } from "../config/index.js";
 import {
   columnTexts,
+  difficultyOf,
+  difficultyText,
   judgedNotes,
   metricsCsv,
   noteLines,
@@ -43,8 +45,10 @@ export const metricsCommand = defineCommand({
       const steps = reader.steps();
       const validations = reader.validations();
       const lines = steps.filter(({ metrics }) => metrics).map(metricsLine);
+      const difficulty = difficultyOf(reader.difficulty(), options.difficulty);
       if (csv) io.say(metricsCsv(steps, validations));
       else {
+        if (difficulty) io.say(difficultyText(difficulty));
         const judged = pushesOther({ reward: options.reward });
         const last = steps.at(-1)?.step ?? 0;
         const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
@@ -57,7 +61,7 @@ export const metricsCommand = defineCommand({
           io.say(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
         }
       }
-      return { run: found.name, steps: lines, validations };
+      return { run: found.name, steps: lines, validations, ...(difficulty ? { difficulty } : {}) };
     } finally {
       reader.close();
     }

@@ -1,7 +1,21 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { objectiveOptions } from "./objective-options.js";
-import { choice, date, flag, inGroup, list, type Option, pairs, real, text, texts, whole, words } from "./option.js";
+import {
+  choice,
+  date,
+  flag,
+  inGroup,
+  list,
+  type Option,
+  pairs,
+  real,
+  shares,
+  text,
+  texts,
+  whole,
+  words,
+} from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Sequences that llama.cpp evaluates at once in one context. */
@@ -235,6 +249,11 @@ export const definitions = {
       defaultText: bySizeText("steps"),
     }),
     groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
+    difficulty: shares(
+      "Train only on scenarios of which this share of rollouts succeeds with the model that the run starts from. They are played first; what lies outside is set aside.",
+      { defaultText: "all scenarios" },
+    ),
+    difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", { defaultText: "--group" }),
     preset: choice(
       presetNames,
       "Settings of a known experiment; what is given besides is stronger. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",

@@ -85,6 +85,8 @@ export const trainOptions = [
   ...judgeOptions,
   ...rulerOptions,
   ...judgeAccessOptions,
+  "difficulty",
+  "difficultyRollouts",
   "validateEvery",
   "validateN",
   "keep",

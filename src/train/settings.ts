@@ -124,6 +124,11 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   if (settings.group === 1) {
     throw new UsageError("--group 1: a rollout is compared with others of its scenario; give at least 2");
   }
+  if (settings.difficultyRollouts !== undefined && settings.difficulty === undefined) {
+    throw new UsageError(
+      `--difficulty-rollouts ${settings.difficultyRollouts}: says how often --difficulty plays each scenario; give --difficulty too, such as 0.1..0.9`,
+    );
+  }
   if (settings.minibatches > settings.groups) {
     throw new UsageError(
       `--minibatches ${settings.minibatches}: a step has only ${settings.groups} groups to deal (--groups), and none is split`,

@@ -14,6 +14,7 @@ import {
 } from "../report/index.js";
 import { pushesOther } from "../reward/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
+import { hone } from "../util/index.js";
 
 /** Columns of text: a terminal of 80 does not wrap it. */
 const WIDTH = 79;
@@ -27,13 +28,13 @@ function columnsText(): string {
       .map((line, i) => (i === 0 ? title : "").padEnd(first) + line.trim())
       .join("\n"),
   );
-  return `Columns of the table, which \`yarn train\` prints too:\n\n${texts.join("\n")}`;
+  return `Columns of the table, which \`${hone("train")}\` prints too:\n\n${texts.join("\n")}`;
 }
 
 export const metricsCommand = defineCommand({
   name: "metrics",
   summary: "Print the figures of a run's steps as a table, or all of them as CSV.",
-  example: "yarn hone metrics --csv",
+  example: `${hone("metrics")} --csv`,
   options: ["run", "csv", "project", "home"],
   positional: "run",
   epilogue: columnsText(),

@@ -5,7 +5,7 @@ import { hubOptionNames } from "../hub/index.js";
 import { chooseScenarios, PersonSession, type Terminal } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, hone } from "../util/index.js";
 
 /** Lines of stdin, asked for one by one; typed ones can be edited. */
 function openTerminal(io: CommandIo): Terminal & { close(): void } {
@@ -43,7 +43,8 @@ const PATIENCE = 7 * 86_400;
 export const playCommand = defineCommand({
   name: "play",
   summary: "Play one scenario by hand: call the tools yourself and see the reward.",
-  example: "yarn hone play --split train",
+  example: `${hone("play")} --split train`,
+  first: ["task", "set", "scenarios", "scenario", "split", "seed", "maxTurns"],
   options: [...taskOptionNames, ...hubOptionNames, "scenario", "split", "maxTurns", "toolTimeout"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;

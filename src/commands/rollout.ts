@@ -14,7 +14,7 @@ import {
   taskOptionNames,
   taskOptionsOf,
 } from "../tasks/index.js";
-import { UnfinishedError, UsageError } from "../util/index.js";
+import { hone, UnfinishedError, UsageError } from "../util/index.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
 const GROUP = 4;
@@ -63,7 +63,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 export const rolloutCommand = defineCommand({
   name: "rollout",
   summary: "Play scenarios and report how it went.",
-  example: "yarn rollout --expert --n 1 --group 1 --show",
+  example: `${hone("rollout")} --expert --n 1 --group 1 --show`,
   options: [
     ...taskOptionNames,
     "checkpoint",

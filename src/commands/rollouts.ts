@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { compact, conversationText, countsText, difficultyOf, difficultyText } from "../report/index.js";
 import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../run/index.js";
-import { HoneError, messageOf, printable, UsageError } from "../util/index.js";
+import { HoneError, hone, messageOf, printable, UsageError } from "../util/index.js";
 
 /** "7" or "3-9". */
 function stepsOf(text: string | undefined): Pick<RolloutFilter, "from" | "to"> {
@@ -60,7 +60,7 @@ function fileToWrite(path: string): number {
 export const rolloutsCommand = defineCommand({
   name: "rollouts",
   summary: "List the rollouts that a run keeps, print their conversations, or write them to a trajectory file.",
-  example: "yarn hone rollouts --step 12 --failed --show",
+  example: `${hone("rollouts")} --step 12 --failed --show`,
   options: ["run", "step", "failed", "end", "split", "scenario", "show", "jsonl", "project", "home"],
   positional: "run",
   async run({ run, step, failed, end, split, scenario, show, jsonl, project, home }, io) {

@@ -3,6 +3,7 @@ import { defineCommand } from "../config/index.js";
 import { difficultyText, shareText, TrainView, usageText } from "../report/index.js";
 import { rewardsText } from "../reward/index.js";
 import { runTraining, type TrainSummary, trainOptions } from "../train/index.js";
+import { hone } from "../util/index.js";
 
 function summaryText({
   run,
@@ -34,7 +35,7 @@ function summaryText({
 export const trainCommand = defineCommand({
   name: "train",
   summary: "Train a model on a task by reinforcement learning; run it again to go on.",
-  example: "yarn train --steps 15",
+  example: `${hone("train")} --steps 15`,
   options: trainOptions,
   epilogue: rewardsText(),
   first: [

@@ -1,4 +1,6 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
+
+import { hone } from "../util/index.js";
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { objectiveOptions } from "./objective-options.js";
 import {
@@ -42,7 +44,7 @@ export const definitions = {
       accepts: "a path",
       defaultText: "sft/<date and time> in the home folder",
     }),
-    file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
+    file: text(`Trajectory file, as ${hone("rollout")} writes it.`, { accepts: "a path" }),
     program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
       accepts: "a path, then words",
     }),
@@ -143,9 +145,12 @@ export const definitions = {
     id: text("Message id."),
   }),
   ...inGroup("Model and player", {
-    model: text("Model: a name of `yarn hone models`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.", {
-      accepts: "a name or a path",
-    }),
+    model: text(
+      `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
+      {
+        accepts: "a name or a path",
+      },
+    ),
     weights: choice(["f16", "bf16", "q8_0"], "Weights to make of a model that comes as safetensors.", {
       defaultText: "f16",
     }),
@@ -378,7 +383,7 @@ export const definitions = {
     }),
   }),
   ...inGroup("Rewards and judging", {
-    reward: text("What training pushes up, by its name; `yarn train --help all` says what each is.", {
+    reward: text(`What training pushes up, by its name; \`${hone("train")} --help all\` says what each is.`, {
       default: "task",
       accepts: "task, ruler, shaped or another reward's name",
     }),

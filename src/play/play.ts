@@ -5,7 +5,7 @@ import { finished } from "node:stream/promises";
 import { type RolloutSummary, RolloutTally } from "../report/index.js";
 import { gather, type RolloutFailure, type Trajectory, type WorkerSettings } from "../rollout/index.js";
 import { loadTask, type Scenario, type ScenarioIo, type Split, scenariosOf } from "../tasks/index.js";
-import { HoneError, messageOf, Random, UsageError } from "../util/index.js";
+import { HoneError, hone, messageOf, Random, UsageError } from "../util/index.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;
@@ -24,7 +24,7 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   if (choice.scenario !== undefined) {
     const found = all.find((scenario) => scenario.id === choice.scenario);
     if (!found)
-      throw new UsageError(`--scenario: there is no scenario ${choice.scenario}; \`yarn hone scenarios\` lists them`);
+      throw new UsageError(`--scenario: there is no scenario ${choice.scenario}; \`${hone("scenarios")}\` lists them`);
     return [found];
   }
   const ofSplit = choice.split ? all.filter((scenario) => scenario.split === choice.split) : [...all];

@@ -3,7 +3,7 @@ import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, stat
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import type { Trajectory } from "../rollout/index.js";
-import { codeOf, HoneError, messageOf } from "../util/index.js";
+import { codeOf, HoneError, hone, messageOf } from "../util/index.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { ownerOf } from "./lock.js";
 import { unpack } from "./packing.js";
@@ -128,7 +128,7 @@ export class RunReader {
   record(): RunRecord {
     const record = reading(this.#file, () => this.#store.record());
     if (record) return record;
-    throw new HoneError(`the run ${this.folder} was ended before it began; \`yarn train\` begins it again`);
+    throw new HoneError(`the run ${this.folder} was ended before it began; \`${hone("train")}\` begins it again`);
   }
 
   steps(): StepRow[] {

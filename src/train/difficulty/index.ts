@@ -7,7 +7,7 @@ import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "..
 import { comparable } from "../../reward/index.js";
 import type { Trajectory } from "../../rollout/index.js";
 import type { RunSettings } from "../../run/index.js";
-import { HoneError } from "../../util/index.js";
+import { HoneError, hone } from "../../util/index.js";
 import { gradeOwn, playAndGrade } from "../grading.js";
 import type { LoopParts } from "../parts.js";
 import { playingOf, playSaved } from "../playing.js";
@@ -57,7 +57,7 @@ export async function withinDifficulty(
   if (isTold) parts.view.say(difficultyText(count));
   if (count.kept < groups) {
     throw new HoneError(
-      `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groups} (--groups): ${difficultyText(count)}. Give a wider range, fewer --groups or more scenarios, or start a new run from a model that was warmed up (hone sft)`,
+      `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groups} (--groups): ${difficultyText(count)}. Give a wider range, fewer --groups or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
     );
   }
   return all.only(new Set(store.difficulty().flatMap((row) => (isWithin(range, row) ? [row.scenario] : []))));

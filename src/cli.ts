@@ -20,7 +20,7 @@ import {
   withDefaults,
 } from "./config/index.js";
 import { loadTask, taskOptionsText } from "./tasks/index.js";
-import { HoneError, messageOf, nearest, refusalOf, UnfinishedError, UsageError } from "./util/index.js";
+import { HoneError, messageOf, nearest, program, refusalOf, UnfinishedError, UsageError } from "./util/index.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {
@@ -55,7 +55,7 @@ function flagsOf(command: Command, argv: Record<string, unknown>): Record<string
 function unknownCommand(name: string, known: readonly string[]): UsageError {
   const close = nearest(name, known);
   return new UsageError(
-    `there is no command ${name}; ${close ? `did you mean ${close}?` : `\`yarn hone --help\` lists them`}`,
+    `there is no command ${name}; ${close ? `did you mean ${close}?` : `\`${program()} --help\` lists them`}`,
   );
 }
 
@@ -127,8 +127,8 @@ async function runCommandLine(given: string[]): Promise<number> {
   const { args, everything } = readHelp(words, commands);
   const ofTask = await helpOnTask(args);
   const parser = yargs(args)
-    .scriptName("yarn hone")
-    .usage("yarn hone <command> [options]\n\nTrain a small language model to use tools, on one machine.")
+    .scriptName(program())
+    .usage(`${program()} <command> [options]\n\nTrain a small language model to use tools, on one machine.`)
     .parserConfiguration({ "strip-dashed": true, "dot-notation": false, "parse-numbers": false })
     .exitProcess(false)
     .version(false)

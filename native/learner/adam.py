@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .choice import INSTALL
 from .errors import Refused
 
 DEFAULT_BETAS = (0.9, 0.99)
@@ -31,6 +32,6 @@ def make_adam(parameters: list[torch.nn.Parameter], settings: dict[str, Any]) ->
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(
             f"--adam-bits 8 needs bitsandbytes, which {sys.executable} does not have or cannot load ({reason}); "
-            "`yarn doctor --install --learner unsloth` adds it to hone's own environment"
+            + INSTALL
         ) from error
     return bitsandbytes.optim.AdamW8bit(parameters, **numbers)

@@ -9,7 +9,9 @@ from typing import Any
 from .errors import Refused
 
 ROPE_FACTORS = "rope_freqs.weight"
-INSTALL = "`yarn doctor --install --learner unsloth` adds it to hone's own environment"
+# As the user calls it; who starts the learner by hand works in a checkout.
+DOCTOR = os.environ.get("HONE_DOCTOR", "yarn doctor")
+INSTALL = f"`{DOCTOR} --install --learner unsloth` adds it to hone's own environment"
 
 
 def chosen(settings: dict[str, Any]) -> str:

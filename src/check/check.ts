@@ -1,7 +1,7 @@
 /** Plays a task without a model that learns, and says what would make training it useless. */
 import { loadEngine, trainedContext } from "../engine/index.js";
 import { opening, templateOf } from "../rollout/index.js";
-import { type AnyTask, type PlainOptions, type Scenario, scenariosOf } from "../tasks/index.js";
+import { type AnyTask, type PlainOptions, type Scenario, type ScenarioIo, scenariosOf } from "../tasks/index.js";
 import { Random } from "../util/index.js";
 import { type Finding, promptFindings, rewardFindings, scenarioFindings, toolFindings } from "./findings.js";
 import { type Probed, probeScenario, probes } from "./probes.js";
@@ -9,6 +9,8 @@ import { type Probed, probeScenario, probes } from "./probes.js";
 export interface CheckSettings {
   readonly task: AnyTask;
   readonly taskOptions: PlainOptions;
+  /** How scenarios are fetched that lie on the Hub. */
+  readonly io?: ScenarioIo;
   /** Scenarios of each split that are played, drawn by the seed. */
   readonly n: number;
   readonly seed: number;
@@ -54,7 +56,7 @@ async function promptTokens({ task, maxTurns, model, context }: CheckSettings, s
 /** @throws HoneError when the task cannot list its scenarios or open its world */
 export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
   const { task, taskOptions, n, seed, signal } = settings;
-  const all = await scenariosOf(task, taskOptions);
+  const all = await scenariosOf(task, taskOptions, settings.io);
   const ofSplit = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split);
   const chosen = (["train", "test"] as const).flatMap((split) => {
     const some = ofSplit(split);

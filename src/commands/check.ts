@@ -3,7 +3,7 @@ import { type CheckResult, checkTask } from "../check/index.js";
 import { CONTEXT, DEFAULT_MODEL, defineCommand } from "../config/index.js";
 import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { givenForTask, loadTask, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
-import { UnfinishedError } from "../util/index.js";
+import { hone, UnfinishedError } from "../util/index.js";
 
 /** Scenarios of each split that are played when nobody says how many. */
 const SCENARIOS = 16;
@@ -19,7 +19,7 @@ function checkText({ task, scenarios, played, longest_prompt: longest, findings 
 export const checkCommand = defineCommand({
   name: "check",
   summary: "Look for what makes a task useless to train on: its reward, tools, splits and prompts.",
-  example: "yarn hone check examples/arithmetic.ts",
+  example: `${hone("check")} examples/arithmetic.ts`,
   options: [...taskOptionNames, "n", "model", ...modelOptions, "context", "maxTurns", "toolTimeout"],
   first: ["task", "set", "n", "seed", "model", "context"],
   positional: "task",
@@ -28,6 +28,7 @@ export const checkCommand = defineCommand({
     const result = await checkTask({
       task,
       taskOptions: taskOptionsOf(task, config, givenForTask(io.given)),
+      io: { hub: config, say: io.say, signal: io.signal },
       n: config.n ?? SCENARIOS,
       seed: config.seed,
       maxTurns: config.maxTurns,

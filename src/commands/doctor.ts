@@ -3,12 +3,12 @@ import { defineCommand } from "../config/index.js";
 import { reportDevice, usesCuda } from "../device/index.js";
 import { type Check, checkText, diagnose } from "../doctor/index.js";
 import { ensurePython } from "../learn/index.js";
-import { UnfinishedError } from "../util/index.js";
+import { hone, UnfinishedError } from "../util/index.js";
 
 export const doctorCommand = defineCommand({
   name: "doctor",
   summary: "Check what computes here: drivers, libraries, Python, and a small training step on the device.",
-  example: "yarn doctor",
+  example: hone("doctor"),
   options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install", "learner"],
   async run(config, io) {
     if (config.install && config.python === undefined) {

@@ -2,7 +2,7 @@
 import { type CommandIo, defineCommand } from "../config/index.js";
 import { evalOptions, evaluatePlayers } from "../evaluate/index.js";
 import { matrixText, ProgressLine, RolloutTally } from "../report/index.js";
-import { UnfinishedError } from "../util/index.js";
+import { hone, UnfinishedError } from "../util/index.js";
 import { writeEvaluation } from "../view/index.js";
 
 async function played(config: Parameters<typeof evaluatePlayers>[0], io: CommandIo) {
@@ -34,7 +34,7 @@ async function played(config: Parameters<typeof evaluatePlayers>[0], io: Command
 export const evalCommand = defineCommand({
   name: "eval",
   summary: "Evaluate checkpoints, models and APIs on the same scenarios: success, paired differences, tokens, cost.",
-  example: "yarn eval --checkpoint base,latest",
+  example: `${hone("eval")} --checkpoint base,latest`,
   options: evalOptions,
   first: ["project", "run", "checkpoint", "versus", "split", "n", "fresh", "temperature", "page", "gpu", "home"],
   async run(config, io) {

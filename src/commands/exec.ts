@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { defineCommand } from "../config/index.js";
-import { HoneError, importUserFile, UsageError } from "../util/index.js";
+import { HoneError, hone, importUserFile, UsageError } from "../util/index.js";
 
 export const execCommand = defineCommand({
   name: "exec",
   summary: "Run a program of yours that uses hone as a library: TypeScript or JavaScript.",
-  example: "yarn hone exec examples/train.ts 10",
+  example: `${hone("exec")} examples/train.ts 10`,
   options: ["program"],
   required: ["program"],
   positional: "program",

@@ -9,6 +9,7 @@ import {
   judgeOptions,
   rulerOptions,
 } from "../reward/index.js";
+import { hone } from "../util/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
   const { groups, judged, lost, cached, agreement, broken_off: by, rollouts_broken_off: broken } = summary;
@@ -29,7 +30,7 @@ function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
 export const judgeCommand = defineCommand({
   name: "judge",
   summary: "Let a judge behind an OpenAI-compatible API score the rollouts of a trajectory file (RULER).",
-  example: "yarn hone judge rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl",
+  example: `${hone("judge")} rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl`,
   options: ["file", "home", "task", "out", "seed", ...judgeOptions, ...rulerOptions, ...judgeAccessOptions],
   first: [
     "file",

@@ -6,7 +6,7 @@ import { engineOptions, loadEngine, trainedContext } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { adapterFile, existing } from "../play/index.js";
-import { HoneError, messageOf, printable } from "../util/index.js";
+import { HoneError, hone, messageOf, printable } from "../util/index.js";
 
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */
 function readTokens(file: string): Int32Array {
@@ -30,7 +30,7 @@ function readTokens(file: string): Int32Array {
 export const logprobsCommand = defineCommand({
   name: "logprobs",
   summary: "Log-probabilities of given token ids, to check the engine against anything else.",
-  example: "yarn hone logprobs --model tiny --tokens ids.json --json",
+  example: `${hone("logprobs")} --model tiny --tokens ids.json --json`,
   options: ["model", ...modelOptions, "home", "adapter", "tokens", "gpu", "device", "threads", "python", "torchIndex"],
   required: ["model", "tokens"],
   async run(config, io) {

@@ -2,6 +2,8 @@
 import { defineCommand } from "../config/index.js";
 import {
   columnTexts,
+  difficultyOf,
+  difficultyText,
   judgedNotes,
   metricsCsv,
   noteLines,
@@ -12,6 +14,7 @@ import {
 } from "../report/index.js";
 import { pushesOther } from "../reward/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
+import { hone } from "../util/index.js";
 
 /** Columns of text: a terminal of 80 does not wrap it. */
 const WIDTH = 79;
@@ -25,13 +28,13 @@ function columnsText(): string {
       .map((line, i) => (i === 0 ? title : "").padEnd(first) + line.trim())
       .join("\n"),
   );
-  return `Columns of the table, which \`yarn train\` prints too:\n\n${texts.join("\n")}`;
+  return `Columns of the table, which \`${hone("train")}\` prints too:\n\n${texts.join("\n")}`;
 }
 
 export const metricsCommand = defineCommand({
   name: "metrics",
   summary: "Print the figures of a run's steps as a table, or all of them as CSV.",
-  example: "yarn hone metrics --csv",
+  example: `${hone("metrics")} --csv`,
   options: ["run", "csv", "project", "home"],
   positional: "run",
   epilogue: columnsText(),
@@ -43,8 +46,10 @@ export const metricsCommand = defineCommand({
       const steps = reader.steps();
       const validations = reader.validations();
       const lines = steps.filter(({ metrics }) => metrics).map(metricsLine);
+      const difficulty = difficultyOf(reader.difficulty(), options.difficulty);
       if (csv) io.say(metricsCsv(steps, validations));
       else {
+        if (difficulty) io.say(difficultyText(difficulty));
         const judged = pushesOther({ reward: options.reward });
         const last = steps.at(-1)?.step ?? 0;
         const table = new StepTable(typeof options.steps === "number" ? options.steps : last, judged);
@@ -57,7 +62,7 @@ export const metricsCommand = defineCommand({
           io.say(`${step === 0 ? "held out, before training" : `held out, after step ${step}`}: ${shareText(result)}`);
         }
       }
-      return { run: found.name, steps: lines, validations };
+      return { run: found.name, steps: lines, validations, ...(difficulty ? { difficulty } : {}) };
     } finally {
       reader.close();
     }

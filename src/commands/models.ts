@@ -14,7 +14,7 @@ import {
 } from "../models/index.js";
 import { type Fit, fitHere, fitText, gigabytes, mainMemory, smallestCard } from "../plan/index.js";
 import { ProgressLine } from "../report/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, hone } from "../util/index.js";
 
 const parametersText = (count: number | null) =>
   count === null
@@ -96,7 +96,7 @@ const hereText = ({ here, bytes }: ModelRow) => (here ? sizeText(bytes) : bytes 
 const listCommand = defineCommand({
   name: "models",
   summary: "List the models that have a name, and those on this machine; what trains them, and what does here.",
-  example: "yarn hone models",
+  example: hone("models"),
   options: ["home", ...modelOptions],
   async run(config, io) {
     const rows = await listModels(config);
@@ -120,7 +120,7 @@ const listCommand = defineCommand({
       ]),
     );
     io.say(
-      `planned for default settings, not tried; here is ${machineText(here)}; \`yarn hone models show NAME\` lists the options`,
+      `planned for default settings, not tried; here is ${machineText(here)}; \`${hone("models")} show NAME\` lists the options`,
     );
     return rows.map((row) => jsonRow(row, here));
   },
@@ -129,7 +129,7 @@ const listCommand = defineCommand({
 const pullCommand = defineCommand({
   name: "models pull",
   summary: "Download a model and make its GGUF file, or bring it to the newest state of its repository.",
-  example: "yarn hone models pull Qwen/Qwen2.5-0.5B-Instruct",
+  example: `${hone("models")} pull Qwen/Qwen2.5-0.5B-Instruct`,
   options: ["model", "home", "python", "torchIndex", ...modelOptions],
   required: ["model"],
   positional: "model",
@@ -152,7 +152,7 @@ const pullCommand = defineCommand({
 const showCommand = defineCommand({
   name: "models show",
   summary: "Show what is known of a model without asking anybody: where it is from, its licence, its files here.",
-  example: "yarn hone models show qwen2.5-0.5b",
+  example: `${hone("models")} show qwen2.5-0.5b`,
   options: ["model", "home", ...modelOptions],
   required: ["model"],
   positional: "model",
@@ -182,7 +182,7 @@ const showCommand = defineCommand({
 const removeCommand = defineCommand({
   name: "models remove",
   summary: "Remove what was downloaded of a model (for all programs that share the cache), and what was made of it.",
-  example: "yarn hone models remove qwen2.5-0.5b",
+  example: `${hone("models")} remove qwen2.5-0.5b`,
   options: ["model", "home", ...modelOptions],
   required: ["model"],
   positional: "model",

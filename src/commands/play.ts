@@ -1,10 +1,11 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { createInterface } from "node:readline";
 import { type CommandIo, defineCommand } from "../config/index.js";
+import { hubOptionNames } from "../hub/index.js";
 import { chooseScenarios, PersonSession, type Terminal } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, hone } from "../util/index.js";
 
 /** Lines of stdin, asked for one by one; typed ones can be edited. */
 function openTerminal(io: CommandIo): Terminal & { close(): void } {
@@ -42,18 +43,22 @@ const PATIENCE = 7 * 86_400;
 export const playCommand = defineCommand({
   name: "play",
   summary: "Play one scenario by hand: call the tools yourself and see the reward.",
-  example: "yarn hone play --split train",
-  options: [...taskOptionNames, "scenario", "split", "maxTurns", "toolTimeout"],
+  example: `${hone("play")} --split train`,
+  first: ["task", "set", "scenarios", "scenario", "split", "seed", "maxTurns"],
+  options: [...taskOptionNames, ...hubOptionNames, "scenario", "split", "maxTurns", "toolTimeout"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;
     const task = await loadTask(config.task);
     const options = taskOptionsOf(task, config, givenForTask(io.given));
-    const [scenario] = chooseScenarios(await scenariosOf(task, options), {
-      split,
-      scenario: config.scenario,
-      n: 1,
-      seed,
-    });
+    const [scenario] = chooseScenarios(
+      await scenariosOf(task, options, { hub: config, say: io.say, signal: io.signal }),
+      {
+        split,
+        scenario: config.scenario,
+        n: 1,
+        seed,
+      },
+    );
     if (!scenario) throw new HoneError("there is no scenario to play");
     const world = await task.open(options);
     const terminal = openTerminal(io);

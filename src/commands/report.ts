@@ -1,13 +1,13 @@
 /** `yarn report`: runs as one HTML file. */
 import { defineCommand } from "../config/index.js";
 import { compact } from "../report/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, hone } from "../util/index.js";
 import { openRuns, writeReport } from "../view/index.js";
 
 export const reportCommand = defineCommand({
   name: "report",
   summary: "Write runs as one HTML file that opens from disk: all metrics and a sample of the rollouts.",
-  example: "yarn report --out report.html",
+  example: `${hone("report")} --out report.html`,
   options: ["runs", "out", "sample", "project", "home"],
   positional: "runs",
   async run({ runs: words = [], out, sample, project, home }, io) {

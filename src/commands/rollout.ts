@@ -14,7 +14,7 @@ import {
   taskOptionNames,
   taskOptionsOf,
 } from "../tasks/index.js";
-import { UnfinishedError, UsageError } from "../util/index.js";
+import { hone, UnfinishedError, UsageError } from "../util/index.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
 const GROUP = 4;
@@ -63,7 +63,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 export const rolloutCommand = defineCommand({
   name: "rollout",
   summary: "Play scenarios and report how it went.",
-  example: "yarn rollout --expert --n 1 --group 1 --show",
+  example: `${hone("rollout")} --expert --n 1 --group 1 --show`,
   options: [
     ...taskOptionNames,
     "checkpoint",
@@ -108,7 +108,7 @@ export const rolloutCommand = defineCommand({
     // What is wrong with the task is said before a model is fetched.
     const task = await loadTask(config.task);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
-    chooseScenarios(await scenariosOf(task, taskOptions), choice);
+    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, say: io.say, signal: io.signal }), choice);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
@@ -129,6 +129,7 @@ export const rolloutCommand = defineCommand({
           },
         },
         choice,
+        io: { hub: config },
         group: config.group ?? GROUP,
         concurrency,
         workers: config.workers,

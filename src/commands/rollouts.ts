@@ -1,9 +1,9 @@
 /** `yarn hone rollouts`: the rollouts that a run keeps, chosen, shown, or written to a trajectory file. */
 import { closeSync, openSync, writeSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
-import { compact, conversationText, countsText } from "../report/index.js";
+import { compact, conversationText, countsText, difficultyOf, difficultyText } from "../report/index.js";
 import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../run/index.js";
-import { HoneError, messageOf, printable, UsageError } from "../util/index.js";
+import { HoneError, hone, messageOf, printable, UsageError } from "../util/index.js";
 
 /** "7" or "3-9". */
 function stepsOf(text: string | undefined): Pick<RolloutFilter, "from" | "to"> {
@@ -60,7 +60,7 @@ function fileToWrite(path: string): number {
 export const rolloutsCommand = defineCommand({
   name: "rollouts",
   summary: "List the rollouts that a run keeps, print their conversations, or write them to a trajectory file.",
-  example: "yarn hone rollouts --step 12 --failed --show",
+  example: `${hone("rollouts")} --step 12 --failed --show`,
   options: ["run", "step", "failed", "end", "split", "scenario", "show", "jsonl", "project", "home"],
   positional: "run",
   async run({ run, step, failed, end, split, scenario, show, jsonl, project, home }, io) {
@@ -72,6 +72,8 @@ export const rolloutsCommand = defineCommand({
     const out = jsonl === undefined ? undefined : fileToWrite(jsonl);
     const ends: Record<string, number> = {};
     const listed: object[] = [];
+    const difficulty = difficultyOf(reader.difficulty(), reader.record().options.difficulty);
+    let isMeasured = false;
     try {
       for (const rollout of reader.rollouts({ ...steps, ...phase })) {
         const { trajectory, ...row } = rollout;
@@ -79,6 +81,7 @@ export const rolloutsCommand = defineCommand({
         if (scenario !== undefined && row.scenario !== scenario) continue;
         if (listed.length === 0 && !show) io.say(HEADER);
         listed.push(row);
+        isMeasured ||= row.phase === "train" && row.step === 0;
         ends[row.end] = (ends[row.end] ?? 0) + 1;
         if (out !== undefined) writeSync(out, `${JSON.stringify(trajectory)}\n`);
         if (show) io.say(conversationText(trajectory, io.stream.isTTY) + lessonText(rollout));
@@ -92,6 +95,12 @@ export const rolloutsCommand = defineCommand({
     io.say(
       `${found.name}: ${told}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
     );
-    return { run: found.name, rollouts: listed, ...(jsonl === undefined ? {} : { trajectories: jsonl }) };
+    if (difficulty && isMeasured) io.say(`step 0, before training: ${difficultyText(difficulty)}`);
+    return {
+      run: found.name,
+      rollouts: listed,
+      ...(difficulty ? { difficulty } : {}),
+      ...(jsonl === undefined ? {} : { trajectories: jsonl }),
+    };
   },
 });

@@ -10,7 +10,7 @@ import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
 import { scratch, writeLessons } from "../train/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { HoneError, hone, UsageError } from "../util/index.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
 const LEARNING_RATE = {
@@ -25,7 +25,7 @@ const MAX_GRAD_NORM = 1;
 export const sftCommand = defineCommand({
   name: "sft",
   summary: "Learn from a trajectory file by imitation (supervised fine-tuning).",
-  example: "yarn hone sft rollouts.jsonl --model model.gguf --epochs 2",
+  example: `${hone("sft")} rollouts.jsonl --model model.gguf --epochs 2`,
   options: [
     "file",
     "home",
@@ -61,7 +61,8 @@ export const sftCommand = defineCommand({
   positional: "file",
   async run(config, io) {
     const file = resolve(config.file);
-    if (!existsSync(file)) throw new UsageError(`sft: there is no file ${file}; \`yarn rollout\` writes such files`);
+    if (!existsSync(file))
+      throw new UsageError(`sft: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
     takeDevice(config);
     const task = await loadTask(config.task);
     const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));

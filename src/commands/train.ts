@@ -1,13 +1,27 @@
 /** `yarn train`: trains a model, or goes on with a run that was interrupted. */
 import { defineCommand } from "../config/index.js";
-import { shareText, TrainView, usageText } from "../report/index.js";
+import { difficultyText, shareText, TrainView, usageText } from "../report/index.js";
 import { rewardsText } from "../reward/index.js";
 import { runTraining, type TrainSummary, trainOptions } from "../train/index.js";
+import { hone } from "../util/index.js";
 
-function summaryText({ run, steps, seconds, before, after, best, adapter, folder, gap, judge }: TrainSummary): string {
+function summaryText({
+  run,
+  steps,
+  seconds,
+  difficulty,
+  before,
+  after,
+  best,
+  adapter,
+  folder,
+  gap,
+  judge,
+}: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
   return [
     `${run}: ${steps} steps, ${seconds.toFixed(0)} s in this call, kept in ${folder}`,
+    ...(difficulty ? [`  ${difficultyText(difficulty)}`] : []),
     `  held-out success before  ${share(before)}`,
     `  held-out success after   ${share(after)}`,
     ...(gap ? [`  engine and learner differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)})`] : []),
@@ -21,7 +35,7 @@ function summaryText({ run, steps, seconds, before, after, best, adapter, folder
 export const trainCommand = defineCommand({
   name: "train",
   summary: "Train a model on a task by reinforcement learning; run it again to go on.",
-  example: "yarn train --steps 15",
+  example: `${hone("train")} --steps 15`,
   options: trainOptions,
   epilogue: rewardsText(),
   first: [

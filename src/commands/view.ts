@@ -1,11 +1,12 @@
 /** `yarn hone view`: runs as a page on this machine. */
 import { defineCommand } from "../config/index.js";
+import { hone } from "../util/index.js";
 import { openRuns, serveRuns } from "../view/index.js";
 
 export const viewCommand = defineCommand({
   name: "view",
   summary: "Show runs as a page on this machine; it follows those that are running.",
-  example: "yarn hone view",
+  example: hone("view"),
   options: ["runs", "port", "project", "home"],
   positional: "runs",
   async run({ runs: words = [], port, project, home }, io) {

@@ -1,6 +1,6 @@
 /** `--help`: the options of a command under their headings, those that are set first or (`--help all`) every one. */
 import type { Argv, Options } from "yargs";
-import { nearest, UsageError } from "../util/index.js";
+import { nearest, program, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
 import { flagOf, type OptionName, options } from "./config.js";
 
@@ -96,10 +96,10 @@ export function declare(parser: Argv, command: Command, everything: boolean, mor
   (parser as Argv & { usageConfiguration(what: object): Argv }).usageConfiguration({ "hide-types": true });
   if (more) parser.epilogue(more);
   if (short) {
-    const all = `yarn hone ${command.name} --help all`;
+    const all = `${program()} ${command.name} --help all`;
     parser.epilogue(`These are the options that are set first; \`${all}\` shows all ${names.length}.`);
   }
   if (command.epilogue && !short) parser.epilogue(command.epilogue);
-  const usage = `yarn hone ${command.name}${positionalText(command)} [options]`;
+  const usage = `${program()} ${command.name}${positionalText(command)} [options]`;
   return parser.usage(`${usage}\n\n${command.summary}`).example(command.example, "");
 }

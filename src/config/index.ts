@@ -20,3 +20,4 @@ export {
   type ObjectiveName,
   objectiveOf,
 } from "./objectives.js";
+export { readRange } from "./option.js";

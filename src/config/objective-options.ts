@@ -1,4 +1,6 @@
 /** The options of what an update learns from a step's rollouts, and how. Part of options.ts. */
+
+import { hone } from "../util/index.js";
 import { advantageEstimators, boundText, importanceModes, objectiveNames, objectivesText } from "./objectives.js";
 import { choice, flag, real, whole } from "./option.js";
 
@@ -16,7 +18,7 @@ export const objectiveOptions = {
   kl: real(
     0,
     100,
-    "Weight of the KL divergence to the base model in the loss. The base is the model file without any adapter, also in a run that was forked from `yarn hone sft`: it then pulls back behind what imitation has taught.",
+    `Weight of the KL divergence to the base model in the loss. The base is the model file without any adapter, also in a run that was forked from \`${hone("sft")}\`: it then pulls back behind what imitation has taught.`,
     { default: 0 },
   ),
   epochs: whole(

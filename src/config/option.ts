@@ -109,6 +109,27 @@ export const real = <const A extends About<number>>(
   about: A = {} as A,
 ) => option("number", z.number().min(low).max(high), `a number from ${low} to ${high}`, description, about);
 
+const RANGE = /^(\d*\.?\d+)\.\.(\d*\.?\d+)$/;
+
+/** "0.1..0.9" */
+export function readRange(text: string): { readonly low: number; readonly high: number } {
+  const [, low, high] = RANGE.exec(text) ?? [];
+  return { low: Number(low), high: Number(high) };
+}
+
+/** Two shares, the lower one first; both ends belong to it. */
+export const shares = <const A extends About<string>>(description: string, about: A = {} as A) =>
+  option(
+    "text",
+    z.string().refine((text) => {
+      const { low, high } = readRange(text);
+      return low >= 0 && low <= high && high <= 1;
+    }),
+    "two numbers from 0 to 1, as 0.1..0.9",
+    description,
+    about,
+  );
+
 export const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
   option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);
 

@@ -1,7 +1,23 @@
 /** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
+
+import { hone } from "../util/index.js";
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { objectiveOptions } from "./objective-options.js";
-import { choice, date, flag, inGroup, list, type Option, pairs, real, text, texts, whole, words } from "./option.js";
+import {
+  choice,
+  date,
+  flag,
+  inGroup,
+  list,
+  type Option,
+  pairs,
+  real,
+  shares,
+  text,
+  texts,
+  whole,
+  words,
+} from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Sequences that llama.cpp evaluates at once in one context. */
@@ -28,7 +44,7 @@ export const definitions = {
       accepts: "a path",
       defaultText: "sft/<date and time> in the home folder",
     }),
-    file: text("Trajectory file, as yarn rollout writes it.", { accepts: "a path" }),
+    file: text(`Trajectory file, as ${hone("rollout")} writes it.`, { accepts: "a path" }),
     program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
       accepts: "a path, then words",
     }),
@@ -44,6 +60,17 @@ export const definitions = {
       "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists those that a task has.",
       { defaultText: "the task's own" },
     ),
+    scenarios: text(
+      "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
+      { accepts: "a path, or hf:OWNER/NAME", defaultText: "the task's own" },
+    ),
+    map: text("Columns of --scenarios by the task's fields: question=prompt,answer=gold,id=uuid,split=fold.", {
+      accepts: "FIELD=COLUMN, several with commas",
+      defaultText: "columns have the fields' names",
+    }),
+    testShare: real(0.001, 0.999, "Share of --scenarios that is kept for tests, drawn by the seed.", {
+      defaultText: "what a column split or the files' names say, else 0.2",
+    }),
     split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
     scenario: text("One scenario, by its id."),
     n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),
@@ -118,9 +145,12 @@ export const definitions = {
     id: text("Message id."),
   }),
   ...inGroup("Model and player", {
-    model: text("Model: a name of `yarn hone models`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.", {
-      accepts: "a name or a path",
-    }),
+    model: text(
+      `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
+      {
+        accepts: "a name or a path",
+      },
+    ),
     weights: choice(["f16", "bf16", "q8_0"], "Weights to make of a model that comes as safetensors.", {
       defaultText: "f16",
     }),
@@ -224,6 +254,11 @@ export const definitions = {
       defaultText: bySizeText("steps"),
     }),
     groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
+    difficulty: shares(
+      "Train only on scenarios of which this share of rollouts succeeds with the model that the run starts from. They are played first; what lies outside is set aside.",
+      { defaultText: "all scenarios" },
+    ),
+    difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", { defaultText: "--group" }),
     preset: choice(
       presetNames,
       "Settings of a known experiment; what is given besides is stronger. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",
@@ -348,7 +383,7 @@ export const definitions = {
     }),
   }),
   ...inGroup("Rewards and judging", {
-    reward: text("What training pushes up, by its name; `yarn train --help all` says what each is.", {
+    reward: text(`What training pushes up, by its name; \`${hone("train")} --help all\` says what each is.`, {
       default: "task",
       accepts: "task, ruler, shaped or another reward's name",
     }),

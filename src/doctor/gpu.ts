@@ -1,7 +1,7 @@
 /** Checks of the GPU: llama.cpp's backends, cards and their driver, CUDA for engine and learner. */
 import { capabilityText, type DeviceReport, describe, isComplete, majorOf } from "../device/index.js";
 import { gpuTitles, installedBackends, loadAddon } from "../engine/index.js";
-import { messageOf } from "../util/index.js";
+import { hone, messageOf, reinstall } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 
 export type GpuChoice = "auto" | "cuda" | "vulkan" | "metal" | "off";
@@ -11,7 +11,7 @@ export function checkAddon(): Check {
     loadAddon();
     return ok("addon", "hone's engine is built and loads");
   } catch (error) {
-    return wrong("addon", messageOf(error), "run `yarn install --force` in hone");
+    return wrong("addon", messageOf(error), `run ${reinstall()}`);
   }
 }
 
@@ -23,7 +23,7 @@ export function checkBackends(): Check {
   return wrong(
     "llama.cpp",
     "no build is installed",
-    "run `yarn install --force`, or `npx node-llama-cpp source download`",
+    `run ${reinstall()}, or \`npx node-llama-cpp source download\``,
     facts,
   );
 }
@@ -69,7 +69,7 @@ export function checkCuda({ card, cuda }: DeviceReport, torchCuda: string | null
   const runtime = cuda?.runtime;
   const facts = { engine: runtime ?? null, learner: torchCuda ?? null };
   if (!card || !cuda || cuda.majors.length === 0) return none("cuda", "no card that runs CUDA", facts);
-  const install = "`yarn doctor --install` makes the learner's environment with them, or give --gpu off";
+  const install = `\`${hone("doctor")} --install\` makes the learner's environment with them, or give --gpu off`;
   if (!runtime || !isComplete(runtime)) return wrong("cuda", cuda.problem ?? "no runtime libraries", install, facts);
   const engine = `engine: CUDA ${runtime.major} (libraries of ${runtime.from})`;
   if (torchCuda === undefined) return note("cuda", `${engine}, learner: no PyTorch yet`, install, facts);

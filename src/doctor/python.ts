@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "../learn/index.js";
-import { messageOf, packageRoot } from "../util/index.js";
+import { hone, messageOf, packageRoot } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import type { TrialRequest } from "./trial-words.js";
 
@@ -27,10 +27,10 @@ export interface PythonChecks {
 export async function checkPython(given: string | undefined, learner: Learner): Promise<PythonChecks> {
   const python = learnerPython(given);
   if (python === undefined) {
-    const found = `not made yet (${environment}); \`yarn train\` makes it when it is first needed, \`yarn doctor --install\` now`;
+    const found = `not made yet (${environment}); \`${hone("train")}\` makes it when it is first needed, \`${hone("doctor")} --install\` now`;
     return { checks: [none("python", found)], facts: undefined };
   }
-  const again = given === undefined ? "remove it and run `yarn doctor --install`" : "give another --python";
+  const again = given === undefined ? `remove it and run \`${hone("doctor")} --install\`` : "give another --python";
   let facts: PythonFacts;
   try {
     facts = await factsOfPython(python);
@@ -56,7 +56,7 @@ function pythonCheck({ python, executable, packages }: PythonFacts, given: strin
     ? wrong(
         "python",
         `${found} has ${list}`,
-        "the next `yarn train` makes it anew; `yarn doctor --install` does now",
+        `the next \`${hone("train")}\` makes it anew; \`${hone("doctor")} --install\` does now`,
         facts,
       )
     : note("python", `${found} has ${list}`, `${install} for the versions that were tested`, facts);
@@ -72,7 +72,7 @@ function torchCheck({ torch, broken }: PythonFacts, again: string): Check {
 /** The trial shows whether it works, when `learner` uses it. */
 function unslothCheck({ packages }: PythonFacts, learner: Learner): Check {
   const version = packages.unsloth ?? null;
-  const install = "`yarn doctor --install --learner unsloth`";
+  const install = `\`${hone("doctor")} --install --learner unsloth\``;
   if (version === null) {
     return learner === "unsloth"
       ? wrong("unsloth", "not installed", `${install} adds it to hone's own environment`, { version })

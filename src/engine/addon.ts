@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { HoneError, messageOf, packageRoot } from "../util/index.js";
+import { HoneError, messageOf, packageRoot, reinstall } from "../util/index.js";
 import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
@@ -151,7 +151,7 @@ export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.no
     return createRequire(import.meta.url)(file) as Addon;
   } catch (error) {
     const [line] = messageOf(error).split("\n");
-    throw new HoneError(`the engine's addon cannot be loaded: ${line}; run \`yarn install --force\` in hone`, {
+    throw new HoneError(`the engine's addon cannot be loaded: ${line}; run ${reinstall()}`, {
       cause: error,
     });
   }

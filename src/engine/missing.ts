@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type CudaMajor, DRIVER_LIBRARY, describe, type NvidiaGpu, runtimeNames } from "../device/index.js";
-import { messageOf } from "../util/index.js";
+import { messageOf, reinstall } from "../util/index.js";
 import type { Gpu } from "./engine.js";
 
 type GpuName = Exclude<Gpu, "auto" | false>;
@@ -138,5 +138,5 @@ export function whyNoCpu(look: MachineLook = thisMachine): string {
   const name = cpuPackage(look);
   return look.bins(name) !== undefined
     ? `the llama.cpp of ${name} cannot be loaded here; \`npx node-llama-cpp source download\` compiles one for this machine`
-    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run \`yarn install --force\`, or \`npx node-llama-cpp source download\`, which compiles it`;
+    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run ${reinstall()}, or \`npx node-llama-cpp source download\`, which compiles it`;
 }

@@ -72,7 +72,7 @@ export async function conditionsOf(
   }
   const recorded = run ? recordedForTask(task, settingsOf(run.record).set) : {};
   const taskOptions = taskOptionsOf(task, { home: config.home, seed: settings.seed }, recorded, givenForTask(given));
-  const all = await scenariosOf(task, taskOptions);
+  const all = await scenariosOf(task, taskOptions, { hub: config });
   if (run && config.fresh && scenariosFingerprint(all) !== run.record.contents.scenarios) {
     throw new UsageError(`--fresh: these are not the scenarios that ${run.name} was trained on: all of them are fresh`);
   }

@@ -13,7 +13,7 @@ export {
   type Repository,
   RepositoryCache,
 } from "./cache.js";
-export { fetchDataset } from "./dataset.js";
+export { type AskedFiles, fetchDataset } from "./dataset.js";
 export { checksumOf, downloadFiles, freeBytes } from "./download.js";
 export { HubUnreachable } from "./http.js";
 export { type Listing, listRepository, NotOnHub } from "./listing.js";

@@ -10,7 +10,7 @@ import { closeSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { HoneError, messageOf, packageRoot } from "../util/index.js";
+import { HoneError, hone, messageOf, packageRoot } from "../util/index.js";
 import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 import { PROTOCOL_VERSION, type Report, type RequestName, readReport, request } from "./protocol.js";
 import type { Deadlines, OnProgress } from "./types.js";
@@ -82,6 +82,7 @@ export class Child {
       stdio: ["ignore", log, log, "pipe", "pipe"],
       env: {
         ...process.env,
+        HONE_DOCTOR: hone("doctor"),
         PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
         PYTHONUNBUFFERED: "1",
         // Read when PyTorch is imported: its own thread pool must not be larger than granted.

@@ -8,7 +8,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { modelFingerprint, modelShape } from "../engine/index.js";
 import { checksumOf, checksumOfLink, freeBytes, sizeText } from "../hub/index.js";
 import { ensurePython } from "../learn/index.js";
-import { flush, HoneError, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
+import { flush, HoneError, hone, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
 import { BYTES, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
@@ -153,7 +153,7 @@ async function checkDownloads({ folder, paths, name }: ConversionSource): Promis
     const checksum = checksumOfLink(file);
     if (checksum === undefined || (await checksumOf(file, checksum)) === checksum) continue;
     throw new HoneError(
-      `${path} of ${name} is damaged (wrong checksum): \`yarn hone models remove ${name}\`, then download it again (${file})`,
+      `${path} of ${name} is damaged (wrong checksum): \`${hone("models")} remove ${name}\`, then download it again (${file})`,
     );
   }
 }

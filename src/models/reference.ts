@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { folderName } from "../hub/index.js";
-import { nearest, packageRoot, UsageError } from "../util/index.js";
+import { hone, nearest, packageRoot, UsageError } from "../util/index.js";
 import { catalogue, type Weights } from "./catalogue.js";
 
 export type ModelReference =
@@ -48,14 +48,14 @@ export function readReference(reference: string, weights: Weights, flag = "--mod
   // What looks like a path is one.
   if (/\.gguf$/i.test(reference) || /^[.~/]/.test(reference)) {
     throw new UsageError(
-      `${flag}: there is no file ${resolve(reference)}; give the path of a GGUF file or of a folder in Hugging Face form, or a name that \`yarn hone models\` lists`,
+      `${flag}: there is no file ${resolve(reference)}; give the path of a GGUF file or of a folder in Hugging Face form, or a name that \`${hone("models")}\` lists`,
     );
   }
   if (reference.includes("/")) return onHub(flag, reference, reference, undefined);
   const names = [...catalogue().keys()];
   const close = nearest(reference, names);
   throw new UsageError(
-    `${flag}: there is no model ${reference}; ${close ? `did you mean ${close}? ` : ""}\`yarn hone models\` lists the names, a Hub repository is written ORGANISATION/NAME, a file by its path`,
+    `${flag}: there is no model ${reference}; ${close ? `did you mean ${close}? ` : ""}\`${hone("models")}\` lists the names, a Hub repository is written ORGANISATION/NAME, a file by its path`,
   );
 }
 

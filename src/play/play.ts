@@ -4,8 +4,8 @@ import { dirname } from "node:path";
 import { finished } from "node:stream/promises";
 import { type RolloutSummary, RolloutTally } from "../report/index.js";
 import { gather, type RolloutFailure, type Trajectory, type WorkerSettings } from "../rollout/index.js";
-import { loadTask, type Scenario, type Split, scenariosOf } from "../tasks/index.js";
-import { HoneError, messageOf, Random, UsageError } from "../util/index.js";
+import { loadTask, type Scenario, type ScenarioIo, type Split, scenariosOf } from "../tasks/index.js";
+import { HoneError, hone, messageOf, Random, UsageError } from "../util/index.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;
@@ -24,7 +24,7 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   if (choice.scenario !== undefined) {
     const found = all.find((scenario) => scenario.id === choice.scenario);
     if (!found)
-      throw new UsageError(`--scenario: there is no scenario ${choice.scenario}; \`yarn hone scenarios\` lists them`);
+      throw new UsageError(`--scenario: there is no scenario ${choice.scenario}; \`${hone("scenarios")}\` lists them`);
     return [found];
   }
   const ofSplit = choice.split ? all.filter((scenario) => scenario.split === choice.split) : [...all];
@@ -39,6 +39,8 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
 export interface PlayOptions {
   readonly settings: WorkerSettings;
   readonly choice: ScenarioChoice;
+  /** How scenarios are fetched that lie on the Hub. */
+  readonly io?: ScenarioIo;
   readonly group: number;
   readonly concurrency: number;
   readonly workers: number | undefined;
@@ -74,7 +76,7 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
 export async function play(options: PlayOptions): Promise<PlaySummary> {
   const { settings, out } = options;
   const task = await loadTask(settings.task);
-  const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions), options.choice);
+  const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);
 
   mkdirSync(dirname(out), { recursive: true });
   const file = createWriteStream(out);

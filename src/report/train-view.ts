@@ -87,7 +87,8 @@ export class TrainView {
   }
 
   phase(step: number, phase: string, total: number): void {
-    this.#step = `step ${step}/${this.#steps}`;
+    // What is played before the first step is played to see how hard scenarios are.
+    this.#step = step === 0 ? "difficulty" : `step ${step}/${this.#steps}`;
     this.#title = phase === "validation" ? `validation after step ${step}` : `${this.#step} ${phase}`;
     this.#total = total;
     this.#tally = new RolloutTally(this.#judged && phase === "rollouts");

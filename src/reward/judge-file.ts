@@ -7,7 +7,7 @@ import { type JudgeUsage, openVerdictFile, type Ruling, rule } from "../judge/in
 import { count, mean } from "../report/index.js";
 import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../tasks/index.js";
-import { HoneError, messageOf, UsageError } from "../util/index.js";
+import { HoneError, hone, messageOf, UsageError } from "../util/index.js";
 import { comparable, tooFewLeft } from "./comparable.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
 
@@ -60,7 +60,8 @@ type JudgeFileConfig = RulerConfig &
 /** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
 export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promise<JudgeSummary> {
   const file = resolve(config.file);
-  if (!existsSync(file)) throw new UsageError(`judge: there is no file ${file}; \`yarn rollout\` writes such files`);
+  if (!existsSync(file))
+    throw new UsageError(`judge: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
   const out = resolve(config.out ?? file.replace(/(\.jsonl)?$/, ".judged.jsonl"));
   if (out === file) throw new UsageError(`--out ${config.out}: that is the file to be judged; give another name`);
   const task = await loadTask(config.task);

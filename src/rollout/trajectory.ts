@@ -5,7 +5,7 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, hone } from "../util/index.js";
 import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
 
@@ -70,12 +70,15 @@ export async function* readTrajectories(file: string): AsyncGenerator<Trajectory
     try {
       value = JSON.parse(line);
     } catch (error) {
-      throw new HoneError(`${file} line ${number} is not JSON; is it a trajectory file made by \`yarn rollout\`?`, {
-        cause: error,
-      });
+      throw new HoneError(
+        `${file} line ${number} is not JSON; is it a trajectory file made by \`${hone("rollout")}\`?`,
+        {
+          cause: error,
+        },
+      );
     }
     if (!isTrajectory(value)) {
-      throw new HoneError(`${file} line ${number} is not a trajectory; give a file made by \`yarn rollout\``);
+      throw new HoneError(`${file} line ${number} is not a trajectory; give a file made by \`${hone("rollout")}\``);
     }
     yield value;
   }

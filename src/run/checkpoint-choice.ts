@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/index.js";
 import { chatOptions } from "../rollout/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { HoneError, hone, UsageError } from "../util/index.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { type FoundRun, findRun } from "./place.js";
 import { type Adapter, gapsOf, type RunRecord } from "./records.js";
@@ -65,7 +65,8 @@ export async function openCheckpoints(
   const store = RunStore.read(join(folder, STORE_FILE));
   try {
     const record = store.record();
-    if (!record) throw new HoneError(`the run ${folder} was ended before it began; \`yarn train\` begins it again`);
+    if (!record)
+      throw new HoneError(`the run ${folder} was ended before it began; \`${hone("train")}\` begins it again`);
     const chosen: ChosenCheckpoint[] = [];
     for (const asked of names) chosen.push(await chooseCheckpoint(folder, store, asked));
     const highestGap = Math.max(0, ...gapsOf(store.steps()).map(({ mean }) => mean));
@@ -84,7 +85,8 @@ export async function optionsOfCheckpoint(
     Pick<RunSettings, "set"> &
     Partial<Pick<RunSettings, "seed">>
 > {
-  if (names.length > 1) throw new UsageError("rollout plays with one --checkpoint; `yarn eval` compares several");
+  if (names.length > 1)
+    throw new UsageError(`rollout plays with one --checkpoint; \`${hone("eval")}\` compares several`);
   const { record, chosen } = await openCheckpoints(findRun(place), names);
   const settings = settingsOf(record);
   const { model, weights, task, set, seed } = settings;

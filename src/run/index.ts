@@ -18,6 +18,7 @@ export {
   type ProbeReading,
   type RolloutPhase,
   type RunRecord,
+  type ScenarioDifficulty,
   type SkipReason,
   type StepMetricsRow,
   type StepRow,

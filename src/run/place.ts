@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { type Config, DEFAULT_MODEL } from "../config/index.js";
 import { loadTask } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import { hone, UsageError } from "../util/index.js";
 import { STORE_FILE } from "./run.js";
 
 /**
@@ -79,7 +79,7 @@ export function findRun({ home, project, run }: Pick<Place, "home" | "project" |
   const names = all.map(({ project, name }) => `${project}/${name}`).join(", ");
   throw new UsageError(
     run === undefined && project === undefined
-      ? `there are no runs in ${home}; \`yarn train\` makes one`
+      ? `there are no runs in ${home}; \`${hone("train")}\` makes one`
       : `there is no run ${[project, run].filter(Boolean).join("/")} in ${home}; there are ${names || "none"}`,
   );
 }

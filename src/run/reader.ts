@@ -3,11 +3,11 @@ import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, stat
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import type { Trajectory } from "../rollout/index.js";
-import { codeOf, HoneError, messageOf } from "../util/index.js";
+import { codeOf, HoneError, hone, messageOf } from "../util/index.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { ownerOf } from "./lock.js";
 import { unpack } from "./packing.js";
-import type { Device, RolloutPhase, RunRecord, StepRow, ValidationRow } from "./records.js";
+import type { Device, RolloutPhase, RunRecord, ScenarioDifficulty, StepRow, ValidationRow } from "./records.js";
 import { STORE_FILE } from "./run.js";
 import { RunStore } from "./store.js";
 
@@ -92,7 +92,7 @@ export class RunReader {
   readonly #database: Database.Database;
   readonly #checkpoints: Checkpoints;
   /** Tables and columns that older versions of hone did not create. */
-  readonly #has: { readonly devices: boolean; readonly explanation: boolean };
+  readonly #has: { readonly devices: boolean; readonly difficulty: boolean; readonly explanation: boolean };
 
   private constructor(folder: string, file: string, store: RunStore, database: Database.Database) {
     this.folder = folder;
@@ -101,8 +101,11 @@ export class RunReader {
     this.#database = database;
     this.#checkpoints = new Checkpoints(join(folder, "checkpoints"));
     const columns = database.pragma("table_info(rollouts)") as { name: string }[];
+    const isTable = (name: string) =>
+      database.prepare("SELECT 1 FROM sqlite_master WHERE name = ?").get(name) !== undefined;
     this.#has = {
-      devices: database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'devices'").get() !== undefined,
+      devices: isTable("devices"),
+      difficulty: isTable("difficulty"),
       explanation: columns.some(({ name }) => name === "explanation"),
     };
   }
@@ -125,7 +128,7 @@ export class RunReader {
   record(): RunRecord {
     const record = reading(this.#file, () => this.#store.record());
     if (record) return record;
-    throw new HoneError(`the run ${this.folder} was ended before it began; \`yarn train\` begins it again`);
+    throw new HoneError(`the run ${this.folder} was ended before it began; \`${hone("train")}\` begins it again`);
   }
 
   steps(): StepRow[] {
@@ -138,6 +141,11 @@ export class RunReader {
 
   devices(): Device[] {
     return this.#has.devices ? reading(this.#file, () => this.#store.devices()) : [];
+  }
+
+  /** How often the start's model solved each scenario; empty without --difficulty. */
+  difficulty(): ScenarioDifficulty[] {
+    return this.#has.difficulty ? reading(this.#file, () => this.#store.difficulty()) : [];
   }
 
   /** A text that differs after every write to the store. */

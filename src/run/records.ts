@@ -167,6 +167,14 @@ export interface Lesson {
   readonly explanation: string | null;
 }
 
+/** Of the model that the run starts from. */
+export interface ScenarioDifficulty {
+  readonly scenario: string;
+  /** Rollouts that were played to an end and graded. */
+  readonly n: number;
+  readonly successes: number;
+}
+
 export interface ValidationRow {
   readonly step: number;
   readonly checkpoint: number | null;

@@ -159,13 +159,15 @@ export class Run {
   }
 
   /**
-   * Deletes checkpoints except the newest `keep` and the best.
+   * Deletes checkpoints except the newest `keep`, the best, and the first while scenarios are measured with it.
    * The one in force is always among the newest.
    */
   prune(keep: number): void {
     const best = bestOf(this.store.validations())?.checkpoint;
+    // More scenarios may have to be measured with it, when the run goes on for more steps.
+    const start = this.store.difficulty().length > 0 ? this.store.firstStep().checkpoint : null;
     const newest = this.checkpoints.list().slice(-keep);
-    this.checkpoints.prune(new Set([...newest, ...(typeof best === "number" ? [best] : [])]));
+    this.checkpoints.prune(new Set([...newest, ...[best, start].filter((step) => typeof step === "number")]));
   }
 
   close(): void {

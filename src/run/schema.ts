@@ -92,6 +92,16 @@ const migrations: readonly string[] = [
     UNIQUE (part, facts)
   );
   `,
+  `
+  -- How often the model that the run starts from solves a scenario (--difficulty). Its rollouts are those of training step 0;
+  -- a row is final, so that the run trains on the same scenarios whenever it goes on.
+  CREATE TABLE difficulty (
+    scenario TEXT PRIMARY KEY,
+    -- Rollouts that were played to an end and graded.
+    n INTEGER NOT NULL,
+    successes INTEGER NOT NULL
+  );
+  `,
 ];
 
 /** @throws HoneError when the file is no run store, or was written by a newer hone */

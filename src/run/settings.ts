@@ -31,6 +31,8 @@ export const identity = [
   "maxTurns",
   "maxTokens",
   "onToolError",
+  "difficulty",
+  "difficultyRollouts",
   "toolFormat",
   "templateArg",
   "maxThinkingTokens",
@@ -63,7 +65,9 @@ type Optional =
   | "judgeUrl"
   | "rulerRubric"
   | "templateArg"
-  | "maxThinkingTokens";
+  | "maxThinkingTokens"
+  | "difficulty"
+  | "difficultyRollouts";
 
 /** Settings that a run records. */
 export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {

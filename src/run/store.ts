@@ -11,7 +11,16 @@ import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/ind
 import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/index.js";
 import { pack, unpack } from "./packing.js";
-import type { Device, Lesson, RolloutPhase, RunRecord, StepMetricsRow, StepRow, ValidationRow } from "./records.js";
+import type {
+  Device,
+  Lesson,
+  RolloutPhase,
+  RunRecord,
+  ScenarioDifficulty,
+  StepMetricsRow,
+  StepRow,
+  ValidationRow,
+} from "./records.js";
 import { bringUpToDate, checkVersion, requireReadable } from "./schema.js";
 
 interface RawStep {
@@ -130,7 +139,7 @@ export class RunStore {
   /** Resets the store to its state before the run began. */
   forget(): void {
     this.#database.transaction(() => {
-      for (const table of ["rollouts", "validations", "steps", "devices", "run"]) {
+      for (const table of ["rollouts", "validations", "steps", "devices", "difficulty", "run"]) {
         this.#database.prepare(`DELETE FROM ${table}`).run();
       }
     })();
@@ -264,6 +273,20 @@ export class RunStore {
     const row = this.#database.prepare<[], RawStep>(`SELECT ${STEP} FROM steps ${order}`).get();
     if (!row) throw new HoneError("the run was not started");
     return readStep(row);
+  }
+
+  /** What is known of scenarios before training, all of these at once. */
+  noteDifficulty(measured: readonly ScenarioDifficulty[]): void {
+    const note = this.#database.prepare("INSERT INTO difficulty (scenario, n, successes) VALUES (?, ?, ?)");
+    this.#database.transaction(() => {
+      for (const { scenario, n, successes } of measured) note.run(scenario, n, successes);
+    })();
+  }
+
+  difficulty(): ScenarioDifficulty[] {
+    return this.#database
+      .prepare<[], ScenarioDifficulty>("SELECT scenario, n, successes FROM difficulty ORDER BY rowid")
+      .all();
   }
 
   commitValidation({ step, checkpoint, result, seconds }: ValidationRow): void {

@@ -10,6 +10,7 @@ export {
   rulerWeightOf,
   type Score,
 } from "./compose.js";
+export { type FileScenarios, type FromFile, fromFile } from "./dataset/index.js";
 export { loadTask, scenariosOf } from "./load.js";
 export {
   givenForTask,
@@ -38,6 +39,7 @@ export {
   type Reward,
   type RolloutEnd,
   type Scenario,
+  type ScenarioIo,
   type Split,
   type Task,
   type TaskDefinition,

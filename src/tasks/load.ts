@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { HoneError, importUserFile, messageOf, UsageError } from "../util/index.js";
 import { emailTask } from "./email/index.js";
-import type { AnyTask, PlainOptions, Scenario } from "./task.js";
+import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "./task.js";
 
 /** The tasks that come with hone, by name. */
 const builtIn: readonly AnyTask[] = [emailTask as unknown as AnyTask];
@@ -55,11 +55,12 @@ export async function loadTask(reference: string): Promise<AnyTask> {
 /**
  * The scenarios of a task.
  *
+ * @param io how those are fetched that lie on the Hub
  * @throws HoneError when the task's own code fails
  */
-export async function scenariosOf(task: AnyTask, options: PlainOptions): Promise<readonly Scenario[]> {
+export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: ScenarioIo): Promise<readonly Scenario[]> {
   try {
-    return await task.scenarios(options);
+    return await task.scenarios(options, io);
   } catch (error) {
     if (error instanceof HoneError) throw error;
     throw new HoneError(`the task ${task.name} could not list its scenarios: ${messageOf(error)}`, { cause: error });

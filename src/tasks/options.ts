@@ -8,8 +8,8 @@ import type { Config, GivenOptions } from "../config/index.js";
 import { nearest, UsageError } from "../util/index.js";
 import type { AnyTask, PlainOptions } from "./task.js";
 
-/** Flags that are short for `--set` with the same name, from before tasks had options of their own. */
-const SHORT = ["db", "rank"] as const;
+/** Flags that are short for `--set` with the same name: from before tasks had options of their own, and those of `fromFile`. */
+const SHORT = ["db", "rank", "scenarios", "map", "testShare"] as const;
 
 /** The options of a command that opens a task. */
 export const taskOptionNames = ["task", "set", ...SHORT, "seed", "home"] as const;
@@ -27,6 +27,9 @@ const fieldsOf = (task: AnyTask): [string, z.ZodType][] => Object.entries(task.o
 
 /** Is a field the path of a file or folder? Its schema says so: `.meta({ path: true })`. */
 const isPath = (field: z.ZodType) => field.meta()?.path === true;
+
+/** Where a field is a path, the place that is meant from any folder; data sets of the Hub have none. */
+const placeOf = (value: string) => (value.startsWith("hf:") ? value : resolve(value));
 
 /** What was recorded of options that the task still has. */
 export function recordedForTask(task: AnyTask, recorded: PlainOptions): PlainOptions {
@@ -67,6 +70,12 @@ function defaultOf(field: z.ZodType): unknown {
 }
 
 function unknownOption(task: AnyTask, name: string, value: unknown): UsageError {
+  if (name === "scenarios" || name === "map" || name === "testShare") {
+    const flag = name === "testShare" ? "--test-share" : `--${name}`;
+    return new UsageError(
+      `${flag} ${shown(value)}: the task ${task.name} makes its scenarios itself; one that says \`scenarios: fromFile(...)\` reads them from files`,
+    );
+  }
   const known = fieldsOf(task).map(([field]) => field);
   const close = nearest(name, known);
   const hint = close ? `; did you mean ${close}?` : known.length > 0 ? `; it has ${known.join(", ")}` : "";
@@ -91,7 +100,7 @@ export function resolveTaskOptions(task: AnyTask, ...layers: readonly PlainOptio
   for (const [name, field] of fieldsOf(task)) {
     const value = given[name] === undefined ? defaultOf(field) : valueFor(field, given[name]);
     if (value === undefined) continue;
-    values[name] = isPath(field) && typeof value === "string" ? resolve(value) : value;
+    values[name] = isPath(field) && typeof value === "string" ? placeOf(value) : value;
   }
   const parsed = task.options.safeParse(values);
   if (parsed.success) return values;

@@ -6,6 +6,7 @@
  * each worker opens its own world), so a task keeps what it knows about one rollout in nothing but its arguments.
  */
 import { z } from "zod";
+import type { HubConfig } from "../hub/index.js";
 import type { Random } from "../util/index.js";
 
 export type Split = "train" | "test";
@@ -203,6 +204,15 @@ export type TaskOptions<O extends z.ZodObject = z.ZodObject> = Readonly<z.output
 /** Options as plain data, before a task's schema has parsed them. */
 export type PlainOptions = Readonly<Record<string, unknown>>;
 
+/** What scenarios that come from somewhere else are fetched with. */
+export interface ScenarioIo {
+  /** How the Hub is spoken to; Hugging Face's variables say it where nobody else does. */
+  readonly hub?: HubConfig;
+  /** Hears what is downloaded. */
+  readonly say?: (line: string) => void;
+  readonly signal?: AbortSignal;
+}
+
 export interface Task<S extends Scenario = Scenario, W = unknown> {
   readonly name: string;
   /** One line for people. */
@@ -210,7 +220,7 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
   /** What can be set of it: `--set NAME=VALUE`, listed by `--task TASK --help`. */
   readonly options: z.ZodObject;
   /** All scenarios, both splits, in a stable order. */
-  scenarios(options: PlainOptions): readonly S[] | Promise<readonly S[]>;
+  scenarios(options: PlainOptions, io?: ScenarioIo): readonly S[] | Promise<readonly S[]>;
   /** Opens what the tools need on this thread (a database connection, say). Called once per thread. */
   open(options: PlainOptions): W | Promise<W>;
   /** Closes what `open` opened. */
@@ -257,11 +267,15 @@ export type TaskDefinition<S extends Scenario, W, O extends z.ZodObject> = Omit<
    * `.meta({ path: true })` makes it a path. Their values must be plain data (strings, numbers, lists, objects).
    */
   options?: O;
-  scenarios(options: TaskOptions<O>): readonly S[] | Promise<readonly S[]>;
+  /** A function of the options; or `fromFile`, which brings options of its own. */
+  scenarios(options: TaskOptions<O>, io?: ScenarioIo): readonly S[] | Promise<readonly S[]>;
   tools?: Task<S, W>["tools"];
   open?(options: TaskOptions<O>): W | Promise<W>;
   close?(world: W): void | Promise<void>;
 };
+
+/** The options that a source of scenarios has of its own. */
+const broughtBy = (scenarios: unknown) => (scenarios as { readonly options?: z.ZodObject }).options?.shape ?? {};
 
 /** Checks and completes a task. Throws TypeError when two tools share a name, or an option has a common one's. */
 export function defineTask<S extends Scenario, W = undefined, O extends z.ZodObject = z.ZodObject>(
@@ -273,7 +287,11 @@ export function defineTask<S extends Scenario, W = undefined, O extends z.ZodObj
   if (twice) throw new TypeError(`task ${definition.name}: two tools are called ${twice}`);
   const taken = ["seed", "home"].find((name) => Object.hasOwn(own.shape, name));
   if (taken) throw new TypeError(`task ${definition.name}: every task gets ${taken}; give its own option another name`);
-  const options = own.strict();
+  const brought = broughtBy(definition.scenarios);
+  const both = Object.keys(brought).find((name) => Object.hasOwn(own.shape, name));
+  if (both)
+    throw new TypeError(`task ${definition.name}: fromFile brings the option ${both}; give its own another name`);
+  const options = own.extend(brought).strict();
   const parse = ({ seed = 1, home = ".hone", ...given }: PlainOptions) =>
     ({ ...options.parse(given), seed, home }) as TaskOptions<O>;
   return {
@@ -281,7 +299,7 @@ export function defineTask<S extends Scenario, W = undefined, O extends z.ZodObj
     tools,
     options,
     description: definition.description ?? definition.name,
-    scenarios: (given) => definition.scenarios(parse(given)),
+    scenarios: (given, io) => definition.scenarios(parse(given), io),
     open: (given) => (definition.open ? definition.open(parse(given)) : (undefined as W)),
     close: definition.close ?? (() => undefined),
   };

@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { packageRoot } from "../util/index.js";
+import { hone, packageRoot } from "../util/index.js";
 import type { Figures } from "./figures.js";
 import type { TrackerName } from "./names.js";
 import type { RolloutTable } from "./sample.js";
@@ -231,7 +231,7 @@ export class TrackerProcess {
     const { name, logFile, say } = this.#settings;
     const since = this.#last < 0 ? "nothing of this run is" : `what comes after step ${this.#last} is not`;
     say(
-      `${name} ${why}: ${since} in it; training is not concerned, and the next \`yarn train --track ${name}\` of this run makes up for it (${lastLine(logFile)}log: ${logFile})`,
+      `${name} ${why}: ${since} in it; training is not concerned, and the next \`${hone("train")} --track ${name}\` of this run makes up for it (${lastLine(logFile)}log: ${logFile})`,
     );
     this.#queue = [];
   }

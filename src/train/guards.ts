@@ -1,7 +1,7 @@
 /** Conditions under which a run must stop, since going on would waste time or teach the wrong thing. Messages say what to change. */
 import { countsText } from "../report/index.js";
 import type { StepMetricsRow } from "../run/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, hone } from "../util/index.js";
 
 /** Steps in a row without a single trainable group. */
 export const STEPS_WITHOUT_SPREAD = 10;
@@ -35,7 +35,7 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
     `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(lost.groups_lost)}); look at what it answers with --debug-judge, or take another --judge-model`;
   const rollouts =
     broken &&
-    `no group had two rollouts to compare${lost ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`yarn rollout\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
+    `no group had two rollouts to compare${lost ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`${hone("rollout")}\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
   if (judge && rollouts)
     return `no group had a reward in ${steps.length} steps in a row: in some ${judge}; in others ${rollouts}`;
   return judge || rollouts || "";
@@ -70,7 +70,7 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
     : success < 0.05 && before > 0.2
       ? `it had been ${(100 * before).toFixed(1)} % in an earlier step: the updates have broken the model, start again from an earlier checkpoint (--fork) with a lower --learning-rate`
       : success < 0.05
-        ? "the scenarios are too hard for this model: warm it up on expert traces (`yarn hone sft`), take easier scenarios, a larger model or a larger --group"
+        ? `the scenarios are too hard for this model: warm it up on expert traces (\`${hone("sft")}\`), take easier scenarios, a larger model or a larger --group`
         : success > 0.95
           ? "the model solves them all: take harder scenarios"
           : "every scenario is either always solved or never: raise --group or --temperature, or mix scenarios of other difficulty";

@@ -26,7 +26,8 @@ export function playingOf({ run, policy, view, signal, settings }: PlayingParts)
 export class Interrupted extends HoneError {
   constructor(phase: RolloutPhase, step: number) {
     const validated = step === 0 ? "the start" : `step ${step}`;
-    const where = phase === "train" ? `in step ${step}` : `in the validation of ${validated}`;
+    const trained = step === 0 ? "while difficulty was measured" : `in step ${step}`;
+    const where = phase === "train" ? trained : `in the validation of ${validated}`;
     super(`interrupted ${where}; what was finished is kept, the same command goes on`);
   }
 }

@@ -85,6 +85,8 @@ export const trainOptions = [
   ...judgeOptions,
   ...rulerOptions,
   ...judgeAccessOptions,
+  "difficulty",
+  "difficultyRollouts",
   "validateEvery",
   "validateN",
   "keep",
@@ -153,7 +155,7 @@ export async function prepare(
     givenForTask(given),
   );
   const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
-  const all = await scenariosOf(task, taskOptions);
+  const all = await scenariosOf(task, taskOptions, { hub: config, say, ...(signal ? { signal } : {}) });
   const settingsFor = (shape: ModelShape) => {
     const settings = resolveSettings({
       given,

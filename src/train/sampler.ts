@@ -16,6 +16,8 @@ export class ScenarioCursor {
   readonly #test: readonly Scenario[];
   readonly #groups: number;
   readonly #seed: number;
+  /** Ids of the train split that are played; undefined plays all. */
+  #kept: ReadonlySet<string> | undefined;
 
   /**
    * @param groups scenarios in a step
@@ -44,15 +46,29 @@ export class ScenarioCursor {
     return this.#groups;
   }
 
+  /** The same, of whose train split only these are played, in the order that they have among all. */
+  only(ids: ReadonlySet<string>): ScenarioCursor {
+    const cursor = new ScenarioCursor([...this.#train, ...this.#test], { groups: this.#groups, seed: this.#seed });
+    cursor.#kept = ids;
+    return cursor;
+  }
+
+  /** The train split as an epoch goes through it; of the first one the beginning is known before all are. */
+  ofEpoch(epoch: number): Scenario[] {
+    return new Random("epoch", this.#seed, epoch).shuffle(this.#train).filter(this.#isKept);
+  }
+
+  #isKept = ({ id }: Scenario) => this.#kept?.has(id) ?? true;
+
   get stepsPerEpoch(): number {
-    return Math.floor(this.#train.length / this.#groups);
+    return Math.floor(this.#train.filter(this.#isKept).length / this.#groups);
   }
 
   /** Different scenarios for one step, counted from 1. */
   ofStep(step: number): Scenario[] {
     const epoch = Math.floor((step - 1) / this.stepsPerEpoch);
     const start = ((step - 1) % this.stepsPerEpoch) * this.#groups;
-    return new Random("epoch", this.#seed, epoch).shuffle(this.#train).slice(start, start + this.#groups);
+    return this.ofEpoch(epoch).slice(start, start + this.#groups);
   }
 
   /**
@@ -68,7 +84,7 @@ export class ScenarioCursor {
     const missing = soFar.filter(isIdle).length - further;
     if (missing <= 0 || further >= refill) return [];
     const ids = new Set(own.map(({ id }) => id));
-    const others = this.#train.filter(({ id }) => !ids.has(id));
+    const others = this.#train.filter((one) => this.#isKept(one) && !ids.has(one.id));
     const order = new Random("refill", this.#seed, step).shuffle(others).slice(0, refill);
     return order.slice(further, further + missing);
   }

@@ -25,7 +25,7 @@ import { isCatalogueName } from "../models/index.js";
 import { rewardNamed } from "../reward/index.js";
 import { changeable, engineNumerics, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
-import { UsageError } from "../util/index.js";
+import { hone, UsageError } from "../util/index.js";
 import { gapLimit } from "./gap.js";
 import type { LoopSettings } from "./parts.js";
 
@@ -112,7 +112,7 @@ function refuseTruncation(given: GivenOptions): void {
     const asked = given[name as OptionName];
     if (asked === undefined || asked === value) continue;
     throw new UsageError(
-      `${flagOf(name as OptionName)} ${asked}: training samples from the model's whole distribution, because the learner must know it; leave it out (it is meant for \`yarn rollout\`)`,
+      `${flagOf(name as OptionName)} ${asked}: training samples from the model's whole distribution, because the learner must know it; leave it out (it is meant for \`${hone("rollout")}\`)`,
     );
   }
 }
@@ -123,6 +123,11 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   }
   if (settings.group === 1) {
     throw new UsageError("--group 1: a rollout is compared with others of its scenario; give at least 2");
+  }
+  if (settings.difficultyRollouts !== undefined && settings.difficulty === undefined) {
+    throw new UsageError(
+      `--difficulty-rollouts ${settings.difficultyRollouts}: says how often --difficulty plays each scenario; give --difficulty too, such as 0.1..0.9`,
+    );
   }
   if (settings.minibatches > settings.groups) {
     throw new UsageError(

@@ -4,12 +4,13 @@ import { decodeThreads, type Engine, engineOptions, usableCores } from "../engin
 import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, ensureTrackers } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
-import { engineFacts, engineText, type Share } from "../report/index.js";
+import { type DifficultyCount, difficultyOf, engineFacts, engineText, type Share } from "../report/index.js";
 import { openRewards, pushesOther } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
 import { bestOf, checkSameRun, logEngine, Run, taskOptionsIn, type ValidationRow } from "../run/index.js";
 import { taskDifferences } from "../tasks/index.js";
 import { readTrackers } from "../track/index.js";
+import { withinDifficulty } from "./difficulty/index.js";
 import { EnginePolicy } from "./engine-policy.js";
 import { firstCheckpoint } from "./init-adapter.js";
 import { train } from "./loop.js";
@@ -38,6 +39,8 @@ export interface TrainSummary {
   steps: number;
   /** Steps of this call. */
   seconds: number;
+  /** How hard the scenarios were before training; null without --difficulty. */
+  difficulty: DifficultyCount | null;
   /** Success on the validation scenarios at the start and after the last step. */
   before: Share | null;
   after: Share | null;
@@ -140,16 +143,16 @@ async function trainWith(
       onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
       say,
     });
-    await train({
+    const parts = {
       run,
       settings: loopSettings(settings, config, engine.info, rewards.spreadFloor),
-      scenarios,
       policy,
       updater,
       ...rewards,
       view: watch(settings.steps, pushesOther(settings)),
       signal,
-    });
+    };
+    await train({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
   } finally {
     await updater.close();
     await engine?.close();
@@ -182,6 +185,7 @@ function summarise(run: Run, seconds: number): TrainSummary {
     folder: run.folder,
     steps: last.step,
     seconds,
+    difficulty: difficultyOf(run.store.difficulty(), run.store.record()?.options.difficulty),
     before: shareOf(validations.find(({ step }) => step === 0)),
     after: shareOf(validations.find(({ step }) => step === last.step)),
     best: best ? { step: best.step, success: best.result.success } : null,

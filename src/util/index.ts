@@ -4,6 +4,7 @@ export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";
 export { packageRoot } from "./paths.js";
+export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { clock, cutText, printable } from "./text.js";
 export { importUserFile } from "./user-file.js";

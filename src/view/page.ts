@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError, packageRoot } from "../util/index.js";
+import { HoneError, isInstalled, packageRoot, reinstall } from "../util/index.js";
 
 export interface PageData {
   readonly id: string;
@@ -18,7 +18,10 @@ const hashOf = (text: string) => `'sha256-${createHash("sha256").update(text).di
 /** Vite's output from web/. */
 function built(name: string): string {
   const file = join(packageRoot, "dist/web", name);
-  if (!existsSync(file)) throw new HoneError(`the page is not built: ${file} is missing; run \`yarn build\``);
+  if (!existsSync(file))
+    throw new HoneError(
+      `the page is not built: ${file} is missing; run ${isInstalled() ? reinstall() : "`yarn build`"}`,
+    );
   return readFileSync(file, "utf8");
 }
 

@@ -1,8 +1,9 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
+import { RunReader } from "../../src/run/reader.js";
 import type { RunRecord, StepMetricsRow, StepRow } from "../../src/run/records.js";
 import { RunStore } from "../../src/run/store.js";
 import type { Scenario } from "../../src/tasks/task.js";
@@ -139,7 +140,7 @@ describe("the run store", () => {
     store.close();
     const old = new Database(file);
     old.exec("DROP TABLE verdicts; DROP TABLE judge_spending; ALTER TABLE rollouts DROP COLUMN explanation");
-    old.exec("DROP TABLE devices; ALTER TABLE steps DROP COLUMN settled");
+    old.exec("DROP TABLE difficulty; DROP TABLE devices; ALTER TABLE steps DROP COLUMN settled");
     old.pragma("user_version = 1");
     old.close();
 
@@ -147,6 +148,9 @@ describe("the run store", () => {
     expect(reader.lastStep().step).toBe(0);
     expect(reader.rollouts("train", 1)).toHaveLength(1);
     reader.close();
+    const seen = RunReader.open(dirname(file));
+    expect(seen.difficulty()).toEqual([]);
+    seen.close();
     const again = RunStore.open(file);
     const lesson = { scenario: "s0", member: 0, reward: 1, advantage: 1, explanation: "well done" };
     again.commitStep(stepRow(1), [lesson]);

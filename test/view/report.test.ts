@@ -198,7 +198,7 @@ describe("a run that is not whole", () => {
     const home = homeOf();
     const folder = makeRun(home, "older", { steps: 2 });
     const database = new Database(join(folder, "run.sqlite"));
-    database.exec(`ALTER TABLE rollouts DROP COLUMN explanation; DROP TABLE devices; DROP TABLE judge_spending;
+    database.exec(`ALTER TABLE rollouts DROP COLUMN explanation; DROP TABLE devices; DROP TABLE difficulty; DROP TABLE judge_spending;
       ALTER TABLE steps DROP COLUMN settled; PRAGMA user_version = 1;`);
     database.close();
     const run = one(home, "older");

@@ -159,7 +159,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
         {source.about
           ? "This rollout is not among those that the file has. The live page has all of them: "
           : "This rollout is not in the run any more. "}
-        {source.about && <code>yarn hone view {run.view.name}</code>}
+        {source.about && <code>hone view {run.view.name}</code>}
       </p>
     );
   }

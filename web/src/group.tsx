@@ -9,8 +9,10 @@ import { change, link } from "./route.js";
 import { runOf } from "./steps.js";
 import { groupState } from "./taught.js";
 
-const phaseText = ({ phase, step }: Row) =>
-  phase === "validation" ? (step === 0 ? "held out, before training" : `held out, after step ${step}`) : `step ${step}`;
+const phaseText = ({ phase, step }: Row) => {
+  if (phase === "train") return step === 0 ? "difficulty, before training" : `step ${step}`;
+  return step === 0 ? "held out, before training" : `held out, after step ${step}`;
+};
 
 function Members({
   rows,

@@ -1,7 +1,7 @@
 /** A read-only connection to a mail database: one for each worker. */
 import { existsSync, statSync } from "node:fs";
 import Database from "better-sqlite3";
-import { codeOf, HoneError, messageOf } from "../../util/index.js";
+import { codeOf, HoneError, hone, messageOf } from "../../util/index.js";
 import { isBeingBuilt, unfinishedBuilds } from "./build-file.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, schemaVersion } from "./schema.js";
@@ -45,7 +45,7 @@ export function openMailDatabase(file: string): MailDatabase {
     throw new HoneError(
       unfinishedBuilds(file).some(isBeingBuilt)
         ? `the mail database ${file} is being built right now; wait until that is done`
-        : `there is no mail database ${file}; \`yarn build-db --db ${file}\` makes one`,
+        : `there is no mail database ${file}; \`${hone("build-db")} --db ${file}\` makes one`,
     );
   }
   let db: Database.Database | undefined;
@@ -65,12 +65,12 @@ export function openMailDatabase(file: string): MailDatabase {
 
 function checkVersion(db: Database.Database, file: string): void {
   if (db.pragma("application_id", { simple: true }) !== applicationId) {
-    throw new HoneError(`${file} is not a mail database of hone; \`yarn build-db\` makes one`);
+    throw new HoneError(`${file} is not a mail database of hone; \`${hone("build-db")}\` makes one`);
   }
   const version = db.prepare("SELECT value FROM meta WHERE key = 'schema_version'").pluck().get();
   if (version !== String(schemaVersion)) {
     throw new HoneError(
-      `the mail database ${file} has version ${version}, this hone reads version ${schemaVersion}; build it again with \`yarn build-db\``,
+      `the mail database ${file} has version ${version}, this hone reads version ${schemaVersion}; build it again with \`${hone("build-db")}\``,
     );
   }
 }
@@ -80,9 +80,9 @@ function cannotOpen(file: string, cause: unknown): HoneError {
   const reason = code.startsWith("SQLITE_BUSY")
     ? "is in use by another program that writes to it; close that first"
     : code.startsWith("SQLITE_NOTADB")
-      ? "is not a mail database of hone; `yarn build-db` makes one"
+      ? `is not a mail database of hone; \`${hone("build-db")}\` makes one`
       : code.startsWith("SQLITE_CORRUPT")
-        ? "is damaged; build it again with `yarn build-db`"
+        ? `is damaged; build it again with \`${hone("build-db")}\``
         : `cannot be opened: ${messageOf(cause)}`;
   return new HoneError(`${file} ${reason}`, { cause });
 }

@@ -10,7 +10,7 @@ import {
   hubOptionsOf,
 } from "../../../hub/index.js";
 import { bar, compact, ProgressLine } from "../../../report/index.js";
-import { clock, HoneError, UsageError } from "../../../util/index.js";
+import { clock, HoneError, hone, UsageError } from "../../../util/index.js";
 import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
 
@@ -119,7 +119,7 @@ function summaryText(summary: BuildSummary): string {
 export const buildDbCommand = defineCommand({
   name: "build-db",
   summary: "Build the mail database: synthetic mail, your own, or the Enron corpus.",
-  example: "yarn build-db --from maildir/ --questions questions.jsonl",
+  example: `${hone("build-db")} --from maildir/ --questions questions.jsonl`,
   options: optionNames,
   first: ["from", "hf", "questions", "mailboxes", "names", "seed", "db", "home"],
   async run(config, io) {

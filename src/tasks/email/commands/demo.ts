@@ -18,6 +18,7 @@ import {
 } from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
 import { prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
+import { hone } from "../../../util/index.js";
 import { givenForTask, resolveTaskOptions } from "../../options.js";
 import type { AnyTask } from "../../task.js";
 import { buildMailDatabase } from "../building/index.js";
@@ -126,7 +127,7 @@ function example(base: readonly Trajectory[], best: readonly Trajectory[]) {
 export const demoCommand = defineCommand({
   name: "demo",
   summary: "See reinforcement learning work: train hone's tiny model and compare it with what it was before.",
-  example: "yarn start",
+  example: hone("demo"),
   options: trainOptions,
   first: ["home", "run", "steps", "seed", "gpu", "threads"],
   async run(asked, io) {

@@ -1,12 +1,12 @@
 /** `yarn hone read`: one whole mail, if the person may see it. */
 import { defineCommand } from "../../../config/index.js";
-import { HoneError, printable } from "../../../util/index.js";
+import { HoneError, hone, printable } from "../../../util/index.js";
 import { mailDatabasePath, openMailDatabase } from "../database.js";
 
 export const readCommand = defineCommand({
   name: "read",
   summary: "Read one mail of one person.",
-  example: "yarn hone read --inbox ADDRESS --id MESSAGE_ID",
+  example: `${hone("read")} --inbox ADDRESS --id MESSAGE_ID`,
   options: ["db", "home", "inbox", "id"],
   required: ["inbox", "id"],
   async run(config, io) {

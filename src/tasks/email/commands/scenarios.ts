@@ -1,7 +1,7 @@
 /** `yarn hone scenarios`: the questions of a mail database. */
 import { defineCommand } from "../../../config/index.js";
 import { chooseScenarios } from "../../../play/index.js";
-import { printable } from "../../../util/index.js";
+import { hone, printable } from "../../../util/index.js";
 import { type MailDatabase, mailDatabasePath, openMailDatabase } from "../database.js";
 import type { EmailScenario } from "../scenario.js";
 
@@ -23,7 +23,7 @@ function wholeText(scenario: EmailScenario, mail: MailDatabase): string {
 export const scenariosCommand = defineCommand({
   name: "scenarios",
   summary: "List the questions of a mail database; --show adds answers and evidence.",
-  example: "yarn hone scenarios --n 3 --show",
+  example: `${hone("scenarios")} --n 3 --show`,
   options: ["db", "home", "split", "n", "seed", "scenario", "show"],
   async run(config, io) {
     const { split, n, seed, scenario, show } = config;

@@ -1,7 +1,7 @@
 /** `yarn hone search`: what search_inbox would find, by hand. */
 import pc from "picocolors";
 import { defineCommand } from "../../../config/index.js";
-import { HoneError, printable } from "../../../util/index.js";
+import { HoneError, hone, printable } from "../../../util/index.js";
 import { ToolError } from "../../task.js";
 import { type MailHit, mailDatabasePath, openMailDatabase } from "../database.js";
 
@@ -16,7 +16,7 @@ function hitText({ messageId, date, subject, snippet }: MailHit, { bold, dim }: 
 export const searchCommand = defineCommand({
   name: "search",
   summary: "Search one person's mail, as the agent's tool does.",
-  example: "yarn hone search --inbox ADDRESS --keywords budget,meeting",
+  example: `${hone("search")} --inbox ADDRESS --keywords budget,meeting`,
   options: ["db", "home", "inbox", "keywords", "fromAddr", "toAddr", "sentAfter", "sentBefore", "maxResults", "rank"],
   required: ["inbox", "keywords"],
   async run(config, io) {

@@ -1,12 +1,12 @@
 /** One job to mails: everything that takes time, on whatever thread it runs. */
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { HoneError } from "../../../util/index.js";
+import { openParquet, type ParquetFile } from "../../dataset/index.js";
 import type { Mail } from "../mail.js";
 import { NoMail } from "./body.js";
 import { type ImportRules, type Job, MAX_MESSAGE_BYTES, type Parsed, type Skipped, type SkipReason } from "./job.js";
 import { mboxMessages } from "./mbox.js";
 import { readMessage } from "./message.js";
-import { openParquet, type ParquetFile } from "./parquet.js";
 import { HEAD_BYTES, recognise } from "./recognise.js";
 import { mailColumns, rowToMail } from "./rows.js";
 

@@ -2,10 +2,10 @@
 import { basename } from "node:path";
 import { z } from "zod";
 import { HoneError } from "../../../util/index.js";
+import { openParquet } from "../../dataset/index.js";
 import type { EmailScenario } from "../scenario.js";
 import { normalAddress } from "./addresses.js";
 import { openFile, readingFailed } from "./bytes.js";
-import { openParquet } from "./parquet.js";
 
 const questionRow = z.object({
   id: z.union([z.number(), z.bigint(), z.string().min(1)]),

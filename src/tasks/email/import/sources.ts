@@ -2,10 +2,11 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { HoneError } from "../../../util/index.js";
+import { openParquet } from "../../dataset/index.js";
 import { type OpenedFile, openFile, readingFailed } from "./bytes.js";
 import { walk } from "./folder.js";
 import type { Job } from "./job.js";
-import { openParquet, parquetJobs } from "./parquet.js";
+import { parquetJobs } from "./parquet.js";
 import { JobQueue, sinkFor } from "./split.js";
 import { tarJobs } from "./tar.js";
 

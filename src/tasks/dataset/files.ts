@@ -1,0 +1,82 @@
+/** The files that a source of scenarios stands for: a file, a folder of them, or a data set of the Hub. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, extname, join } from "node:path";
+import { givenByProgram, withDefaults } from "../../config/index.js";
+import { fetchDataset, hubOptionNames, hubOptionsOf } from "../../hub/index.js";
+import { HoneError, UsageError, writeDurably } from "../../util/index.js";
+import type { ScenarioIo, Split } from "../task.js";
+import { dataEndings } from "./rows.js";
+
+const isData = (path: string) => dataEndings.includes(extname(path).toLowerCase());
+
+const onHub = /^hf:([\w.-]+\/[\w.-]+)(?::(.+))?$/;
+
+/**
+ * @param source a path, or "hf:OWNER/NAME" with ":FOLDER" or ":FILE" where a data set has several parts
+ * @throws UsageError when there is no such file
+ * @throws HoneError when the Hub cannot be reached or refuses, or there is nothing that can be read
+ */
+export async function filesOf(source: string, home: string, io: ScenarioIo): Promise<string[]> {
+  if (source.startsWith("hf:")) return filesOfHub(source, home, io);
+  const stat = statSync(source, { throwIfNoEntry: false });
+  if (!stat) throw new UsageError(`--scenarios: there is no file ${source}`);
+  if (!stat.isDirectory()) return [source];
+  const files = readdirSync(source).filter(isData).sort();
+  if (files.length > 0) return files.map((name) => join(source, name));
+  throw new HoneError(`${source} has no files that end in ${dataEndings.join(", ")}`);
+}
+
+async function filesOfHub(source: string, home: string, { hub, say, signal }: ScenarioIo): Promise<string[]> {
+  const [, id, part] = onHub.exec(source) ?? [];
+  if (id === undefined) {
+    throw new UsageError(`--scenarios ${source}: a data set is written hf:OWNER/NAME, or hf:OWNER/NAME:FOLDER`);
+  }
+  // A run that goes on has the scenarios that it began with, whatever the Hub has now, and asks nobody.
+  const note = join(home, "datasets", `${source.replace(/[^\w.-]+/g, "--")}.json`);
+  const noted = existsSync(note) ? (JSON.parse(readFileSync(note, "utf8")) as string[]) : undefined;
+  if (noted?.every((file) => existsSync(file))) return noted;
+  const config = hub ?? withDefaults(hubOptionNames, await givenByProgram({}, hubOptionNames));
+  const options = { ...hubOptionsOf(config), ...(say ? { say } : {}), ...(signal ? { signal } : {}) };
+  const name = `files${part ? ` in ${part}` : ""} that end in ${dataEndings.join(", ")}`;
+  const files = await fetchDataset(id, options, { name, choose: (paths) => partOf(id, paths, part) });
+  mkdirSync(dirname(note), { recursive: true });
+  writeDurably(note, JSON.stringify(files));
+  return files;
+}
+
+function partOf(id: string, all: readonly string[], part: string | undefined): string[] {
+  const wanted = part?.replace(/\/$/, "");
+  const within = all.filter((path) => isData(path) && (!wanted || path === wanted || path.startsWith(`${wanted}/`)));
+  // Some data sets have the same rows in several forms.
+  const parquet = within.filter((path) => path.toLowerCase().endsWith(".parquet"));
+  const paths = parquet.length > 0 ? parquet : within;
+  // "main/train-00000-of-00001.parquet" is of the configuration in front, "data/train-..." of the only one.
+  const folders = [...new Set(paths.map((path) => (path.includes("/") ? (path.split("/")[0] as string) : "")))];
+  if (wanted === undefined && folders.length > 1 && !folders.every((name) => splitOfWord(name))) {
+    const names = folders.map((name) => name || "files without a folder").join(", ");
+    throw new HoneError(`${id} has several parts (${names}); name one: hf:${id}:${folders.find(Boolean)}`);
+  }
+  return paths;
+}
+
+const splits: Readonly<Record<string, Split>> = {
+  train: "train",
+  training: "train",
+  test: "test",
+  testing: "test",
+  validation: "test",
+  valid: "test",
+  val: "test",
+  dev: "test",
+  eval: "test",
+};
+
+/** What data sets call their splits; hone has one to train on and one to evaluate on. */
+export const splitOfWord = (word: string): Split | undefined =>
+  Object.hasOwn(splits, word.toLowerCase()) ? splits[word.toLowerCase()] : undefined;
+
+/** The split that a file's name, or its folder's, begins with: `test-00000-of-00001.parquet`, `test/0000.parquet`. */
+export function splitOfFile(path: string): Split | undefined {
+  const word = (name: string) => splitOfWord(/^[a-z]+/i.exec(name)?.[0] ?? "");
+  return word(basename(path)) ?? word(basename(dirname(path)));
+}

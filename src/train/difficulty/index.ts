@@ -1,0 +1,99 @@
+/**
+ * `--difficulty 0.1..0.9`: before the first step the model that the run starts from plays scenarios, and those that it solves
+ * too seldom or too often are set aside. Their rollouts are kept as training step 0, and what came of each scenario for good,
+ * so that a run which goes on trains on the same ones. Only as many are played as the run's steps need.
+ */
+import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../../report/index.js";
+import { comparable } from "../../reward/index.js";
+import type { Trajectory } from "../../rollout/index.js";
+import type { RunSettings } from "../../run/index.js";
+import { HoneError, hone } from "../../util/index.js";
+import { gradeOwn, playAndGrade } from "../grading.js";
+import type { LoopParts } from "../parts.js";
+import { playingOf, playSaved } from "../playing.js";
+import type { ScenarioCursor } from "../sampler.js";
+import { use } from "../settle.js";
+
+type Parts = Omit<LoopParts, "scenarios">;
+type Wanted = Pick<RunSettings, "difficulty" | "difficultyRollouts" | "group" | "groups" | "steps" | "refill">;
+
+/**
+ * @param loading the learner, which may refuse while scenarios are played
+ * @returns the scenarios that are trained on; all of them without --difficulty
+ * @throws HoneError when too few are left for a step
+ */
+export async function withinDifficulty(
+  parts: Parts,
+  all: ScenarioCursor,
+  wanted: Wanted,
+  loading?: Promise<void>,
+): Promise<ScenarioCursor> {
+  const { difficulty: range, groups, steps, refill } = wanted;
+  if (range === undefined) return all;
+  const { store } = parts.run;
+  const order = all.ofEpoch(0);
+  // A refill draws from all that are within.
+  const needed = refill > 0 ? order.length : Math.min(order.length, steps * groups);
+  const refused = new AbortController();
+  loading?.catch((error: unknown) => refused.abort(error));
+  const signal = AbortSignal.any([parts.signal, refused.signal]);
+  let isTold = false;
+  for (;;) {
+    const measured = store.difficulty();
+    const kept = measured.filter((row) => isWithin(range, row)).length;
+    if (kept >= needed || measured.length === order.length) break;
+    if (!isTold) tell(parts, wanted, order.length - measured.length, needed - kept);
+    isTold = true;
+    const next = order.slice(measured.length, measured.length + Math.max(groups, needed - kept));
+    try {
+      await measure({ ...parts, signal }, next, wanted.difficultyRollouts ?? wanted.group);
+    } catch (error) {
+      // What was played meanwhile was interrupted by it.
+      refused.signal.throwIfAborted();
+      throw error;
+    }
+  }
+  const count = difficultyOf(store.difficulty(), range) as DifficultyCount;
+  if (isTold) parts.view.say(difficultyText(count));
+  if (count.kept < groups) {
+    throw new HoneError(
+      `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groups} (--groups): ${difficultyText(count)}. Give a wider range, fewer --groups or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
+    );
+  }
+  return all.only(new Set(store.difficulty().flatMap((row) => (isWithin(range, row) ? [row.scenario] : []))));
+}
+
+/** What it costs, before it is spent. */
+function tell(
+  { view }: Parts,
+  { difficulty, difficultyRollouts, group, groups }: Wanted,
+  left: number,
+  missing: number,
+) {
+  const rollouts = difficultyRollouts ?? group;
+  const [least, most] = [Math.min(missing, left), left].map((scenarios) => scenarios * rollouts) as [number, number];
+  const number = least === most ? `${most}` : `${least} to ${most}`;
+  view.say(
+    `--difficulty ${difficulty}: first ${number} rollouts, ${rollouts} of a scenario, until ${missing} scenarios are found or none is left; a training step plays ${groups * group}`,
+  );
+}
+
+async function measure(parts: Parts, scenarios: ReturnType<ScenarioCursor["ofEpoch"]>, group: number): Promise<void> {
+  const { run, grade = gradeOwn, signal } = parts;
+  const start = run.store.firstStep();
+  await use({ ...parts, scenarios: { groups: 0, next: () => [], ofValidation: () => [] } }, start);
+  const playing = playingOf(parts);
+  const { graded } = await playAndGrade(signal, grade, (signal, onGroup) =>
+    playSaved({ ...playing, signal }, { phase: "train", step: 0, scenarios, group, adapter: start.adapter, onGroup }),
+  );
+  signal.throwIfAborted();
+  const groups = new Map<string, Trajectory[]>(scenarios.map(({ id }) => [id, []]));
+  for (const trajectory of graded) groups.get(trajectory.scenario.id)?.push(trajectory);
+  run.store.noteDifficulty(
+    [...groups].map(([scenario, played]) => {
+      // An end that was not the model's doing says nothing of the scenario.
+      const counted = comparable(played);
+      return { scenario, n: counted.length, successes: counted.filter(({ reward }) => reward.success).length };
+    }),
+  );
+}

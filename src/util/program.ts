@@ -1,0 +1,48 @@
+/** How hone is called where it was started: what messages and help tell people to type. */
+import { packageRoot } from "./paths.js";
+
+/** Commands that a checkout has as scripts of their own. */
+const scripts: Readonly<Record<string, string>> = {
+  "build-db": "build-db",
+  demo: "start",
+  doctor: "doctor",
+  eval: "eval",
+  report: "report",
+  rollout: "rollout",
+  train: "train",
+};
+
+export interface Started {
+  /** Folder of the package. */
+  readonly root: string;
+  /** The program that Node was given, as it was named. */
+  readonly script: string | undefined;
+  /** Of the package manager that started it, where one did. */
+  readonly agent: string | undefined;
+}
+
+const here: Started = { root: packageRoot, script: process.argv[1], agent: process.env.npm_config_user_agent };
+
+/** Is hone a dependency of somebody's project? */
+export function isInstalled({ root, script = "" }: Pick<Started, "root" | "script"> = here): boolean {
+  const path = (text: string) => text.replaceAll("\\", "/");
+  return path(root).includes("/node_modules/") || /\/node_modules\/(\.bin\/hone|@hone-rl\/hone\/)/.test(path(script));
+}
+
+/** The program alone. npx is told to fetch nothing: the name on the registry is somebody else's. */
+export function program(started: Started = here): string {
+  if (!isInstalled(started)) return "yarn hone";
+  const manager = /^(yarn|pnpm)\//.exec(started.agent ?? "")?.[1];
+  return manager ? `${manager} hone` : "npx --no hone";
+}
+
+/** A command as it is typed: `hone("train")` is "yarn train" in a checkout. */
+export function hone(command: string, started: Started = here): string {
+  const script = isInstalled(started) ? undefined : scripts[command];
+  return script ? `yarn ${script}` : `${program(started)} ${command}`;
+}
+
+/** What installs hone's own parts again. */
+export function reinstall(started: Started = here): string {
+  return isInstalled(started) ? "`npm rebuild @hone-rl/hone`" : "`yarn install --force` in hone";
+}

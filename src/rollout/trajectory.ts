@@ -4,6 +4,7 @@
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import type { ServerEvents } from "../mcp/index.js";
 import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 import type { DeadlineCause } from "./deadline.js";
@@ -39,6 +40,8 @@ export interface Trajectory {
   deadlineCause?: DeadlineCause;
   /** Why, when the end alone does not say it: a tool's failure, say. */
   reason?: string;
+  /** What happened with the MCP servers' side of it: failures, and results that the model did not read as they were. */
+  servers?: ServerEvents;
   turns: number;
   maxTurns: number;
   reward: Reward;

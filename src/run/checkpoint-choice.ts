@@ -11,6 +11,9 @@ import { bestOf, STORE_FILE } from "./run.js";
 import { type RunSettings, settingsOf } from "./settings.js";
 import { RunStore } from "./store.js";
 
+/** Which MCP servers the model had, and how. */
+const serverOptions = ["mcp", "mcpScope", "mcpAllow", "mcpDeny", "mcpResultChars"] as const;
+
 export interface ChosenCheckpoint {
   /** As it was asked for. */
   readonly checkpoint: string;
@@ -80,7 +83,12 @@ export async function optionsOfCheckpoint(
   place: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
 ): Promise<
-  Partial<Pick<Config, "model" | "weights" | "adapter" | "task" | (typeof chatOptions)[number]>> &
+  Partial<
+    Pick<
+      Config,
+      "model" | "weights" | "adapter" | "task" | (typeof chatOptions)[number] | (typeof serverOptions)[number]
+    >
+  > &
     Pick<RunSettings, "set"> &
     Partial<Pick<RunSettings, "seed">>
 > {
@@ -89,7 +97,9 @@ export async function optionsOfCheckpoint(
   const settings = settingsOf(record);
   const { model, weights, task, set, seed } = settings;
   // The record of an older hone has none of them.
-  const chat = chatOptions.flatMap((name) => (settings[name] === undefined ? [] : [[name, settings[name]]]));
+  const others = [...chatOptions, ...serverOptions].flatMap((name) =>
+    settings[name] === undefined ? [] : [[name, settings[name]]],
+  );
   const path = chosen[0]?.adapter?.path;
   return {
     model,
@@ -97,7 +107,7 @@ export async function optionsOfCheckpoint(
     task,
     set,
     ...(seed === undefined ? {} : { seed }),
-    ...Object.fromEntries(chat),
+    ...Object.fromEntries(others),
     ...(path === undefined ? {} : { adapter: path }),
   };
 }

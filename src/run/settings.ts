@@ -34,6 +34,10 @@ export const identity = [
   "toolFormat",
   "templateArg",
   "maxThinkingTokens",
+  "mcpScope",
+  "mcpAllow",
+  "mcpDeny",
+  "mcpResultChars",
 ] as const satisfies readonly OptionName[];
 
 /** These are kept with the run, but may change while it goes on. */
@@ -48,6 +52,8 @@ export const changeable = [
   // The rubric's text is compared, not where it lies.
   "rulerRubric",
   "judgeUrl",
+  // The tools are compared, not where their servers are named.
+  "mcp",
 ] as const;
 
 /** Defaults that are no options; a run keeps those it was begun with. */
@@ -63,7 +69,12 @@ type Optional =
   | "judgeUrl"
   | "rulerRubric"
   | "templateArg"
-  | "maxThinkingTokens";
+  | "maxThinkingTokens"
+  | "mcp"
+  | "mcpScope"
+  | "mcpAllow"
+  | "mcpDeny"
+  | "mcpResultChars";
 
 /** Settings that a run keeps. */
 export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {
@@ -116,7 +127,8 @@ export function checkSameRun(
     ),
     ...ofTask,
     ...hidden.flatMap((name) => (same(recorded.options[name], settings[name]) ? [] : [`the preset's ${name}`])),
-    ...Object.keys(contents).flatMap((name) =>
+    // A run whose model had tools of MCP servers does not go on without them.
+    ...Object.keys({ ...contents, ...(recorded.contents.tools ? { tools: "" } : {}) }).flatMap((name) =>
       recorded.contents[name] === contents[name] ? [] : [`other contents of the ${name}`],
     ),
   ];

@@ -148,7 +148,7 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
 
 /** Options that name files, made absolute: a run goes on from wherever it is called. */
 export function withAbsolutePaths(given: GivenOptions): GivenOptions {
-  const paths = ["model", "task", "rulerRubric"] as const;
+  const paths = ["model", "task", "rulerRubric", "mcp"] as const;
   const absolute = paths.flatMap((name) => {
     const value = given[name];
     // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.

@@ -1,16 +1,20 @@
 /** Plays a task without a model that learns, and says what would make training it useless. */
 import { loadEngine, trainedContext } from "../engine/index.js";
+import { type Surveyed, ToolServers } from "../mcp/index.js";
 import { opening, templateOf } from "../rollout/index.js";
 import { type AnyTask, type PlainOptions, type Scenario, type ScenarioIo, scenariosOf } from "../tasks/index.js";
 import { Random } from "../util/index.js";
 import { type Finding, promptFindings, rewardFindings, scenarioFindings, toolFindings } from "./findings.js";
 import { type Probed, probeScenario, probes } from "./probes.js";
+import { type CheckedServer, checkedServers, serverFindings } from "./servers.js";
 
 export interface CheckSettings {
   readonly task: AnyTask;
   readonly taskOptions: PlainOptions;
   /** How scenarios are fetched that lie on the Hub. */
   readonly io?: ScenarioIo;
+  /** MCP servers whose tools the model has beside the task's. */
+  readonly servers?: Surveyed | undefined;
   /** Scenarios of each split that are played, drawn by the seed. */
   readonly n: number;
   readonly seed: number;
@@ -29,6 +33,8 @@ export interface CheckResult {
   readonly played: number;
   /** Tokens of the longest prompt that was measured, and how many were; null without scenarios. */
   readonly longest_prompt: number | null;
+  /** MCP servers and their tools. */
+  readonly servers: readonly CheckedServer[];
   readonly findings: readonly Finding[];
 }
 
@@ -55,7 +61,9 @@ async function promptTokens({ task, maxTurns, model, context }: CheckSettings, s
 
 /** @throws HoneError when the task cannot list its scenarios or open its world */
 export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
-  const { task, taskOptions, n, seed, signal } = settings;
+  const { taskOptions, n, seed, signal, servers: surveyed } = settings;
+  const servers = surveyed && new ToolServers(surveyed.plan, settings.task);
+  const task = servers?.task ?? settings.task;
   const all = await scenariosOf(task, taskOptions, settings.io);
   const ofSplit = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split);
   const chosen = (["train", "test"] as const).flatMap((split) => {
@@ -68,15 +76,17 @@ export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
     for (const scenario of chosen) {
       for (const probe of probes) {
         if (probe === "expert" && !task.expert) continue;
-        probed.push(await probeScenario({ ...settings, world }, scenario, probe));
+        probed.push(await probeScenario({ ...settings, task, world, servers }, scenario, probe));
       }
     }
   } finally {
     await task.close(world);
+    await servers?.close();
   }
   signal.throwIfAborted();
-  const { prompts, size } = await promptTokens(settings, chosen);
+  const { prompts, size } = await promptTokens({ ...settings, task }, chosen);
   const findings = [
+    ...(surveyed ? serverFindings(surveyed) : []),
     ...scenarioFindings(all),
     ...toolFindings(task),
     ...rewardFindings(probed),
@@ -87,6 +97,7 @@ export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
     scenarios: { train: ofSplit("train").length, test: ofSplit("test").length },
     played: probed.length,
     longest_prompt: prompts.length === 0 ? null : Math.max(...prompts.map(({ tokens }) => tokens)),
+    servers: surveyed ? checkedServers(surveyed) : [],
     findings: findings.sort((a, b) => Number(a.level === "warning") - Number(b.level === "warning")),
   };
 }

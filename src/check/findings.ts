@@ -14,7 +14,10 @@ export interface Finding {
     | "reward_constant"
     | "empty_answer_wins"
     | "expert_fails"
-    | "prompt_too_long";
+    | "prompt_too_long"
+    | "server_failed"
+    | "tool_left_out"
+    | "stray_output";
   readonly message: string;
 }
 
@@ -60,14 +63,15 @@ export function scenarioFindings(scenarios: readonly Scenario[]): Finding[] {
   return findings;
 }
 
-export function toolFindings(task: AnyTask): Finding[] {
+export function toolFindings(task: Pick<AnyTask, "tools">): Finding[] {
   const bare = task.tools.filter(({ description }) => description.trim() === "").map(({ name }) => name);
   const fields = task.tools.flatMap((tool) => {
     const { properties = {} } = toolSchema(tool).function.parameters as {
-      properties?: Record<string, { description?: string }>;
+      // A JSON Schema may also be true or false.
+      properties?: Record<string, { description?: string } | boolean>;
     };
-    return Object.entries(properties).flatMap(([name, { description }]) =>
-      description ? [] : [`${tool.name}.${name}`],
+    return Object.entries(properties).flatMap(([name, property]) =>
+      typeof property === "object" && property.description ? [] : [`${tool.name}.${name}`],
     );
   });
   return [
@@ -79,7 +83,7 @@ export function toolFindings(task: AnyTask): Finding[] {
           {
             level: "warning",
             kind: "no_description",
-            message: `arguments without a description (\`.describe()\`): ${some(fields)}`,
+            message: `arguments without a description (zod's \`.describe()\`): ${some(fields)}`,
           } as const,
         ]
       : []),

@@ -1,4 +1,5 @@
 /** Players that no model is needed for: they say nothing, answer with nothing, or answer beside the point. */
+import type { ToolServers } from "../mcp/index.js";
 import { ExpertSession, opening, playRollout, type RolloutOutcome, type Session, type Turn } from "../rollout/index.js";
 import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../tasks/index.js";
 import { messageOf, Random } from "../util/index.js";
@@ -80,6 +81,7 @@ function sessionOf(probe: Probe, task: AnyTask, scenario: Scenario, seed: number
 export interface ProbeSettings {
   readonly task: AnyTask;
   readonly world: unknown;
+  readonly servers: ToolServers | undefined;
   readonly maxTurns: number;
   readonly toolSeconds: number;
   readonly seed: number;
@@ -88,7 +90,7 @@ export interface ProbeSettings {
 
 /** Plays one scenario as a probe; what the task throws is the finding. */
 export async function probeScenario(
-  { task, world, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
+  { task, world, servers, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
   scenario: Scenario,
   probe: Probe,
 ): Promise<Probed> {
@@ -104,7 +106,9 @@ export async function probeScenario(
     // The prompt is the task's code too.
     opening(task, scenario, maxTurns);
     const session = sessionOf(probe, task, scenario, seed);
-    const outcome = await playRollout({ task, scenario, world, session, limits, signal });
+    const own = await servers?.begin(`${scenario.id}/${probe}`, scenario);
+    const about = { task: own?.task ?? task, scenario, world, session, limits, signal, folder: own?.folder };
+    const outcome = await playRollout(about).finally(() => own?.end());
     return { probe, scenario: scenario.id, outcome, error: undefined };
   } catch (error) {
     signal.throwIfAborted();

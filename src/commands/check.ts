@@ -1,34 +1,66 @@
 /** `yarn hone check`: what would make training on a task useless, found before it. */
-import { type CheckResult, checkTask } from "../check/index.js";
+import { type CheckedServer, type CheckResult, checkServers, checkTask, type Finding } from "../check/index.js";
 import { CONTEXT, DEFAULT_MODEL, defineCommand } from "../config/index.js";
+import { mcpOptions, serverLogs, surveyServers } from "../mcp/index.js";
 import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { givenForTask, loadTask, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
 import { hone, UnfinishedError } from "../util/index.js";
 
+function failOn(findings: readonly Finding[], where: string, result: object): void {
+  const errors = findings.filter(({ level }) => level === "error").length;
+  if (errors > 0)
+    throw new UnfinishedError(`check: ${errors} ${errors === 1 ? "error" : "errors"} in ${where}`, result);
+}
+
 /** Scenarios of each split that are played when nobody says how many. */
 const SCENARIOS = 16;
 
-function checkText({ task, scenarios, played, longest_prompt: longest, findings }: CheckResult): string {
+const findingLines = (findings: readonly Finding[]) =>
+  findings.length === 0 ? ["  nothing found"] : findings.map(({ level, message }) => `  ${level.padEnd(8)} ${message}`);
+
+const serverLines = (servers: readonly CheckedServer[]) =>
+  servers.flatMap(({ name, transport, version, tools }) => {
+    const width = Math.max(0, ...tools.map((tool) => (tool.called ?? tool.name).length)) + 2;
+    return [
+      `MCP server ${name} (${transport}${version ? `, ${version}` : ""}): ${tools.length} tools`,
+      ...tools.map((tool) => {
+        const also = tool.called === null ? " (left out)" : tool.called === tool.name ? "" : ` (there ${tool.name})`;
+        return `  ${(tool.called ?? tool.name).padEnd(width)}${tool.arguments.join(", ")}${also}`.trimEnd();
+      }),
+    ];
+  });
+
+function checkText({ task, scenarios, played, longest_prompt: longest, servers, findings }: CheckResult): string {
   return [
+    ...serverLines(servers),
     `${task}: ${scenarios.train} train and ${scenarios.test} test scenarios, ${played} rollouts played, longest prompt ${longest ?? "–"} tokens`,
-    ...findings.map(({ level, message }) => `  ${level.padEnd(8)} ${message}`),
-    ...(findings.length === 0 ? ["  nothing found"] : []),
+    ...findingLines(findings),
   ].join("\n");
 }
 
 export const checkCommand = defineCommand({
   name: "check",
-  summary: "Look for what makes a task useless to train on: its reward, tools, splits and prompts.",
+  summary: "Look for what makes a task useless to train on: its reward, tools, splits, prompts and MCP servers.",
   example: `${hone("check")} examples/arithmetic.ts`,
-  options: [...taskOptionNames, "n", "model", ...modelOptions, "context", "maxTurns", "toolTimeout"],
-  first: ["task", "set", "n", "seed", "model", "context"],
+  options: [...taskOptionNames, ...mcpOptions, "n", "model", ...modelOptions, "context", "maxTurns", "toolTimeout"],
+  first: ["task", "set", "mcp", "n", "seed", "model", "context"],
   positional: "task",
   async run(config, io) {
+    const logs = serverLogs(config.home);
+    if (config.mcp !== undefined && io.given.task === undefined) {
+      const surveyed = await surveyServers(config, undefined, "", logs, io.signal);
+      const found = surveyed ? checkServers(surveyed) : { servers: [], findings: [] };
+      io.say([...serverLines(found.servers), ...findingLines(found.findings)].join("\n"));
+      failOn(found.findings, config.mcp, found);
+      return found;
+    }
     const task = await loadTask(config.task);
+    const servers = await surveyServers(config, task, config.task, logs, io.signal);
     const result = await checkTask({
       task,
       taskOptions: taskOptionsOf(task, config, givenForTask(io.given)),
       io: { hub: config, say: io.say, signal: io.signal },
+      servers,
       n: config.n ?? SCENARIOS,
       seed: config.seed,
       maxTurns: config.maxTurns,
@@ -38,13 +70,7 @@ export const checkCommand = defineCommand({
       signal: io.signal,
     });
     io.say(checkText(result));
-    const errors = result.findings.filter(({ level }) => level === "error").length;
-    if (errors > 0) {
-      throw new UnfinishedError(
-        `check: ${errors} ${errors === 1 ? "error" : "errors"} in the task ${task.name}`,
-        result,
-      );
-    }
+    failOn(result.findings, `the task ${task.name}`, result);
     return result;
   },
 });

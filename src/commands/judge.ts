@@ -1,5 +1,6 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
 import { defineCommand } from "../config/index.js";
+import { mcpOptions } from "../mcp/index.js";
 import { bar, countsText, Mean, ProgressLine, rulingText, usageText } from "../report/index.js";
 import {
   independentReward,
@@ -31,7 +32,17 @@ export const judgeCommand = defineCommand({
   name: "judge",
   summary: "Let a judge behind an OpenAI-compatible API score the rollouts of a trajectory file (RULER).",
   example: `${hone("judge")} rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl`,
-  options: ["file", "home", "task", "out", "seed", ...judgeOptions, ...rulerOptions, ...judgeAccessOptions],
+  options: [
+    "file",
+    "home",
+    "task",
+    ...mcpOptions,
+    "out",
+    "seed",
+    ...judgeOptions,
+    ...rulerOptions,
+    ...judgeAccessOptions,
+  ],
   first: [
     "file",
     "out",

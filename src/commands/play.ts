@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline";
 import { type CommandIo, defineCommand } from "../config/index.js";
 import { hubOptionNames } from "../hub/index.js";
+import { mcpOptions, planServers, serverLogs, ToolServers } from "../mcp/index.js";
 import { chooseScenarios, PersonSession, type Terminal } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
@@ -45,21 +46,18 @@ export const playCommand = defineCommand({
   summary: "Play one scenario by hand: call the tools yourself and see the reward.",
   example: `${hone("play")} --split train`,
   first: ["task", "set", "scenarios", "scenario", "split", "seed", "maxTurns"],
-  options: [...taskOptionNames, ...hubOptionNames, "scenario", "split", "maxTurns", "toolTimeout"],
+  options: [...taskOptionNames, ...hubOptionNames, ...mcpOptions, "scenario", "split", "maxTurns", "toolTimeout"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;
-    const task = await loadTask(config.task);
-    const options = taskOptionsOf(task, config, givenForTask(io.given));
-    const [scenario] = chooseScenarios(
-      await scenariosOf(task, options, { hub: config, say: io.say, signal: io.signal }),
-      {
-        split,
-        scenario: config.scenario,
-        n: 1,
-        seed,
-      },
-    );
+    const plain = await loadTask(config.task);
+    const options = taskOptionsOf(plain, config, givenForTask(io.given));
+    const all = await scenariosOf(plain, options, { hub: config, say: io.say, signal: io.signal });
+    const [scenario] = chooseScenarios(all, { split, scenario: config.scenario, n: 1, seed });
     if (!scenario) throw new HoneError("there is no scenario to play");
+    const plan = await planServers(config, plain, config.task, serverLogs(config.home), io);
+    const servers = plan && new ToolServers(plan, plain);
+    const own = await servers?.begin(scenario.id, scenario);
+    const task = own?.task ?? plain;
     const world = await task.open(options);
     const terminal = openTerminal(io);
     try {
@@ -73,7 +71,15 @@ export const playCommand = defineCommand({
         rolloutSeconds: PATIENCE,
         onToolError: "observe",
       } as const;
-      const outcome = await playRollout({ task, scenario, world, session, limits, signal: io.signal });
+      const outcome = await playRollout({
+        task,
+        scenario,
+        world,
+        session,
+        limits,
+        signal: io.signal,
+        folder: own?.folder,
+      });
       const { reward, end, turns, answer } = outcome;
       const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
       const ending = end === "no_tool_call" ? "stopped" : end.replaceAll("_", " ");
@@ -88,6 +94,8 @@ export const playCommand = defineCommand({
     } finally {
       terminal.close();
       await task.close(world);
+      own?.end();
+      await servers?.close();
     }
   },
 });

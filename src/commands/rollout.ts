@@ -1,6 +1,7 @@
 /** `yarn rollout`: plays scenarios and shows how it went. */
 import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
+import { mcpOptions, planServers, serverLogs } from "../mcp/index.js";
 import { chooseScenarios, openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
 import { compact, conversationText, countsText, kindsText, ProgressLine, partsText } from "../report/index.js";
 import { chatOptions } from "../rollout/index.js";
@@ -32,6 +33,7 @@ function summaryText(summary: PlaySummary): string {
     `  tokens      ${tokens === null ? "–" : compact(tokens)} written a rollout, ${compact(summary.tokens_per_second)} a second`,
     `  ends        ${countsText(summary.ends) || "none"}`,
     `  tool errors ${countsText(summary.tool_errors) || "none"}`,
+    ...(Object.keys(summary.servers).length > 0 ? [`  MCP servers ${countsText(summary.servers)}`] : []),
     ...(summary.failures.length > 0 ? [`  failed      ${summary.failures.length}: ${summary.failures[0]?.error}`] : []),
     `  written to  ${summary.trajectories}`,
   ].join("\n");
@@ -50,7 +52,9 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
       `--checkpoint and ${flagOf("weights")}: a checkpoint plays on the weights that its run has; leave ${flagOf("weights")} out`,
     );
   }
-  const stronger = (["task", "seed", ...chatOptions] as const).filter((name) => given[name] !== undefined);
+  const stronger = (["task", "seed", ...chatOptions, ...mcpOptions] as const).filter(
+    (name) => given[name] !== undefined,
+  );
   const { set, ...playing } = await optionsOfCheckpoint(config, names);
   return {
     ...config,
@@ -69,6 +73,7 @@ export const rolloutCommand = defineCommand({
     "checkpoint",
     "project",
     "run",
+    ...mcpOptions,
     ...playerOptions,
     "scenario",
     "split",
@@ -92,6 +97,7 @@ export const rolloutCommand = defineCommand({
     "agentUrl",
     "agentModel",
     "expert",
+    "mcp",
     "scenario",
     "split",
     "n",
@@ -109,6 +115,7 @@ export const rolloutCommand = defineCommand({
     const task = await loadTask(config.task);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
     chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, say: io.say, signal: io.signal }), choice);
+    const servers = await planServers(config, task, config.task, serverLogs(config.home), io);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
@@ -118,6 +125,7 @@ export const rolloutCommand = defineCommand({
         settings: {
           task: config.task,
           taskOptions,
+          servers,
           player: spec,
           limits: {
             maxTurns: config.maxTurns,

@@ -5,6 +5,7 @@ import { bySize, defineCommand, sizeOf } from "../config/index.js";
 import { cudaFound, takeDevice } from "../device/index.js";
 import { loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
 import { bitsOf, CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
+import { mcpOptions, planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
@@ -32,6 +33,7 @@ export const sftCommand = defineCommand({
     "model",
     ...modelOptions,
     "task",
+    ...mcpOptions,
     "into",
     "successes",
     "epochs",
@@ -64,7 +66,8 @@ export const sftCommand = defineCommand({
     if (!existsSync(file))
       throw new UsageError(`sft: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
     takeDevice(config);
-    const task = await loadTask(config.task);
+    const plain = await loadTask(config.task);
+    const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
     const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));
     checkTrainable(await conversingModel(model), model, config.hfWeights !== undefined);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");

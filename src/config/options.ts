@@ -82,6 +82,34 @@ export const definitions = {
       { defaultText: "date" },
     ),
   }),
+  ...inGroup("MCP servers", {
+    mcp: text(
+      "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
+      { accepts: "a path", defaultText: "the task's servers, where it has any" },
+    ),
+    mcpScope: choice(
+      ["rollout", "worker"],
+      "Who has a server for itself. rollout: nothing of one rollout reaches another. worker: all rollouts of a thread share it; for servers that keep nothing.",
+      { defaultText: "the task's; rollout" },
+    ),
+    mcpAllow: list("Tools of MCP servers to have alone: NAME or SERVER/NAME, with * for any text.", {
+      defaultText: "the task's; all",
+    }),
+    mcpDeny: list("Tools of MCP servers to leave out, written as for --mcp-allow.", {
+      defaultText: "the task's; none",
+    }),
+    mcpResultChars: whole(
+      1,
+      1_000_000,
+      "Characters of one MCP server's result that the model reads; what is cut off is said.",
+      {
+        defaultText: "the task's; 8000",
+      },
+    ),
+    mcpStartTimeout: real(0.1, 86_400, "Seconds until an MCP server must have answered after its start.", {
+      default: 30,
+    }),
+  }),
   ...inGroup("Mail to import", {
     from: list(
       "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. What a path holds is recognised by its content.",

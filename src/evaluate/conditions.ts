@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { CONTEXT, type GivenOptions, withDefaults } from "../config/index.js";
 import { openVerdictFile } from "../judge/index.js";
+import { planServers, type ServerPlan, serverLogs, toolsFingerprint, withServerTools } from "../mcp/index.js";
 import { chooseScenarios } from "../play/index.js";
 import {
   type GradeRollout,
@@ -31,7 +32,10 @@ const MAX_TOKENS = 2048;
 
 type Settings = Pick<
   RunSettings,
-  | Exclude<(typeof changeable)[number], "model" | "weights" | "toolFormat" | "templateArg" | "maxThinkingTokens">
+  | Exclude<
+      (typeof changeable)[number],
+      "model" | "weights" | "toolFormat" | "templateArg" | "maxThinkingTokens" | "mcpStartTimeout"
+    >
   | "reward"
 >;
 
@@ -39,6 +43,7 @@ export interface Conditions {
   readonly settings: Settings;
   readonly task: AnyTask;
   readonly taskOptions: PlainOptions;
+  readonly servers: ServerPlan | undefined;
   readonly scenarios: readonly Scenario[];
 }
 
@@ -58,21 +63,22 @@ export async function conditionsOf(
   config: EvalConfig,
   given: GivenOptions,
   run: OpenCheckpoints | null,
+  { say, signal }: { say(text: string): void; signal: AbortSignal },
 ): Promise<Conditions> {
   const settings = settingsFor(run, given);
-  const task = await loadTask(settings.task);
-  if (run && run.record.contents.task !== undefined && run.record.contents.task !== task.name) {
+  const plain = await loadTask(settings.task);
+  if (run && run.record.contents.task !== undefined && run.record.contents.task !== plain.name) {
     throw new UsageError(
-      `--task: ${settings.task} is the task ${task.name}, but the run ${run.name} was trained on ${run.record.contents.task}`,
+      `--task: ${settings.task} is the task ${plain.name}, but the run ${run.name} was trained on ${run.record.contents.task}`,
     );
   }
   if (settings.accuracy === "judge") {
-    requireClaim(task, "--accuracy judge");
+    requireClaim(plain, "--accuracy judge");
     requireJudge({ ...config, ...settings }, "--accuracy judge");
   }
-  const recorded = run ? recordedForTask(task, settingsOf(run.record).set) : {};
-  const taskOptions = taskOptionsOf(task, { home: config.home, seed: settings.seed }, recorded, givenForTask(given));
-  const all = await scenariosOf(task, taskOptions, { hub: config });
+  const recorded = run ? recordedForTask(plain, settingsOf(run.record).set) : {};
+  const taskOptions = taskOptionsOf(plain, { home: config.home, seed: settings.seed }, recorded, givenForTask(given));
+  const all = await scenariosOf(plain, taskOptions, { hub: config });
   if (run && config.fresh && scenariosFingerprint(all) !== run.record.contents.scenarios) {
     throw new UsageError(`--fresh: these are not the scenarios that ${run.name} was trained on: all of them are fresh`);
   }
@@ -82,7 +88,18 @@ export async function conditionsOf(
     all.filter((scenario) => !known.has(scenario)),
     { split, n, scenario: undefined, seed: settings.seed },
   );
-  return { settings, task, taskOptions, scenarios };
+  const servers = await planServers(
+    { ...settings, mcpStartTimeout: config.mcpStartTimeout },
+    plain,
+    settings.task,
+    serverLogs(config.home),
+    { say, signal },
+  );
+  const trainedWith = run?.record.contents.tools;
+  if (run && trainedWith !== (servers && toolsFingerprint(servers.tools))) {
+    say(`the tools of MCP servers are not those that the run ${run.name} was trained with`);
+  }
+  return { settings, task: withServerTools(plain, servers), taskOptions, servers, scenarios };
 }
 
 export interface Grading {

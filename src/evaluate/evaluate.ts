@@ -51,8 +51,8 @@ export async function evaluatePlayers(
 ): Promise<Comparison> {
   const { entrants, run } = await findEntrants(config, given);
   const prices = config.prices === undefined ? {} : readPrices(config.prices, "--prices");
-  const conditions = await conditionsOf(config, given, run);
   const say = (text: string) => view.say(text);
+  const conditions = await conditionsOf(config, given, run, { say, signal });
   for (const one of entrants) if (one.kind === "api") await checkReachable(one.name, one.settings, signal);
   const models = await resolveModels(config, entrants, signal, say);
 

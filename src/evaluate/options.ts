@@ -1,5 +1,6 @@
 /** The options of an evaluation. */
 import type { Config, OptionName } from "../config/index.js";
+import { mcpOptions } from "../mcp/index.js";
 import { modelOptions } from "../models/index.js";
 import { judgeAccessOptions, judgeOptions } from "../reward/index.js";
 import { chatOptions } from "../rollout/index.js";
@@ -18,6 +19,7 @@ export const changeable = [
   "maxTokens",
   "onToolError",
   ...chatOptions,
+  ...mcpOptions,
   "accuracy",
   "judgeUrl",
   ...judgeOptions,

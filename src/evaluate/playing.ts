@@ -90,7 +90,7 @@ export function effortOf(
 /** An API or the task's script. */
 export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntrant>): Promise<Result> {
   const { config, conditions } = stage;
-  const { settings, taskOptions, scenarios } = conditions;
+  const { settings, taskOptions, servers, scenarios } = conditions;
   const player: PlayerSpec =
     entrant.kind === "expert"
       ? { kind: "expert", mistakes: 0 }
@@ -98,7 +98,7 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
   return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
     gather({
       ...gathering(stage),
-      settings: { task: settings.task, taskOptions, player, limits: limitsOf(settings, config) },
+      settings: { task: settings.task, taskOptions, servers, player, limits: limitsOf(settings, config) },
       concurrency: Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length),
       maxExceptions: config.maxExceptions,
       signal,
@@ -119,7 +119,7 @@ export interface EngineStage {
 /** @param context tokens that the model was trained with */
 export async function openEngine(stage: Stage, model: string, context: number): Promise<EngineStage> {
   const { config, conditions, say } = stage;
-  const { settings, taskOptions, scenarios } = conditions;
+  const { settings, taskOptions, servers, scenarios } = conditions;
   const concurrency = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
   const { engine, options } = await loadFitting(
@@ -133,6 +133,7 @@ export async function openEngine(stage: Stage, model: string, context: number): 
       const policy = new EnginePolicy(engine, {
         task: settings.task,
         taskOptions,
+        servers,
         engine: options,
         limits: limitsOf(settings, config),
         temperature: settings.temperature,

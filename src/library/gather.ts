@@ -32,7 +32,7 @@ export async function gather(
   const { player, config, say } = model;
   requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
   return gatherRollouts({
-    settings: { task: task.reference, taskOptions: task.options, player, limits: model.limits },
+    settings: { task: task.reference, taskOptions: task.options, servers: task.servers, player, limits: model.limits },
     scenarios,
     group,
     run: seed,

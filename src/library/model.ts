@@ -93,6 +93,7 @@ export class Model {
       engine: this.#player.engine,
       task: task.reference,
       taskOptions: task.options,
+      servers: task.servers,
       limits: this.limits,
       temperature: this.#player.sampling.temperature ?? 1,
       chat: chatSettings(config),

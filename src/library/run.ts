@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { givenByProgram, withDefaults } from "../config/index.js";
 import { modelFingerprint } from "../engine/index.js";
 import { ensurePython, prepareMachine } from "../learn/index.js";
+import { toolsFingerprint } from "../mcp/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
 import {
   checkSameRun,
@@ -134,7 +135,13 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   const given = withAbsolutePaths({
     ...own,
     ...{ temperature, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens },
-    ...{ model: model.reference, weights: played.weights, task: task.reference, seed: task.options.seed },
+    ...{
+      model: model.reference,
+      weights: played.weights,
+      task: task.reference,
+      seed: task.options.seed,
+      mcp: task.mcp,
+    },
     ...{ context: info.contextPerSequence, maxTurns: limits.maxTurns, maxTokens: limits.maxTokens },
   });
   const config = {
@@ -158,6 +165,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     model: modelFingerprint(info.model),
     task: task.task.name,
     scenarios: scenariosFingerprint(task.scenarios),
+    ...(task.servers ? { tools: toolsFingerprint(task.servers.tools) } : {}),
   };
   const cuda = await prepareMachine(config, say, true);
   const { python: named, torchIndex } = config;

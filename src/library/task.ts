@@ -1,6 +1,8 @@
 /** A task with its scenarios, as the library plays it. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { options } from "../config/index.js";
+import { planServers, type ServerPlan, serverLogs, withServerTools } from "../mcp/index.js";
 import {
   type AnyTask,
   loadTask,
@@ -17,9 +19,14 @@ export interface TaskChoice {
   readonly seed?: number;
   /** Folder that holds hone's state. Default ".hone". */
   readonly home?: string;
+  /** File with MCP servers (`--mcp`), whose tools the model has beside the task's. */
+  readonly mcp?: string;
+  /** Hears of tools that the model will not have. */
+  readonly say?: (line: string) => void;
 }
 
 export interface OpenTask {
+  /** With the tools of its MCP servers. */
   readonly task: AnyTask;
   /** "email", or the path of the task's file: worker threads load it themselves. */
   readonly reference: string;
@@ -30,6 +37,9 @@ export interface OpenTask {
   readonly train: readonly Scenario[];
   /** Those to evaluate on. */
   readonly test: readonly Scenario[];
+  /** The file that was given with `mcp`, and the MCP servers of it and of the task. */
+  readonly mcp: string | undefined;
+  readonly servers: ServerPlan | undefined;
 }
 
 /**
@@ -39,18 +49,23 @@ export interface OpenTask {
  */
 export async function openTask(
   reference: string,
-  { set = {}, seed = 1, home = ".hone" }: TaskChoice = {},
+  { set = {}, seed = 1, home = ".hone", mcp, say = () => undefined }: TaskChoice = {},
 ): Promise<OpenTask> {
   const task = await loadTask(reference);
-  const options = { ...taskOptionsOf(task, { home, seed }, set), seed, home };
-  const scenarios = await scenariosOf(task, options);
+  const taskOptions = { ...taskOptionsOf(task, { home, seed }, set), seed, home };
+  const scenarios = await scenariosOf(task, taskOptions);
+  const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
+  const asked = { mcp, ...unset, mcpStartTimeout: options.mcpStartTimeout.default as number };
+  const servers = await planServers(asked, task, reference, serverLogs(home), { say });
   const of = (split: Scenario["split"]) => scenarios.filter((scenario) => scenario.split === split);
   return {
-    task,
+    task: withServerTools(task, servers),
     reference: existsSync(reference) ? resolve(reference) : reference,
-    options,
+    options: taskOptions,
     scenarios,
     train: of("train"),
     test: of("test"),
+    mcp: mcp === undefined ? undefined : resolve(mcp),
+    servers,
   };
 }

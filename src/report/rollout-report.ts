@@ -15,6 +15,7 @@ export interface Counted {
   readonly calls: readonly { readonly outcome: string }[];
   readonly completionTokens: number;
   readonly promptTokens: number;
+  readonly servers?: Readonly<Partial<Record<string, number>>>;
 }
 
 /** A mean with its n: every mean is shown with its n. */
@@ -54,6 +55,8 @@ export interface RolloutSummary {
   kinds: Kinds;
   ends: Record<string, number>;
   tool_errors: Record<string, number>;
+  /** What happened with MCP servers: see the events of a trajectory. */
+  servers: Record<string, number>;
 }
 
 const orNull = (value: number) => (Number.isFinite(value) ? value : null);
@@ -65,6 +68,7 @@ export class RolloutTally {
   readonly completionTokens = new Mean();
   readonly #ends = new Map<string, number>();
   readonly #errors = new Map<string, number>();
+  readonly #servers = new Map<string, number>();
   readonly #rollouts: Pick<Counted, "scenario" | "reward">[] = [];
   readonly #started = performance.now();
   readonly #judged: boolean;
@@ -92,6 +96,9 @@ export class RolloutTally {
     this.#ends.set(rollout.end, (this.#ends.get(rollout.end) ?? 0) + 1);
     for (const { outcome } of rollout.calls) {
       if (outcome !== "ok") this.#errors.set(outcome, (this.#errors.get(outcome) ?? 0) + 1);
+    }
+    for (const [event, times = 0] of Object.entries(rollout.servers ?? {})) {
+      this.#servers.set(event, (this.#servers.get(event) ?? 0) + times);
     }
   }
 
@@ -130,6 +137,7 @@ export class RolloutTally {
       kinds: byKind(this.#rollouts),
       ends: Object.fromEntries([...this.#ends].sort()),
       tool_errors: Object.fromEntries([...this.#errors].sort()),
+      servers: Object.fromEntries([...this.#servers].sort()),
     };
   }
 }

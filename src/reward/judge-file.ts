@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config } from "../config/index.js";
 import { type JudgeUsage, openVerdictFile, type Ruling, rule } from "../judge/index.js";
+import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { count, mean } from "../report/index.js";
 import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../tasks/index.js";
@@ -55,6 +56,7 @@ export interface JudgeFileIo {
 }
 
 type JudgeFileConfig = RulerConfig &
+  McpConfig &
   Pick<Config, "home" | "task" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
 
 /** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
@@ -64,7 +66,8 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
     throw new UsageError(`judge: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
   const out = resolve(config.out ?? file.replace(/(\.jsonl)?$/, ".judged.jsonl"));
   if (out === file) throw new UsageError(`--out ${config.out}: that is the file to be judged; give another name`);
-  const task = await loadTask(config.task);
+  const plain = await loadTask(config.task);
+  const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   try {

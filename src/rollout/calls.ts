@@ -3,6 +3,8 @@ import {
   type AnyTask,
   type CallOutcome,
   type CallRecord,
+  checkArguments,
+  parameterNames,
   type ReplyContext,
   type Scenario,
   type ToolContext,
@@ -52,24 +54,17 @@ export async function runCall(written: WrittenCall, turn: number, input: Running
     const hint = close ? `did you mean ${close}?` : `there are ${names.join(", ")}`;
     return refused(name, args, "unknown_tool", `no tool is called ${name.slice(0, 64)}; ${hint}`);
   }
-  const parsed = tool.parameters.safeParse(args);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const where = issue?.path.join(".");
-    const problem = `${where ? `${where}: ` : ""}${issue?.message ?? "wrong arguments"}`.slice(0, 200);
-    return refused(
-      name,
-      args,
-      "bad_arguments",
-      `${problem}; ${name} takes ${Object.keys(tool.parameters.shape).join(", ")}`,
-    );
+  const checked = checkArguments(tool.parameters, args);
+  if ("problem" in checked) {
+    const takes = parameterNames(tool.parameters).join(", ") || "no arguments";
+    return refused(name, args, "bad_arguments", `${checked.problem.slice(0, 200)}; ${name} takes ${takes}`);
   }
   try {
-    const run = (context: ToolContext) => tool.execute(parsed.data, context);
+    const run = (context: ToolContext) => tool.execute(checked.args, context);
     const result = (await execute(`the tool ${name}`, run, input, deadline)) ?? null;
-    return { record: { turn, name, arguments: parsed.data, outcome: "ok", result }, text: resultText(name, result) };
+    return { record: { turn, name, arguments: checked.args, outcome: "ok", result }, text: resultText(name, result) };
   } catch (error) {
-    if (error instanceof ToolError) return refused(name, parsed.data, "tool_error", error.message);
+    if (error instanceof ToolError) return refused(name, checked.args, "tool_error", error.message);
     if (error instanceof ToolFailure || error instanceof OutOfTime) throw error;
     throw new ToolFailure(`the tool ${name} failed: ${messageOf(error)}`, { cause: error });
   }

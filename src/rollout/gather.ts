@@ -56,6 +56,9 @@ export interface Gathered {
   seconds: number;
 }
 
+/** Milliseconds that threads have to end the processes they hold: a process may take three seconds. */
+const HELD_MS = 5000;
+
 /** Number of times a group is played again because another group ended its worker. */
 const RETRIES = 1;
 
@@ -104,6 +107,8 @@ class Gathering {
   /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
   readonly #lastOfThread = new Map<number, string>();
   readonly #failures: RolloutFailure[] = [];
+  /** Of threads that hold processes, each with a promise that is kept when they are gone. */
+  readonly #holders: { readonly end: MessagePort; readonly ended: Promise<void> }[] = [];
   readonly #pool: Piscina<GroupJob, GroupResult>;
   readonly #finished: Promise<"all" | "interrupted">;
   #finish!: (how: "all" | "interrupted") => void;
@@ -187,8 +192,18 @@ class Gathering {
     } finally {
       clearInterval(watchdog);
       signal?.removeEventListener("abort", interrupt);
+      await this.#endHeld();
       await this.#pool.destroy();
     }
+  }
+
+  /** Has the threads end the processes that they hold. One that is stuck is ended with them all the same. */
+  async #endHeld(): Promise<void> {
+    if (this.#holders.length === 0) return;
+    for (const { end } of this.#holders) end.postMessage("end");
+    const late = new Promise((done) => setTimeout(done, HELD_MS).unref());
+    await Promise.race([Promise.all(this.#holders.map(({ ended }) => ended)), late]);
+    for (const { end } of this.#holders) end.close();
   }
 
   /** Starts rollouts up to the concurrency limit. */
@@ -238,6 +253,12 @@ class Gathering {
   }
 
   #hear(message: WorkerMessage): void {
+    if (message.kind === "holds") {
+      const { end } = message;
+      // Closes with its thread, too.
+      this.#holders.push({ end, ended: new Promise((done) => end.once("close", () => done())) });
+      return;
+    }
     if (this.#over) return;
     if (message.kind === "waiting") {
       this.#waiting.set(message.id, message);

@@ -1,6 +1,7 @@
 /** Messages between a gathering and its workers: plain data, since closures cannot be sent to threads. */
 import type { MessagePort } from "node:worker_threads";
 import type { EngineOptions } from "../engine/index.js";
+import type { ServerPlan } from "../mcp/index.js";
 import type { ExpertOptions, PlainOptions, Scenario } from "../tasks/index.js";
 import type { AgentSettings } from "./agent-session.js";
 import type { ChatSettings } from "./chat.js";
@@ -30,6 +31,8 @@ export interface WorkerSettings {
   /** As for `loadTask`: closures cannot be sent, so each worker loads the task itself. */
   readonly task: string;
   readonly taskOptions: PlainOptions;
+  /** MCP servers whose tools the rollouts have beside the task's. */
+  readonly servers?: ServerPlan | undefined;
   readonly player: PlayerSpec;
   readonly limits: RolloutLimits;
 }
@@ -42,8 +45,12 @@ export interface GroupJob {
   readonly begin: MessagePort;
 }
 
-/** Messages of workers during play. Each rollout ends with one "done" or "failed". */
+/**
+ * Messages of workers during play. Each rollout ends with one "done" or "failed". A thread that "holds" processes ends
+ * them when it is told so through the port, and closes it when they are gone.
+ */
 export type WorkerMessage =
+  | { readonly kind: "holds"; readonly end: MessagePort }
   | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }
   | { readonly kind: "done"; readonly trajectory: Trajectory }
   | { readonly kind: "failed"; readonly failure: RolloutFailure };

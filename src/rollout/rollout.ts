@@ -62,6 +62,8 @@ export interface RolloutInput {
   readonly session: Session;
   readonly limits: RolloutLimits;
   readonly signal: AbortSignal;
+  /** The rollout's own folder, for its reward. */
+  readonly folder?: string | undefined;
   /** Called before every wait. */
   readonly onWaiting?: (waiting: Waiting) => void;
 }
@@ -192,7 +194,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     reason = error.message;
   }
   waitingFor("the reward", turns);
-  const finished = { messages, calls, answer, end, turns, maxTurns: limits.maxTurns };
+  const finished = { messages, calls, answer, end, turns, maxTurns: limits.maxTurns, folder: input.folder };
   const reward = await task.reward(finished, scenario, world);
   if (!Number.isFinite(reward.reward)) {
     throw new Error(

@@ -4,6 +4,7 @@
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import type { ServerEvents } from "../mcp/index.js";
 import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../tasks/index.js";
 import { HoneError, hone } from "../util/index.js";
 import type { DeadlineCause } from "./deadline.js";
@@ -39,6 +40,8 @@ export interface Trajectory {
   deadlineCause?: DeadlineCause;
   /** The cause, when the end alone does not name it: a tool's failure, for example. */
   reason?: string;
+  /** What happened with the MCP servers' side of it: failures, and results that the model did not read as they were. */
+  servers?: ServerEvents;
   turns: number;
   maxTurns: number;
   reward: Reward;

@@ -2,8 +2,9 @@
  * The code of one rollout worker (a piscina thread): it loads the task, opens its world, and plays whole groups. The
  * JavaScript of many rollouts runs here concurrently; the engine or API they wait for runs elsewhere.
  */
-import { type MessagePort, parentPort, threadId } from "node:worker_threads";
+import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
+import { ToolServers } from "../mcp/index.js";
 import { type AnyTask, loadTask, type Scenario } from "../tasks/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
@@ -13,39 +14,53 @@ import type { Session } from "./session.js";
 import type { Trajectory } from "./trajectory.js";
 
 const settings = workerData as WorkerSettings;
-const post = (message: WorkerMessage) => parentPort?.postMessage(message);
+const post = (message: WorkerMessage, ports: MessagePort[] = []) => parentPort?.postMessage(message, ports);
 
 interface Ready {
   task: AnyTask;
   world: unknown;
   players: Players;
+  servers: ToolServers | undefined;
+}
+
+/** A thread that is just ended never takes leave of its children: the process would keep their remains. */
+function endWhenTold(servers: ToolServers): void {
+  const { port1, port2 } = new MessageChannel();
+  port1.once("message", () => void servers.close().then(() => port1.close()));
+  post({ kind: "holds", end: port2 }, [port2]);
 }
 
 async function prepare(): Promise<Ready> {
-  const task = await loadTask(settings.task);
+  const own = await loadTask(settings.task);
+  const servers = settings.servers && new ToolServers(settings.servers, own);
+  if (servers) endWhenTold(servers);
+  const task = servers?.task ?? own;
   const world = await task.open(settings.taskOptions);
-  return { task, world, players: await openPlayer(settings.player, task) };
+  return { task, world, players: await openPlayer(settings.player, task), servers };
 }
 
 let ready: Promise<Ready> | undefined;
 
 async function playMember(
-  { task, world, players }: Ready,
+  { task, world, players, servers }: Ready,
   scenario: Scenario,
   member: GroupJob["members"][number],
   session: Session,
 ): Promise<Trajectory> {
   const { limits } = settings;
+  const own = await servers?.begin(member.id, scenario);
   const { answer, reason, deadlineCause, tokens, ...outcome } = await playRollout({
-    task,
+    task: own?.task ?? task,
     scenario,
     world,
     session,
     limits,
+    folder: own?.folder,
     // A cancelled gather ends the thread; nothing smaller is aborted.
     signal: new AbortController().signal,
     onWaiting: (waiting) => post({ kind: "waiting", id: member.id, thread: threadId, waiting }),
-  });
+  }).finally(() => own?.end());
+  const events = own?.events() ?? {};
   return {
     ...member,
     task: task.name,
@@ -56,6 +71,7 @@ async function playMember(
     ...(answer === undefined ? {} : { answer }),
     ...(deadlineCause === undefined ? {} : { deadlineCause }),
     ...(reason === undefined ? {} : { reason }),
+    ...(Object.keys(events).length === 0 ? {} : { servers: events }),
     ...(tokens === undefined ? {} : { tokens }),
   };
 }

@@ -11,6 +11,9 @@ import { bestOf, STORE_FILE } from "./run.js";
 import { type RunSettings, settingsOf } from "./settings.js";
 import { RunStore } from "./store.js";
 
+/** Which MCP servers the model had, and how. */
+const serverOptions = ["mcp", "mcpScope", "mcpAllow", "mcpDeny", "mcpResultChars"] as const;
+
 export interface ChosenCheckpoint {
   /** The name as the user gave it. */
   readonly checkpoint: string;
@@ -81,7 +84,12 @@ export async function optionsOfCheckpoint(
   place: Pick<Config, "home" | "project" | "run">,
   names: readonly string[],
 ): Promise<
-  Partial<Pick<Config, "model" | "weights" | "adapter" | "task" | (typeof chatOptions)[number]>> &
+  Partial<
+    Pick<
+      Config,
+      "model" | "weights" | "adapter" | "task" | (typeof chatOptions)[number] | (typeof serverOptions)[number]
+    >
+  > &
     Pick<RunSettings, "set"> &
     Partial<Pick<RunSettings, "seed">>
 > {
@@ -91,7 +99,9 @@ export async function optionsOfCheckpoint(
   const settings = settingsOf(record);
   const { model, weights, task, set, seed } = settings;
   // Records of older versions of hone lack them.
-  const chat = chatOptions.flatMap((name) => (settings[name] === undefined ? [] : [[name, settings[name]]]));
+  const others = [...chatOptions, ...serverOptions].flatMap((name) =>
+    settings[name] === undefined ? [] : [[name, settings[name]]],
+  );
   const path = chosen[0]?.adapter?.path;
   return {
     model,
@@ -99,7 +109,7 @@ export async function optionsOfCheckpoint(
     task,
     set,
     ...(seed === undefined ? {} : { seed }),
-    ...Object.fromEntries(chat),
+    ...Object.fromEntries(others),
     ...(path === undefined ? {} : { adapter: path }),
   };
 }

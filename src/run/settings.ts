@@ -36,6 +36,10 @@ export const identity = [
   "toolFormat",
   "templateArg",
   "maxThinkingTokens",
+  "mcpScope",
+  "mcpAllow",
+  "mcpDeny",
+  "mcpResultChars",
 ] as const satisfies readonly OptionName[];
 
 /** These are recorded too, but may change while the run continues. */
@@ -50,6 +54,8 @@ export const changeable = [
   // The rubric's text is compared, not its path.
   "rulerRubric",
   "judgeUrl",
+  // The tools are compared, not where their servers are named.
+  "mcp",
 ] as const;
 
 /** Defaults that are not options; a run keeps those it was begun with. */
@@ -67,7 +73,12 @@ type Optional =
   | "templateArg"
   | "maxThinkingTokens"
   | "difficulty"
-  | "difficultyRollouts";
+  | "difficultyRollouts"
+  | "mcp"
+  | "mcpScope"
+  | "mcpAllow"
+  | "mcpDeny"
+  | "mcpResultChars";
 
 /** Settings that a run records. */
 export type RunSettings = { readonly [K in Exclude<Kept, Optional>]-?: NonNullable<Config[K]> } & {
@@ -120,7 +131,8 @@ export function checkSameRun(
     ),
     ...ofTask,
     ...hidden.flatMap((name) => (same(recorded.options[name], settings[name]) ? [] : [`the preset's ${name}`])),
-    ...Object.keys(contents).flatMap((name) =>
+    // A run whose model had tools of MCP servers does not go on without them.
+    ...Object.keys({ ...contents, ...(recorded.contents.tools ? { tools: "" } : {}) }).flatMap((name) =>
       recorded.contents[name] === contents[name] ? [] : [`other contents of the ${name}`],
     ),
   ];

@@ -21,6 +21,8 @@ export {
   taskOptionsOf,
   taskOptionsText,
 } from "./options.js";
+export { type ArgumentsOf, checkArguments, jsonSchema, parameterNames, type ToolParameters } from "./parameters.js";
+export type { ServerDefinition, ServerScope, TaskServers } from "./servers.js";
 export {
   type AnyTask,
   type CallOutcome,

@@ -8,6 +8,8 @@
 import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";
 import type { Random } from "../util/index.js";
+import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
+import type { TaskServers } from "./servers.js";
 
 export type Split = "train" | "test";
 
@@ -31,11 +33,14 @@ export interface ToolContext<S extends Scenario = Scenario, W = unknown> {
   readonly signal: AbortSignal;
 }
 
-export interface Tool<P extends z.ZodObject = z.ZodObject, S extends Scenario = Scenario, W = unknown> {
+export interface Tool<P extends ToolParameters = ToolParameters, S extends Scenario = Scenario, W = unknown> {
   readonly name: string;
   /** For the model: what it does and when to use it. */
   readonly description: string;
-  /** Arguments; each field's `.describe()` is shown to the model. Unknown arguments are refused. */
+  /**
+   * Arguments; each field's `.describe()` is shown to the model. Unknown arguments are refused. A JSON Schema (see
+   * `jsonSchema`) is shown and obeyed as it stands.
+   */
   readonly parameters: P;
   /** A tool that ends the rollout: its arguments are the model's answer. A task without one is answered in plain text. */
   readonly final: boolean;
@@ -43,7 +48,7 @@ export interface Tool<P extends z.ZodObject = z.ZodObject, S extends Scenario = 
    * Runs one call. The result is shown to the model: a string as it is, anything else as JSON.
    * Throw {@link ToolError} for what the model did wrong and should read; any other error fails the rollout.
    */
-  execute(args: z.output<P>, context: ToolContext<S, W>): unknown;
+  execute(args: ArgumentsOf<P>, context: ToolContext<S, W>): unknown;
 }
 
 /** The model's own mistake, worded for the model: it reads `{"error": message}` and goes on. */
@@ -51,25 +56,24 @@ export class ToolError extends Error {
   override readonly name = "ToolError";
 }
 
-export interface ToolDefinition<P extends z.ZodObject, S extends Scenario, W> {
+export interface ToolDefinition<P extends ToolParameters, S extends Scenario, W> {
   name: string;
   description: string;
   parameters: P;
   final?: boolean;
-  execute(args: z.output<P>, context: ToolContext<S, W>): unknown;
+  execute(args: ArgumentsOf<P>, context: ToolContext<S, W>): unknown;
 }
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
 /** Checks and completes a tool. Throws TypeError on a name that models' APIs do not take. */
-export function defineTool<P extends z.ZodObject, S extends Scenario = Scenario, W = unknown>(
+export function defineTool<P extends ToolParameters, S extends Scenario = Scenario, W = unknown>(
   tool: ToolDefinition<P, S, W>,
 ): Tool<P, S, W> {
   if (!toolName.test(tool.name)) {
     throw new TypeError(`tool name ${JSON.stringify(tool.name)}: use letters, digits, _ and -, at most 64 of them`);
   }
-  // A misspelt argument must be refused, not dropped: the model should read what it did wrong.
-  return { ...tool, final: tool.final ?? false, parameters: tool.parameters.strict() as unknown as P };
+  return { ...tool, final: tool.final ?? false, parameters: strictParameters(tool.parameters) };
 }
 
 /** A tool as chat templates and model APIs take it. */
@@ -78,10 +82,10 @@ export interface ToolSchema {
   function: { name: string; description: string; parameters: Record<string, unknown> };
 }
 
-/** The tool's JSON Schema (draft 2020-12 as zod makes it, without the `$schema` line). */
+/** The tool with the JSON Schema of its arguments (of zod objects draft 2020-12), without the `$schema` line. */
 export function toolSchema(tool: Pick<Tool, "name" | "description" | "parameters">): ToolSchema {
-  const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: "input" });
-  return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
+  const { name, description } = tool;
+  return { type: "function", function: { name, description, parameters: schemaOfParameters(tool.parameters) } };
 }
 
 /** A tool call as the model wrote it. */
@@ -147,6 +151,11 @@ export interface FinishedRollout {
   /** Assistant turns played. */
   readonly turns: number;
   readonly maxTurns: number;
+  /**
+   * The rollout's own folder (`${rolloutFolder}` of MCP servers), as its tools have left it. It is gone after the reward;
+   * its servers may still run. Undefined where no server has asked for one.
+   */
+  readonly folder?: string | undefined;
 }
 
 /** A reward with what it is made of. Pure: the same rollout gives the same reward again from its file. */
@@ -231,7 +240,9 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
    * Any number of tools. Where none is final, the model answers in plain text: a turn without calls ends the rollout
    * with it, unless `reply` goes on.
    */
-  readonly tools: readonly Tool<z.ZodObject, S, W>[];
+  readonly tools: readonly Tool<ToolParameters, S, W>[];
+  /** MCP servers whose tools the model has beside `tools`. */
+  readonly mcp?: TaskServers<S>;
   /**
    * Answers a turn of plain text as the user, so that the conversation goes on, up to the turn limit. null: nothing is
    * said to it, and it ends the rollout as if there were no `reply`. `text` is the turn without the model's thoughts.

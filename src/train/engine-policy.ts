@@ -1,5 +1,6 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
 import type { Engine, EngineOptions } from "../engine/index.js";
+import type { ServerPlan } from "../mcp/index.js";
 import { fitting } from "../play/index.js";
 import { type ChatSettings, gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/index.js";
@@ -12,6 +13,7 @@ export interface EnginePolicySettings {
   /** Task file or name, as workers load it. */
   readonly task: string;
   readonly taskOptions: PlainOptions;
+  readonly servers?: ServerPlan | undefined;
   readonly limits: RolloutLimits;
   readonly temperature: number;
   readonly chat?: ChatSettings;
@@ -61,12 +63,13 @@ export class EnginePolicy implements Policy {
   }
 
   async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
-    const { engine, task, taskOptions, limits, temperature, chat = {} } = this.#settings;
+    const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
     const { workers, maxExceptions, onFailure } = this.#settings;
     return gather({
       settings: {
         task,
         taskOptions,
+        servers,
         limits,
         player: { kind: "engine", engine, sampling: { temperature }, chat, adapter: this.#adapter?.sha256 ?? null },
       },

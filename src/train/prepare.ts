@@ -12,6 +12,7 @@ import {
 import { takeDevice } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory, lanesOf, type ModelShape, modelFingerprint } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
+import { mcpOptions, planServers, toolsFingerprint, withServerTools } from "../mcp/index.js";
 import {
   checkTrainable,
   conversingModel,
@@ -63,6 +64,7 @@ export const trainOptions = [
   "model",
   ...modelOptions,
   ...taskOptionNames,
+  ...mcpOptions,
   "project",
   "run",
   "fork",
@@ -148,14 +150,14 @@ export async function prepare(
   const chosen = <K extends "task" | "seed">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
   const taskReference = chosen("task");
-  const task = await loadTask(taskReference);
+  const plain = await loadTask(taskReference);
   const set = resolveTaskOptions(
-    task,
-    recorded ? recordedForTask(task, taskOptionsIn(recorded)) : {},
+    plain,
+    recorded ? recordedForTask(plain, taskOptionsIn(recorded)) : {},
     givenForTask(given),
   );
   const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
-  const all = await scenariosOf(task, taskOptions, { hub: config, say, ...(signal ? { signal } : {}) });
+  const all = await scenariosOf(plain, taskOptions, { hub: config, say, ...(signal ? { signal } : {}) });
   const settingsFor = (shape: ModelShape) => {
     const settings = resolveSettings({
       given,
@@ -208,6 +210,14 @@ export async function prepare(
     { host: mainMemory(), gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free } },
     say,
   );
+  const servers = await planServers(
+    { ...settings, mcpStartTimeout: config.mcpStartTimeout },
+    plain,
+    taskReference,
+    join(folder, "logs", "mcp"),
+    { say, signal },
+  );
+  const task = withServerTools(plain, servers);
   requireRewards(settings, task);
   const warning = wordingWarning(settings, task, all);
   if (warning) say(warning);
@@ -215,10 +225,11 @@ export async function prepare(
     model: modelFingerprint(model),
     task: task.name,
     scenarios: scenariosFingerprint(all),
+    ...(servers ? { tools: toolsFingerprint(servers.tools) } : {}),
     ...rewardNamed(settings.reward).contents(settings),
     ...(initial === undefined ? {} : { "first adapter": await peftFingerprint(initial) }),
   };
-  const play = { task: taskReference, taskOptions };
+  const play = { task: taskReference, taskOptions, servers };
   const backend = gpu?.kind ?? false;
   return { folder, model, shape, task, settings, scenarios, backend, fitted, contents, play, initial };
 }

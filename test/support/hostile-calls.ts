@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import { openMailDatabase, type Ranking } from "../../src/tasks/email/database.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
 import { type EmailWorld, emailTools } from "../../src/tasks/email/tools.js";
+import { checkArguments } from "../../src/tasks/parameters.js";
 import { type Tool, type ToolCall, ToolError } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { HostileModel, type Knowledge } from "./hostile-model.js";
@@ -48,10 +49,10 @@ function visibleIds(db: Database.Database, { inbox_address, query_date }: Asker)
 /** Executes a call as a rollout does: the result, or the error's message. */
 function run({ name, arguments: args }: ToolCall, scenario: EmailScenario, world: EmailWorld): unknown {
   const tool = emailTools.find((candidate) => candidate.name === name) as unknown as Tool;
-  const parsed = tool.parameters.safeParse(args);
-  if (!parsed.success) return { error: parsed.error.issues[0]?.message };
+  const checked = checkArguments(tool.parameters, args);
+  if ("problem" in checked) return { error: checked.problem };
   try {
-    return tool.execute(parsed.data, { scenario, world, signal: new AbortController().signal } as never);
+    return tool.execute(checked.args, { scenario, world, signal: new AbortController().signal } as never);
   } catch (error) {
     if (error instanceof ToolError) return { error: error.message };
     throw new Error(`${name} ${JSON.stringify(args).slice(0, 500)} threw ${error}`, { cause: error });

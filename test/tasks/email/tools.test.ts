@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
 import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
 import { emailTask } from "../../../src/tasks/email/index.js";
 import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
@@ -18,7 +19,11 @@ const tool = (name: string) => {
 
 function call(name: string, args: unknown, asked: EmailScenario, world: EmailWorld): unknown {
   const { parameters, execute } = tool(name);
-  return execute(parameters.parse(args), { scenario: asked, world, signal: new AbortController().signal });
+  return execute((parameters as z.ZodObject).parse(args), {
+    scenario: asked,
+    world,
+    signal: new AbortController().signal,
+  });
 }
 
 it("has ART-E's tools with ART-E's arguments, and a schema small enough for a small context", () => {
@@ -45,7 +50,7 @@ it.each([
   ["read_email", { message_id: 1 }],
   ["return_final_answer", { answer: "5" }],
 ])("refuses what does not fit the schema: %s %j", (name, args) => {
-  expect(tool(name).parameters.safeParse(args).success).toBe(false);
+  expect((tool(name).parameters as z.ZodObject).safeParse(args).success).toBe(false);
 });
 
 describe("on a database", () => {

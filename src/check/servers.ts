@@ -1,0 +1,64 @@
+/** What MCP servers have for a model, and what is wrong with it. */
+import { type Surveyed, withServerTools } from "../mcp/index.js";
+import type { AnyTask } from "../tasks/index.js";
+import { type Finding, toolFindings } from "./findings.js";
+
+export interface CheckedServer {
+  readonly name: string;
+  readonly transport: "stdio" | "http" | "sse";
+  /** As the server calls itself; empty where it could not be asked. */
+  readonly version: string;
+  /** `called` is the name that the model has for it; null where it is left out. */
+  readonly tools: readonly { readonly name: string; readonly called: string | null; readonly arguments: string[] }[];
+}
+
+export function checkedServers({ listed, plan }: Surveyed): CheckedServer[] {
+  return listed.map(({ server, version, tools = [] }) => ({
+    name: server.name,
+    transport: server.kind,
+    version,
+    tools: tools.map(({ name, inputSchema }) => ({
+      name,
+      called: plan.tools.find((tool) => tool.server === server.name && tool.toolName === name)?.name ?? null,
+      arguments: Object.keys((inputSchema.properties ?? {}) as object),
+    })),
+  }));
+}
+
+export function serverFindings({ listed, catalogue }: Surveyed): Finding[] {
+  return [
+    ...listed.flatMap(({ server, tools, failure, strayLines }): Finding[] => [
+      ...(failure ? [{ level: "error", kind: "server_failed", message: failure.message } as const] : []),
+      ...(tools?.length === 0
+        ? [{ level: "error", kind: "server_failed", message: `the MCP server ${server.name} has no tools` } as const]
+        : []),
+      ...(strayLines > 0
+        ? [
+            {
+              level: "warning",
+              kind: "stray_output",
+              message: `the MCP server ${server.name} wrote ${strayLines} lines to stdout that are no messages; they belong on stderr`,
+            } as const,
+          ]
+        : []),
+    ]),
+    ...catalogue.leftOut.flatMap(({ server, tool, why, problem }): Finding[] =>
+      why === "choice"
+        ? []
+        : [
+            {
+              level: why === "bad_schema" ? "error" : "warning",
+              kind: "tool_left_out",
+              message: `the tool ${tool} of the MCP server ${server} is left out: ${problem}`,
+            },
+          ],
+    ),
+  ];
+}
+
+/** The servers alone, without a task. */
+export function checkServers(surveyed: Surveyed): { servers: CheckedServer[]; findings: Finding[] } {
+  const { tools } = withServerTools({ tools: [] } as unknown as AnyTask, surveyed.plan);
+  const findings = [...serverFindings(surveyed), ...toolFindings({ tools })];
+  return { servers: checkedServers(surveyed), findings };
+}

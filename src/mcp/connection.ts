@@ -1,0 +1,203 @@
+/**
+ * One connection to one server: a program of its own, or a session at an address. It rejects with {@link ServerFailure}
+ * when the server is at fault, and with ToolError for what the server says of the call.
+ */
+import type { Client, Transport } from "@modelcontextprotocol/client";
+import { ToolError } from "../tasks/index.js";
+import { messageOf } from "../util/index.js";
+import { ServerFailure, type ServerProblem } from "./errors.js";
+import { ServerLog } from "./log.js";
+import type { CallResult } from "./result.js";
+import type { ServerSpec } from "./servers-file.js";
+import { StdioTransport } from "./stdio.js";
+
+export interface ConnectionOptions {
+  readonly server: ServerSpec;
+  /** Folder of the servers' logs. */
+  readonly logs: string;
+  /** Whose connection it is, in the log. */
+  readonly label: string;
+  /** Seconds until the server must have answered for the first time. */
+  readonly startSeconds: number;
+}
+
+/** A tool as its server lists it. */
+export interface ListedTool {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+  /** It runs only as a task of the protocol's, which gives no result to the call itself. */
+  readonly taskOnly: boolean;
+}
+
+/** The deadlines of calls are the rollout's. */
+const NEVER = 2 ** 31 - 1;
+/** Seconds for a sign of life from a server whose call was given up. */
+const PING = 5;
+
+export class Connection {
+  readonly server: ServerSpec;
+  readonly log: ServerLog;
+  /** The server's own name and version; known once it is connected. */
+  version = "";
+  /** Whether the server has said that its tools are others now. */
+  toolsChanged = false;
+  readonly #options: ConnectionOptions;
+  #client!: Client;
+  #transport!: Transport;
+  #failure: ServerFailure | undefined;
+  #closed = false;
+
+  private constructor(options: ConnectionOptions) {
+    this.server = options.server;
+    this.log = new ServerLog(options.logs, options.server.name, options.label);
+    this.#options = options;
+  }
+
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const connection = new Connection(options);
+    await connection.#open();
+    return connection;
+  }
+
+  /** Why it can be used no more. */
+  get failure(): ServerFailure | undefined {
+    return this.#failure;
+  }
+
+  /** Lines on stdout that were no messages. */
+  get strayLines(): number {
+    return this.#transport instanceof StdioTransport ? this.#transport.strayLines : 0;
+  }
+
+  async #open(): Promise<void> {
+    const { server, startSeconds } = this.#options;
+    // Loaded when there is a server: the library takes a tenth of a second.
+    const mcp = await import("@modelcontextprotocol/client");
+    if (server.kind === "stdio") this.#transport = new StdioTransport(server, this.log);
+    else {
+      const at = new URL(server.url);
+      const settings = { requestInit: { headers: { ...server.headers } } };
+      this.#transport =
+        server.kind === "http"
+          ? new mcp.StreamableHTTPClientTransport(at, settings)
+          : new mcp.SSEClientTransport(at, settings);
+    }
+    const client = new mcp.Client({ name: "hone", version: "1" });
+    this.#client = client;
+    client.onerror = (error) => this.log.note(`(protocol) ${messageOf(error)}`);
+    client.setNotificationHandler("notifications/tools/list_changed", () => {
+      this.toolsChanged = true;
+    });
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), startSeconds * 1000);
+    try {
+      const connected = client.connect(this.#transport, { timeout: NEVER, signal: late.signal });
+      // An address that takes the connection and says nothing heeds no signal.
+      const ended = new Promise<never>((_, reject) =>
+        late.signal.addEventListener("abort", () => reject(new Error("late")), { once: true }),
+      );
+      connected.catch(() => undefined);
+      await Promise.race([connected, ended]);
+    } catch (error) {
+      const failure = late.signal.aborted
+        ? this.#failed("server_silent", `did not answer within ${startSeconds} seconds of its start`)
+        : this.#died(error, "server_not_started");
+      void this.close();
+      throw failure;
+    } finally {
+      clearTimeout(timer);
+    }
+    const { name = "", version = "" } = client.getServerVersion() ?? {};
+    this.version = `${name} ${version}`.trim();
+  }
+
+  async tools(): Promise<ListedTool[]> {
+    this.toolsChanged = false;
+    if (!this.#client.getServerCapabilities()?.tools) return [];
+    const timeout = this.#options.startSeconds * 1000;
+    try {
+      const { tools } = await this.#client.listTools(undefined, { timeout, cacheMode: "refresh" });
+      return tools.map(({ name, description, inputSchema, execution }) => ({
+        name,
+        description: description ?? "",
+        inputSchema,
+        taskOnly: (execution as { taskSupport?: string } | undefined)?.taskSupport === "required",
+      }));
+    } catch (error) {
+      throw this.#died(error, "server_silent", "did not list its tools: ");
+    }
+  }
+
+  /** @throws ToolError with what the server has against the call */
+  async call(name: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallResult> {
+    if (this.#failure) throw this.#failure;
+    try {
+      return (await this.#client.callTool({ name, arguments: args }, { signal, timeout: NEVER })) as CallResult;
+    } catch (error) {
+      if (signal.aborted) {
+        void this.#seeWhetherItLives();
+        throw signal.reason;
+      }
+      const { ProtocolError, SdkError } = await import("@modelcontextprotocol/client");
+      if (ProtocolError.isInstance(error)) throw new ToolError(error.message);
+      if (SdkError.isInstance(error) && error.code === "INVALID_RESULT") {
+        throw new ToolError(`the answer of the tool ${name} was no valid result`);
+      }
+      throw this.#died(error, "server_died");
+    }
+  }
+
+  /** Ends it for a reason. */
+  giveUp(failure: ServerFailure): void {
+    this.#failure ??= failure;
+    void this.close();
+  }
+
+  /** Kept when nothing of the server is left. A failure that is not known yet is the end itself. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#failure ??= new ServerFailure("server_died", this.server.name, "was ended");
+    const transport = this.#transport as Transport & { terminateSession?: () => Promise<void> };
+    try {
+      // A server may keep a session's things until it is told.
+      await Promise.race([transport.terminateSession?.(), new Promise((done) => setTimeout(done, 1000).unref())]);
+      await this.#client.close();
+      await transport.close();
+    } catch {
+      // It was not there any more, which is what was wanted.
+    }
+  }
+
+  async #seeWhetherItLives(): Promise<void> {
+    try {
+      await this.#client.ping({ timeout: PING * 1000 });
+    } catch {
+      this.#failed("server_silent", `gave no sign of life for ${PING} seconds after a call that took too long`);
+      await this.close();
+    }
+  }
+
+  /** @param before of the reason, where the transport has none */
+  #died(error: unknown, otherwise: ServerProblem, before = ""): ServerFailure {
+    const transport = this.#transport;
+    const reason = transport instanceof StdioTransport ? transport.reason : undefined;
+    if (reason) {
+      const early = reason.problem === "server_died" && otherwise === "server_not_started";
+      return this.#failed(early ? otherwise : reason.problem, reason.what);
+    }
+    const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    const { server } = this;
+    const where = server.kind === "stdio" ? "" : ` at ${server.url}`;
+    const what = otherwise === "server_not_started" ? `does not answer${where}: ` : before || `failed${where}: `;
+    return this.#failed(otherwise, `${what}${messageOf(error).split("\n")[0]}${cause}`);
+  }
+
+  #failed(problem: ServerProblem, what: string): ServerFailure {
+    const tail = this.log.tail();
+    const said = tail ? `; it wrote: ${tail.slice(-500)} (log: ${this.log.file})` : "";
+    this.#failure ??= new ServerFailure(problem, this.server.name, `${what}${said}`);
+    return this.#failure;
+  }
+}

@@ -1,0 +1,16 @@
+/** Tools from MCP servers: which there are, and who calls them in a rollout. */
+export { type LeftOut, type ServerTool, toolsFingerprint } from "./catalogue.js";
+export type { ListedTool } from "./connection.js";
+export { type ServerEvents, ServerFailure } from "./errors.js";
+export type { Listed } from "./listing.js";
+export {
+  type McpConfig,
+  mcpOptions,
+  planServers,
+  type ServerPlan,
+  type Surveyed,
+  serverLogs,
+  surveyServers,
+} from "./plan.js";
+export { type RolloutServers, ToolServers, withServerTools } from "./rollout-servers.js";
+export type { ServerSpec } from "./servers-file.js";

@@ -1,0 +1,55 @@
+/** What servers write to stderr: kept in one file a server, each line with whose server wrote it, and its end at hand. */
+import { appendFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { StringDecoder } from "node:string_decoder";
+
+/** Bytes that are kept of one server's life: one that complains for ever does not fill the disk. */
+const MOST_BYTES = 1_048_576;
+const TAIL_LINES = 5;
+const LINE_CHARS = 2000;
+
+export class ServerLog {
+  readonly file: string;
+  readonly #label: string;
+  readonly #decoder = new StringDecoder("utf8");
+  #open = "";
+  #written = 0;
+  #tail: string[] = [];
+
+  constructor(folder: string, server: string, label: string) {
+    this.file = join(folder, `${server.replace(/[^\w.-]/g, "_")}.log`);
+    this.#label = label;
+  }
+
+  write(chunk: Buffer): void {
+    const lines = (this.#open + this.#decoder.write(chunk)).split("\n");
+    this.#open = (lines.pop() ?? "").slice(0, LINE_CHARS);
+    this.#keep(lines.filter((line) => line.trim() !== ""));
+  }
+
+  /** A line of hone's own about the server. */
+  note(line: string): void {
+    this.#keep([line]);
+  }
+
+  /** The last lines, for an error; empty when it wrote none. */
+  tail(): string {
+    return [...this.#tail, this.#open].filter((line) => line.trim() !== "").join(" | ");
+  }
+
+  #keep(lines: readonly string[]): void {
+    const kept = lines.map((line) => line.trimEnd().slice(0, LINE_CHARS));
+    this.#tail = [...this.#tail, ...kept].slice(-TAIL_LINES);
+    if (this.#written > MOST_BYTES || kept.length === 0) return;
+    const text = kept.map((line) => `[${this.#label}] ${line}\n`).join("");
+    this.#written += Buffer.byteLength(text);
+    const cut = this.#written > MOST_BYTES ? `[${this.#label}] (the rest is not kept)\n` : "";
+    try {
+      mkdirSync(join(this.file, ".."), { recursive: true });
+      appendFileSync(this.file, text + cut);
+    } catch {
+      // A log that cannot be written is no reason to end a rollout; its last lines are still in errors.
+      this.#written = Number.POSITIVE_INFINITY;
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/** From `--mcp` and a task's `mcp` to what workers are told: which servers, how, and which tools the model has of them. */
+import { dirname, join, resolve } from "node:path";
+import type { Config, OptionName } from "../config/index.js";
+import type { AnyTask, ServerScope } from "../tasks/index.js";
+import { UsageError } from "../util/index.js";
+import { type Catalogue, type Choice, catalogueOf, type ServerTool } from "./catalogue.js";
+import { ServerFailure } from "./errors.js";
+import { ROLLOUT_FOLDER } from "./expand.js";
+import { type Listed, listServers } from "./listing.js";
+import { readServersFile, type ServerSpec, serversFrom } from "./servers-file.js";
+
+/** Options of a command whose rollouts can have servers. */
+export const mcpOptions = [
+  "mcp",
+  "mcpScope",
+  "mcpAllow",
+  "mcpDeny",
+  "mcpResultChars",
+  "mcpStartTimeout",
+] as const satisfies readonly OptionName[];
+
+export type McpConfig = Pick<Config, (typeof mcpOptions)[number]>;
+
+/** Characters of a result when neither the user nor the task says: about a quarter of the default context. */
+const RESULT_CHARS = 8000;
+
+/** Plain data, so that it can be sent to workers. Has keys of servers in it: it is written nowhere. */
+export interface ServerPlan {
+  readonly servers: readonly ServerSpec[];
+  readonly scope: ServerScope;
+  readonly tools: readonly ServerTool[];
+  readonly resultChars: number;
+  readonly startSeconds: number;
+  /** Folder of the servers' logs. */
+  readonly logs: string;
+}
+
+/** Where the servers of a command that makes no run leave their logs. */
+export const serverLogs = (home: string) => join(home, "logs", "mcp");
+
+/** Servers that were asked what they have, and what was made of it. */
+export interface Surveyed {
+  readonly plan: ServerPlan;
+  readonly catalogue: Catalogue;
+  readonly listed: readonly Listed[];
+}
+
+const usesFolder = (server: ServerSpec) => JSON.stringify(server).includes(ROLLOUT_FOLDER);
+
+/** Whether rollouts need a folder of their own. */
+export const needsFolder = (plan: ServerPlan, task: AnyTask) =>
+  plan.servers.some(usesFolder) || task.mcp?.setup !== undefined;
+
+/**
+ * The servers of the task and of `--mcp`.
+ * @param reference of the task, as for `loadTask`: its servers' paths start at its folder
+ */
+function serversOf(config: Pick<McpConfig, "mcp">, task: AnyTask | undefined, reference: string): ServerSpec[] {
+  const own = task?.mcp
+    ? serversFrom({ ...task.mcp.servers }, `the task ${task.name}`, dirname(resolve(reference)))
+    : [];
+  const added = config.mcp === undefined ? [] : readServersFile(config.mcp);
+  const both = added.find(({ name }) => own.some((one) => one.name === name));
+  if (both)
+    throw new UsageError(`--mcp ${config.mcp}: the task has an MCP server ${both.name} too; rename one of them`);
+  return [...own, ...added];
+}
+
+/**
+ * Starts each server once, asks for its tools, and ends it. A server that cannot be asked is `failure` in the list.
+ *
+ * @returns undefined where there are no servers
+ * @throws UsageError when the file or an option is wrong
+ */
+export async function surveyServers(
+  config: McpConfig,
+  task: AnyTask | undefined,
+  reference: string,
+  logs: string,
+  signal?: AbortSignal,
+): Promise<Surveyed | undefined> {
+  const servers = serversOf(config, task, reference);
+  if (servers.length === 0) {
+    const idle = (["mcpAllow", "mcpDeny", "mcpScope"] as const).find((name) => config[name] !== undefined);
+    if (idle)
+      throw new UsageError(`--${idle.replace("mcp", "mcp-").toLowerCase()}: there are no MCP servers; give --mcp`);
+    return undefined;
+  }
+  const own = task?.mcp ?? { servers: {} };
+  const scope = config.mcpScope ?? own.scope ?? "rollout";
+  const shared = scope === "worker" && servers.find(usesFolder);
+  if (shared) {
+    throw new UsageError(
+      `the MCP server ${shared.name} has ${ROLLOUT_FOLDER}, so every rollout needs one of its own: --mcp-scope rollout`,
+    );
+  }
+  const startSeconds = config.mcpStartTimeout;
+  const listed = await listServers(servers, { startSeconds, logs: resolve(logs), signal });
+  const choice: Choice = {
+    allow: config.mcpAllow ?? own.allow ?? [],
+    deny: config.mcpDeny ?? own.deny ?? [],
+  };
+  const listings = listed.flatMap(({ server, tools }) => (tools ? [{ server: server.name, tools }] : []));
+  const whole = listings.length === servers.length;
+  // Of a server that did not answer nobody knows which patterns would have fitted.
+  const catalogue = catalogueOf(
+    listings,
+    whole ? choice : { allow: [], deny: [] },
+    (task?.tools ?? []).map(({ name }) => name),
+  );
+  const plan: ServerPlan = {
+    servers: servers.filter(({ name }) => catalogue.tools.some(({ server }) => server === name)),
+    scope,
+    tools: catalogue.tools,
+    resultChars: config.mcpResultChars ?? own.resultChars ?? RESULT_CHARS,
+    startSeconds,
+    logs: resolve(logs),
+  };
+  return { plan, catalogue, listed };
+}
+
+/**
+ * As {@link surveyServers}, for those who are going to play.
+ *
+ * @param say hears of tools that the model will not have
+ * @throws HoneError when a server cannot be asked, or none has a tool
+ */
+export async function planServers(
+  config: McpConfig,
+  task: AnyTask,
+  reference: string,
+  logs: string,
+  { say, signal }: { say(line: string): void; signal?: AbortSignal | undefined },
+): Promise<ServerPlan | undefined> {
+  const surveyed = await surveyServers(config, task, reference, logs, signal);
+  if (!surveyed) return undefined;
+  const { plan, catalogue, listed } = surveyed;
+  const failed = listed.find(({ failure }) => failure);
+  if (failed?.failure) throw failed.failure;
+  for (const { server, tool, why, problem } of catalogue.leftOut) {
+    if (why !== "choice") say(`the tool ${tool} of the MCP server ${server} is left out: ${problem}`);
+  }
+  if (plan.tools.length === 0) {
+    throw new ServerFailure("server_silent", listed.map(({ server }) => server.name).join(", "), "has no tools");
+  }
+  return plan;
+}

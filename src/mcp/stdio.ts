@@ -1,0 +1,120 @@
+/** MCP's stdio transport over a guarded program: one JSON message a line. What is no message is kept in the log. */
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { type Guarded, programOf, startGuarded } from "./guarded.js";
+import type { ServerLog } from "./log.js";
+import type { ServerSpec } from "./servers-file.js";
+
+/** Bytes of one message; a longer one is no result but a defect. */
+const MOST_BYTES = 64 * 1_048_576;
+/** Characters of a stray line that the log keeps. */
+const SHOWN = 200;
+const NEWLINE = 10;
+
+export type StdioSpec = Extract<ServerSpec, { kind: "stdio" }>;
+
+/** Variables that every program gets; a server's own come from its entry, so that keys do not go to all of them. */
+const inherited = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+
+const isMessage = (value: unknown): value is JSONRPCMessage =>
+  typeof value === "object" && value !== null && (value as { jsonrpc?: unknown }).jsonrpc === "2.0";
+
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** Lines on stdout that were no messages. */
+  strayLines = 0;
+  /** Why the program is no use any more. */
+  reason: { problem: "server_not_started" | "server_died" | "message_too_long"; what: string } | undefined;
+  readonly #spec: StdioSpec;
+  readonly #log: ServerLog;
+  #program: Guarded | undefined;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #closing = false;
+
+  constructor(spec: StdioSpec, log: ServerLog) {
+    this.#spec = spec;
+    this.#log = log;
+  }
+
+  async start(): Promise<void> {
+    const { command, args, env: own, cwd } = this.#spec;
+    const env: Record<string, string> = { ...own };
+    for (const name of inherited) {
+      const value = process.env[name];
+      if (value !== undefined) env[name] ??= value;
+    }
+    const path = programOf(command, cwd, env.PATH);
+    if (path === undefined) {
+      this.reason = { problem: "server_not_started", what: `was not started: there is no program ${command}` };
+      throw new Error(this.reason.what);
+    }
+    const program = startGuarded(path, args, { cwd, env });
+    this.#program = program;
+    program.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
+    program.stderr.on("data", (chunk: Buffer) => this.#log.write(chunk));
+    const { process: child } = program;
+    // After "exit" the last lines may still be on their way; "close" comes when the pipes are empty.
+    child.once("close", (code, signal) => {
+      const how = signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
+      this.reason ??= { problem: "server_died", what: how };
+      this.onclose?.();
+    });
+    child.once("error", (error) => {
+      this.reason ??= { problem: "server_not_started", what: `was not started: ${error.message}` };
+      this.onclose?.();
+    });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const program = this.#program;
+    if (!program || this.reason || this.#closing) throw new Error("the server has ended");
+    // What it does not read is kept by the stream; an answer that never comes is the caller's deadline.
+    program.stdin.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** Kept when nothing of the program is left. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.#program?.end();
+  }
+
+  #read(chunk: Buffer): void {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      this.#chunks.push(chunk.subarray(from, at));
+      const line = Buffer.concat(this.#chunks).toString("utf8");
+      this.#chunks = [];
+      this.#bytes = 0;
+      from = at + 1;
+      this.#line(line);
+    }
+    const rest = chunk.subarray(from);
+    if (rest.length === 0 || this.reason) return;
+    this.#chunks.push(rest);
+    this.#bytes += rest.length;
+    if (this.#bytes <= MOST_BYTES) return;
+    this.#chunks = [];
+    const what = `wrote a message of more than ${MOST_BYTES / 1_048_576} MiB`;
+    this.reason = { problem: "message_too_long", what };
+    void this.close();
+    this.onclose?.();
+  }
+
+  #line(line: string): void {
+    if (line.trim() === "") return;
+    let message: unknown;
+    try {
+      message = JSON.parse(line);
+    } catch {
+      // Many programs greet whoever started them: that is no reason to give them up.
+    }
+    if (isMessage(message)) {
+      this.onmessage?.(message);
+      return;
+    }
+    this.strayLines++;
+    this.#log.note(`(stdout) ${line.slice(0, SHOWN)}`);
+  }
+}

@@ -1,0 +1,97 @@
+/** What a tool's arguments must be: a zod object, or a JSON Schema where the tool comes from elsewhere. */
+import { createRequire } from "node:module";
+import { z } from "zod";
+
+/** Arguments described by a JSON Schema; {@link jsonSchema} makes one. */
+export interface JsonSchemaParameters {
+  readonly jsonSchema: Readonly<Record<string, unknown>>;
+  /** What is wrong with the arguments, in one line; undefined when nothing is. */
+  problem(args: unknown): string | undefined;
+}
+
+export type ToolParameters = z.ZodObject | JsonSchemaParameters;
+
+/** The type of the arguments that `execute` gets. */
+export type ArgumentsOf<P extends ToolParameters> = P extends z.ZodObject ? z.output<P> : Record<string, unknown>;
+
+type Validate = (args: unknown) => { valid: boolean; errorMessage: string | undefined };
+interface Validator {
+  getValidator(schema: object): Validate;
+}
+
+const require = createRequire(import.meta.url);
+let shared: Validator | undefined;
+
+/** Loaded when the first JSON Schema is compiled: most programs that import hone have none. */
+function validatorFor(schema: Readonly<Record<string, unknown>>): Validator {
+  const { AjvJsonSchemaValidator } = require("@modelcontextprotocol/client/validators/ajv") as {
+    AjvJsonSchemaValidator: new () => Validator;
+  };
+  // A validator keeps schemas by their $id: another tool's schema of the same $id would be taken for this one.
+  if ("$id" in schema) return new AjvJsonSchemaValidator();
+  shared ??= new AjvJsonSchemaValidator();
+  return shared;
+}
+
+/**
+ * Parameters of a tool as a JSON Schema (2020-12, or the draft that its `$schema` names). It is shown to the model as it
+ * stands, and arguments are held to it.
+ *
+ * @throws TypeError when it is not the schema of an object, or no valid schema
+ */
+export function jsonSchema(schema: Readonly<Record<string, unknown>>): JsonSchemaParameters {
+  if (typeof schema !== "object" || schema === null || Array.isArray(schema) || schema.type !== "object") {
+    throw new TypeError('a tool\'s JSON Schema must have "type": "object"');
+  }
+  let validate: Validate;
+  try {
+    validate = validatorFor(schema).getValidator(schema);
+  } catch (error) {
+    throw new TypeError(`a tool's JSON Schema cannot be used: ${error instanceof Error ? error.message : error}`);
+  }
+  return {
+    jsonSchema: schema,
+    problem: (args) => {
+      const { valid, errorMessage } = validate(args);
+      if (valid) return undefined;
+      // "data/path must be string, data must have …": the arguments have no name of their own.
+      return (errorMessage ?? "wrong arguments").replace(/(^|, )data\//g, "$1").replace(/(^|, )data (must)/g, "$1$2");
+    },
+  };
+}
+
+const isJsonSchema = (parameters: ToolParameters): parameters is JsonSchemaParameters => "jsonSchema" in parameters;
+
+/** A misspelt argument must be refused, not dropped: the model should read what it did wrong. */
+export const strictParameters = <P extends ToolParameters>(parameters: P): P =>
+  isJsonSchema(parameters) ? parameters : (parameters.strict() as unknown as P);
+
+/** As a JSON Schema, without the line that names its draft. */
+export function schemaOfParameters(parameters: ToolParameters): Record<string, unknown> {
+  const { $schema: _, ...schema } = isJsonSchema(parameters)
+    ? parameters.jsonSchema
+    : z.toJSONSchema(parameters, { io: "input" });
+  return schema;
+}
+
+/** The arguments as the tool takes them, or what is wrong with them. */
+export function checkArguments(
+  parameters: ToolParameters,
+  args: Record<string, unknown>,
+): { readonly args: Record<string, unknown> } | { readonly problem: string } {
+  if (isJsonSchema(parameters)) {
+    const problem = parameters.problem(args);
+    return problem === undefined ? { args } : { problem };
+  }
+  const parsed = parameters.safeParse(args);
+  if (parsed.success) return { args: parsed.data };
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.join(".");
+  return { problem: `${where ? `${where}: ` : ""}${issue?.message ?? "wrong arguments"}` };
+}
+
+/** Names of the arguments, for a message to the model. */
+export function parameterNames(parameters: ToolParameters): string[] {
+  if (!isJsonSchema(parameters)) return Object.keys(parameters.shape);
+  return Object.keys((parameters.jsonSchema.properties ?? {}) as object);
+}

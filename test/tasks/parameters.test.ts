@@ -1,0 +1,93 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { runCall } from "../../src/rollout/calls.js";
+import { checkArguments, jsonSchema, parameterNames } from "../../src/tasks/parameters.js";
+import { type AnyTask, defineTask, defineTool, toolSchema } from "../../src/tasks/task.js";
+
+const path = { type: "object", properties: { path: { type: "string", description: "where" } }, required: ["path"] };
+
+it("shows the model a JSON Schema as it stands, but for the line that names its draft", () => {
+  const schema = {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    ...path,
+    additionalProperties: false,
+    definitions: { any: true },
+  };
+  const tool = defineTool({ name: "read", description: "Read.", parameters: jsonSchema(schema), execute: () => "" });
+  const { $schema: _, ...shown } = schema;
+  expect(toolSchema(tool).function.parameters).toEqual(shown);
+});
+
+it("holds arguments to a JSON Schema, and says in one line what is wrong", () => {
+  const parameters = jsonSchema({ ...path, additionalProperties: false });
+  expect(checkArguments(parameters, { path: "a" })).toEqual({ args: { path: "a" } });
+  expect(checkArguments(parameters, { path: 1 })).toEqual({ problem: "path must be string" });
+  expect(checkArguments(parameters, { file: "a" })).toEqual({
+    problem: "must have required property 'path', must NOT have additional properties",
+  });
+  expect(parameterNames(parameters)).toEqual(["path"]);
+});
+
+it("takes schemas that refer to themselves, and the drafts that servers write", () => {
+  const tree = {
+    type: "object",
+    properties: { child: { $ref: "#" }, name: { type: "string" } },
+    required: ["name"],
+  };
+  expect(checkArguments(jsonSchema(tree), { name: "a", child: { name: "b" } })).toHaveProperty("args");
+  expect(checkArguments(jsonSchema(tree), { name: "a", child: { name: 1 } })).toEqual({
+    problem: "child/name must be string",
+  });
+  // Draft 7 has lists of schemas in "items", which 2020-12 calls prefixItems.
+  const pair = { type: "object", properties: { at: { type: "array", items: [{ type: "number" }] } } };
+  const draft7 = jsonSchema({ $schema: "http://json-schema.org/draft-07/schema#", ...pair });
+  expect(checkArguments(draft7, { at: ["x"] })).toEqual({ problem: "at/0 must be number" });
+});
+
+it("keeps schemas with the same $id apart", () => {
+  const one = jsonSchema({ $id: "https://example.com/args", ...path });
+  const other = jsonSchema({
+    $id: "https://example.com/args",
+    type: "object",
+    properties: { n: { type: "integer" } },
+    required: ["n"],
+  });
+  expect(checkArguments(one, { path: "a" })).toHaveProperty("args");
+  expect(checkArguments(other, { path: "a" })).toEqual({ problem: "must have required property 'n'" });
+});
+
+it.each([
+  [{ type: "array" }, /must have "type": "object"/],
+  [{}, /must have "type": "object"/],
+  [{ type: "object", properties: { a: { $ref: "#/nowhere" } } }, /cannot be used: .*#\/nowhere/],
+  [{ type: "object", $schema: "https://example.com/mine" }, /cannot be used: .*dialect/],
+])("refuses %j", (schema, why) => {
+  expect(() => jsonSchema(schema)).toThrow(why);
+});
+
+it("tells the model what a tool with either kind of parameters takes", async () => {
+  const tools = [
+    defineTool({ name: "read", description: "", parameters: jsonSchema(path), execute: ({ path }) => path }),
+    defineTool({ name: "add", description: "", parameters: z.object({ a: z.number() }), execute: ({ a }) => a + 1 }),
+    defineTool({ name: "now", description: "", parameters: jsonSchema({ type: "object" }), execute: () => "noon" }),
+  ];
+  const task = defineTask({ name: "t", scenarios: () => [], prompt: () => [], tools, reward: () => never() });
+  const never = (): never => {
+    throw new Error("not asked");
+  };
+  const call = (name: string, args: Record<string, unknown>) => {
+    const running = { task: task as AnyTask, scenario: { id: "s", split: "test", question: "" } as const };
+    const limits = { maxTurns: 1, toolSeconds: 5 };
+    const signal = new AbortController().signal;
+    const written = { kind: "call", call: { name, arguments: args } } as const;
+    return runCall(written, 1, { ...running, world: undefined, limits, signal }, Date.now() + 5000);
+  };
+  expect((await call("read", { path: "a" })).text).toBe("a");
+  expect((await call("read", {})).record).toMatchObject({
+    outcome: "bad_arguments",
+    result: { error: "must have required property 'path'; read takes path" },
+  });
+  expect((await call("add", { a: 1 })).record.result).toBe(2);
+  expect((await call("add", { a: 1, b: 2 })).record.result).toEqual({ error: 'Unrecognized key: "b"; add takes a' });
+  expect((await call("now", {})).record).toMatchObject({ outcome: "ok", result: "noon" });
+});

@@ -74,6 +74,7 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
   const batch = whole("batch", options.batch ?? BATCH);
   const settings = {
     model,
+    name: options.name ?? "",
     useGpu,
     threads: decodeThreads(options.threads === undefined ? undefined : whole("threads", options.threads)),
     sequences,
@@ -132,7 +133,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
 }
 
 /**
- * The first call of a process must come from its main thread. Later calls for the same model file, from any thread,
+ * The first call of a process must come from its main thread. Later calls for the same model file and name, from any thread,
  * share that engine's weights, contexts and decode threads; each has to be closed.
  *
  * @param say hears when the engine gives way to other programs, and when it takes back; and when a GPU compiles for long

@@ -1,5 +1,6 @@
 /** What the answers of both routes have in common. */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { Engine, SampledToken, Sampling } from "../engine/index.js";
 import { anySeed, type ServedModel, seedOf } from "./model.js";
 import type { Asked } from "./requests.js";
@@ -46,6 +47,8 @@ export async function allOf<T>(
 ): Promise<T[]> {
   model.seats.checkRoom(count);
   const together = new AbortController();
+  // Each completion listens, and each of its turns.
+  setMaxListeners(0, together.signal);
   const abort = () => together.abort(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
   if (signal.aborted) abort();

@@ -1,4 +1,6 @@
 /** A server of the tiny model in this process, and clients of it. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll } from "vitest";
@@ -6,13 +8,25 @@ import { type Engine, loadEngine } from "../../src/engine/index.js";
 import { chatOf } from "../../src/rollout/index.js";
 import { openEndpoint, ServedModel } from "../../src/serve/index.js";
 import { packageRoot } from "../../src/util/index.js";
+import { writeF32Copy } from "../support/f32-model.js";
 
 export const TINY = join(packageRoot, "models/tiny/tiny.gguf");
 
+const folder = mkdtempSync(join(tmpdir(), "hone-serve-"));
 const closing: (() => Promise<void>)[] = [];
 afterAll(async () => {
   for (const close of closing.reverse()) await close();
+  rmSync(folder, { recursive: true, force: true });
 });
+
+let copy: Promise<string> | undefined;
+
+/** The tiny model with weights by which two draws of one seed are the same, whatever else is in their batches. */
+function steadyTiny(): Promise<string> {
+  const to = join(folder, "tiny-f32.gguf");
+  copy ??= writeF32Copy(TINY, to).then(() => to);
+  return copy;
+}
 
 export interface Server {
   readonly client: OpenAI;
@@ -29,7 +43,7 @@ export async function serveTiny(
 ): Promise<Server> {
   const { sequences = 4, context = 1024, apiKey, bounds } = more;
   const engine = await loadEngine({
-    model: TINY,
+    model: await steadyTiny(),
     name: `serve-${engines++}`,
     gpu: false,
     threads: 1,

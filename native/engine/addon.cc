@@ -35,6 +35,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   EngineSettings settings;
   LlamaSettings& llama = settings.llama;
   settings.model = pathOf(object.Get("model"), "model");
+  settings.name = textOf(object.Get("name"), "name");
   llama.useGpu = flagOf(object.Get("useGpu"), "useGpu");
   llama.threads = whole("threads", 1, kMostThreads);
   llama.sequences = whole("sequences", 1, kMost);

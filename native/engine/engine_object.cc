@@ -23,6 +23,8 @@ const char* nameOf(Stop stop) {
 
 /** Sequences of one group at most. */
 constexpr int kMostMembers = 1 << 20;
+/** Likeliest tokens reported with a sampled one at most. */
+constexpr int kMostLikely = 1024;
 
 Engine& engineOf(const Use& use) {
   if (!use.engine) throw std::runtime_error("the engine was closed");
@@ -136,7 +138,26 @@ TurnRequest requestOf(const Napi::Object& options) {
   request.sampling = samplingOf(options);
   request.stop = tokensOf(options.Get("stop"), "stop");
   request.deadline = static_cast<int64_t>(wholeNumberOf(options.Get("deadline"), "deadline", 0, kSafeInteger));
+  const Napi::Value likeliest = options.Get("likeliest");
+  if (!likeliest.IsUndefined()) request.likeliest = wholeOf(likeliest, "likeliest", 0, kMostLikely);
   return request;
+}
+
+Napi::Value sampledObject(Napi::Env env, const Sampled& sampled, bool likeliest) {
+  auto object = Napi::Object::New(env);
+  object.Set("token", sampled.token);
+  object.Set("logprob", sampled.logprob);
+  if (!likeliest) return object;
+  object.Set("own", sampled.own);
+  auto list = Napi::Array::New(env, sampled.likeliest.size());
+  for (size_t i = 0; i < sampled.likeliest.size(); i++) {
+    auto one = Napi::Object::New(env);
+    one.Set("token", sampled.likeliest[i].token);
+    one.Set("logprob", sampled.likeliest[i].logprob);
+    list.Set(static_cast<uint32_t>(i), one);
+  }
+  object.Set("likeliest", list);
+  return object;
 }
 
 // Arguments are read before the engine is looked at: a getter among them may close it.
@@ -144,13 +165,26 @@ TurnRequest requestOf(const Napi::Object& options) {
 Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
   const Napi::Env env = info.Env();
   const SequenceId sequence = idOf(info[0], "the sequence");
-  TurnRequest request = requestOf(objectOf(info[1], "the turn"));
+  const Napi::Object options = objectOf(info[1], "the turn");
+  TurnRequest request = requestOf(options);
+  const Napi::Value listener = options.Get("onToken");
+  if (!listener.IsUndefined() && !listener.IsFunction()) refuseKind(listener, "onToken", "a function");
   Engine& engine = engineOf(use);
   checkTokens(env, request.append, "append", engine.vocabulary.size());
   checkTokens(env, request.stop, "stop", engine.vocabulary.size());
-  auto [promise, settle] = Port::of(env)->promise(env);
-  const auto done = [settle = settle](TurnResult result) {
-    settle([result = std::move(result)](Napi::Env env, Napi::Promise::Deferred& deferred) {
+  const std::shared_ptr<Port> port = Port::of(env);
+  auto [promise, settle] = port->promise(env);
+  const uint64_t kept = listener.IsFunction() ? port->keep(listener.As<Napi::Function>()) : 0;
+  if (kept != 0) {
+    request.sampled = [port, kept, likeliest = request.likeliest >= 0](Sampled sampled) {
+      port->call(kept, [sampled = std::move(sampled), likeliest](Napi::Env env) {
+        return sampledObject(env, sampled, likeliest);
+      });
+    };
+  }
+  const auto done = [settle = settle, port, kept](TurnResult result) {
+    settle([result = std::move(result), port, kept](Napi::Env env, Napi::Promise::Deferred& deferred) {
+      port->forget(kept);
       auto object = Napi::Object::New(env);
       object.Set("tokens", arrayOf<Napi::Int32Array>(env, result.tokens));
       object.Set("logprobs", arrayOf<Napi::Float32Array>(env, result.logprobs));

@@ -38,6 +38,22 @@ void Port::end() {
   }
   for (const std::shared_ptr<Use>& use : uses_) releaseEngine(use->end());
   uses_.clear();
+  kept_.clear();
+}
+
+uint64_t Port::keep(Napi::Function function) {
+  const uint64_t id = newId();
+  kept_[id] = Napi::Persistent(function);
+  return id;
+}
+
+void Port::call(uint64_t kept, std::function<Napi::Value(Napi::Env)> argument) {
+  post([port = shared_from_this(), kept, argument = std::move(argument)](Napi::Env env) {
+    const auto found = port->kept_.find(kept);
+    if (found == port->kept_.end()) return;
+    const Napi::HandleScope scope(env);
+    found->second.Call({argument(env)});
+  });
 }
 
 void Port::post(std::function<void(Napi::Env)> task) {

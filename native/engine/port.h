@@ -8,6 +8,7 @@
 #include <napi.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -44,6 +45,12 @@ class Port : public std::enable_shared_from_this<Port> {
   /** A promise and what settles it. Node stays alive until then. */
   std::pair<Napi::Promise, Settle> promise(Napi::Env env);
 
+  /** A function of JavaScript that stays until `forget`, or until the environment ends. On the environment's thread. */
+  uint64_t keep(Napi::Function function);
+  void forget(uint64_t kept) { kept_.erase(kept); }
+  /** Calls it with what `argument` makes; does nothing when it was forgotten. On any thread. */
+  void call(uint64_t kept, std::function<Napi::Value(Napi::Env)> argument);
+
   /** A use that ends with the environment, if not before. On the environment's thread. */
   void hold(const std::shared_ptr<Use>& use) { uses_.insert(use); }
   void drop(const std::shared_ptr<Use>& use) { uses_.erase(use); }
@@ -58,6 +65,7 @@ class Port : public std::enable_shared_from_this<Port> {
   /** Promises under way. On the environment's thread. */
   int pending_ = 0;
   std::set<std::shared_ptr<Use>> uses_;
+  std::map<uint64_t, Napi::FunctionReference> kept_;
 };
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -14,8 +15,18 @@ namespace {
  */
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, std::weak_ptr<Engine>> engines;
+  using Key = std::pair<std::string, std::string>;  // model and name
+  std::map<Key, std::weak_ptr<Engine>> engines;
+  std::map<std::string, std::weak_ptr<Weights>> weights;
 };
+
+/** Entries of what is freed are removed: a weak pointer keeps the memory of what make_shared allocated. */
+template <typename Map>
+void removeExpired(Map& map) {
+  for (auto entry = map.begin(); entry != map.end();) {
+    entry = entry->second.expired() ? map.erase(entry) : std::next(entry);
+  }
+}
 
 Registry& registry() {
   static Registry* const instance = new Registry;
@@ -46,10 +57,10 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
 
 }  // namespace
 
-Engine::Engine(const EngineSettings& asked)
+Engine::Engine(const EngineSettings& asked, std::shared_ptr<Weights> weights)
     : settings(asked),
       vocabulary(asked.model),
-      weights_(std::make_shared<Weights>(asked.model, asked.llama.useGpu)),
+      weights_(std::move(weights)),
       lanes(loadLanes()),
       info(decoders_.front()->info()) {}
 
@@ -88,19 +99,21 @@ LlamaReport Engine::report() const {
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto& engines = registry().engines;
-  const auto found = engines.find(settings.model);
+  const Registry::Key key(settings.model, settings.name);
+  const auto found = engines.find(key);
   if (std::shared_ptr<Engine> engine = found == engines.end() ? nullptr : found->second.lock()) {
     const std::string difference = differing(engine->settings, settings);
     if (difference.empty()) return engine;
     throw std::runtime_error(settings.model + " is loaded already, with " + difference +
                              "; give the same settings, or close the engine first");
   }
-  const auto engine = std::make_shared<Engine>(settings);
-  // Entries of freed engines are removed: a weak pointer keeps the memory of an engine that make_shared allocated.
-  for (auto entry = engines.begin(); entry != engines.end();) {
-    entry = entry->second.expired() ? engines.erase(entry) : std::next(entry);
-  }
-  engines[settings.model] = engine;
+  auto& known = registry().weights[settings.model];
+  std::shared_ptr<Weights> weights = known.lock();
+  if (!weights) known = weights = std::make_shared<Weights>(settings.model, settings.llama.useGpu);
+  const auto engine = std::make_shared<Engine>(settings, std::move(weights));
+  removeExpired(engines);
+  removeExpired(registry().weights);
+  engines[key] = engine;
   return engine;
 }
 
@@ -111,7 +124,7 @@ void releaseEngine(std::shared_ptr<Engine> engine) {
 
 void stopEngines() {
   std::lock_guard<std::mutex> lock(registry().mutex);
-  for (auto& [path, entry] : registry().engines) {
+  for (auto& [key, entry] : registry().engines) {
     if (const std::shared_ptr<Engine> engine = entry.lock()) engine->lanes.stop();
   }
 }

@@ -1,4 +1,4 @@
-// The engines of this process. One per model file, shared by all threads, freed with its last user.
+// The engines of this process. One per model file and name, shared by all threads, freed with its last user.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,8 @@ namespace hone {
 
 struct EngineSettings {
   std::string model;
+  /** Engines of one model with different names share its weights and nothing else. */
+  std::string name;
   /** Contexts beside each other; at most as many as sequences. */
   int lanes = 1;
   /** Of all lanes together. */
@@ -23,7 +25,7 @@ struct EngineSettings {
 /** Thread-safe. Owns the weights, their contexts and the decode threads. */
 class Engine {
  public:
-  explicit Engine(const EngineSettings& settings);
+  Engine(const EngineSettings& settings, std::shared_ptr<Weights> weights);
 
   uint64_t weightBytes() const { return weights_->bytes(); }
   uint64_t kvBytes() const;
@@ -49,7 +51,7 @@ class Engine {
 };
 
 /**
- * The engine of a model file: the one there is, or a new one.
+ * The engine of a model file and a name: the one there is, or a new one.
  * @throws std::runtime_error when it exists with other settings, or cannot be loaded
  */
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings);

@@ -33,6 +33,30 @@ float logprobOf(const float* logits, int n, Token token) {
   return static_cast<float>(logits[token] - peak - std::log(sumOfExponentials(logits, n, peak, 1)));
 }
 
+std::vector<Likely> likeliestOf(const float* logits, int n, int count) {
+  const auto above = [](const Likely& a, const Likely& b) {
+    return a.logprob > b.logprob || (a.logprob == b.logprob && a.token < b.token);
+  };
+  // A heap whose front is the least likely of those that are kept.
+  std::vector<Likely> kept;
+  const size_t wanted = static_cast<size_t>(std::min(count, n));
+  for (int i = 0; i < n && wanted > 0; i++) {
+    const Likely one{i, logits[i]};
+    if (kept.size() == wanted) {
+      if (!above(one, kept.front())) continue;
+      std::pop_heap(kept.begin(), kept.end(), above);
+      kept.pop_back();
+    }
+    kept.push_back(one);
+    std::push_heap(kept.begin(), kept.end(), above);
+  }
+  std::sort_heap(kept.begin(), kept.end(), above);
+  const float peak = maximum(logits, n);
+  const double total = std::log(sumOfExponentials(logits, n, peak, 1));
+  for (Likely& one : kept) one.logprob = static_cast<float>(one.logprob - peak - total);
+  return kept;
+}
+
 /** Candidates with at least this logit. A cut at the lowest value takes every finite one. */
 void Sampler::collect(const Row& row, float from) {
   candidates_.clear();

@@ -65,6 +65,15 @@ class Sampler {
   std::vector<double> sums_;
 };
 
+struct Likely {
+  Token token;
+  /** Under the softmax of the logits. */
+  float logprob;
+};
+
+/** The `count` likeliest tokens, likeliest first. The logits must be finite. */
+std::vector<Likely> likeliestOf(const float* logits, int n, int count);
+
 /** Natural log of a token's probability under the softmax of the logits. NaN when they are not finite. */
 float logprobOf(const float* logits, int n, Token token);
 

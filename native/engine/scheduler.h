@@ -192,6 +192,9 @@ class Scheduler {
     /** Of a score: the token whose logprob is wanted. */
     Token given;
     Drawn drawn;
+    /** What the turn's listener is told beside the token, where it wants that. */
+    float own = 0;
+    std::vector<Likely> likeliest;
   };
 
   // scheduler.cc: the thread, its inbox, and what is asked for.

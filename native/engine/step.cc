@@ -97,7 +97,7 @@ void Scheduler::addRows(Sequence& sequence, int take) {
     const Token token = sequence.tokens[position];
     const bool wanted = turn.scored ? position >= turn.from - 1 : position + 1 == sequence.target();
     const int row = batch_.add(token, position, sequence.slot, wanted);
-    if (wanted) rows_.push_back({&sequence, row, turn.scored ? sequence.tokens[position + 1] : -1, {}});
+    if (wanted) rows_.push_back({&sequence, row, turn.scored ? sequence.tokens[position + 1] : -1, {}, 0, {}});
     slots_.append(sequence.slot, token);
   }
 }
@@ -113,6 +113,11 @@ void Scheduler::sampleRows() {
     } else {
       const SamplingParams& params = row.sequence->turn->request.sampling;
       row.drawn = samplers_[thread].draw(logits, vocabulary, params, uniform(params.seed, row.sequence->tokens.size()));
+      const int likeliest = row.sequence->turn->request.likeliest;
+      if (likeliest >= 0 && row.drawn.token >= 0) {
+        row.own = logprobOf(logits, vocabulary, row.drawn.token);
+        row.likeliest = likeliestOf(logits, vocabulary, likeliest);
+      }
     }
   });
 }
@@ -137,7 +142,7 @@ void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
 
 void Scheduler::handOut() {
   std::vector<Sequence*> broken;
-  for (const Row& row : rows_) {
+  for (Row& row : rows_) {
     Sequence& sequence = *row.sequence;
     Turn& turn = *sequence.turn;
     if (row.drawn.token < 0) {
@@ -149,6 +154,8 @@ void Scheduler::handOut() {
       continue;
     }
     take(sequence, row.drawn);
+    const auto& listener = turn.request.sampled;
+    if (listener) tell(listener, Sampled{row.drawn.token, row.drawn.logprob, row.own, std::move(row.likeliest)});
   }
   for (Sequence* sequence : broken) {
     endTurn(*sequence, Stop::cancelled, "the model's logits are not finite: its weights or its adapter are broken");

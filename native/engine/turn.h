@@ -21,6 +21,15 @@ using GroupId = uint64_t;
 
 enum class Stop { token, length, context, cancelled, deadline };
 
+/** A sampled token, as soon as it is there. */
+struct Sampled {
+  Token token = -1;
+  float logprob = 0;
+  /** Only with `TurnRequest::likeliest`: of the token and of the likeliest ones, under the softmax of the logits. */
+  float own = 0;
+  std::vector<Likely> likeliest;
+};
+
 struct TurnRequest {
   std::vector<Token> append;
   /** At least 1. */
@@ -29,6 +38,10 @@ struct TurnRequest {
   std::vector<Token> stop;
   /** Milliseconds since 1970; 0: none. */
   int64_t deadline = 0;
+  /** Hears each token, on the decode thread, before the turn's end is told. Quick, as TurnDone. */
+  std::function<void(Sampled)> sampled;
+  /** So many likeliest tokens are reported with each; below 0 not even its own log-probability under the softmax. */
+  int likeliest = -1;
 };
 
 struct TurnResult {

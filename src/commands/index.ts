@@ -14,6 +14,7 @@ import { reportCommand } from "./report.js";
 import { rolloutCommand } from "./rollout.js";
 import { rolloutsCommand } from "./rollouts.js";
 import { runsCommand } from "./runs.js";
+import { serveCommand } from "./serve.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
 import { viewCommand } from "./view.js";
@@ -32,6 +33,7 @@ export const commands: readonly Command[] = [
   rolloutsCommand,
   metricsCommand,
   ...modelsCommands,
+  serveCommand,
   playCommand,
   execCommand,
   logprobsCommand,

@@ -187,7 +187,7 @@ export const definitions = {
       defaultText: "none",
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText: "eval: latest; rollout, --versus: none",
+      defaultText: "eval: latest; serve, chat: best, or latest where none was validated; rollout, --versus: none",
     }),
     versus: list(
       "Others to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... calls a column so.",
@@ -331,7 +331,9 @@ export const definitions = {
   }),
   ...inGroup("Looking at runs", {
     runs: list("Runs to show: names, PROJECT/NAME, or folders.", { defaultText: "the newest run" }),
-    port: whole(0, 65_535, "Port of the page on 127.0.0.1.", { defaultText: "any that is free" }),
+    port: whole(0, 65_535, "Port on 127.0.0.1, of the page or of the API; 0 is any that is free.", {
+      defaultText: "view: any that is free; serve: 8000",
+    }),
     step: text("Rollouts of this step, or of these.", {
       accepts: "a number, or a range such as 3-9",
       defaultText: "all",
@@ -346,6 +348,13 @@ export const definitions = {
     sample: whole(0, MANY, "Rollouts whose conversations the report has; the file stays below 30 MB.", {
       default: 2000,
     }),
+  }),
+  ...inGroup("Serving and chatting", {
+    subject: text("Which model: a run's name, PROJECT/NAME or folder; or a model, as --model names it.", {
+      defaultText: "the newest run",
+    }),
+    apiKey: text("Key that clients of the API have to send.", { defaultText: "none is asked for" }),
+    compare: list("Two checkpoints of the run that answer side by side: base,best.", { defaultText: "none" }),
   }),
   ...inGroup("Objective", objectiveOptions),
   ...inGroup("Imitation", {

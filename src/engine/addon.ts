@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf, packageRoot, reinstall } from "../util/index.js";
-import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
+import type { EngineMemory, EngineStats, Gpu, SampledToken } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
 
@@ -12,6 +12,8 @@ import { noDevice } from "./missing.js";
 export interface NativeSettings {
   /** Absolute, with symbolic links resolved: engines are shared by this path. */
   model: string;
+  /** Engines of one model with different names have contexts of their own on the same weights. */
+  name: string;
   useGpu: boolean;
   /** Number of llama.cpp contexts, see `native/engine/lanes.h`; the following settings are totals over all of them. */
   lanes: number;
@@ -44,6 +46,9 @@ export interface NativeTurn extends NativeSampling {
   stop: Int32Array;
   /** Milliseconds since 1970; 0 means none. */
   deadline: number;
+  /** All calls come before the turn's promise is settled. */
+  onToken?: ((sampled: SampledToken) => void) | undefined;
+  likeliest?: number | undefined;
 }
 
 export interface UnderWay<T> {

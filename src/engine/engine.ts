@@ -11,6 +11,11 @@ export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
 export interface EngineOptions {
   /** A GGUF file. */
   readonly model: string;
+  /**
+   * Engines of one model file with different names have contexts of their own, so that each can have another adapter, on
+   * the same weights. Default "".
+   */
+  readonly name?: string;
   /** Default "auto": the best GPU of this machine, `false` (CPU) when it has none. One choice per process. */
   readonly gpu?: Gpu;
   /** Which GPU, as for the option --device; by default the first visible one. One choice per process. */
@@ -129,6 +134,17 @@ export interface Sampling {
   readonly seed: number;
 }
 
+/** A token as soon as it is sampled. */
+export interface SampledToken {
+  readonly token: number;
+  /** As in {@link Generated}. */
+  readonly logprob: number;
+  /** With `GenerateOptions.likeliest`: the token's log-probability under the raw softmax. */
+  readonly own?: number;
+  /** With `GenerateOptions.likeliest`: so many tokens, likeliest first, under the raw softmax. */
+  readonly likeliest?: readonly { readonly token: number; readonly logprob: number }[];
+}
+
 export interface GenerateOptions {
   /** Tokens before the new ones: a tool's response, the template's delta. Only these are evaluated. */
   readonly append?: Int32Array;
@@ -140,6 +156,10 @@ export interface GenerateOptions {
   /** A time in milliseconds (`Date.now()`). Time spent waiting for a slot counts. */
   readonly deadline?: number;
   readonly signal?: AbortSignal;
+  /** Hears every token as it is sampled, the last one before `generate` resolves. Must not throw. */
+  readonly onToken?: (sampled: SampledToken) => void;
+  /** `onToken` is told so many of the likeliest tokens at each place, at most 1024. Each place costs a pass over the logits. */
+  readonly likeliest?: number;
 }
 
 export type GenerateStop =

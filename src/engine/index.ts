@@ -11,6 +11,7 @@ export type {
   GenerateOptions,
   GenerateStop,
   Gpu,
+  SampledToken,
   Sampling,
   Sequence,
 } from "./engine.js";

@@ -74,6 +74,7 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
   const batch = whole("batch", options.batch ?? BATCH);
   const settings = {
     model,
+    name: options.name ?? "",
     useGpu,
     threads: decodeThreads(options.threads === undefined ? undefined : whole("threads", options.threads)),
     sequences,
@@ -132,8 +133,8 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
 }
 
 /**
- * The first call of a process must come from its main thread. Later calls for the same model file, from any thread,
- * share that engine's weights, contexts and decode threads; each caller must close it.
+ * The first call of a process must come from its main thread. Later calls for the same model file and name, from any
+ * thread, share that engine's weights, contexts and decode threads; each caller must close it.
  *
  * @param say reports when the engine yields to other programs and when it stops yielding; and when a GPU compiles for long
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;

@@ -71,14 +71,28 @@ class NativeSequence implements Sequence {
     return this.#length;
   }
 
-  async generate({ append, maxTokens, sampling, stop, deadline, signal }: GenerateOptions): Promise<Generated> {
+  async generate({
+    append,
+    maxTokens,
+    sampling,
+    stop,
+    deadline,
+    signal,
+    ...told
+  }: GenerateOptions): Promise<Generated> {
     if (this.#closed) throw new HoneError("the sequence is closed");
     if (append) this.#checkTokens(append);
     if (!Number.isInteger(maxTokens) || maxTokens < 1 || maxTokens >= 2 ** 31) {
       throw new HoneError(`maxTokens is ${maxTokens}; it must be a whole number, at least 1`);
     }
+    const { onToken, likeliest } = told;
+    if (likeliest !== undefined && !(Number.isInteger(likeliest) && likeliest >= 0 && likeliest <= 1024)) {
+      throw new HoneError(`likeliest is ${likeliest}; it must be a whole number from 0 to 1024`);
+    }
     const turn = {
       ...completeSampling(sampling),
+      onToken,
+      likeliest,
       append,
       maxTokens,
       stop: Int32Array.from(stop),

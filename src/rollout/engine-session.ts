@@ -6,9 +6,8 @@ import type { Engine, Generated, Sampling, Sequence } from "../engine/index.js";
 import type { ChatMessage } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 import type { Chat } from "./chat.js";
-import type { WrittenCall } from "./formats/index.js";
+import { readTurn, stopIds, withIds } from "./reading.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
-import { callId, usableId } from "./template.js";
 import { splitThoughts } from "./thoughts.js";
 import { type TokenRecord, Transcript } from "./transcript.js";
 
@@ -50,7 +49,7 @@ export class EngineSession implements Session {
     this.#sequence = sequence;
     this.#opening = opening;
     this.#sampling = sampling;
-    this.#stop = [...new Set([...chat.closing, ...engine.info.endTokens])];
+    this.#stop = stopIds(chat, engine.info.endTokens);
     this.#transcript.given(Array.from(prompt));
   }
 
@@ -108,24 +107,11 @@ export class EngineSession implements Session {
 
   /** Calls are read from the text after the thoughts; without tools everything is text. */
   #read(text: string): Pick<Turn, "content" | "said" | "calls"> {
-    const { marks, opened, format, template } = this.#chat;
-    const { thoughts, said } = splitThoughts(text, marks, opened);
-    if (this.#opening.tools.length === 0 || !format) return { content: text.trim(), said: said.trim(), calls: [] };
-    const { content, calls } = format.read(said);
-    const between = thoughts && content ? /^\s*/.exec(said)?.[0] : "";
-    return {
-      content: `${thoughts}${between}${content}`.trim(),
-      said: content,
-      calls: template.usesIds ? calls.map((call) => this.#withId(call)) : calls,
-    };
-  }
-
-  /** The id that the model wrote if it is usable, else the number of the call. */
-  #withId(written: WrittenCall): WrittenCall {
-    this.#calls++;
-    if (written.kind === "malformed") return { ...written, id: callId(this.#calls) };
-    const id = usableId(written.call.id) ?? callId(this.#calls);
-    return { ...written, call: { ...written.call, id } };
+    const { content, said, calls } = readTurn(this.#chat, text, this.#opening.tools.length > 0);
+    if (!this.#chat.template.usesIds) return { content, said, calls };
+    const before = this.#calls;
+    this.#calls += calls.length;
+    return { content, said, calls: withIds(calls, before) };
   }
 
   respond(messages: readonly ChatMessage[]): void {

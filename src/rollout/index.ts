@@ -1,5 +1,6 @@
 /** Rollouts: conversations of a player with a task. */
 export type { AgentSettings } from "./agent-session.js";
+export { type Answered, OutOfTime, type Running, runCall, ToolFailure } from "./calls.js";
 export { type Chat, type ChatSettings, chatOf, chatOptions, chatSettings, requireFormat, templateOf } from "./chat.js";
 export { brokenOff, type DeadlineCause } from "./deadline.js";
 export type { SamplingSettings } from "./engine-session.js";
@@ -7,8 +8,10 @@ export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";
 export type { EnginePlayer, GroupJob, PlayerSpec, WorkerSettings } from "./job.js";
 export { enginePlayers, type Players } from "./players.js";
+export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
+export { splitThoughts } from "./thoughts.js";
 export { type Player, type RolloutFailure, readTrajectories, type Trajectory } from "./trajectory.js";
-export type { TokenRecord } from "./transcript.js";
+export { type TokenRecord, Transcript } from "./transcript.js";

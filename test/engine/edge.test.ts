@@ -12,6 +12,7 @@ const run = promisify(execFile);
 const addon = await openAddon(false);
 const settings: NativeSettings = {
   model: newModel(),
+  name: "",
   useGpu: false,
   lanes: 1,
   threads: 1,

@@ -56,6 +56,7 @@ describe.skipIf(!linux)(`a load that fails${linux ? "" : " (skipped: only Linux 
   const THREADS = 4;
   const settings = (model: string): NativeSettings => ({
     model,
+    name: "",
     useGpu: false,
     lanes: 1,
     threads: THREADS,

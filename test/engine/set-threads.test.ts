@@ -7,6 +7,7 @@ import { newModel, prompt } from "./support.js";
 const addon = await openAddon(false);
 const native: NativeEngine = await addon.load({
   model: newModel(),
+  name: "",
   useGpu: false,
   lanes: 1,
   threads: 2,

@@ -207,11 +207,15 @@ export function writeTinyModel(path: string, inner = INNER): void {
   );
 }
 
-/** A random adapter on all linear layers; different names give different ones. */
-export function writeTinyAdapter(path: string, name: string, rank = 4): void {
+/**
+ * A random adapter on all linear layers; different names give different ones.
+ *
+ * @param of another model's layers
+ */
+export function writeTinyAdapter(path: string, name: string, rank = 4, of = { layers: LAYERS, linears }): void {
   const random = new Random("tiny adapter", name);
-  const tensors = Array.from({ length: LAYERS }, (_, layer) =>
-    linears.flatMap(([linear, outputs, inputs]): Tensor[] => [
+  const tensors = Array.from({ length: of.layers }, (_, layer) =>
+    of.linears.flatMap(([linear, outputs, inputs]): Tensor[] => [
       {
         name: `blk.${layer}.${linear}.weight.lora_a`,
         shape: [inputs, rank],

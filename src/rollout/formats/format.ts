@@ -18,6 +18,8 @@ export interface ToolFormat {
   readonly name: string;
   /** Special tokens that end a turn besides the template's own closing token. */
   readonly ends: readonly string[];
+  /** A text at which a call may begin: what stands before the first of them is no call. Undefined: anywhere. */
+  readonly begins?: readonly string[];
   /** Splits an assistant's text into its calls and the rest. Never throws. */
   read(text: string): WrittenTurn;
 }

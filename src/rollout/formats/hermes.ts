@@ -10,6 +10,7 @@ const CLOSE = "</tool_call>";
 export const hermes: ToolFormat = {
   name: "hermes",
   ends: [],
+  begins: [OPEN],
   read: (text) =>
     readMarked(text, OPEN, (rest) => {
       const close = rest.indexOf(CLOSE);

@@ -22,6 +22,7 @@ function callAt(text: string, from: number): { call: WrittenCall; end: number } 
 export const llama3: ToolFormat = {
   name: "llama3",
   ends: ["<|eom_id|>"],
+  begins: [TAG, "{"],
   read(text) {
     const calls: WrittenCall[] = [];
     let content = "";

@@ -59,6 +59,7 @@ function readNamed(text: string): Part {
 export const mistral: ToolFormat = {
   name: "mistral",
   ends: [],
+  begins: [MARK],
   read: (text) =>
     readMarked(text, MARK, (rest) => {
       const body = rest.trimStart();

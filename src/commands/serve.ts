@@ -1,0 +1,45 @@
+/** `yarn hone serve`: a run's model, and the one it was trained from, behind OpenAI's API. */
+import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { openEndpoint, openSubject, ServedModel, subjectOptions } from "../serve/index.js";
+import { UsageError } from "../util/index.js";
+
+/** Where neither an option nor a variable says. */
+const PORT = 8000;
+
+export const serveCommand = defineCommand({
+  name: "serve",
+  summary: "Serve a run's model, and its base beside it, by OpenAI's API on this machine.",
+  example: "yarn hone serve --model tiny",
+  options: [...subjectOptions, "checkpoint", "concurrency", "port", "apiKey"],
+  first: ["subject", "checkpoint", "model", "adapter", "port", "apiKey", "concurrency", "context", "gpu"],
+  positional: "subject",
+  async run(config, io) {
+    const { checkpoint, concurrency = ROLLOUTS_AT_ONCE.cpu, port = PORT, apiKey } = config;
+    if (checkpoint !== undefined && checkpoint.length > 1) {
+      throw new UsageError("--checkpoint: one is served, with base beside it; give one");
+    }
+    const subject = await openSubject(config, {
+      given: io.given,
+      checkpoints: checkpoint,
+      withBase: true,
+      name: (run, checkpoint) => (checkpoint === "base" ? checkpoint : run),
+      sequences: concurrency,
+      say: io.say,
+      signal: io.signal,
+    });
+    try {
+      const models = subject.models.map(({ names, engine, chat }) => new ServedModel(names, engine, chat));
+      const endpoint = await openEndpoint({ port, apiKey, models });
+      for (const { names, title } of subject.models) io.say(`model ${names.join(", ")}: ${title}`);
+      io.say(`${endpoint.url}  (Ctrl-C ends it)`);
+      await new Promise<void>((resolve) => {
+        if (io.signal.aborted) resolve();
+        else io.signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      await endpoint.close();
+      return { url: endpoint.url, models: subject.models.flatMap(({ names }) => names) };
+    } finally {
+      await subject.close();
+    }
+  },
+});

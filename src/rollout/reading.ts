@@ -1,0 +1,40 @@
+/** What a turn of the engine's model says: its calls, and the text without its thoughts. */
+import type { Chat } from "./chat.js";
+import type { WrittenCall } from "./formats/index.js";
+import type { Turn } from "./session.js";
+import { callId, usableId } from "./template.js";
+import { splitThoughts } from "./thoughts.js";
+
+export interface ReadTurn extends Required<Pick<Turn, "content" | "said" | "calls">> {
+  /** With their marks; "" where there are none. */
+  readonly thoughts: string;
+}
+
+/**
+ * Calls are read from what follows the thoughts; where there are no tools, all is text.
+ *
+ * @param text as it was sampled, without the token that ended the turn
+ */
+export function readTurn({ marks, opened, format }: Chat, text: string, withTools: boolean): ReadTurn {
+  const { thoughts, said } = splitThoughts(text, marks, opened);
+  if (!withTools || !format) return { thoughts, content: text.trim(), said: said.trim(), calls: [] };
+  const { content, calls } = format.read(said);
+  const between = thoughts && content ? /^\s*/.exec(said)?.[0] : "";
+  return { thoughts, content: `${thoughts}${between}${content}`.trim(), said: content, calls };
+}
+
+/**
+ * Calls with ids: those that the model wrote where they are usable, else their numbers.
+ *
+ * @param before calls of the conversation's earlier turns
+ */
+export function withIds(calls: readonly WrittenCall[], before: number): WrittenCall[] {
+  return calls.map((written, index) => {
+    const number = callId(before + index + 1);
+    if (written.kind === "malformed") return { ...written, id: number };
+    return { ...written, call: { ...written.call, id: usableId(written.call.id) ?? number } };
+  });
+}
+
+/** Ids that end a turn. */
+export const stopIds = (chat: Chat, endTokens: readonly number[]) => [...new Set([...chat.closing, ...endTokens])];

@@ -1,0 +1,77 @@
+/** What the answers of both routes have in common. */
+import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import type { Engine, SampledToken, Sampling } from "../engine/index.js";
+import { anySeed, type ServedModel, seedOf } from "./model.js";
+import type { Asked } from "./requests.js";
+
+export const nowSeconds = () => Math.floor(Date.now() / 1000);
+export const newAnswerId = (prefix: string) => `${prefix}-${randomUUID().replaceAll("-", "")}`;
+
+export interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+  readonly prompt_tokens_details: { readonly cached_tokens: number };
+}
+
+export const usageOf = (prompt: number, completion: number, cached: number): Usage => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+  total_tokens: prompt + completion,
+  prompt_tokens_details: { cached_tokens: cached },
+});
+
+export const stopTextsOf = ({ stop }: Asked): readonly string[] =>
+  stop == null ? [] : typeof stop === "string" ? [stop] : stop;
+
+/** How completion `index` of a request is sampled. */
+export function samplingOf(asked: Asked, seed: number, index: number): Sampling {
+  return {
+    temperature: asked.temperature ?? 1,
+    topK: Math.max(0, asked.top_k ?? 0),
+    topP: asked.top_p ?? 1,
+    minP: asked.min_p ?? 0,
+    seed: seedOf(seed, index),
+  };
+}
+
+export const requestSeed = ({ seed }: Asked) => seed ?? anySeed();
+
+/** All completions of a request; when one fails, the others are ended too. */
+export async function allOf<T>(
+  count: number,
+  model: ServedModel,
+  signal: AbortSignal,
+  one: (index: number, signal: AbortSignal) => Promise<T>,
+): Promise<T[]> {
+  model.seats.checkRoom(count);
+  const together = new AbortController();
+  // Each completion listens, and each of its turns.
+  setMaxListeners(0, together.signal);
+  const abort = () => together.abort(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    const all = Array.from({ length: count }, (_, index) =>
+      one(index, together.signal).catch((error: unknown) => {
+        together.abort(error);
+        throw error;
+      }),
+    );
+    const settled = await Promise.allSettled(all);
+    together.signal.throwIfAborted();
+    return settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** A token as answers show it. */
+export function shown(engine: Engine, token: number): { readonly token: string; readonly bytes: number[] } {
+  return { token: engine.detokenize([token], { special: true }), bytes: [...engine.bytes([token], { special: true })] };
+}
+
+/** What was told of the tokens that are part of the text. */
+export const toldOfText = (told: readonly SampledToken[], stop: "token" | "text" | "length") =>
+  stop === "token" ? told.slice(0, -1) : told;

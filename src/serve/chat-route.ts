@@ -1,0 +1,139 @@
+/** `POST /v1/chat/completions` */
+import type { SampledToken } from "../engine/index.js";
+import {
+  allOf,
+  newAnswerId,
+  nowSeconds,
+  requestSeed,
+  samplingOf,
+  shown,
+  stopTextsOf,
+  toldOfText,
+  usageOf,
+} from "./answers.js";
+import { type Delta, Deltas, reasoningOf } from "./deltas.js";
+import type { Exchange } from "./exchange.js";
+import { messagesOf, toolsOf } from "./messages.js";
+import type { Answer, Conversation, ServedModel } from "./model.js";
+import { idsOf } from "./recorder.js";
+import type { ChatRequest } from "./requests.js";
+
+function finishOf({ stop, calls }: Answer): "stop" | "length" | "tool_calls" {
+  if (stop === "length") return "length";
+  return calls.length > 0 ? "tool_calls" : "stop";
+}
+
+const callsOf = ({ calls }: Answer) =>
+  calls.map(({ id, name, arguments: args }) => ({
+    id: id as string,
+    type: "function" as const,
+    function: { name, arguments: JSON.stringify(args) },
+  }));
+
+function logprobsOf(model: ServedModel, told: readonly SampledToken[]) {
+  const { engine } = model;
+  return {
+    content: told.map(({ token, own = 0, likeliest = [] }) => ({
+      ...shown(engine, token),
+      logprob: own,
+      top_logprobs: likeliest.map((one) => ({ ...shown(engine, one.token), logprob: one.logprob })),
+    })),
+    refusal: null,
+  };
+}
+
+/** What OpenAI's answers do not have: how the request's conversation was taken. */
+const extension = ({ point, rewritten }: Conversation, seed: number) => ({
+  continued: point !== null,
+  history_rewritten: rewritten,
+  seed,
+});
+
+export async function chatCompletion(model: ServedModel, request: ChatRequest, exchange: Exchange): Promise<void> {
+  const tools = request.tool_choice === "none" ? [] : toolsOf(request.tools ?? []);
+  const messages = messagesOf(request.messages);
+  const conversation = model.converse(messages, tools, "");
+  const seed = requestSeed(request);
+  const stopTexts = stopTextsOf(request);
+  const wants = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
+  const maxTokens = Math.min(request.max_completion_tokens ?? Infinity, request.max_tokens ?? Infinity);
+  const head = { id: newAnswerId("chatcmpl"), created: nowSeconds(), model: model.name };
+  const about = { ...head, hone: extension(conversation, seed) };
+  const promptIds = () => [...idsOf(conversation.point), ...conversation.append];
+
+  const ask = (index: number, signal: AbortSignal, onText?: (text: string) => void) =>
+    model.answer(conversation, {
+      sampling: samplingOf(request, seed, index),
+      maxTokens: maxTokens === Infinity ? undefined : maxTokens,
+      stopTexts,
+      likeliest: wants,
+      signal,
+      onText,
+    });
+  const usage = (answers: readonly Answer[]) =>
+    usageOf(
+      conversation.length,
+      answers.reduce((sum, { segment }) => sum + segment.ids.length, 0),
+      Math.max(...answers.map(({ kept }) => kept)),
+    );
+  const ofChoice = (answer: Answer) => ({
+    finish_reason: finishOf(answer),
+    logprobs: wants === undefined ? null : logprobsOf(model, toldOfText(answer.told, answer.stop)),
+    ...(request.return_token_ids ? { token_ids: [...answer.segment.ids] } : {}),
+  });
+
+  const count = request.n ?? 1;
+  if (!request.stream) {
+    const answers = await allOf(count, model, exchange.signal, (index, signal) => ask(index, signal));
+    exchange.json({
+      ...about,
+      object: "chat.completion",
+      choices: answers.map((answer, index) => {
+        const reasoning = reasoningOf(answer.read.thoughts, model.chat);
+        const calls = callsOf(answer);
+        const content = answer.read.said === "" && calls.length > 0 ? null : answer.read.said;
+        const message = {
+          role: "assistant",
+          content,
+          refusal: null,
+          ...(reasoning ? { reasoning_content: reasoning } : {}),
+          ...(calls.length > 0 ? { tool_calls: calls } : {}),
+        };
+        return { index, message, ...ofChoice(answer) };
+      }),
+      usage: usage(answers),
+      ...(request.return_token_ids ? { prompt_token_ids: promptIds() } : {}),
+    });
+    return;
+  }
+
+  const withUsage = request.stream_options?.include_usage === true;
+  const chunk = (index: number, delta: object, more: object = {}) =>
+    exchange.event({
+      ...about,
+      object: "chat.completion.chunk",
+      choices: [{ index, delta, logprobs: null, finish_reason: null, ...more }],
+      ...(withUsage ? { usage: null } : {}),
+    });
+  const answers = await allOf(count, model, exchange.signal, async (index, signal) => {
+    const deltas = new Deltas(model.chat, tools.length > 0, stopTexts);
+    let begun = false;
+    const send = (delta: Delta) => {
+      if (Object.keys(delta).length === 0) return;
+      if (!begun) chunk(index, { role: "assistant", content: "" });
+      begun = true;
+      chunk(index, delta);
+    };
+    const answer = await ask(index, signal, (text) => send(deltas.push(text)));
+    send(deltas.end(answer.read));
+    const calls = callsOf(answer).map((call, at) => ({ index: at, ...call }));
+    const delta = { ...(begun ? {} : { role: "assistant" }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+    if (calls.length > 0 || !begun) chunk(index, delta);
+    chunk(index, {}, ofChoice(answer));
+    return answer;
+  });
+  if (withUsage) {
+    exchange.event({ ...about, object: "chat.completion.chunk", choices: [], usage: usage(answers) });
+  }
+  exchange.end();
+}

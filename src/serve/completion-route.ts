@@ -1,0 +1,103 @@
+/** `POST /v1/completions`: what follows a text, or given tokens. */
+import {
+  allOf,
+  newAnswerId,
+  nowSeconds,
+  requestSeed,
+  samplingOf,
+  shown,
+  stopTextsOf,
+  toldOfText,
+  usageOf,
+} from "./answers.js";
+import { withoutBeginning } from "./deltas.js";
+import type { Exchange } from "./exchange.js";
+import type { ServedModel } from "./model.js";
+import type { CompletionRequest } from "./requests.js";
+import type { SampledTurn } from "./sample.js";
+
+/** OpenAI's, where a request does not say. */
+const MAX_TOKENS = 16;
+
+/** Texts get the token that the model's texts begin with; ids are taken as they are. */
+function promptsOf({ engine }: ServedModel, { prompt }: CompletionRequest): number[][] {
+  const several = Array.isArray(prompt) && typeof prompt[0] !== "number" ? (prompt as (string | number[])[]) : null;
+  return (several ?? [prompt as string | number[]]).map((one) => {
+    if (typeof one !== "string") return one;
+    const ids = [...engine.tokenize(one, { special: true })];
+    const { bos } = engine.info.special;
+    return engine.info.addsBos && bos !== null && ids[0] !== bos ? [bos, ...ids] : ids;
+  });
+}
+
+function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
+  const told = toldOfText(turn.told, turn.stop);
+  const tokens = told.map(({ token }) => shown(engine, token).token);
+  const ends = tokens.map((_, index) => tokens.slice(0, index + 1).join("").length);
+  return {
+    tokens,
+    token_logprobs: told.map(({ own = 0 }) => own),
+    top_logprobs: told.map(({ likeliest = [] }) =>
+      Object.fromEntries(likeliest.map((one) => [shown(engine, one.token).token, one.logprob])),
+    ),
+    text_offset: [0, ...ends].slice(0, tokens.length),
+  };
+}
+
+export async function completion(model: ServedModel, request: CompletionRequest, exchange: Exchange): Promise<void> {
+  const prompts = promptsOf(model, request);
+  for (const prompt of prompts) model.checkPrompt(prompt);
+  const seed = requestSeed(request);
+  const stopTexts = stopTextsOf(request);
+  const each = request.n ?? 1;
+  const head = { id: newAnswerId("cmpl"), object: "text_completion", created: nowSeconds(), model: model.name };
+  const about = { ...head, hone: { seed } };
+  const promptOf = (index: number) => prompts[Math.floor(index / each)] as number[];
+
+  const ask = (index: number, signal: AbortSignal, onText?: (text: string) => void) =>
+    model.complete(promptOf(index), {
+      sampling: samplingOf(request, seed, index % each),
+      maxTokens: request.max_tokens ?? MAX_TOKENS,
+      stopTexts,
+      likeliest: request.logprobs ?? undefined,
+      signal,
+      onText,
+    });
+  const ofChoice = (turn: SampledTurn, index: number) => ({
+    finish_reason: turn.stop === "length" ? "length" : "stop",
+    logprobs: request.logprobs == null ? null : logprobsOf(model, turn),
+    ...(request.return_token_ids ? { token_ids: [...turn.segment.ids], prompt_token_ids: promptOf(index) } : {}),
+  });
+  const usage = (turns: readonly SampledTurn[]) => {
+    const sum = (lengths: number[]) => lengths.reduce((total, length) => total + length, 0);
+    return usageOf(sum(prompts.map(({ length }) => length)), sum(turns.map(({ segment }) => segment.ids.length)), 0);
+  };
+
+  const count = prompts.length * each;
+  if (!request.stream) {
+    const turns = await allOf(count, model, exchange.signal, (index, signal) => ask(index, signal));
+    const choices = turns.map((turn, index) => ({ index, text: turn.text, ...ofChoice(turn, index) }));
+    exchange.json({ ...about, choices, usage: usage(turns) });
+    return;
+  }
+  const withUsage = request.stream_options?.include_usage === true;
+  const chunk = (index: number, text: string, more: object = {}) =>
+    exchange.event({
+      ...about,
+      choices: [{ index, text, logprobs: null, finish_reason: null, ...more }],
+      ...(withUsage ? { usage: null } : {}),
+    });
+  const turns = await allOf(count, model, exchange.signal, async (index, signal) => {
+    let sent = 0;
+    const send = (text: string) => {
+      if (text.length > sent) chunk(index, text.slice(sent));
+      sent = Math.max(sent, text.length);
+    };
+    const turn = await ask(index, signal, (text) => send(withoutBeginning(text, stopTexts)));
+    send(turn.text);
+    chunk(index, "", ofChoice(turn, index));
+    return turn;
+  });
+  if (withUsage) exchange.event({ ...about, choices: [], usage: usage(turns) });
+  exchange.end();
+}

@@ -1,0 +1,78 @@
+/**
+ * What of a turn may be sent while it is sampled: the text up to where a call may begin, a mark of thoughts may follow
+ * or a text that ends the turn may have begun. The rest is sent at the turn's end.
+ */
+import { type Chat, type ReadTurn, splitThoughts } from "../rollout/index.js";
+
+export interface Delta {
+  readonly content?: string;
+  readonly reasoning_content?: string;
+}
+
+/** The text without an end that may be the beginning of one of the marks. */
+export function withoutBeginning(text: string, marks: readonly string[]): string {
+  const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
+  for (let length = Math.min(longest, text.length); length > 0; length--) {
+    const end = text.slice(-length);
+    if (marks.some((mark) => mark.length > length && mark.startsWith(end))) return text.slice(0, -length);
+  }
+  return text;
+}
+
+/** Thoughts without their marks. */
+export function reasoningOf(thoughts: string, { marks }: Pick<Chat, "marks">): string {
+  if (!marks) return thoughts.trim();
+  const text = thoughts.trimStart();
+  const from = text.startsWith(marks.open) ? marks.open.length : 0;
+  const end = text.indexOf(marks.close, from);
+  return text.slice(from, end < 0 ? undefined : end).trim();
+}
+
+export class Deltas {
+  readonly #chat: Chat;
+  readonly #withTools: boolean;
+  readonly #holding: readonly string[];
+  #content = "";
+  #reasoning = "";
+
+  /** @param stopTexts those that end the turn */
+  constructor(chat: Chat, withTools: boolean, stopTexts: readonly string[]) {
+    this.#chat = chat;
+    this.#withTools = withTools;
+    const { marks, format } = chat;
+    this.#holding = [
+      ...stopTexts,
+      ...(marks ? [marks.open, marks.close] : []),
+      ...(withTools ? (format?.begins ?? []) : []),
+    ];
+  }
+
+  /** What is new in the text so far. */
+  push(text: string): Delta {
+    const { marks, opened, format } = this.#chat;
+    const safe = withoutBeginning(text, this.#holding);
+    // Nothing says yet whether it begins with thoughts.
+    if (marks && !opened && text.trimStart().length < marks.open.length) return {};
+    const { thoughts, said, open } = splitThoughts(safe, marks, opened);
+    const reasoning = reasoningOf(thoughts, this.#chat);
+    if (open) return this.#news("", reasoning);
+    if (!this.#withTools || !format) return this.#news(said.trim(), reasoning);
+    if (!format.begins) return this.#news("", reasoning);
+    const calls = format.begins.map((mark) => said.indexOf(mark)).filter((at) => at >= 0);
+    return this.#news((calls.length > 0 ? said.slice(0, Math.min(...calls)) : said).trim(), reasoning);
+  }
+
+  /** The rest of a turn that has ended. */
+  end(turn: ReadTurn): Delta {
+    return this.#news(turn.said, reasoningOf(turn.thoughts, this.#chat));
+  }
+
+  #news(content: string, reasoning: string): Delta {
+    const more = (before: string, now: string) => (now.startsWith(before) ? now.slice(before.length) : "");
+    const said = more(this.#content, content);
+    const thought = more(this.#reasoning, reasoning);
+    this.#content += said;
+    this.#reasoning += thought;
+    return { ...(thought ? { reasoning_content: thought } : {}), ...(said ? { content: said } : {}) };
+  }
+}

@@ -1,0 +1,72 @@
+/** Refusals in the shape of OpenAI's API: its clients turn them into errors of their own by the status. */
+import { EngineOutOfMemory } from "../engine/index.js";
+import { HoneError, messageOf } from "../util/index.js";
+
+export interface ErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string | null;
+  };
+}
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly type: string,
+    message: string,
+    readonly code: string | null = null,
+    readonly param: string | null = null,
+  ) {
+    super(message);
+  }
+
+  get body(): ErrorBody {
+    const { message, type, param, code } = this;
+    return { error: { message, type, param, code } };
+  }
+}
+
+const INVALID = "invalid_request_error";
+
+export const badRequest = (message: string, param: string | null = null, code: string | null = null) =>
+  new ApiError(400, INVALID, message, code, param);
+
+export const unsupported = (message: string, param: string) => badRequest(message, param, "unsupported_value");
+
+export const tooLong = (tokens: number, room: number, param: string) =>
+  badRequest(
+    `This model's maximum context length is ${room} tokens, but the request has ${tokens} before the first new one. Shorten it, or start the server with a larger --context.`,
+    param,
+    "context_length_exceeded",
+  );
+
+export const notFound = (message: string, code: string | null = null) =>
+  new ApiError(404, INVALID, message, code, code === "model_not_found" ? "model" : null);
+
+export const forbidden = (message: string) => new ApiError(403, INVALID, message, "forbidden");
+
+export const unauthorized = () =>
+  new ApiError(401, INVALID, "Incorrect API key: send the server's --api-key as a bearer token.", "invalid_api_key");
+
+export const tooLarge = (most: number) =>
+  new ApiError(413, INVALID, `The request's body is larger than ${most} bytes.`, "request_too_large");
+
+export const queueFull = (most: number) =>
+  new ApiError(
+    429,
+    "rate_limit_error",
+    `The queue is full: ${most} completions wait already. Try again later.`,
+    "queue_full",
+  );
+
+export const shuttingDown = () => new ApiError(503, "server_error", "The server is shutting down.", "shutting_down");
+
+/** What any failure is to a client. A defect is told without its stack. */
+export function apiErrorOf(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof EngineOutOfMemory) return new ApiError(503, "server_error", error.message, "out_of_memory");
+  if (error instanceof HoneError) return new ApiError(500, "server_error", error.message);
+  return new ApiError(500, "server_error", `unexpected error: ${messageOf(error)}`);
+}

@@ -1,0 +1,134 @@
+/** From a client's messages and tools to those that chat templates take; and texts by which conversations are known again. */
+import { createHash } from "node:crypto";
+import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
+import { badRequest } from "./errors.js";
+import type { ApiMessage, ApiTool } from "./requests.js";
+
+/** Characters of all tools' schemas as JSON: more than any context holds. */
+const MOST_SCHEMA = 256 * 1024;
+const MOST_DEPTH = 64;
+
+/** Whether a JSON value lies deeper than that. */
+function isDeep(value: unknown, left = MOST_DEPTH): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return left === 0 || Object.values(value).some((item) => isDeep(item, left - 1));
+}
+
+/** What a local reference (`#/$defs/x`) names. */
+function referred(schema: unknown, reference: string): unknown {
+  const steps = reference.replace(/^#\/?/, "").split("/");
+  const names = steps
+    .filter(Boolean)
+    .map((step) => decodeURIComponent(step.replaceAll("~1", "/").replaceAll("~0", "~")));
+  return names.reduce<unknown>(
+    (at, name) => (typeof at === "object" && at !== null ? (at as Record<string, unknown>)[name] : undefined),
+    schema,
+  );
+}
+
+/** Follows references; a place that is reached from within itself makes a schema endless. */
+function isCyclic(schema: unknown): boolean {
+  const open = new Set<unknown>();
+  const done = new Set<unknown>();
+  const visit = (value: unknown): boolean => {
+    if (typeof value !== "object" || value === null || done.has(value)) return false;
+    if (open.has(value)) return true;
+    open.add(value);
+    const { $ref: reference } = value as { $ref?: unknown };
+    const to = typeof reference === "string" && reference.startsWith("#") ? referred(schema, reference) : undefined;
+    const found = visit(to) || Object.values(value).some(visit);
+    open.delete(value);
+    done.add(value);
+    return found;
+  };
+  return visit(schema);
+}
+
+/** @throws ApiError (400) for two of one name, and for schemas that are endless, too deep or too large */
+export function toolsOf(tools: readonly ApiTool[]): ToolSchema[] {
+  if (JSON.stringify(tools).length > MOST_SCHEMA) {
+    throw badRequest(`'tools' has more than ${MOST_SCHEMA} characters`, "tools", "invalid_function_parameters");
+  }
+  const names = new Set<string>();
+  return tools.map(({ function: { name, description, parameters } }, index) => {
+    const param = `tools.${index}.function`;
+    if (names.has(name)) throw badRequest(`two tools are called ${name}`, `${param}.name`, "invalid_value");
+    names.add(name);
+    const wrong = (why: string) =>
+      badRequest(`Invalid schema for function '${name}': ${why}`, `${param}.parameters`, "invalid_function_parameters");
+    if (isDeep(parameters)) throw wrong(`it is nested more than ${MOST_DEPTH} levels deep`);
+    if (isCyclic(parameters)) throw wrong("a $ref leads back to where it stands");
+    const schema = parameters ?? { type: "object", properties: {} };
+    return { type: "function", function: { name, description: description ?? "", parameters: schema } };
+  });
+}
+
+function textOf(content: ApiMessage["content"]): string {
+  if (content == null) return "";
+  return typeof content === "string" ? content : content.map(({ text }) => text).join("");
+}
+
+function callOf(call: { id: string; function: { name: string; arguments: string } }, param: string): ToolCall {
+  const { id, function: about } = call;
+  let args: unknown;
+  try {
+    args = about.arguments === "" ? {} : JSON.parse(about.arguments);
+  } catch {
+    // Said below, as of any other value that is no object.
+  }
+  if (typeof args !== "object" || args === null || Array.isArray(args) || isDeep(args)) {
+    throw badRequest("the arguments of a call must be a JSON object", param, "invalid_value");
+  }
+  return { id, name: about.name, arguments: args as Record<string, unknown> };
+}
+
+/** @throws ApiError (400) for a tool's message that answers no call of the turn before */
+export function messagesOf(messages: readonly ApiMessage[]): ChatMessage[] {
+  let open = new Map<string, string>();
+  return messages.map((message, index): ChatMessage => {
+    const content = textOf(message.content);
+    const param = `messages.${index}`;
+    if (message.role === "tool") {
+      const name = open.get(message.tool_call_id);
+      if (name === undefined) {
+        const why = `no tool call of the assistant's message before has the id '${message.tool_call_id}', or it was answered`;
+        throw badRequest(why, `${param}.tool_call_id`, "invalid_value");
+      }
+      open.delete(message.tool_call_id);
+      return { role: "tool", name, content, id: message.tool_call_id };
+    }
+    open = new Map();
+    if (message.role === "developer") return { role: "system", content };
+    if (message.role !== "assistant") return { role: message.role, content };
+    const calls = (message.tool_calls ?? []).map((call, at) =>
+      callOf(call, `${param}.tool_calls.${at}.function.arguments`),
+    );
+    for (const { id, name } of calls) open.set(id as string, name);
+    return calls.length > 0 ? { role: "assistant", content, tool_calls: calls } : { role: "assistant", content };
+  });
+}
+
+/** JSON with the keys of every object in order: clients write arguments anew. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, item: unknown) =>
+    typeof item === "object" && item !== null && !Array.isArray(item)
+      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : item,
+  );
+}
+
+const hash = (...parts: string[]) => createHash("sha256").update(JSON.stringify(parts)).digest("base64");
+
+/** A message as it counts: what a client may write otherwise without meaning anything else is left out. */
+function meaning(message: ChatMessage): string {
+  if (message.role === "tool") return canonical([message.role, message.id, message.content]);
+  if (message.role !== "assistant") return canonical([message.role, message.content]);
+  const calls = (message.tool_calls ?? []).map(({ id, name, arguments: args }) => [id, name, args]);
+  return canonical([message.role, message.content.trim(), calls]);
+}
+
+/** The name of a conversation that has no message yet. `scope` keeps apart those that must not meet. */
+export const firstKey = (tools: readonly ToolSchema[], scope: string) => hash(scope, canonical(tools));
+
+/** The name of a conversation with one message more. */
+export const nextKey = (key: string, message: ChatMessage) => hash(key, meaning(message));

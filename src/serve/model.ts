@@ -1,0 +1,214 @@
+/**
+ * A model that is served: an engine with its adapter, how it converses, and the conversations it has had. One completion
+ * is one turn here; HTTP is elsewhere.
+ */
+import { randomInt } from "node:crypto";
+import type { Engine, SampledToken, Sampling, Sequence } from "../engine/index.js";
+import { type Chat, type ReadTurn, readTurn, splitThoughts, stopIds, withIds } from "../rollout/index.js";
+import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
+import { deriveSeed, HoneError } from "../util/index.js";
+import { badRequest, tooLong } from "./errors.js";
+import { idsOf, type Point, Recorder, type Segment } from "./recorder.js";
+import { type SampledTurn, sampleTurn } from "./sample.js";
+import { Seats } from "./seats.js";
+
+/** Completions that may wait: more than there are connections of a busy agent, few enough that their end is near. */
+const MOST_WAITING = 512;
+
+/** How a completion is sampled. */
+export interface Wanted {
+  readonly sampling: Sampling;
+  readonly maxTokens: number | undefined;
+  readonly stopTexts: readonly string[];
+  readonly likeliest: number | undefined;
+  readonly signal: AbortSignal;
+  readonly onText: ((text: string) => void) | undefined;
+}
+
+/** A request's conversation, ready to be sampled from. */
+export interface Conversation {
+  /** The turn that it goes on from. */
+  readonly point: Point | null;
+  /** Ids behind the point. */
+  readonly append: readonly number[];
+  readonly key: string;
+  readonly tools: readonly ToolSchema[];
+  /** Messages of the first prompt. */
+  readonly opening: number;
+  /** Tokens before the new ones. */
+  readonly length: number;
+  /** Turns of the model that the client has written otherwise, in all of the conversation. */
+  readonly rewritten: number;
+}
+
+export interface Answer extends Pick<SampledTurn, "stop"> {
+  readonly read: ReadTurn;
+  readonly calls: readonly ToolCall[];
+  readonly segment: Segment;
+  readonly told: readonly SampledToken[];
+  /** Tokens whose KV was kept with the conversation's own sequence. */
+  readonly kept: number;
+}
+
+export const anySeed = () => randomInt(2 ** 47);
+
+/** Seeds of several completions of one request: the first has the request's own. */
+export const seedOf = (seed: number, index: number) => (index === 0 ? seed : deriveSeed(seed, index));
+
+export class ServedModel {
+  /** By which clients ask for it. */
+  readonly names: readonly [string, ...string[]];
+  readonly engine: Engine;
+  readonly chat: Chat;
+  readonly seats: Seats<Point>;
+  readonly recorder: Recorder;
+  /** Of requests. */
+  readonly counts = { begun: 0, continued: 0, rewritten: 0 };
+  readonly #stopIds: readonly number[];
+
+  constructor(
+    names: readonly [string, ...string[]],
+    engine: Engine,
+    chat: Chat,
+    bounds?: { tokens: number; points: number },
+  ) {
+    this.names = names;
+    this.engine = engine;
+    this.chat = chat;
+    this.seats = new Seats(engine.info.sequences, MOST_WAITING);
+    this.recorder = new Recorder((point) => this.seats.close(point), bounds);
+    this.#stopIds = stopIds(chat, engine.info.endTokens);
+  }
+
+  get name(): string {
+    return this.names[0];
+  }
+
+  /**
+   * Finds what a request goes on from, and the tokens that are new.
+   *
+   * @param scope conversations of different scopes never meet
+   * @throws ApiError (400) for what the model's template refuses, or the context has no room for
+   */
+  converse(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Conversation {
+    const { template, format } = this.chat;
+    if (tools.length > 0 && !format) {
+      throw badRequest(`the chat template of ${this.name} writes tool calls in no format that hone reads`, "tools");
+    }
+    const { point, next, key, rewritten } = this.recorder.find(messages, tools, scope);
+    const opening = point?.opening ?? messages.length;
+    let append: number[];
+    try {
+      append = point
+        ? template.delta(messages.slice(0, opening), tools, next, point.closed)
+        : template.prompt(messages, tools);
+    } catch (error) {
+      if (error instanceof HoneError) throw badRequest(error.message, "messages");
+      throw error;
+    }
+    const length = (point?.length ?? 0) + append.length;
+    this.#checkLength(length, "messages");
+    this.counts[point ? "continued" : "begun"]++;
+    this.counts.rewritten += rewritten;
+    return { point, append, key, tools, opening, length, rewritten: (point?.rewritten ?? 0) + rewritten };
+  }
+
+  #checkLength(length: number, param: string): void {
+    const room = this.engine.info.contextPerSequence;
+    if (length >= room) throw tooLong(length, room, param);
+  }
+
+  /** One answer to a conversation, which is recorded. @throws the signal's reason when it is aborted */
+  answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
+    const { point, append, tools } = conversation;
+    return this.seats.run(wanted.signal, async () => {
+      const resting = point && this.seats.take(point);
+      let sequence: Sequence | undefined = resting || undefined;
+      try {
+        sequence ??= this.#open([...idsOf(point), ...append]);
+        const turn = await this.#sample(sequence, resting ? append : [], wanted, true);
+        const read = readTurn(this.chat, turn.text, tools.length > 0);
+        const before = point?.calls ?? 0;
+        const written = withIds(read.calls, before);
+        const calls = written.flatMap((one) => (one.kind === "call" ? [one.call] : []));
+        const message = { role: "assistant", content: read.said } as const;
+        const recorded = this.recorder.add(
+          {
+            asked: conversation.key,
+            parent: point,
+            segment: joined(append, turn.segment),
+            opening: conversation.opening,
+            closed: turn.stop === "token" && this.chat.closing.includes(turn.segment.ids.at(-1) as number),
+            calls: before + written.length,
+            rewritten: conversation.rewritten,
+          },
+          calls.length > 0 ? { ...message, tool_calls: calls } : message,
+        );
+        if (!turn.overshot) {
+          this.seats.rest(recorded, sequence);
+          sequence = undefined;
+        }
+        const kept = resting && point ? point.length - 1 : 0;
+        return { read, calls, segment: turn.segment, stop: turn.stop, told: turn.told, kept };
+      } finally {
+        sequence?.close();
+      }
+    });
+  }
+
+  /** What follows given tokens. Nothing of it is recorded. @throws ApiError (400) when they are too many or unknown */
+  complete(prompt: readonly number[], wanted: Wanted): Promise<SampledTurn> {
+    this.checkPrompt(prompt);
+    return this.seats.run(wanted.signal, async () => {
+      const sequence = this.#open(prompt);
+      try {
+        return await this.#sample(sequence, [], wanted, false);
+      } finally {
+        // Its KV stays where it is until the slot is needed: whoever comes with the same beginning starts from it.
+        sequence.close();
+      }
+    });
+  }
+
+  /** @throws ApiError (400) */
+  checkPrompt(prompt: readonly number[]): void {
+    const size = this.engine.info.vocabularySize;
+    const unknown = prompt.find((id) => id >= size);
+    if (unknown !== undefined) {
+      throw badRequest(`there is no token ${unknown}: the vocabulary has ${size}`, "prompt", "invalid_value");
+    }
+    this.#checkLength(prompt.length, "prompt");
+  }
+
+  #open(ids: readonly number[]): Sequence {
+    this.seats.makeRoom();
+    return this.engine.open(Int32Array.from(ids));
+  }
+
+  #sample(sequence: Sequence, append: readonly number[], wanted: Wanted, thinks: boolean): Promise<SampledTurn> {
+    const { template, marks, opened, maxThinkingTokens } = this.chat;
+    const ending = (text: string) =>
+      marks && splitThoughts(text, marks, opened).open ? template.encode(marks.ending) : [];
+    return sampleTurn(this.engine, sequence, append, {
+      ...wanted,
+      maxTokens: wanted.maxTokens ?? this.engine.info.contextPerSequence,
+      stopIds: this.#stopIds,
+      pause: thinks && maxThinkingTokens !== undefined ? { after: maxThinkingTokens, ending } : undefined,
+    });
+  }
+
+  close(): void {
+    this.seats.closeAll();
+  }
+}
+
+/** A turn with what was given before it. */
+function joined(given: readonly number[], { ids, sampled, logprobs }: Segment): Segment {
+  const length = given.length + ids.length;
+  const all = { ids: new Int32Array(length), sampled: new Uint8Array(length), logprobs: new Float32Array(length) };
+  all.ids.set(given);
+  all.ids.set(ids, given.length);
+  all.sampled.set(sampled, given.length);
+  all.logprobs.set(logprobs, given.length);
+  return all;
+}

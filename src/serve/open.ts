@@ -1,0 +1,212 @@
+/**
+ * The models that are served or talked to: a run's checkpoints and the model they were trained from, or a model alone. An
+ * adapter belongs to a context, so each has an engine of its own; the weights are there once.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { CONTEXT, type Config, flagOf, type GivenOptions } from "../config/index.js";
+import { type Engine, engineOptions, modelFingerprint } from "../engine/index.js";
+import { prepareMachine } from "../learn/index.js";
+import { conversingModel, isCatalogueName, linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { adapterFile, loadFitting } from "../play/index.js";
+import { checkpointTitle, engineText } from "../report/index.js";
+import { type Chat, chatOf, chatOptions, chatSettings } from "../rollout/index.js";
+import {
+  findRuns,
+  namedRun,
+  type OpenCheckpoints,
+  openCheckpoints,
+  type RunSettings,
+  STORE_FILE,
+  settingsOf,
+} from "../run/index.js";
+import { UsageError } from "../util/index.js";
+
+/** Options that say which models, and where they compute. */
+export const subjectOptions = [
+  "home",
+  "subject",
+  "project",
+  "model",
+  ...modelOptions,
+  "adapter",
+  "python",
+  "torchIndex",
+  "gpu",
+  "device",
+  "threads",
+  "context",
+  ...chatOptions,
+] as const;
+
+export type SubjectConfig = Pick<Config, (typeof subjectOptions)[number]>;
+
+/** Contexts on the same weights at most. */
+const MOST_ENGINES = 2;
+
+export interface OpenModel {
+  /** By which clients ask for it; others that mean the same follow. */
+  readonly names: readonly [string, ...string[]];
+  /** For people: which checkpoint it is. */
+  readonly title: string;
+  readonly engine: Engine;
+  readonly chat: Chat;
+}
+
+export interface Subject {
+  /** Null for a model alone. */
+  readonly settings: RunSettings | null;
+  readonly models: readonly OpenModel[];
+  close(): Promise<void>;
+}
+
+/** Whether a word names a run: as {@link namedRun} reads it. */
+function isRun(home: string, project: string | undefined, word: string): boolean {
+  if (existsSync(join(word, STORE_FILE))) return true;
+  return findRuns(home).some(
+    (run) => word === `${run.project}/${run.name}` || (word === run.name && (project ?? run.project) === run.project),
+  );
+}
+
+/** The run or the model that is meant. */
+function readSubject({ subject, model, home, project, adapter, weights }: SubjectConfig) {
+  const named = subject !== undefined && isRun(home, project, subject);
+  if (subject !== undefined && !named) {
+    if (model !== undefined)
+      throw new UsageError(`there is no run ${subject} in ${home}; leave it out, or ${flagOf("model")}`);
+    const isModel = isCatalogueName(subject) || existsSync(subject) || /[/:]/.test(subject);
+    if (!isModel || project !== undefined) {
+      const runs = findRuns(home).map((run) => `${run.project}/${run.name}`);
+      throw new UsageError(
+        `${subject} is neither a run in ${home} (${runs.join(", ") || "there are none"}) nor a model; \`yarn hone models\` lists models`,
+      );
+    }
+  }
+  if (!named && (subject ?? model) !== undefined) return { run: undefined, model: (subject ?? model) as string };
+  const refused = (
+    [
+      ["adapter", adapter],
+      ["weights", weights],
+    ] as const
+  ).find(([, value]) => value !== undefined);
+  if (refused) {
+    const flag = flagOf(refused[0]);
+    throw new UsageError(
+      `${flag}: a run's checkpoints have their own; leave ${flag} out, or name a model instead of a run`,
+    );
+  }
+  return { run: namedRun({ home, project }, subject), model };
+}
+
+/** The best checkpoint; the latest of a run that validated none. */
+async function bestOrLatest(run: Parameters<typeof openCheckpoints>[0]): Promise<string> {
+  const best = await openCheckpoints(run, ["best"]);
+  return best.chosen[0]?.step === null ? "latest" : "best";
+}
+
+interface Wanted {
+  readonly names: [string, ...string[]];
+  readonly title: string;
+  readonly adapter: string | null;
+}
+
+/** Those of one adapter are one model with several names. */
+function merged(wanted: readonly Wanted[]): Wanted[] {
+  const all: Wanted[] = [];
+  for (const one of wanted) {
+    const known = all.find(({ adapter }) => adapter === one.adapter);
+    if (known) known.names.push(...one.names.filter((name) => !known.names.includes(name)));
+    else all.push(one);
+  }
+  if (all.length > MOST_ENGINES) {
+    throw new UsageError(
+      `${all.map(({ title }) => title).join(", ")}: at most ${MOST_ENGINES} different checkpoints can be there at once`,
+    );
+  }
+  return all;
+}
+
+export interface OpenSubjectOptions {
+  readonly given: GivenOptions;
+  /** Of a run; undefined: the best. */
+  readonly checkpoints: readonly string[] | undefined;
+  /** Whether the model that a run was trained from is there too. */
+  readonly withBase?: boolean;
+  /** What a checkpoint is called; default: as it was asked for. */
+  name?(run: string, checkpoint: string): string;
+  /** Sequences of each model at once. */
+  readonly sequences: number;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Finds, checks and loads.
+ *
+ * @throws UsageError when the words name nothing, or more checkpoints than can be there at once
+ * @throws HoneError when a model cannot be had or loaded
+ */
+export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions): Promise<Subject> {
+  const { given, checkpoints, sequences, say, signal, name = (_, checkpoint) => checkpoint } = options;
+  const subject = readSubject(config);
+  const lines = linesTo(say, signal);
+  let opened: OpenCheckpoints | undefined;
+  if (subject.run) {
+    const names = checkpoints ?? [await bestOrLatest(subject.run)];
+    opened = await openCheckpoints(subject.run, options.withBase ? [...names, "base"] : names);
+  } else if (checkpoints) {
+    throw new UsageError(`${flagOf("checkpoint")} and --compare are for a run; ${subject.model} is a model`);
+  }
+  const settings = opened ? settingsOf(opened.record) : null;
+  const reference = subject.model ?? (settings?.model as string);
+  const weights = settings?.weights ?? config.weights;
+  const file = await resolveModel(reference, { ...config, weights }, lines);
+  const fingerprint = opened?.record.contents.model;
+  if (fingerprint !== undefined && modelFingerprint(file) !== fingerprint) {
+    throw new UsageError(
+      `${file} is not the model that the run was trained from; give that one with ${flagOf("model")}`,
+    );
+  }
+  const { trainedContext } = await conversingModel(file);
+  if (config.context !== undefined && config.context > trainedContext) {
+    throw new UsageError(
+      `--context ${config.context}: the model was trained with ${trainedContext} tokens; give at most that`,
+    );
+  }
+  const alone = config.adapter === undefined ? null : await adapterFile(config.adapter, file, config, lines);
+  const wanted = merged(
+    opened
+      ? opened.chosen.map(({ checkpoint, step, adapter }) => ({
+          names: [name(opened.name, checkpoint)],
+          title: `${opened.name}: ${checkpointTitle(checkpoint, step)}`,
+          adapter: adapter?.path ?? null,
+        }))
+      : [{ names: [reference], title: reference, adapter: alone }],
+  );
+  const own = chatOptions.flatMap((option) =>
+    settings?.[option] === undefined || given[option] !== undefined ? [] : [[option, settings[option]]],
+  );
+  const chat = chatSettings({ ...config, ...Object.fromEntries(own) });
+  await prepareMachine(config, say);
+  const contextPerSequence = Math.min(config.context ?? settings?.context ?? CONTEXT, trainedContext);
+  const models: OpenModel[] = [];
+  const close = async () => {
+    for (const { engine } of models.toReversed()) await engine.close();
+  };
+  try {
+    let most = sequences;
+    for (const [index, { names, title, adapter }] of wanted.entries()) {
+      // One lane: any sequence can start from what any other has evaluated.
+      const asked = { model: file, name: index === 0 ? "" : names[0], lanes: 1, sequences: most, contextPerSequence };
+      const { engine, options: loaded } = await loadFitting(engineOptions(config, asked), say);
+      most = loaded.sequences;
+      models.push({ names, title, engine, chat: chatOf(engine, chat) });
+      if (index === 0) say(engineText(engine.info));
+      if (adapter !== null) await engine.useAdapter(adapter);
+    }
+    return { settings, models, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * The endpoint: OpenAI's API over models of this process, on loopback alone. Node's own HTTP server carries it: there are
+ * six routes and one shape of answer, so a framework would add packages to every installation and do little.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { codeOf, HoneError } from "../util/index.js";
+import { chatCompletion } from "./chat-route.js";
+import { completion } from "./completion-route.js";
+import { ApiError, forbidden, notFound, shuttingDown, unauthorized } from "./errors.js";
+import { Exchange } from "./exchange.js";
+import { Counts, metricsText } from "./metrics.js";
+import type { ServedModel } from "./model.js";
+import { readChatRequest, readCompletionRequest } from "./requests.js";
+
+const HOST = "127.0.0.1";
+/** Bytes of a request's body at most. */
+const MOST_BODY = 16 << 20;
+/** Seconds that requests under way have to end when the server does. */
+const GRACE = 10;
+/** Seconds that a connection may rest. Longer than clients keep theirs, so that none is closed just as it is used. */
+const KEEP_ALIVE = 65;
+
+export interface Endpoint {
+  readonly url: string;
+  readonly port: number;
+  /** Takes no more requests, lets those under way end, and after the grace ends them. */
+  close(graceSeconds?: number): Promise<void>;
+}
+
+export interface EndpointOptions {
+  /** 0 for any that is free. */
+  readonly port: number;
+  readonly apiKey: string | undefined;
+  /** No two have a name in common. */
+  readonly models: readonly ServedModel[];
+}
+
+const LOOPBACK = /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i;
+
+/** A page of another site can reach loopback too: under a name of its own (DNS rebinding), or from its own origin. */
+function checkOrigin({ headers }: IncomingMessage): void {
+  if (!LOOPBACK.test(headers.host ?? ""))
+    throw forbidden(`this server answers at ${HOST} alone, not at ${headers.host}`);
+  const { origin } = headers;
+  if (origin === undefined) return;
+  if (!URL.canParse(origin) || !LOOPBACK.test(new URL(origin).host)) {
+    throw forbidden("this server does not answer pages of other sites");
+  }
+}
+
+/** Compares digests: how long it takes says nothing of the key. */
+function checkKey({ headers }: IncomingMessage, key: string | undefined): void {
+  if (key === undefined) return;
+  const [, given = ""] = /^Bearer\s+(.*)$/i.exec(headers.authorization ?? "") ?? [];
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  if (!timingSafeEqual(digest(given), digest(key))) throw unauthorized();
+}
+
+/** @throws HoneError when the port is taken */
+export async function openEndpoint({ port, apiKey, models }: EndpointOptions): Promise<Endpoint> {
+  const counts = new Counts();
+  const open = new Set<Exchange>();
+  const created = Math.floor(Date.now() / 1000);
+  let closing = false;
+  let emptied: () => void = () => undefined;
+
+  const modelOf = (name: string): ServedModel => {
+    const found = models.find((model) => model.names.includes(name));
+    if (found) return found;
+    const names = models.flatMap((model) => model.names).join(", ");
+    throw notFound(`The model '${name}' does not exist; there are ${names}.`, "model_not_found");
+  };
+  const listed = ({ engine }: ServedModel, id: string) => ({
+    id,
+    object: "model",
+    created,
+    owned_by: "hone",
+    max_model_len: engine.info.contextPerSequence,
+  });
+
+  type Route = (exchange: Exchange, rest: string) => Promise<void> | void;
+  const routes: Readonly<Record<string, Route>> = {
+    "GET /health": (exchange) => exchange.json({ status: "ok" }),
+    "GET /metrics": (exchange) =>
+      exchange.send(200, "text/plain; version=0.0.4; charset=utf-8", metricsText(counts, models)),
+    "GET /v1/models": (exchange, name) =>
+      exchange.json(
+        name === ""
+          ? { object: "list", data: models.flatMap((model) => model.names.map((id) => listed(model, id))) }
+          : listed(modelOf(name), name),
+      ),
+    "POST /v1/chat/completions": async (exchange) => {
+      const request = readChatRequest(await exchange.body(MOST_BODY));
+      await chatCompletion(modelOf(request.model), request, exchange);
+    },
+    "POST /v1/completions": async (exchange) => {
+      const request = readCompletionRequest(await exchange.body(MOST_BODY));
+      await completion(modelOf(request.model), request, exchange);
+    },
+  };
+
+  /** The route's name, and what follows it in the path. */
+  const routeOf = ({ method, url = "/" }: IncomingMessage): [name: string, rest: string] => {
+    const path = (url.split("?")[0] as string).replace(/(.)\/$/, "$1");
+    const model = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
+    const plain = model === undefined ? path : "/v1/models";
+    const name = `${method} ${plain}`;
+    if (Object.hasOwn(routes, name)) return [name, model === undefined ? "" : decode(model)];
+    const others = Object.keys(routes).filter((route) => route.endsWith(` ${plain}`));
+    if (others.length === 0) throw notFound(`Invalid URL (${method} ${path})`);
+    const methods = others.map((route) => route.split(" ")[0]).join(", ");
+    throw new ApiError(405, "invalid_request_error", `Not allowed: ${method} ${path}; it takes ${methods}`);
+  };
+
+  const serve = async (exchange: Exchange): Promise<void> => {
+    let name = "unknown";
+    try {
+      checkOrigin(exchange.request);
+      const [route, rest] = routeOf(exchange.request);
+      name = route.split(" ")[1] as string;
+      if (closing) throw shuttingDown();
+      // Whoever watches the process needs no key to see that it lives.
+      if (name !== "/health") checkKey(exchange.request, apiKey);
+      await (routes[route] as Route)(exchange, rest);
+    } catch (error) {
+      exchange.fail(exchange.signal.aborted ? exchange.signal.reason : error);
+    } finally {
+      counts.request(name, exchange.status);
+      open.delete(exchange);
+      if (open.size === 0) emptied();
+    }
+  };
+
+  const server = createServer((request, response) => {
+    const exchange = new Exchange(request, response, () => counts.cancelled++);
+    open.add(exchange);
+    void serve(exchange);
+  });
+  server.keepAliveTimeout = KEEP_ALIVE * 1000;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(port, HOST, resolve);
+  }).catch((error: unknown) => {
+    const code = codeOf(error);
+    if (code === "EADDRINUSE") {
+      throw new HoneError(`port ${port} is taken; give another --port, or 0 for any that is free`, { cause: error });
+    }
+    if (code === "EACCES") throw new HoneError(`port ${port} needs rights that this user lacks; give another --port`);
+    throw error;
+  });
+  const at = (server.address() as AddressInfo).port;
+  return {
+    port: at,
+    url: `http://${HOST}:${at}/v1`,
+    async close(graceSeconds = GRACE) {
+      closing = true;
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const empty = new Promise<void>((resolve) => {
+        emptied = resolve;
+        if (open.size === 0) resolve();
+      });
+      const timer = setTimeout(() => {
+        for (const exchange of open) exchange.abort(shuttingDown());
+      }, graceSeconds * 1000);
+      await empty;
+      clearTimeout(timer);
+      server.closeAllConnections();
+      await closed;
+      for (const model of models) model.close();
+    },
+  };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A name that nobody has, and that the answer quotes.
+    return text;
+  }
+}

@@ -1,0 +1,107 @@
+/** `yarn hone serve` as a user starts it. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import OpenAI from "openai";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { serveCommand } from "../../src/commands/serve.js";
+import { type GivenOptions, optionsOf, withDefaults } from "../../src/config/index.js";
+import { modelFingerprint } from "../../src/engine/index.js";
+import { sealCheckpoint } from "../../src/run/checkpoints.js";
+import { RunStore } from "../../src/run/store.js";
+import { UsageError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { writeTinyAdapter, writeTinyModel } from "../engine/tiny-model.js";
+
+const cli = join(packageRoot, "dist/src/cli.js");
+const tiny = join(packageRoot, "models/tiny/tiny.gguf");
+const home = mkdtempSync(join(tmpdir(), "hone-serve-command-"));
+const machine = ["--gpu", "off", "--threads", "1", "--context", "512", "--concurrency", "2"];
+const other = join(home, "other.gguf");
+const children: ChildProcess[] = [];
+
+beforeAll(async () => {
+  writeTinyModel(other);
+  const folder = join(home, "mail/models/falcon");
+  const checkpoint = join(folder, "checkpoints/0003");
+  mkdirSync(checkpoint, { recursive: true });
+  writeTinyAdapter(join(checkpoint, "adapter.gguf"), "falcon", 4, { layers: 2, linears: [["attn_q", 256, 256]] });
+  const lora = { rank: 4, alpha: 8, targets: ["q_proj"] };
+  const about = { run: "falcon", step: 3, model: modelFingerprint(tiny), lora };
+  const { adapter } = await sealCheckpoint(checkpoint, about, ["adapter.gguf"]);
+  const store = RunStore.open(join(folder, "run.sqlite"));
+  const options = { model: tiny, task: "email", context: 1024 };
+  const contents = { model: modelFingerprint(tiny) };
+  store.begin({ name: "falcon", created: "2031-01-01T00:00:00Z", options, contents }, { checkpoint: 3, adapter });
+  store.close();
+});
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(home, { recursive: true, force: true });
+});
+
+const hone = (...args: string[]) =>
+  spawnSync(process.execPath, [cli, ...args, "--home", home], { cwd: home, encoding: "utf8" });
+
+/** Resolves when the server answers. */
+async function serve(...args: string[]) {
+  const child = spawn(process.execPath, [cli, "serve", ...args, ...machine, "--home", home], { cwd: home });
+  children.push(child);
+  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const lines: string[] = [];
+  let url = "";
+  for await (const line of createInterface({ input: child.stdout })) {
+    lines.push(line);
+    url = /http:\/\/127\.0\.0\.1:\d+\/v1/.exec(line)?.[0] ?? "";
+    if (url) break;
+  }
+  return { child, ended, lines, url };
+}
+
+test("serves a run's checkpoint under the run's name and its base beside it, until SIGTERM", async () => {
+  const { child, ended, lines, url } = await serve("falcon", "--checkpoint", "3", "--port", "0", "--api-key", "k");
+  expect(lines).toContain("model falcon: falcon: 3 (step 3)");
+  expect(lines).toContain("model base: falcon: base");
+  const client = new OpenAI({ baseURL: url, apiKey: "k", maxRetries: 0 });
+  const { data } = await client.models.list();
+  expect(data.map(({ id }) => id)).toEqual(["falcon", "base"]);
+  const messages = [{ role: "user" as const, content: "Find the mail about Falcon" }];
+  const say = async (model: string) => {
+    const body = { model, messages, seed: 1, max_tokens: 12, logprobs: true };
+    return (await client.chat.completions.create(body)).choices[0]?.logprobs?.content?.map(({ logprob }) => logprob);
+  };
+  const [trained, base] = await Promise.all([say("falcon"), say("base")]);
+  expect(trained).not.toEqual(base);
+  const port = new URL(url).port;
+  const second = hone("serve", "--model", "tiny", ...machine, "--port", port);
+  expect(second.status).toBe(1);
+  expect(second.stderr).toBe(`hone: port ${port} is taken; give another --port, or 0 for any that is free\n`);
+  child.kill("SIGTERM");
+  expect(await ended).toBe(0);
+});
+
+test("names what cannot be served", async () => {
+  const refused: [given: GivenOptions, why: RegExp][] = [
+    [
+      { subject: "nonsense" },
+      /^nonsense is neither a run in .* \(mail\/falcon\) nor a model; `yarn hone models` lists/,
+    ],
+    [{ subject: "falcon", checkpoint: ["9"] }, /^--checkpoint 9: there is none; give one of latest, best, base, 3$/],
+    [{ subject: "falcon", checkpoint: ["3", "base"] }, /one is served, with base beside it/],
+    [{ subject: "falcon", adapter: "x" }, /^--adapter: a run's checkpoints have their own/],
+    [{ subject: "tiny", checkpoint: ["best"] }, /^--checkpoint and --compare are for a run; tiny is a model$/],
+    [{ subject: "mail/none", model: "tiny" }, /^there is no run mail\/none in /],
+    [{ model: "tiny", context: 999_999 }, /the model was trained with \d+ tokens; give at most that/],
+    [{ subject: "falcon", model: other }, /other\.gguf is not the model that the run was trained from/],
+  ];
+  const signal = new AbortController().signal;
+  for (const [given, why] of refused) {
+    const config = withDefaults(optionsOf(serveCommand), { ...given, home });
+    const io = { given, signal, stream: process.stdout, say: () => undefined };
+    const served = serveCommand.run(config as Parameters<typeof serveCommand.run>[0], io);
+    await expect(served).rejects.toThrow(why);
+    await expect(served).rejects.toBeInstanceOf(UsageError);
+  }
+});

@@ -1,0 +1,61 @@
+/** Engines of one file with different names, and what a turn tells while it is sampled. */
+import { expect, test } from "vitest";
+import { HoneError } from "../../src/util/index.js";
+import { adapterPath, close, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
+
+test("engines of one file with different names share its weights, and have an adapter each", async () => {
+  const model = newModel();
+  const trained = await testEngine({ model });
+  const weights = trained.memory().weights;
+  const base = await testEngine({ model, name: "base", sequences: 2 });
+  expect(base.memory().weights).toBe(weights);
+  const tokens = prompt("The same text for both.");
+  const before = await trained.score(tokens);
+  await trained.useAdapter(adapterPath("beside"));
+  expect(base.adapter).toBeNull();
+  const [adapted, plain] = await Promise.all([trained.score(tokens), base.score(tokens)]);
+  expect(largestDifference(plain, before)).toBeLessThan(ROUNDING);
+  expect(largestDifference(adapted, before)).toBeGreaterThan(0.1);
+  // The weights stay for the one that is left.
+  await close(trained);
+  expect(largestDifference(await base.score(tokens), before)).toBeLessThan(ROUNDING);
+  await close(base);
+});
+
+test("a turn tells each token before it ends, with the likeliest ones under the raw softmax", async () => {
+  const engine = await testEngine(options());
+  const start = prompt("Once upon");
+  const heard: { token: number; logprob: number; own?: number; likeliest?: readonly { logprob: number }[] }[] = [];
+  const { tokens, logprobs } = await engine.open(start).generate({
+    maxTokens: 12,
+    sampling: { seed: 5, temperature: 2 },
+    stop: [],
+    likeliest: 3,
+    onToken: (sampled) => heard.push(sampled),
+  });
+  expect(heard.map(({ token }) => token)).toEqual([...tokens]);
+  expect(heard.map(({ logprob }) => logprob)).toEqual([...logprobs]);
+  const scored = await engine.score(Int32Array.from([...start, ...tokens]), { from: start.length });
+  expect(
+    largestDifference(
+      heard.map(({ own }) => own as number),
+      scored,
+    ),
+  ).toBeLessThan(ROUNDING);
+  for (const { own, likeliest = [] } of heard) {
+    const [first, second, third] = likeliest.map(({ logprob }) => logprob) as [number, number, number];
+    expect(likeliest).toHaveLength(3);
+    expect(first >= second && second >= third && first >= (own as number)).toBe(true);
+  }
+  const likeliest: unknown[] = [];
+  const greedy = await engine.open(start).generate({
+    maxTokens: 4,
+    sampling: { seed: 0, temperature: 0 },
+    stop: [],
+    likeliest: 1,
+    onToken: (sampled) => likeliest.push(sampled.likeliest?.[0]?.token),
+  });
+  expect(likeliest).toEqual([...greedy.tokens]);
+  const refused = engine.open(start).generate({ maxTokens: 1, sampling: { seed: 0 }, stop: [], likeliest: 1025 });
+  await expect(refused).rejects.toThrow(HoneError);
+});

@@ -1,4 +1,4 @@
-// The module that Node loads: finds libllama, loads engines, and gives tests the sampler alone.
+// The module that Node loads: finds libllama, loads engines, and exposes the sampler for tests.
 #include <dlfcn.h>
 #include <napi.h>
 
@@ -16,7 +16,10 @@
 namespace hone {
 namespace {
 
-/** Node unmaps an addon that only workers had loaded when they end; the decode threads run its code. */
+/**
+ * Keeps the addon mapped: Node unmaps an addon loaded by workers only when they end, while the decode threads run its
+ * code.
+ */
 void keepMapped() {
   Dl_info self;
   if (dladdr(reinterpret_cast<void*>(&keepMapped), &self) == 0 ||
@@ -26,7 +29,7 @@ void keepMapped() {
 }
 
 constexpr int kMostThreads = GGML_MAX_N_THREADS;
-/** The upper bound of counts. llama.cpp allows far fewer; this bound keeps sums of them within an int. */
+/** Upper bound of counts. llama.cpp allows far fewer; this bound keeps sums of them within an int. */
 constexpr int kMost = 1 << 28;
 
 EngineSettings settingsOf(const Napi::Value& value) {
@@ -45,7 +48,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   llama.ubatch = whole("ubatch", 1, llama.batch);
   llama.exact = flagOf(object.Get("exact"), "exact");
   llama.pooled = flagOf(object.Get("pooledKv"), "pooledKv");
-  // Each running sequence needs a row of logits, and a score one more.
+  // Each running sequence needs a row of logits, and scoring one more.
   llama.outputs = whole("outputs", llama.sequences + 1, 2 * kMost);
   SchedulerSettings& scheduler = settings.scheduler;
   scheduler.contextPerSlot = llama.contextPerSequence;
@@ -62,7 +65,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   return settings;
 }
 
-/** llama.cpp's functions, which are there once `bind` has been called. */
+/** llama.cpp's functions, available after `bind`. */
 const LibLlama& bound() {
   if (!libLlama()) throw std::runtime_error("llama.cpp is not bound yet; call bind() first");
   return *libLlama();
@@ -155,7 +158,7 @@ Napi::Value draw(const Napi::CallbackInfo& info) {
   return object;
 }
 
-/** Where llama.cpp's warnings go: one listener a process, in the environment that set it last. */
+/** Receiver of llama.cpp's warnings: one listener per process, in the environment that set it last. */
 struct LogListener {
   std::mutex mutex;
   std::weak_ptr<Port> port;
@@ -182,7 +185,7 @@ void onLog(const Napi::CallbackInfo& info) {
   LogListener& listener = logListener();
   std::lock_guard<std::mutex> lock(listener.mutex);
   if (info[0].IsFunction()) {
-    // Leaked on purpose: a reference can be freed on its own thread only, and the last line may be dropped elsewhere.
+    // Leaked on purpose: a reference must be freed on its own thread, and the last line may be dropped on another.
     auto* const function = new Napi::FunctionReference(Napi::Persistent(info[0].As<Napi::Function>()));
     function->SuppressDestruct();
     listener.function = std::shared_ptr<Napi::FunctionReference>(function, [](Napi::FunctionReference*) {});

@@ -1,4 +1,4 @@
-// Who gets a slot, and when.
+// Assigns slots to sequences.
 #include <algorithm>
 
 #include "scheduler.h"
@@ -6,10 +6,13 @@
 namespace hone {
 namespace {
 
-/** A fork copies a slot's whole buffer, which takes as long as evaluating a few tokens. Members of a group always fork. */
+/**
+ * A fork copies a slot's whole buffer, which takes as long as evaluating this many tokens. Members of a group always
+ * fork.
+ */
 constexpr int kLeastFork = 16;
 
-/** A deadline's distance, in milliseconds, is counted up to here: in nanoseconds it must fit a clock. */
+/** Upper bound of the time to a deadline, in milliseconds: in nanoseconds it must fit a clock. */
 constexpr int64_t kFar = 24 * 60 * 60 * 1000;
 
 int64_t millisecondsNow() {
@@ -19,7 +22,9 @@ int64_t millisecondsNow() {
 
 }  // namespace
 
-/** Starts what can start, in the order of asking. A sequence that has a slot need not wait for others to get one. */
+/**
+ * Starts the turns that can start, in request order. A sequence that has a slot need not wait for others to get one.
+ */
 void Scheduler::admit() {
   bool full = false;
   for (auto next = queue_.begin(); next != queue_.end();) {
@@ -53,10 +58,10 @@ void Scheduler::admit() {
   }
 }
 
-/** Whether there is a free slot, if need be one that another sequence has to give up. */
+/** Whether a slot is free, or another sequence can be made to give one up. */
 bool Scheduler::makeRoom() {
   if (slots_.free() > 0) return true;
-  // Those that wait for a command lose their KV to it anyway, and the command waits for those before it.
+  // Sequences that wait for a command lose their KV to it anyway, and the command waits for those before it.
   bool behindCommand = false;
   for (const Waiting& waiting : queue_) {
     behindCommand = behindCommand || waiting.sequence == 0;
@@ -79,7 +84,7 @@ bool Scheduler::makeRoom() {
   return true;
 }
 
-/** Whether another sequence is just evaluating a prefix that this one can fork when it is done. */
+/** Whether another sequence is evaluating a prefix that this one can fork when it is done. */
 bool Scheduler::waitsForLeader(const Sequence& sequence) const {
   if (!decoder_->canTrim()) return false;
   const int limit = sequence.reusable();
@@ -94,7 +99,7 @@ bool Scheduler::waitsForLeader(const Sequence& sequence) const {
   return false;
 }
 
-/** When it throws, the sequence has no slot and does not run. */
+/** If it throws, the sequence has no slot and does not run. */
 void Scheduler::start(Sequence& sequence) {
   running_.reserve(running_.size() + 1);
   try {
@@ -109,7 +114,7 @@ void Scheduler::start(Sequence& sequence) {
   running_.push_back(&sequence);
 }
 
-/** A slot with as much of the sequence's KV as need not be evaluated. */
+/** A slot with as much of the sequence's KV as possible. */
 void Scheduler::takeSlot(Sequence& sequence) {
   const int limit = sequence.reusable();
   if (sequence.slot >= 0) {
@@ -125,7 +130,7 @@ void Scheduler::takeSlot(Sequence& sequence) {
   if (placed.copied) stats_.forks++;
 }
 
-/** All KV is void. Sequences keep their tokens and are evaluated again at their next turn. */
+/** Invalidates all KV. Sequences keep their tokens and are evaluated again at their next turn. */
 void Scheduler::dropSlots(bool clearDecoder) noexcept {
   for (auto& [id, sequence] : sequences_) sequence.slot = -1;
   slots_.forget(clearDecoder);
@@ -142,7 +147,7 @@ void Scheduler::endOverdue() {
   for (SequenceId id : overdue) endTurn(sequences_.at(id), Stop::deadline);
 }
 
-/** When something changes without a message, while nothing runs. */
+/** Time of the next change that needs no message, while nothing runs. */
 Scheduler::Clock::time_point Scheduler::nextEvent() const {
   Clock::time_point event = Clock::time_point::max();
   if (turns_.empty()) return event;
@@ -152,7 +157,7 @@ Scheduler::Clock::time_point Scheduler::nextEvent() const {
     if (deadline <= 0) continue;
     event = std::min(event, Clock::now() + std::chrono::milliseconds(std::clamp<int64_t>(deadline - now, 0, kFar)));
   }
-  // A command waits for other lanes, and all for the command: no slot changes hands.
+  // A command is waiting for other lanes, and everything else for the command: no slot changes hands.
   if (!queue_.empty() && queue_.front().sequence == 0) return event;
   for (const auto& [id, sequence] : sequences_) {
     if (sequence.state != State::resting || sequence.slot < 0) continue;

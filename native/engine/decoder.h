@@ -1,5 +1,5 @@
-// What the scheduler needs of a model: evaluate a batch, read logits, handle the KV of slots.
-// The scheduler knows nothing else of llama.cpp, so that it can be built and tested alone.
+// The scheduler's interface to a model: evaluate a batch, read logits, manage the KV of slots.
+// The scheduler uses nothing else of llama.cpp, so that it can be built and tested alone.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace hone {
 using Token = int32_t;
 
 /**
- * Where the KV is pooled, slots below 0 hold tokens that only give a batch its shape (SchedulerSettings::steady): this
+ * In a pooled KV, slots below 0 hold padding tokens that only give a batch its shape (SchedulerSettings::steady): this
  * one, the next lower, and so on; at most as many as there are slots. They are empty before and after a batch.
  */
 constexpr int kPadding = -1;
 
 /**
- * Tokens to evaluate, in ascending order of slots with padding behind them; the tokens of a slot follow its cells. All
- * vectors have one length.
+ * Tokens to evaluate, in ascending order of slots, with padding at the end; the tokens of a slot follow its cells. All
+ * vectors have the same length.
  */
 struct Batch {
   std::vector<Token> tokens;
   std::vector<int32_t> positions;
   std::vector<int32_t> slots;
-  /** 1 where logits are wanted. */
+  /** 1 where logits are requested. */
   std::vector<int8_t> wanted;
 
   int size() const { return static_cast<int>(tokens.size()); }
@@ -52,14 +52,17 @@ class Decoder {
   virtual ~Decoder() = default;
 
   virtual int vocabularySize() const = 0;
-  /** Whether `trim` works: the state of recurrent models cannot be taken back. */
+  /** Whether `trim` works: the state of recurrent models cannot be rolled back. */
   virtual bool canTrim() const = 0;
 
   /** After an exception the KV is unknown: call `clear`. */
   virtual void decode(const Batch& batch) = 0;
-  /** Passes of the last batch whose graph llama.cpp did not have to build anew, as the one before had its shape. */
+  /** Passes of the last batch for which llama.cpp reused the graph, since the previous one had the same shape. */
   virtual int reusedGraphs() const = 0;
-  /** `vocabularySize` floats for a wanted row of the last batch; valid until the next call. May be read by several threads. */
+  /**
+   * `vocabularySize` floats for a requested row of the last batch; valid until the next call. Several threads may read
+   * them.
+   */
   virtual const float* logits(int row) const = 0;
 
   // When one of the following throws, the KV of the slot that it changes is unknown.
@@ -72,40 +75,40 @@ class Decoder {
   virtual void clear() = 0;
 
   // A LoRA adapter is changed in three calls, so that several decoders can change it together or not at all. The KV
-  // stays as it is. All three also work while the decoder sleeps: `wake` then puts the adapter on.
+  // is not changed. All three also work while the decoder sleeps: `wake` then loads the adapter.
 
   /**
-   * Reads an adapter by its path, "" for none, and keeps it beside the one in use. When it throws, nothing is beside.
-   * A decoder that sleeps without weights only checks the file; `wake` reads it.
+   * Reads an adapter by its path, "" for none, as the second one beside the one in use. If it throws, there is no
+   * second one. A decoder that sleeps without weights only checks the file; `wake` reads it.
    */
   virtual void loadAdapter(const std::string& path) = 0;
-  /** Exchanges the adapter in use and the one beside; again takes that back. When it throws, nothing has changed. */
+  /** Exchanges the adapter in use and the second one; a repeated call undoes it. If it throws, nothing has changed. */
   virtual void swapAdapter() = 0;
-  /** Frees the adapter beside, if there is one. */
+  /** Frees the second adapter, if there is one. */
   virtual void dropAdapter() noexcept = 0;
 
   /**
-   * Frees the KV, with `weights` also the weights. Nothing but `sleep`, `wake` and changes of the adapter may follow, also
-   * when it throws.
+   * Frees the KV, with `weights` also the weights. Only `sleep`, `wake` and adapter changes may follow, also after an
+   * exception.
    */
   virtual void sleep(bool weights) = 0;
   /**
-   * Undoes `sleep`, with the adapter in use and so many slots, at most as many as it was made with; all are empty. When
-   * it throws, the decoder sleeps as before.
+   * Reverses `sleep`, with the adapter in use and this many slots, at most as many as it was made with; all are empty.
+   * If it throws, the decoder still sleeps.
    */
   virtual void wake(int slots) = 0;
 
   /**
-   * Makes the device compile what the batches to come need, if it has not done so yet for the kind of the adapter in use
-   * (one, or none). All slots are empty afterwards. When it throws, their KV is unknown. Not while it sleeps; `wake` does
-   * it by itself.
+   * Makes the device compile the kernels of later batches, unless already done for the kind of the adapter in use
+   * (one, or none). All slots are empty afterwards. If it throws, their KV is unknown. Not while it sleeps; `wake`
+   * calls it by itself.
    */
   virtual void warmUp() = 0;
 
-  /** CPU threads of the batches from now on: at least 1, at most as many as it was made with. Not while it sleeps. */
+  /** CPU threads of later batches: at least 1, at most as many as it was made with. Not while it sleeps. */
   virtual void setThreads(int threads) = 0;
 
-  /** On any thread: `decode` fails soon, now and from now on. Nobody waits for what it would give. */
+  /** On any thread: makes `decode` fail soon, permanently. Its result is no longer needed. */
   virtual void abort() = 0;
 };
 

@@ -1,5 +1,5 @@
-// Numbers below 1.2e-38 (denormals) cost x86 processors a hundred cycles each, and a sharp attention has many: what is
-// nearly zero in its softmax. Other processors compute them at full speed.
+// Numbers below 1.2e-38 (denormals) cost x86 processors a hundred cycles each, and sharp attention has many: the
+// near-zero values of its softmax. Other processors compute them at full speed.
 #pragma once
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -8,7 +8,7 @@
 
 namespace hone {
 
-/** While it lives, denormals are zero on this thread, and on threads that it starts. */
+/** While it exists, denormals are treated as zero on this thread, and on threads that it starts. */
 class FlushDenormals {
  public:
   FlushDenormals(const FlushDenormals&) = delete;

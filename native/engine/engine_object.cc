@@ -21,7 +21,7 @@ const char* nameOf(Stop stop) {
   return "";
 }
 
-/** Sequences of one group at most. */
+/** Maximum number of sequences of one group. */
 constexpr int kMostMembers = 1 << 20;
 /** Likeliest tokens reported with a sampled one at most. */
 constexpr int kMostLikely = 1024;
@@ -65,7 +65,7 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
   const LlamaReport report = engine.report();
   info.Set("device", report.device);
   info.Set("offloadedLayers", std::max(0, report.offloadedLayers));
-  // llama.cpp counts the output as a layer. A build without GPU says nothing of layers.
+  // llama.cpp counts the output as a layer. A build without GPU reports no layers.
   info.Set("layers", report.layers < 0 ? model.layers + 1 : report.layers);
   info.Set("kv", engine.fullKv() ? "F32" : "F16");
   info.Set("flashAttention", report.flashAttention < 0
@@ -110,7 +110,7 @@ void setError(Napi::Env env, Napi::Object result, const Failure& failure) {
   result.Set("error", failure.empty() ? env.Null() : errorOf(env, failure));
 }
 
-/** What `generate` and `score` return: the promise, and the id by which it can be cancelled. */
+/** The result of `generate` and `score`: the promise, and the id by which it can be cancelled. */
 Napi::Object underWay(Napi::Env env, TurnId turn, const Napi::Promise& promise) {
   auto object = Napi::Object::New(env);
   object.Set("turn", static_cast<double>(turn));
@@ -118,7 +118,7 @@ Napi::Object underWay(Napi::Env env, TurnId turn, const Napi::Promise& promise) 
   return object;
 }
 
-/** Starts work that settles a promise. When `start` throws, the promise is rejected: a pending one keeps Node alive. */
+/** Starts work that settles a promise. If `start` throws, the promise is rejected: a pending one keeps Node alive. */
 template <typename Start>
 void begin(const Port::Settle& settle, Start start) {
   try {
@@ -160,7 +160,7 @@ Napi::Value sampledObject(Napi::Env env, const Sampled& sampled, bool likeliest)
   return object;
 }
 
-// Arguments are read before the engine is looked at: a getter among them may close it.
+// Arguments are read before the engine is used: one of their getters may close it.
 
 Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
   const Napi::Env env = info.Env();
@@ -255,7 +255,7 @@ Napi::Value commanded(Napi::Env env, const Use& use, Start start) {
   return promise;
 }
 
-/** Freeing a model can take a while: not on JavaScript's thread. */
+/** Freeing a model can take a while: not done on JavaScript's thread. */
 class Closing : public Napi::AsyncWorker {
  public:
   Closing(Napi::Env env, std::shared_ptr<Engine> engine)

@@ -1,4 +1,4 @@
-// The JavaScript object that stands for one use of an engine.
+// The JavaScript object that represents one use of an engine.
 #pragma once
 
 #include <napi.h>

@@ -6,7 +6,7 @@
 namespace hone {
 namespace {
 
-/** In lower case. They are those of ggml and llama.cpp, of CUDA and Vulkan (also as C++ exceptions), and of the system. */
+/** Phrases in lower case, of ggml and llama.cpp, of CUDA and Vulkan (also as C++ exceptions), and of the system. */
 constexpr const char* kSigns[] = {
     "failed to allocate",   "unable to allocate",    "out of memory",     "insufficient memory",
     "cannot allocate memory", "outofdevicememory", "outofhostmemory", "cudamalloc failed", "bad_alloc",

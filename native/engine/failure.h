@@ -1,4 +1,4 @@
-// What went wrong, in words for the user, and whether it was memory that was lacking: callers can go on with less then.
+// An error message for the user, and whether the cause was a lack of memory: callers can then continue with less.
 #pragma once
 
 #include <exception>
@@ -8,13 +8,13 @@
 
 namespace hone {
 
-/** There is no memory left, of the process or of the device. */
+/** Out of memory, in the process or on the device. */
 class OutOfMemory : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/** Whether a message of llama.cpp, of a driver or of the system says that memory is lacking. Does not throw. */
+/** Whether a message of llama.cpp, of a driver or of the system reports a lack of memory. Does not throw. */
 bool saysOutOfMemory(const char* message) noexcept;
 
 struct Failure {
@@ -27,7 +27,7 @@ struct Failure {
 
   /** "" for no failure. */
   std::string message;
-  /** Memory was lacking. */
+  /** The cause was a lack of memory. */
   bool memory = false;
 };
 

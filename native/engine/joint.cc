@@ -38,7 +38,7 @@ bool Joint::visit(int lane) {
   }
 }
 
-/** Begins the phase after one that all lanes have done. When it throws, for want of memory, nothing has changed. */
+/** Begins the phase after one that all lanes have finished. If it throws, for lack of memory, nothing has changed. */
 void Joint::advance(int lane) {
   const int following = next(phase_, failed_);
   if (following == kOver) {
@@ -128,11 +128,11 @@ class AdapterChange final : public Joint {
 
   std::string path_;
   const std::function<void(std::string)> changed_;
-  /** Of each lane: whether it runs the new adapter. */
+  /** For each lane: whether it uses the new adapter. */
   std::vector<char> swapped_;
-  /** The lanes' adapters are not those of before. */
+  /** The lanes' adapters have changed. */
   bool changes_ = false;
-  /** The KV in all lanes is void: by the change, or by the warming up for it. */
+  /** The KV in all lanes is invalid: through the change, or through its warm-up. */
   bool void_ = false;
   std::shared_ptr<const std::string> refusal_;
 };
@@ -186,7 +186,7 @@ class Wake final : public Joint {
 
   const std::vector<int> slots_;
   const std::function<void(const std::vector<int>&)> changed_;
-  /** Of each lane: whether it slept until now. */
+  /** For each lane: whether it was asleep. */
   std::vector<char> woken_;
   bool woke_ = false;
 };

@@ -3,7 +3,7 @@
 namespace hone {
 namespace {
 
-/** The class of the array by its element type: a name read from its prototype may have been changed. */
+/** Identifies the array by its element type: a class name read from its prototype may have been changed. */
 const char* elementsOf(const Napi::TypedArray& array) {
   switch (array.TypedArrayType()) {
     case napi_int8_array:

@@ -1,5 +1,5 @@
-// Values that cross between JavaScript and C++. Everything that comes in is checked here: llama.cpp and the scheduler
-// do not check their arguments, and wrong ones would make them read out of bounds.
+// Values passed between JavaScript and C++. All arguments are checked here: llama.cpp and the scheduler do not check
+// theirs, and wrong ones would make them read out of bounds.
 #pragma once
 
 #include <napi.h>
@@ -20,17 +20,17 @@ namespace hone {
 /** The kind of a value, for messages: "an Int16Array", "undefined". */
 std::string kindOf(const Napi::Value& value);
 
-/** Napi::TypeError: `name` must be `wanted`, and is of another kind. */
+/** Napi::TypeError: `name` must be `wanted`, and has another type. */
 [[noreturn]] void refuseKind(const Napi::Value& value, const std::string& name, const char* wanted);
 /** Napi::RangeError with the line. */
 [[noreturn]] void refuseRange(Napi::Env env, const std::string& line);
 
-// Each throws a Napi::TypeError for a value of another kind and a Napi::RangeError for one out of range. Nothing is
+// Each throws a Napi::TypeError for a value of another type and a Napi::RangeError for one out of range. Nothing is
 // converted: that could run the caller's code in the middle of a call.
 
 Napi::Object objectOf(const Napi::Value& value, const std::string& name);
 bool flagOf(const Napi::Value& value, const std::string& name);
-/** Refuses NUL, which would end a file's name early. */
+/** Refuses NUL, which would truncate a file's name. */
 std::string pathOf(const Napi::Value& value, const std::string& name);
 std::string textOf(const Napi::Value& value, const std::string& name);
 /** In [least, most]. */
@@ -43,7 +43,7 @@ inline int wholeOf(const Napi::Value& value, const std::string& name, int least,
   return static_cast<int>(wholeNumberOf(value, name, least, most));
 }
 
-/** The largest number up to which all whole numbers are exact. */
+/** The largest number up to which all integers are exact. */
 constexpr double kSafeInteger = 9007199254740991.0;
 
 /** The id of a sequence or a turn. */
@@ -56,7 +56,7 @@ std::vector<Token> tokensOf(const Napi::Value& value, const std::string& name);
 /** A copy of a Float32Array. */
 std::vector<float> floatsOf(const Napi::Value& value, const std::string& name);
 
-/** @throws Napi::RangeError when an id is none of the vocabulary's `size` */
+/** @throws Napi::RangeError for an id that is not in the vocabulary of `size` entries */
 void checkTokens(Napi::Env env, const std::vector<Token>& tokens, const std::string& name, int size);
 
 SamplingParams samplingOf(const Napi::Object& object);
@@ -68,7 +68,7 @@ Array arrayOf(Napi::Env env, const std::vector<T>& values) {
   return array;
 }
 
-/** Its `code` is "memory" where that was lacking. */
+/** Its `code` is "memory" for a lack of memory. */
 inline Napi::Value errorOf(Napi::Env env, const Failure& failure) {
   Napi::Object error = Napi::Error::New(env, failure.message).Value();
   if (failure.memory) error.Set("code", "memory");

@@ -18,8 +18,8 @@ int Lanes::leastLoaded() const {
 }
 
 /**
- * The lane of a sequence that begins. Members of a group share their prompt's KV in one lane, unless that lane has much
- * more to do than another already.
+ * Chooses the lane of a new sequence. Members of a group share their prompt's KV in one lane, unless that lane already
+ * has much more work than another.
  */
 int Lanes::choose(GroupId group) const {
   const int least = leastLoaded();
@@ -42,7 +42,7 @@ SequenceId Lanes::open(OwnerId owner, GroupId group, std::vector<Token> prompt) 
 }
 
 TurnId Lanes::generate(SequenceId sequence, TurnRequest request, TurnDone done) {
-  int lane = 0;  // of an unknown sequence any lane says that it is closed
+  int lane = 0;  // any lane reports that an unknown sequence is closed
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = opened_.find(sequence);
@@ -76,7 +76,7 @@ TurnId Lanes::score(OwnerId owner, std::vector<Token> tokens, int from, ScoreDon
 }
 
 void Lanes::cancel(TurnId turn) {
-  // Those that do not know it do nothing.
+  // Lanes that do not have it do nothing.
   for (const auto& lane : lanes_) lane->cancel(turn);
 }
 
@@ -107,7 +107,7 @@ std::vector<Scheduler*> Lanes::all() const {
   return lanes;
 }
 
-/** When it throws, for want of memory, no lane has the command. */
+/** If it throws, for lack of memory, no lane has the command. */
 void Lanes::command(const std::shared_ptr<Joint>& joint) {
   std::vector<Scheduler::Command> made;
   for (int lane = 0; lane < size(); lane++) {

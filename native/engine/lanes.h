@@ -1,13 +1,13 @@
-// Several schedulers side by side, each with a decode thread and a context of its own over the same weights; to its
-// callers they are one.
+// Several parallel schedulers, each with a decode thread and a context of its own over the same weights, behind the
+// interface of one.
 //
 // The threads of one llama.cpp context meet at a barrier after every operation. A small model's operations take
 // microseconds, so its threads mostly wait for each other, and all of them whenever one has lost its core to another
-// program. Lanes of one thread each never meet. A large model has one lane: its threads are busy between the barriers,
-// and each lane would read all of its weights.
+// program. Lanes of one thread each never wait for each other. A large model has one lane: its threads are busy between
+// the barriers, and each lane would read all of its weights.
 //
-// A sequence gets its lane at its first turn and keeps it, as its KV lies there. Adapter changes, sleep and wake happen in
-// all lanes or in none (joint.h); in each they keep their order among what is asked for.
+// A sequence gets its lane at its first turn and keeps it, as its KV is there. Adapter changes, sleep and wake happen
+// in all lanes or in none (joint.h); each lane keeps their order relative to turns.
 #pragma once
 
 #include <map>
@@ -21,16 +21,16 @@
 
 namespace hone {
 
-/** The share of lane `lane` in something that is dealt out to all. */
+/** The share of lane `lane` in a total. */
 inline int shareOf(int all, int lanes, int lane) { return all / lanes + (lane < all % lanes ? 1 : 0); }
 
-/** What one lane is made of. */
+/** The parts of one lane. */
 struct Lane {
   std::unique_ptr<Decoder> decoder;
   SchedulerSettings settings;
 };
 
-/** Any thread may call any member. What they promise is said in scheduler.h. */
+/** Any thread may call any member. For their contracts see scheduler.h. */
 class Lanes {
  public:
   explicit Lanes(std::vector<Lane> lanes);
@@ -46,28 +46,28 @@ class Lanes {
   void close(SequenceId sequence);
   void closeAll(OwnerId owner);
 
-  // Commands. `done` is called when all lanes have carried out the command, with the first failure if there is one. When
-  // a call throws, for want of memory, nothing has begun and `done` is not called.
+  // Commands. `done` is called when all lanes have carried out the command, with the first failure if there is one. If
+  // a call throws, for lack of memory, nothing has begun and `done` is not called.
 
   /**
-   * "" takes the adapter off. After a failure all lanes keep the adapter that they had, or all refuse turns until a later
-   * call succeeds. Lanes that sleep wake with the adapter.
+   * "" removes the adapter. After a failure all lanes keep the adapter that they had, or all refuse turns until a later
+   * call succeeds. Sleeping lanes wake with the adapter.
    */
   void useAdapter(const std::string& path, CommandDone done);
   /** Turns are refused until `wake`, also after a failure. */
   void sleep(bool weights, CommandDone done);
   /**
-   * With so many slots in all lanes together, at least one a lane and at most as many as in the beginning; 0: as many as
-   * before. After a failure all lanes sleep as before.
+   * With this many slots in all lanes together, at least one per lane and at most as many as at the start; 0: as many
+   * as before. After a failure all lanes still sleep.
    */
   void wake(int slots, CommandDone done);
 
-  /** Of all lanes together; each keeps one at least. */
+  /** Total of all lanes; each keeps at least one. */
   void setThreads(int threads);
 
   /** The adapter in use, "" for none. */
   std::string adapter() const;
-  /** Counts are sums, seconds are those of a lane in the mean. */
+  /** Counts are sums, seconds are means over the lanes. */
   Stats stats() const;
   void stop();
 
@@ -75,7 +75,7 @@ class Lanes {
   struct Opened {
     OwnerId owner = 0;
     GroupId group = 0;
-    /** Until it has a lane. */
+    /** Before it has a lane. */
     std::vector<Token> prompt;
     int lane = -1;
   };
@@ -86,17 +86,17 @@ class Lanes {
   std::vector<Scheduler*> all() const;
   void command(const std::shared_ptr<Joint>& joint);
 
-  /** Commands reach all lanes in one order. */
+  /** Keeps the order of commands the same in all lanes. */
   std::mutex commands_;
-  /** Guards the members below, except the lanes, which lock for themselves. */
+  /** Guards the members below, except the lanes, which have locks of their own. */
   mutable std::mutex mutex_;
   std::string adapter_;
   std::map<SequenceId, Opened> opened_;
-  /** Of each lane, as it woke last. */
+  /** For each lane its slots since its last wake. */
   std::vector<int> slots_;
-  /** Sequences and scores of each lane. */
+  /** Number of sequences and scores of each lane. */
   std::vector<int> load_;
-  /** The last member: their threads end before the rest goes. */
+  /** The last member: their threads end before the other members are destroyed. */
   std::vector<std::unique_ptr<Scheduler>> lanes_;
 };
 

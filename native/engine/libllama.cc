@@ -24,7 +24,7 @@ namespace {
 LibLlama functions;
 std::atomic<bool> bound{false};
 std::atomic<void (*)(LogLevel, const std::string&)> logSink{nullptr};
-/** Of this thread, as the reason of a failure. */
+/** Errors of this thread, for the reason of a failure. */
 thread_local std::string errors;
 thread_local bool memoryLacks = false;
 
@@ -48,7 +48,7 @@ std::set<std::string> loadedLibLlamas() {
   return found;
 }
 
-/** llama.cpp ends a line with "\n"; a piece without one is continued. Info is for those who listen; debug is dropped. */
+/** llama.cpp ends a line with "\n"; a piece without one is continued. Info goes to listeners; debug is dropped. */
 void onLog(ggml_log_level level, const char* text, void*) {
   static thread_local std::string line;
   static thread_local ggml_log_level current = GGML_LOG_LEVEL_NONE;
@@ -70,8 +70,8 @@ void onLog(ggml_log_level level, const char* text, void*) {
 }
 
 /**
- * Struct parameters are passed by value: were they laid out otherwise than in our headers, memory would be corrupted in
- * silence. Their documented defaults, read through our layout, show it.
+ * Struct parameters are passed by value: with another layout than in our headers, memory would be corrupted silently.
+ * Their documented defaults, read with our layout, reveal it.
  */
 bool layoutIsOurs(const LibLlama& lib) {
   const llama_context_params context = lib.llama_context_default_params();
@@ -124,7 +124,7 @@ void bindLibLlama() {
     throw std::runtime_error("two builds of llama.cpp are loaded in one process: " + all +
                              "; choose one `gpu` for the whole process");
   }
-  // Kept for the life of the process: Node unmaps what only a worker has loaded when that worker ends.
+  // Kept for the life of the process: Node unmaps libraries loaded by a worker alone when that worker ends.
   void* library = dlopen(paths.begin()->c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   if (!library) throw std::runtime_error(std::string("llama.cpp cannot be opened again: ") + dlerror());
 
@@ -139,7 +139,7 @@ void bindLibLlama() {
 #undef HONE_RESOLVE
 
   const std::string version = lib.llama_version();
-  // Builds made outside llama.cpp's release process call themselves "0.5.0-dev".
+  // Builds made outside llama.cpp's release process have the version "0.5.0-dev".
   if (version.substr(0, version.find('-')) != compiledLlamaVersion()) {
     throw std::runtime_error("hone's addon was built for llama.cpp " + compiledLlamaVersion() +
                              ", but node-llama-cpp has loaded " + version + kReinstall);

@@ -90,17 +90,19 @@ void bindLibLlama();
 /** The version whose headers this addon was compiled against. */
 std::string compiledLlamaVersion();
 
-/** Forgets llama.cpp's errors on this thread, so that a failure from now on has its own reason. */
+/** Clears llama.cpp's errors on this thread, so that a later failure has its own reason. */
 void forgetLlamaErrors();
 
-/** Whether its errors since then say that memory is lacking. */
+/** Whether its errors since then report a lack of memory. */
 bool llamaLacksMemory();
 
-/** Throws `what` with its errors since then as the reason: OutOfMemory when they say so, else std::runtime_error. */
+/**
+ * Throws `what` with its errors since then as the reason: OutOfMemory for a lack of memory, else std::runtime_error.
+ */
 [[noreturn]] void throwLlamaError(const std::string& what);
 
 enum class LogLevel { warning, error };
-/** Hears llama.cpp's warnings and errors, on any thread; anything less is dropped. Null drops all. */
+/** Receives llama.cpp's warnings and errors, on any thread; lower levels are dropped. Null drops all. */
 void setLlamaLogSink(void (*sink)(LogLevel level, const std::string& line));
 
 }  // namespace hone

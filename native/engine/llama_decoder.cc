@@ -16,7 +16,7 @@ constexpr int kCellStep = 256;
 
 int cellsOf(int tokens) { return (tokens + kCellStep - 1) / kCellStep * kCellStep; }
 
-/** A function of the CPU backend, which is a library of its own; null when this build has it not. */
+/** A function of the CPU backend, which is a library of its own; null when this build lacks it. */
 template <typename F>
 F cpuFunction(const char* name) {
   const LibLlama& lib = *libLlama();
@@ -25,7 +25,7 @@ F cpuFunction(const char* name) {
   return reinterpret_cast<F>(lib.ggml_backend_reg_get_proc_address(lib.ggml_backend_dev_backend_reg(cpu), name));
 }
 
-/** A thread pool that lasts: without one llama.cpp starts new threads for every batch. */
+/** A persistent thread pool: without one llama.cpp starts new threads for every batch. */
 ggml_threadpool* newPool(int threads) {
   const auto create = cpuFunction<decltype(&ggml_threadpool_new)>("ggml_threadpool_new");
   if (!create) return nullptr;
@@ -63,7 +63,7 @@ void LlamaDecoder::PoolFree::operator()(ggml_threadpool* pool) const {
   cpuFunction<decltype(&ggml_threadpool_free)>("ggml_threadpool_free")(pool);
 }
 
-// f32 weights on a CPU are run for exact log-probabilities; 16-bit KV would put them off by 1e-3.
+// f32 weights on a CPU are used for exact log-probabilities; 16-bit KV would change them by 1e-3.
 bool LlamaDecoder::fullKv() const { return info_.full && !settings_.useGpu; }
 
 uint64_t LlamaDecoder::kvBytesPerSequence() const {
@@ -113,7 +113,7 @@ void LlamaDecoder::createContext(int sequences) {
   kvBytes_ = kvBytes;
 }
 
-/** Puts the adapter in use on a context. */
+/** Sets the adapter in use on a context. */
 void LlamaDecoder::apply(llama_context* context) const {
   float scale = 1;
   llama_adapter_lora* adapter = adapter_.held.get();
@@ -134,7 +134,7 @@ void LlamaDecoder::loadAdapter(const std::string& path) {
 
 void LlamaDecoder::swapAdapter() {
   std::swap(adapter_, beside_);
-  if (!context_) return;  // the next one is made with it
+  if (!context_) return;  // the next one is created with it
   try {
     forgetLlamaErrors();
     apply(context_.get());
@@ -185,7 +185,7 @@ void LlamaDecoder::decode(const Batch& batch) {
   const size_t size = batch.tokens.size();
   sequenceCounts_.assign(size, 1);
   sequenceIds_.resize(size);
-  // llama.cpp only reads a batch, but its struct does not say so.
+  // llama.cpp only reads a batch, but its struct is not const.
   for (size_t i = 0; i < size; i++) {
     const int32_t& slot = batch.slots[i];
     sequenceIds_[i] = slot < 0 ? &paddingIds_[kPadding - slot] : const_cast<int32_t*>(&slot);
@@ -213,12 +213,12 @@ void LlamaDecoder::decode(const Batch& batch) {
   const int lowest = *std::min_element(batch.slots.begin(), batch.slots.end());
   for (int slot = kPadding; slot >= lowest; slot--) trim(paddingIds_[kPadding - slot], 0);
   if (!heard.buffers.empty()) noteCompute(heard);
-  // The first look at logits puts their rows in order; after that, several threads may read them.
+  // The first access to logits sorts their rows; after that, several threads may read them.
   const auto wanted = std::find(batch.wanted.begin(), batch.wanted.end(), 1);
   if (wanted != batch.wanted.end()) logits(static_cast<int>(wanted - batch.wanted.begin()));
 }
 
-/** llama.cpp has made its compute buffers anew: the first batch after an adapter was changed needs others. */
+/** llama.cpp has allocated its compute buffers again: the first batch after an adapter change needs others. */
 void LlamaDecoder::noteCompute(const LlamaReport& heard) {
   std::lock_guard<std::mutex> lock(reportMutex_);
   for (auto& [place, bytes] : report_.buffers) bytes.compute = 0;
@@ -251,8 +251,8 @@ void LlamaDecoder::warmUp() {
   const WarmUpShape once{1, 1, 1, 1};
   const int prompt = std::min(settings_.batch, settings_.ubatch);
   const int outputs = settings_.outputs - settings_.sequences + sequences_;
-  // Also where nothing is left to compile: llama.cpp makes its compute buffers at the first batch after a change of the
-  // adapter, and this is no turn's.
+  // Also where nothing is left to compile: llama.cpp allocates its compute buffers in the first batch after an adapter
+  // change, which should not be part of a turn.
   evaluateShapes(*this, warm ? once : WarmUpShape{sequences_, settings_.contextPerSequence, prompt, outputs});
   warm = true;
 }
@@ -263,7 +263,7 @@ const float* LlamaDecoder::logits(int row) const {
   return logits;
 }
 
-/** In a pool the cells are not copied: they get a second owner beside the first, and keep those they had. */
+/** In a pool cells are not copied: they get a second owner, and the first keeps them too. */
 void LlamaDecoder::copy(int from, int to) {
   if (pooled()) trim(to, 0);
   lib_.llama_memory_seq_cp(memory(), from, to, -1, -1);

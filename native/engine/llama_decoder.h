@@ -1,4 +1,4 @@
-// The decoder that is llama.cpp: one context on weights that it may share, at most one adapter.
+// The decoder for llama.cpp: one context on weights that it may share, with at most one adapter.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct LlamaSettings {
   int contextPerSequence = 512;
   int batch = 2048;
   int ubatch = 512;
-  /** Rows of logits of one decode call at most. */
+  /** Maximum number of rows of logits of one decode call. */
   int outputs = 64;
   /** Attention without llama.cpp's flash attention, which on a CPU sums in 16 bits. */
   bool exact = false;
@@ -30,31 +30,31 @@ struct LlamaSettings {
   bool pooled = false;
 };
 
-/** Decoders of this process that make a GPU compile its kernels right now. */
+/** Decoders of this process that are making a GPU compile its kernels. */
 int warmingDecoders();
 
 /**
- * Tokens that the KV of all sequences has room for: llama.cpp rounds up the size of each. A pool has room for padding
- * beside them.
+ * Tokens that the KV of all sequences has room for: llama.cpp rounds up each sequence's size. A pool also has room for
+ * padding.
  */
 int64_t totalCells(const LlamaSettings& settings);
 
 class LlamaDecoder final : public Decoder {
  public:
-  /** Loads the weights, if nobody has, and allocates the KV. */
+  /** Loads the weights, unless they are loaded, and allocates the KV. */
   LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings& settings);
 
   const ModelInfo& info() const { return info_; }
-  /** Bytes; may be asked for on any thread. */
+  /** Bytes; may be called on any thread. */
   uint64_t kvBytes() const { return kvBytes_; }
   /** Keys and values have 32 bits. */
   bool fullKv() const;
-  /** Flash attention has K and V in 16 bits, whatever the KV has. */
+  /** Flash attention has K and V in 16 bits, whatever the KV's type. */
   bool mayUseFlashAttention() const { return !settings_.exact && !fullKv(); }
-  /** As the settings say, but never for recurrent models: their state is no cells. */
+  /** According to the settings, but never for recurrent models, whose state has no cells. */
   bool pooled() const { return settings_.pooled && !info_.recurrent; }
   uint64_t kvBytesPerSequence() const;
-  /** How the context was made last, and its buffers as they are now; may be asked for on any thread. */
+  /** How the context was last created, and its current buffers; may be called on any thread. */
   LlamaReport report() const;
 
   int vocabularySize() const override { return vocabularySize_; }
@@ -95,7 +95,7 @@ class LlamaDecoder final : public Decoder {
   const LibLlama& lib_;
   const std::shared_ptr<Weights> weights_;
   const LlamaSettings settings_;
-  /** Tokens of a slot's buffer: the context rounded up as llama.cpp wants it. */
+  /** Tokens of a slot's buffer: the context, rounded up as llama.cpp requires. */
   const int cellsPerSlot_;
   /** In use, at most `settings_.threads`. */
   int threads_;
@@ -103,25 +103,25 @@ class LlamaDecoder final : public Decoder {
   int sequences_;
   std::atomic<bool> aborted_{false};
   std::atomic<uint64_t> kvBytes_{0};
-  /** The device has compiled what it needs, without and with an adapter. */
+  /** Whether the device has compiled its kernels, without and with an adapter. */
   bool warm_[2] = {false, false};
   mutable std::mutex reportMutex_;
   LlamaReport report_;
-  // Arrays that llama.cpp wants with every batch.
+  // Arrays that llama.cpp needs with every batch.
   std::vector<int32_t> sequenceCounts_;
   std::vector<int32_t*> sequenceIds_;
-  /** llama.cpp's ids of padding: those after the ids of the slots. */
+  /** llama.cpp's sequence ids of padding: those after the ids of the slots. */
   std::vector<int32_t> paddingIds_;
   /** Of the last batch. */
   int reusedGraphs_ = 0;
 
-  // Objects of llama.cpp. They are freed from the last to the first, also when the constructor throws.
+  // Objects of llama.cpp. They are freed in reverse order, also when the constructor throws.
   std::unique_ptr<ggml_threadpool, PoolFree> pool_;
   HeldModel model_;
   const ModelInfo info_;
   const int vocabularySize_;
   Adapter adapter_;
-  /** The adapter not in use, between `loadAdapter` and `dropAdapter`. */
+  /** The second adapter, between `loadAdapter` and `dropAdapter`. */
   Adapter beside_;
   /** Null while it sleeps. */
   std::unique_ptr<llama_context, ContextFree> context_;

@@ -25,7 +25,7 @@ llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu
   params.vocab_only = onlyVocabulary;
   params.n_gpu_layers = useGpu ? -1 : 0;
   if (useGpu) {
-    // All of it on the first card; by default llama.cpp spreads the layers over all that it finds.
+    // The whole model on the first card; by default llama.cpp spreads the layers over all cards.
     params.split_mode = LLAMA_SPLIT_MODE_NONE;
     params.main_gpu = 0;
   }

@@ -1,4 +1,4 @@
-// A GGUF file: how it is loaded, what it says of itself, and its tokenizer.
+// A GGUF file: loading it, its metadata, and its tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hone {
 
-/** What can be said of a model when its weights are loaded; valid when they are not any more. */
+/** Facts about a loaded model, which stay valid after its weights are freed. */
 struct ModelInfo {
   std::string architecture;
   std::string weightType;
@@ -23,19 +23,19 @@ struct ModelInfo {
   std::string chatTemplate;
   /** All weights are f32. */
   bool full = false;
-  /** The size of one token's K and V in all layers together, in numbers. */
+  /** Size of one token's K and V in all layers together, in numbers. */
   uint64_t kvNumbersPerToken = 0;
-  /** Its state cannot be taken back to an earlier token. */
+  /** Its state cannot be rolled back to an earlier token. */
   bool recurrent = false;
 };
 
-/** @throws std::runtime_error when the model cannot be run by this engine */
+/** @throws std::runtime_error when this engine cannot run the model */
 ModelInfo describe(const llama_model* model);
 
 /** A loaded model. @throws std::runtime_error with llama.cpp's own reason */
 llama_model* loadModel(const std::string& path, bool onlyVocabulary, bool useGpu);
 
-/** The tokenizer of a model, loaded on its own so that it works while the weights are given back. Thread-safe. */
+/** The tokenizer of a model, loaded separately so that it works while the weights are freed. Thread-safe. */
 class Vocabulary {
  public:
   explicit Vocabulary(const std::string& path);
@@ -45,7 +45,7 @@ class Vocabulary {
 
   int size() const { return size_; }
   std::vector<Token> tokenize(const std::string& text, bool special) const;
-  /** Bytes of the tokens; those of control tokens only with `special`. Ids must be known. */
+  /** Bytes of the tokens; those of control tokens only with `special`. Ids must be valid. */
   std::string bytes(const std::vector<Token>& tokens, bool special) const;
   /** -1 where there is none. */
   Token bos() const;

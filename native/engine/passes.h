@@ -1,4 +1,4 @@
-// How llama.cpp cuts a batch into passes over the weights (`llama_batch_allocr`). Knows nothing else of llama.cpp.
+// How llama.cpp splits a batch into passes over the weights (`llama_batch_allocr`). Independent of llama.cpp.
 #pragma once
 
 #include "decoder.h"
@@ -6,9 +6,9 @@
 namespace hone {
 
 /**
- * Passes that a batch takes, each of `ubatch` tokens at most. Where the KV is pooled, tokens of any slots share a pass.
- * Otherwise a pass takes as many tokens of each of some neighbouring slots: the longest run of neighbours from the first
- * slot that has tokens left, and of each as many as the one with the fewest has left.
+ * Number of passes of a batch, each of `ubatch` tokens at most. In a pooled KV, tokens of any slots share a pass.
+ * Otherwise a pass takes equally many tokens of some neighbouring slots: of the longest run of neighbours from the
+ * first slot with tokens left, as many from each as the one with the fewest has left.
  */
 int passesOf(const Batch& batch, int ubatch, bool pooled);
 

@@ -1,4 +1,4 @@
-// A few threads that share the rows of a batch between them. Sampling is the only work of ours that takes time.
+// A few threads that share the rows of a batch. Sampling is the only work of ours that takes time.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,15 @@ class Pool {
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
   /**
-   * Calls `work(item, thread)` for every item in [0, items), each thread number in [0, threads()) by one thread. An
-   * exception of `work` is thrown here when all threads have come back; items may then be left out.
+   * Calls `work(item, thread)` for every item in [0, items); each thread number in [0, threads()) is one thread. An
+   * exception of `work` is rethrown here when all threads have finished; items may then be left out.
    *
-   * The caller works too and wakes at most one helper for each further item. It waits for those alone that are in the
-   * middle of an item: a helper that has not begun when the last item is taken need not begin.
+   * The caller works too and wakes at most one helper for each further item. It only waits for helpers in the middle of
+   * an item: a helper that has not begun when the last item is taken need not begin.
    */
   void run(int items, const std::function<void(int item, int thread)>& work);
 
-  /** How often a helper has begun to look for items; not while `run` is under way. */
+  /** Number of times a helper has begun to look for items; not while `run` is active. */
   uint64_t begun() const { return begun_; }
 
  private:
@@ -45,9 +45,9 @@ class Pool {
   const std::function<void(int, int)>* work_ = nullptr;
   std::atomic<int> next_{0};
   int items_ = 0;
-  /** Helpers that are wanted and have not begun. */
+  /** Helpers that were woken and have not begun. */
   int wanted_ = 0;
-  /** Helpers that have begun and not come back. */
+  /** Helpers that have begun and not finished. */
   int busy_ = 0;
   uint64_t begun_ = 0;
   bool stopping_ = false;

@@ -67,7 +67,7 @@ void Port::post(std::function<void(Napi::Env)> task) {
     try {
       (*owned)(env);
     } catch (const Napi::Error&) {
-      // The worker is being terminated: it can run no JavaScript, and nobody is left to be told.
+      // The worker is being terminated: it cannot run JavaScript, and no receiver is left.
     }
   };
   if (function_.NonBlockingCall(held, run) != napi_ok) delete held;

@@ -1,8 +1,8 @@
-// One JavaScript environment (the main thread's or a worker's): the way back to it from the decode thread, and what it
-// has to give back when it ends.
+// One JavaScript environment (the main thread's or a worker's): the way back to it from the decode thread, and the
+// resources to release when it ends.
 //
-// Lifetime: held by the environment's instance data and by everything under way. When the environment ends, its cleanup
-// hook closes the port first, so nothing that is still under way reaches into a dead environment.
+// Lifetime: held by the environment's instance data and by pending operations. When the environment ends, its cleanup
+// hook closes the port first, so that no pending operation reaches into a dead environment.
 #pragma once
 
 #include <napi.h>
@@ -22,7 +22,7 @@ namespace hone {
 struct Use {
   explicit Use(std::shared_ptr<Engine> used);
 
-  /** Ends the sequences and hands out the engine, to be released; null when that was done before. */
+  /** Ends the sequences and returns the engine, to be released; null when that was done before. */
   std::shared_ptr<Engine> end();
 
   std::shared_ptr<Engine> engine;
@@ -31,7 +31,7 @@ struct Use {
 
 class Port : public std::enable_shared_from_this<Port> {
  public:
-  /** To be called once per environment. */
+  /** Must be called once per environment. */
   static void create(Napi::Env env);
   static std::shared_ptr<Port> of(Napi::Env env);
 
@@ -40,9 +40,9 @@ class Port : public std::enable_shared_from_this<Port> {
 
   /** Resolves or rejects a promise, on the environment's thread. */
   using Outcome = std::function<void(Napi::Env, Napi::Promise::Deferred&)>;
-  /** To be called once, on any thread. */
+  /** Must be called once, on any thread. */
   using Settle = std::function<void(Outcome)>;
-  /** A promise and what settles it. Node stays alive until then. */
+  /** A promise and the function that settles it. Node stays alive until then. */
   std::pair<Napi::Promise, Settle> promise(Napi::Env env);
 
   /** A function of JavaScript that stays until `forget`, or until the environment ends. On the environment's thread. */
@@ -51,7 +51,7 @@ class Port : public std::enable_shared_from_this<Port> {
   /** Calls it with what `argument` makes; does nothing when it was forgotten. On any thread. */
   void call(uint64_t kept, std::function<Napi::Value(Napi::Env)> argument);
 
-  /** A use that ends with the environment, if not before. On the environment's thread. */
+  /** A use that ends with the environment at the latest. On the environment's thread. */
   void hold(const std::shared_ptr<Use>& use) { uses_.insert(use); }
   void drop(const std::shared_ptr<Use>& use) { uses_.erase(use); }
 
@@ -62,7 +62,7 @@ class Port : public std::enable_shared_from_this<Port> {
   std::mutex mutex_;
   bool open_ = true;
   Napi::ThreadSafeFunction function_;
-  /** Promises under way. On the environment's thread. */
+  /** Number of pending promises. On the environment's thread. */
   int pending_ = 0;
   std::set<std::shared_ptr<Use>> uses_;
   std::map<uint64_t, Napi::FunctionReference> kept_;

@@ -7,12 +7,12 @@
 namespace hone {
 
 /**
- * Loads libraries for the life of the process, in this order, their symbols for all. What is loaded later and names one
- * of them gets it, wherever it lies. Throws std::runtime_error with the loader's own words.
+ * Loads libraries for the life of the process, in this order, with global symbols. Libraries loaded later find them by
+ * name, wherever they are. Throws std::runtime_error with the loader's own message.
  */
 void preloadLibraries(const std::vector<std::string>& paths);
 
-/** Why CUDA's runtime, where one is loaded, finds no device, in its own words; "" when it finds one or is not there. */
+/** CUDA's own message on why its runtime finds no device; "" when it finds one or is not loaded. */
 std::string cudaComplaint();
 
 }  // namespace hone

@@ -10,8 +10,8 @@ namespace hone {
 namespace {
 
 /**
- * Never destroyed: engines end by `stopEngines`, not in the unordered end of static objects. Loading and freeing hold
- * the lock, so that a model is never loaded while the same memory is still being freed.
+ * Never destroyed: engines end by `stopEngines`, not in the unordered destruction of static objects. Loading and
+ * freeing hold the lock, so that a model is never loaded while the same memory is still being freed.
  */
 struct Registry {
   std::mutex mutex;

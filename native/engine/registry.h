@@ -14,11 +14,11 @@ struct EngineSettings {
   std::string model;
   /** Engines of one model with different names share its weights and nothing else. */
   std::string name;
-  /** Contexts beside each other; at most as many as sequences. */
+  /** Number of contexts; at most as many as sequences. */
   int lanes = 1;
-  /** Of all lanes together. */
+  /** Total of all lanes. */
   LlamaSettings llama;
-  /** Of each lane; its slots, outputs and threads follow from its share of `llama`. */
+  /** For each lane; its slots, outputs and threads are its share of `llama`. */
   SchedulerSettings scheduler;
 };
 
@@ -29,7 +29,7 @@ class Engine {
 
   uint64_t weightBytes() const { return weights_->bytes(); }
   uint64_t kvBytes() const;
-  /** How weights and contexts were made, and the buffers of all that is there now. */
+  /** How weights and contexts were created, and all current buffers. */
   LlamaReport report() const;
   bool fullKv() const { return decoders_.front()->fullKv(); }
   uint64_t kvBytesPerSequence() const { return decoders_.front()->kvBytesPerSequence(); }
@@ -51,15 +51,15 @@ class Engine {
 };
 
 /**
- * The engine of a model file and a name: the one there is, or a new one.
+ * The engine of a model file and a name: the existing one, or a new one.
  * @throws std::runtime_error when it exists with other settings, or cannot be loaded
  */
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings);
 
-/** Gives one use back; the last one frees the engine before this returns. */
+/** Releases one use; the last release frees the engine before it returns. */
 void releaseEngine(std::shared_ptr<Engine> engine);
 
-/** Ends all decode threads. For the end of the process. */
+/** Ends all decode threads, at the end of the process. */
 void stopEngines();
 
 }  // namespace hone

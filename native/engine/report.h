@@ -1,5 +1,5 @@
-// What llama.cpp did when it loaded a model and made a context, read from the lines that it logs: its public functions
-// do not tell. Knows nothing of llama.cpp, so that it can be tested alone.
+// Facts about loading a model and creating a context, parsed from the lines that llama.cpp logs: its public functions
+// do not give them. Independent of llama.cpp, so that it can be tested alone.
 #pragma once
 
 #include <cstdint>
@@ -8,45 +8,45 @@
 
 namespace hone {
 
-/** Bytes of llama.cpp's buffers in one place, to the hundredth of a MiB in which it logs them. */
+/** Bytes of llama.cpp's buffers in one place, to the 0.01 MiB of its log. */
 struct BufferBytes {
   uint64_t weights = 0;
   uint64_t adapters = 0;
   uint64_t kv = 0;
   uint64_t compute = 0;
-  /** Logits on their way to the host. */
+  /** For logits transferred to the host. */
   uint64_t output = 0;
 };
 
 struct LlamaReport {
   /** ggml's name of the GPU, "CUDA0"; "" for none. */
   std::string device;
-  /** Counting the output layer as one; -1: not said. */
+  /** Counts the output layer as one; -1: unknown. */
   int offloadedLayers = -1;
   int layers = -1;
-  /** -1: not said. */
+  /** -1: unknown. */
   int flashAttention = -1;
   /** By the name of the buffer's kind: "CUDA0", "CUDA_Host", "CPU" ... */
   std::map<std::string, BufferBytes> buffers;
 };
 
 /**
- * Adds what a line without its line break says, if it says anything of the above. Sizes of one kind and place add up:
- * start with a new report, or empty that member, before llama.cpp makes these buffers again.
+ * Adds the facts in a line without its line break, if there are any. Sizes of one kind and place add up:
+ * start with a new report, or clear that member, before llama.cpp allocates these buffers again.
  */
 void hear(LlamaReport& report, const std::string& line);
 
 /** Adds the buffers of `more` to those of `sum`. */
 void addBuffers(std::map<std::string, BufferBytes>& sum, const std::map<std::string, BufferBytes>& more);
 
-/** While it lives, the lines that llama.cpp logs on this thread are heard. */
+/** While it exists, it receives the lines that llama.cpp logs on this thread. */
 class Listening {
  public:
   explicit Listening(LlamaReport& report);
   ~Listening();
   Listening(const Listening&) = delete;
   Listening& operator=(const Listening&) = delete;
-  /** The report of this thread's innermost; null for none. */
+  /** The report of this thread's innermost scope; null for none. */
   static LlamaReport* current();
 
  private:

@@ -10,9 +10,9 @@ namespace hone {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-/** First guess of how far below the peak candidates lie, in units of the temperature; doubled until it is enough. */
+/** First guess of the distance of candidates below the peak, in units of the temperature; doubled until it suffices. */
 constexpr float kReach = 8;
-/** Beyond this many temperatures everything is taken: such tokens weigh nothing, but top-k counts them. */
+/** Beyond this many temperatures all tokens are candidates: they have no weight, but top-k counts them. */
 constexpr float kFarthest = 1024;
 
 uint64_t mix(uint64_t x) {  // the finaliser of SplitMix64
@@ -84,14 +84,16 @@ void Sampler::keepTopK(const Row& row, int k) {
   candidates_.resize(wanted);
 }
 
-/** Keeps the fewest candidates, likeliest first, that hold the target. Selection instead of sorting: O(n). */
+/**
+ * Keeps the fewest candidates, most likely first, whose weights reach the target. Selection instead of sorting: O(n).
+ */
 void Sampler::keepTopP(const Row& row, double target, bool collected) {
   for (float reach = kReach; !collected; reach *= 2) {
     const bool all = reach > kFarthest;
     collect(row, all ? kLowest : row.peak - reach * row.temperature);
     collected = all || mass(0, candidates_.size()) >= target;
   }
-  // The candidate that crosses the target lies in [low, high); everything before `low` is kept and holds `kept`.
+  // The candidate that crosses the target is in [low, high); all candidates before `low` are kept, with weight `kept`.
   size_t low = 0;
   size_t high = candidates_.size();
   double kept = 0;
@@ -109,12 +111,12 @@ void Sampler::keepTopP(const Row& row, double target, bool collected) {
   candidates_.resize(low + 1);
 }
 
-/** Finds the token where the running sum passes `at`, by chunk first. */
+/** Finds the token where the running sum passes `at`, first by chunk. */
 Token Sampler::drawFromAll(const Row& row, double at) const {
   size_t chunk = 0;
   while (chunk + 1 < sums_.size() && at >= sums_[chunk]) at -= sums_[chunk++];
   Token token = -1;
-  // Rounding can lead past the end of a chunk, or into one that holds nothing: take the nearest possible token.
+  // Rounding can lead past the end of a chunk, or into an empty one: take the nearest possible token.
   for (; token < 0; chunk--) {
     const int begin = static_cast<int>(chunk) * kChunk;
     const int end = std::min(row.n, begin + kChunk);
@@ -137,7 +139,7 @@ Drawn Sampler::draw(const float* logits, int n, const SamplingParams& params, do
 
   // The reciprocal of a temperature below 1e-38 is infinite; only the peak can be drawn at such a temperature.
   if (params.temperature <= 0 || !std::isfinite(row.scale)) {
-    // The peak passes NaNs over, a sum does not.
+    // The maximum ignores NaNs, a sum does not.
     if (!std::isfinite(sumOfExponentials(logits, n, row.peak, 1))) return drawn;
     drawn.token = static_cast<Token>(std::find(logits, logits + n, row.peak) - logits);
     return drawn;

@@ -1,4 +1,4 @@
-// Draws a token from a row of logits, and says how likely it was.
+// Draws a token from a row of logits, and computes its log-probability.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace hone {
 
-/** Applied in this order: temperature, top-k, top-p (of what top-k left), min-p. */
+/** Applied in this order: temperature, top-k, top-p (of the tokens left by top-k), min-p. */
 struct SamplingParams {
-  /** 0 takes the likeliest token. */
+  /** 0 takes the most likely token. */
   float temperature = 1;
   /** 0: all. */
   int topK = 0;
@@ -26,27 +26,27 @@ struct Drawn {
   float logprob = 0;
 };
 
-/** A number in [0, 1) that depends on the seed and the position alone. */
+/** A number in [0, 1) that depends only on the seed and the position. */
 double uniform(uint64_t seed, uint64_t position);
 
 class Sampler {
  public:
-  /** `draw` in [0, 1) chooses the token by inversion. */
+  /** `draw` in [0, 1) selects the token by inversion. */
   Drawn draw(const float* logits, int n, const SamplingParams& params, double draw);
 
  private:
   struct Candidate {
     float logit;
-    /** Its probability's share: exp((logit - peak) / temperature). */
+    /** Its probability relative to the peak's: exp((logit - peak) / temperature). */
     float weight;
     Token token;
   };
-  /** A strict order: likelier first, then the lower id. */
+  /** A strict order: most likely first, then the lowest id. */
   static bool likelier(const Candidate& a, const Candidate& b) {
     return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
   }
 
-  /** The row at hand. */
+  /** The current row. */
   struct Row {
     const float* logits;
     int n;

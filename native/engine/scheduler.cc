@@ -5,7 +5,7 @@
 namespace hone {
 namespace {
 
-/** How long the thread, woken by a request, waits for others that come with it. Far less than a batch takes. */
+/** Time the thread, woken by a request, waits for others that come with it. Far less than a batch takes. */
 constexpr std::chrono::microseconds kCompany{200};
 
 double seconds(std::chrono::steady_clock::duration duration) {
@@ -14,10 +14,10 @@ double seconds(std::chrono::steady_clock::duration duration) {
 
 SchedulerSettings checked(SchedulerSettings settings) {
   settings.batch = std::max(settings.batch, 2 * settings.slots);
-  // One token of every slot always has room beside the prompts.
+  // One token of every slot always fits beside the prompts.
   settings.promptBatch = std::max(1, std::min(settings.promptBatch, settings.batch - settings.slots));
   settings.outputs = std::max(settings.outputs, settings.slots + 1);
-  // With a token of every slot a prompt's tokens still are one pass.
+  // Together with a token of every slot a prompt's tokens are still one pass.
   if (settings.pooled) settings.promptBatch = std::max(1, std::min(settings.promptBatch, settings.ubatch - settings.slots));
   return settings;
 }
@@ -81,7 +81,7 @@ bool Scheduler::deliver(Messages& messages) noexcept {
   return true;
 }
 
-// ---- what is asked for, on any thread
+// ---- requests, on any thread
 
 void Scheduler::open(SequenceId id, OwnerId owner, GroupId group, std::vector<Token> prompt) {
   post([this, id, owner, group, prompt = std::move(prompt)]() mutable {
@@ -166,7 +166,7 @@ void Scheduler::run() {
         } else {
           wakeUp_.wait_until(lock, event, ready);
         }
-        // The members of a group ask one after the other: the first would have a batch for itself.
+        // The members of a group make their requests one after the other: the first would get a batch for itself.
         wakeUp_.wait_for(lock, kCompany, [&] { return stopping_; });
         stats_.waitingSeconds += seconds(Clock::now() - from);
       }
@@ -200,7 +200,7 @@ void Scheduler::run() {
   try {
     while (!sequences_.empty()) closeNow(sequences_.begin()->first);
   } catch (const std::exception&) {
-    // There is no memory to answer the turns that are left.
+    // There is no memory to answer the remaining turns.
   }
   publish();
   flush();
@@ -278,7 +278,7 @@ void Scheduler::begin(SequenceId id, std::shared_ptr<Turn> turn) {
   sequence.turn = turn;
 }
 
-/** When it throws, for want of memory, nothing has changed. */
+/** If it throws, for lack of memory, nothing has changed. */
 void Scheduler::endTurn(Sequence& sequence, Stop stop, Failure error) {
   if (sequence.state == State::queued) sequence.noteWait();
   answers_.push_back([turn = sequence.turn] { answer(*turn); });

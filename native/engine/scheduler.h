@@ -1,16 +1,16 @@
 // Continuous batching. One thread evaluates all open sequences of all callers together: the next token of those that
 // are generating, and the prompts of those that begin. Any thread may call any member; results come by callback.
 //
-// A sequence takes a slot (its KV) at its first turn and keeps it until it is closed. When all slots are taken, turns
-// wait in the order in which they were asked for. A sequence that rests between turns while others wait gives up its
-// slot after a while and is evaluated again when it goes on, so waiting always ends.
+// A sequence gets a slot (its KV) at its first turn and keeps it until it is closed. When all slots are taken, turns
+// wait in request order. A sequence that is idle between turns while others wait gives up its slot after a while and is
+// evaluated again when it continues, so waiting always ends.
 //
-// Commands (adapter changes, sleep and wake: joint.h) wait in the same queue: turns that were asked for before a command
-// end first, turns that were asked for after it begin later. KV of different adapters never mixes, because all KV is
-// dropped between.
+// Commands (adapter changes, sleep and wake: joint.h) wait in the same queue: turns requested before a command end
+// first, turns requested after it begin later. KV of different adapters never mixes, because all KV is dropped in
+// between.
 //
-// Nothing that fails on the decode thread ends the process: a failure of the decoder, or of memory, ends the turns that
-// it concerns with an error, and KV that became unknown is evaluated again.
+// No failure on the decode thread ends the process: a failure of the decoder, or a lack of memory, ends the affected
+// turns with an error, and KV that became unknown is evaluated again.
 #pragma once
 
 #include <atomic>
@@ -35,55 +35,55 @@
 namespace hone {
 
 struct SchedulerSettings {
-  /** At most: a scheduler may wake with fewer. */
+  /** Maximum: a scheduler may wake with fewer. */
   int slots = 1;
-  /** Tokens of a sequence at most. */
+  /** Maximum number of tokens of a sequence. */
   int contextPerSlot = 0;
-  /** Tokens of one decode call at most, at least one per slot. */
+  /** Maximum number of tokens of one decode call, at least one per slot. */
   int batch = 2048;
-  /** Tokens of prompts in one decode call at most: running turns wait for these. */
+  /** Maximum number of prompt tokens in one decode call: running turns wait for these. */
   int promptBatch = 512;
-  /** Rows of logits wanted by one decode call at most, more than `slots`; fewer by as many as the slots are fewer. */
+  /** Maximum number of rows of logits of one decode call, more than `slots`; reduced by as many as the slots are. */
   int outputs = 64;
   /**
-   * llama.cpp passes over the weights once for each run of neighbouring slots. A gap of up to this many resting slots
+   * llama.cpp makes a pass over the weights for each run of neighbouring slots. A gap of up to this many idle slots
    * is closed by evaluating a token for them too, which is cheaper than another pass.
    */
   int fillGap = 0;
-  /** Tokens of one pass over the weights at most. */
+  /** Maximum number of tokens of one pass over the weights. */
   int ubatch = 512;
   /**
-   * The KV of all slots is one pool: a batch is one pass whichever slots it has, so that no slots are moved together and
-   * no gaps closed.
+   * The KV of all slots is one pool: a batch is one pass whichever slots it has, so that no slots are moved together
+   * and no gaps closed.
    */
   bool pooled = false;
   /**
-   * Batches get one of few shapes by tokens that change nothing: llama.cpp then keeps the graph of the batch before.
-   * For where a row costs little beside building a graph: on a GPU.
+   * Pads batches to a few shapes: llama.cpp then reuses the graph of the previous batch.
+   * Useful where a row is cheap compared with building a graph: on a GPU.
    */
   bool steady = false;
   int samplingThreads = 1;
   /** CPU threads the decoder was made with. */
   int threads = 1;
-  /** Milliseconds a sequence may rest while others wait for a slot. */
+  /** Milliseconds a sequence may be idle while others wait for a slot. */
   int restMs = 1000;
 };
 
-/** The error of turns and commands when the scheduler has ended. */
+/** The error of turns and commands after the scheduler has ended. */
 constexpr const char* kClosed = "the engine was closed";
 
-/** For a sequence, a turn or a group: no other has it in this process. */
+/** An id for a sequence, a turn or a group, unique in this process. */
 uint64_t newId();
 
 class Scheduler {
  public:
   Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& settings);
-  /** Ends everything with "cancelled" and joins the decode thread. Not to be called from a callback. */
+  /** Ends everything with "cancelled" and joins the decode thread. Must not be called from a callback. */
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /** `id` is of newId(). The prompt is not empty, shorter than the context, and holds known ids. */
+  /** `id` comes from newId(). The prompt is not empty, shorter than the context, and has valid ids. */
   void open(SequenceId id, OwnerId owner, GroupId group, std::vector<Token> prompt);
   /** One turn at a time. Unknown sequences and a second turn end with an error. */
   TurnId generate(SequenceId sequence, TurnRequest request, TurnDone done);
@@ -97,14 +97,14 @@ class Scheduler {
 
   using Messages = std::list<std::function<void()>>;
 
-  /** A command that is not in the queue yet, with all the memory that it takes to put it there. */
+  /** A command before it is queued, with all the memory that queueing needs. */
   struct Command {
     Messages message;
     std::function<void()> closed;
   };
   /**
    * A command waits in the queue like a turn. The decode thread calls `visit` when everything before it has ended, and
-   * again after each `poke`, until `visit` returns true; turns that were asked for after it begin then. If the scheduler
+   * again after each `poke`, until `visit` returns true; turns requested after it begin then. If the scheduler
    * ends before that, `closed` is called instead.
    */
   Command command(std::function<bool()> visit, std::function<void()> closed);
@@ -116,16 +116,16 @@ class Scheduler {
   /** This and the next: see Decoder. */
   void loadAdapter(const std::string& path) { decoder_->loadAdapter(path); }
   void swapAdapter() { decoder_->swapAdapter(); }
-  /** See Decoder. All KV is void afterwards, also when it throws. Does nothing while it sleeps. */
+  /** See Decoder. All KV is invalid afterwards, also after an exception. Does nothing while it sleeps. */
   void warmUp();
   /**
-   * Ends an adapter's change, which may have made the KV void without a change. After a change, all turns fail with
+   * Ends an adapter change, which may have invalidated the KV without a change. After a change, all turns fail with
    * `refusal` if that is not null.
    */
   void endAdapter(bool changed, bool voided, std::shared_ptr<const std::string> refusal) noexcept;
-  /** Turns are refused from now on, also when it throws. */
+  /** Refuses turns from now on, also after an exception. */
   void sleepNow(bool weights);
-  /** Makes the decoder ready with so many slots (0: as before), and says whether it slept. Turns wait for `endSleep`. */
+  /** Wakes the decoder with this many slots (0: as before), and returns whether it slept. Turns wait for `endSleep`. */
   bool wakeNow(int slots);
   /** Undoes `wakeNow`. */
   void sleepAgain() { decoder_->sleep(withoutWeights_); }
@@ -134,11 +134,11 @@ class Scheduler {
   /** Called after the answers to turns that have ended before. */
   void later(std::function<void()> callback) { answers_.push_back(std::move(callback)); }
 
-  /** CPU threads from the next batch on, at most `SchedulerSettings::threads`. Does not wait for the one that runs. */
+  /** CPU threads from the next batch on, at most `SchedulerSettings::threads`. Does not wait for the running batch. */
   void setThreads(int threads);
 
   Stats stats() const;
-  /** As the destructor. Later calls end with an error at once. */
+  /** Like the destructor. Later calls end with an error at once. */
   void stop();
 
  private:
@@ -150,7 +150,7 @@ class Scheduler {
     TurnResult result;
     TurnDone done;
     Clock::time_point asked = Clock::now();
-    /** A score: nothing is sampled, the logprobs of given tokens from `from` on are gathered. */
+    /** A score: nothing is sampled, the logprobs of given tokens from `from` on are collected. */
     ScoreDone scored;
     int from = 0;
     std::vector<float> scores;
@@ -172,9 +172,9 @@ class Scheduler {
     void noteWait() {
       turn->result.waitedMs = std::chrono::duration<double, std::milli>(Clock::now() - turn->asked).count();
     }
-    /** Cells the turn needs in the end. */
+    /** Cells that the turn needs at its end. */
     int target() const { return static_cast<int>(tokens.size()) - (scoring() ? 1 : 0); }
-    /** Cells that may come from elsewhere: the token before the first wanted logits has to be evaluated. */
+    /** Cells that may be copied: the token before the first requested logits must be evaluated. */
     int reusable() const { return scoring() ? turn->from - 1 : static_cast<int>(tokens.size()) - 1; }
   };
 
@@ -185,11 +185,11 @@ class Scheduler {
     std::function<void()> closed;
   };
 
-  /** A row of the batch whose logits are looked at. */
+  /** A row of the batch whose logits are read. */
   struct Row {
     Sequence* sequence;
     int row;
-    /** Of a score: the token whose logprob is wanted. */
+    /** For a score: the token whose logprob is requested. */
     Token given;
     Drawn drawn;
     /** What the turn's listener is told beside the token, where it wants that. */
@@ -197,7 +197,7 @@ class Scheduler {
     std::vector<Likely> likeliest;
   };
 
-  // scheduler.cc: the thread, its inbox, and what is asked for.
+  // scheduler.cc: the thread, its inbox, and requests.
   bool stopping() const;
   bool post(std::function<void()> message);
   bool deliver(Messages& messages) noexcept;
@@ -211,7 +211,7 @@ class Scheduler {
   void flush();
   static void answer(Turn& turn);
 
-  // admission.cc: who gets a slot, and when.
+  // admission.cc: assignment of slots.
   void admit();
   bool makeRoom();
   bool waitsForLeader(const Sequence& sequence) const;
@@ -231,7 +231,7 @@ class Scheduler {
   void take(Sequence& sequence, const Drawn& drawn);
   void handOut();
 
-  // shape.cc: tokens that only give a batch its shape.
+  // shape.cc: padding tokens.
   int steadySlots();
   void fillGap(int from, int to);
   void fill(int slot);
@@ -247,10 +247,10 @@ class Scheduler {
   bool poked_ = false;
   bool stopping_ = false;
   Stats published_;
-  /** CPU threads that are wanted; those in use are in `stats_`. */
+  /** Requested CPU threads; those in use are in `stats_`. */
   std::atomic<int> threads_;
 
-  // The decode thread's own, from here on.
+  // Used by the decode thread only, from here on.
   Slots slots_;
   Pool pool_;
   std::vector<Sampler> samplers_;
@@ -263,11 +263,11 @@ class Scheduler {
   bool withoutWeights_ = false;
   /** The error with which all turns are refused; null when they are not. */
   std::shared_ptr<const std::string> refusal_;
-  /** Callbacks to be called when the thread's own records are in order again. */
+  /** Callbacks to be called when the thread's own records are consistent again. */
   std::vector<std::function<void()>> answers_;
   Batch batch_;
   std::vector<Row> rows_;
-  /** Slots that were given a token only for the shape of the batch. */
+  /** Slots that were given a padding token. */
   std::vector<int> filled_;
   HeldShape outputShape_;
   Stats stats_;

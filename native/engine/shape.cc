@@ -1,4 +1,4 @@
-// Tokens that only give a batch its shape: they close gaps between slots, or make it like the batch before.
+// Padding tokens, which only give a batch its shape: they close gaps between slots, or repeat the previous shape.
 #include <algorithm>
 
 #include "scheduler.h"
@@ -6,7 +6,7 @@
 namespace hone {
 namespace {
 
-/** Batches that need less than they have before the shape shrinks. */
+/** Number of smaller batches before the shape shrinks. */
 constexpr int kPatience = 32;
 
 }  // namespace
@@ -27,13 +27,13 @@ int HeldShape::of(int rows) {
   return held_;
 }
 
-/** So many slots, from the first, get a token in every batch; 0 where shapes are not kept, or not by slots. */
+/** Number of slots, from the first, that get a token in every batch; 0 where shapes are not kept, or not by slots. */
 int Scheduler::steadySlots() {
   if (!settings_.steady || settings_.pooled || !decoder_->canTrim()) return 0;
   return std::min(outputShape_.of(running_.back()->slot + 1), slots_.count());
 }
 
-/** Evaluates one token for each slot in [from, to), if that is few or shapes are kept. */
+/** Evaluates one token for each slot in [from, to), if these are few or shapes are kept. */
 void Scheduler::fillGap(int from, int to) {
   if (settings_.pooled || !decoder_->canTrim()) return;
   const auto fits = [&](int slot) {
@@ -58,7 +58,7 @@ void Scheduler::fill(int slot) {
   const bool wanted = settings_.steady;
   if (holder != sequences_.end() && !holder->second.scoring() &&
       static_cast<int>(holder->second.tokens.size()) > position) {
-    // Work that its next turn need not do: the last token of the one before.
+    // Useful work: the last token of the previous turn need not be evaluated in the next one.
     const Token token = holder->second.tokens[position];
     batch_.add(token, position, slot, wanted);
     slots_.append(slot, token);
@@ -70,8 +70,8 @@ void Scheduler::fill(int slot) {
 }
 
 /**
- * Pooled KV: as many tokens, rows of logits and sequences as one of few shapes has. A token of a prompt changes the shape
- * in any case; then a power of two is as good as another number.
+ * Pooled KV: pads tokens, rows of logits and sequences to one of few shapes. A prompt's token changes the shape in any
+ * case; then a power of two is as good as another number.
  */
 void Scheduler::pad() {
   if (!settings_.steady) return;

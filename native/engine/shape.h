@@ -1,4 +1,4 @@
-// The sizes that batches of one shape have.
+// The padded sizes of batches.
 #pragma once
 
 namespace hone {
@@ -6,14 +6,14 @@ namespace hone {
 /** The next power of two. */
 int shapeOf(int rows);
 
-/** A size that grows at once and shrinks when the smaller one has long been enough: sequences come and go. */
+/** A size that grows at once and shrinks when a smaller one has sufficed for long: sequences come and go. */
 class HeldShape {
  public:
   int of(int rows);
 
  private:
   int held_ = 0;
-  /** Batches in a row that needed less. */
+  /** Number of consecutive batches that needed less. */
   int less_ = 0;
 };
 

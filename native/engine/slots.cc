@@ -16,7 +16,7 @@ void Slots::resize(int count) noexcept {
   free_ = count;
 }
 
-/** Leading cells of a slot that `tokens` can start from. */
+/** Number of leading cells of a slot that `tokens` can start from. */
 int Slots::usable(int slot, const std::vector<Token>& tokens, int limit) const {
   const std::vector<Token>& cells = slots_[slot].cells;
   const int common = commonPrefix(cells, tokens, limit);
@@ -30,8 +30,8 @@ int Slots::longestPrefix(const std::vector<Token>& tokens, int limit) const {
 }
 
 /**
- * The free slot whose loss costs least: the lowest empty one, else the one that was used longest ago. One that failed
- * may fail again, so it comes last.
+ * The cheapest free slot to overwrite: the lowest empty one, else the least recently used. One that failed may fail
+ * again, so it comes last.
  */
 int Slots::emptiest() const {
   int best = -1, last = -1;
@@ -76,7 +76,7 @@ Slots::Placed Slots::place(SequenceId holder, const std::vector<Token>& tokens, 
   return {slot, reused, copied};
 }
 
-/** Makes a slot hold the first `length` cells of the donor's, or of its own where there is none. */
+/** Gives a slot the first `length` cells of the donor's, or of its own without a donor. */
 void Slots::fill(int slot, int donor, int length) {
   if (donor >= 0) {
     decoder_.copy(donor, slot);
@@ -123,7 +123,7 @@ void Slots::forget(bool clearDecoder) noexcept {
   try {
     if (clearDecoder) decoder_.clear();
   } catch (...) {
-    // The caller reports its own failure; emptying a slot before its next use reports this one if it lasts.
+    // The caller reports its own failure; if this one persists, emptying the slot before its next use reports it.
     unknown = true;
   }
   for (Slot& slot : slots_) {

@@ -1,10 +1,10 @@
-// Which tokens' KV each slot of the context holds, and who uses it. Everything that moves KV goes through here, so that
-// this record and the decoder's memory agree.
+// Records which tokens' KV each slot of the context holds, and which sequence uses it. All changes of KV go through
+// here, so that this record and the decoder's memory agree.
 //
-// A slot that is given back keeps its cells: whoever comes next with a common prefix starts from them.
+// A freed slot keeps its cells: the next sequence with a common prefix starts from them.
 //
-// When the decoder fails to change a slot, the slot's contents are unknown: it then holds no cells here, and is emptied,
-// or copied over, before it is used again.
+// When the decoder fails to change a slot, the slot's contents are unknown: the record then has no cells, and the slot
+// is emptied, or copied over, before it is used again.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace hone {
 
-/** 0: nobody. */
+/** 0: none. */
 using SequenceId = uint64_t;
 
 /** The number of leading tokens two sequences share, `limit` at most. */
@@ -25,7 +25,7 @@ class Slots {
   Slots(Decoder& decoder, int count);
 
   int count() const { return static_cast<int>(slots_.size()); }
-  /** At most as many as there were in the beginning. Nobody holds anything and nothing is cached. */
+  /** At most as many as at the start. No slot is in use and nothing is cached. */
   void resize(int count) noexcept;
   int free() const { return free_; }
   SequenceId holder(int slot) const { return slots_[slot].holder; }
@@ -43,25 +43,25 @@ class Slots {
     bool copied;
   };
   /**
-   * Gives a free slot to a sequence, with as long a prefix of its tokens (`limit` at most) as some slot holds. Copies
-   * of fewer than `leastCopy` cells are not worth their time. There must be a free slot. When it throws, the slot is free.
+   * Assigns a free slot to a sequence, with as long a prefix of its tokens (`limit` at most) as some slot holds. Copies
+   * of fewer than `leastCopy` cells are not worthwhile. There must be a free slot. If it throws, the slot is free.
    */
   Placed place(SequenceId holder, const std::vector<Token>& tokens, int limit, int leastCopy);
 
-  /** The slot is free; its cells stay until somebody needs the room. */
+  /** Frees the slot; its cells stay until the slot is needed. */
   void release(int slot);
-  /** The slot is free, and its contents are unknown. */
+  /** Frees the slot, whose contents are unknown. */
   void lose(int slot);
   /** Whether the contents are unknown, as a change of the slot failed. */
   bool unknown(int slot) const { return slots_[slot].unknown; }
-  /** Cells have been evaluated. */
+  /** Records evaluated cells. */
   void append(int slot, Token token) { slots_[slot].cells.push_back(token); }
   void trim(int slot, int length);
-  /** Moves a holder with its cells to a free slot. */
+  /** Moves a used slot's cells to a free slot. */
   void move(int from, int to);
-  /** Takes back what the decoder wrote behind the cells. */
+  /** Removes cells that the decoder wrote after the recorded ones. */
   void restore(int slot);
-  /** Nobody holds anything and nothing is cached; the decoder's memory is emptied when `clearDecoder`. */
+  /** Frees all slots and empties the cache; with `clearDecoder` the decoder's memory too. */
   void forget(bool clearDecoder) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// One batch: which tokens are evaluated, and what becomes of the logits.
+// One batch: which tokens are evaluated, and how the logits are used.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -15,7 +15,7 @@ const auto bySlot = [](const auto* a, const auto* b) { return a->slot < b->slot;
 
 void Scheduler::step() {
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
-  // A failure in an earlier round, when there was no memory to end the turns.
+  // After an earlier round without the memory to end the turns.
   if (running_.front()->slot < 0) return endRunning(Failure(std::bad_alloc()));
   try {
     std::sort(running_.begin(), running_.end(), bySlot);
@@ -38,7 +38,7 @@ void Scheduler::step() {
     handOut();
   } catch (const std::exception& exception) {
     dropSlots(true);
-    // A batch that was aborted for the scheduler's end has not failed.
+    // A batch aborted by the scheduler's end is no failure.
     endRunning(stopping() ? Failure() : Failure(exception));
   }
 }
@@ -75,7 +75,7 @@ void Scheduler::plan() {
   fillGap(last + 1, steady);
 }
 
-/** Tokens of a sequence in this batch; takes them from what is left for prompts and for rows of scores. */
+/** Number of a sequence's tokens in this batch; reduces the remaining room for prompts and score rows. */
 int Scheduler::takeOf(const Sequence& sequence, int& prompt, int& outputs) const {
   const int cells = static_cast<int>(slots_.cells(sequence.slot).size());
   int take = std::min(sequence.target() - cells, 1 + prompt);
@@ -122,7 +122,7 @@ void Scheduler::sampleRows() {
   });
 }
 
-/** Appends a drawn token to its sequence. When it throws, for want of memory, nothing has changed. */
+/** Appends a drawn token to its sequence. If it throws, for lack of memory, nothing has changed. */
 void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
   TurnResult& result = sequence.turn->result;
   const size_t length = sequence.tokens.size();

@@ -1,4 +1,4 @@
-// What is asked of the scheduler and what it answers. Plain data.
+// Requests to the scheduler and their results. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace hone {
 
 using TurnId = uint64_t;
-/** Whoever opens sequences (a JavaScript environment); its sequences can be closed together. */
+/** The owner of sequences (a JavaScript environment); its sequences can be closed together. */
 using OwnerId = uint64_t;
 /** Sequences opened with one prompt. */
 using GroupId = uint64_t;
@@ -68,7 +68,7 @@ using TurnDone = std::function<void(TurnResult)>;
 using ScoreDone = std::function<void(ScoreResult)>;
 using CommandDone = std::function<void(const Failure& failure)>;
 
-/** A callback's failure is its owner's alone: all other sequences go on. */
+/** An exception of a callback affects its owner only: all other sequences continue. */
 template <typename Callback, typename... Arguments>
 void tell(const Callback& callback, Arguments&&... arguments) {
   try {
@@ -77,7 +77,7 @@ void tell(const Callback& callback, Arguments&&... arguments) {
   }
 }
 
-/** The counters are described where JavaScript reads them, in src/engine/engine.ts. */
+/** The counters are described in src/engine/engine.ts. */
 struct Stats {
   uint64_t decoded = 0;
   uint64_t prefilled = 0;
@@ -100,8 +100,8 @@ struct Stats {
   int queued = 0;
 
   /**
-   * Calls `visit(group, name, member)` for every counter: its place in JavaScript's object (group "" is the first level)
-   * and a pointer to the member. Times of several lanes ("seconds") are shown as their mean, all else as the sum.
+   * Calls `visit(group, name, member)` for every counter: its position in JavaScript's object (group "" is the top
+   * level) and a pointer to the member. Times of several lanes ("seconds") are shown as means, all others as sums.
    */
   template <typename Visit>
   static void each(Visit visit) {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-// One binary has to run on any x86-64, yet use the wide registers of the machine it runs on. Sanitizers cannot start
-// a program that chooses its functions while it is being linked.
+// One binary must run on any x86-64 and use the wide registers of the machine. Sanitizers cannot start a program that
+// chooses its functions at load time.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -16,7 +16,7 @@
 namespace hone {
 namespace {
 
-/** Independent accumulators: floating-point addition has an order, so compilers do not split a sum themselves. */
+/** Independent accumulators: floating-point addition is not associative, so compilers do not split a sum themselves. */
 constexpr int kLanes = 32;
 
 // exp(x) = 2^n · exp(r), n = round(x / ln 2), with a polynomial for exp(r) (Cephes expf).

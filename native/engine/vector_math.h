@@ -1,4 +1,4 @@
-// The loops over a whole vocabulary, written so that compilers vectorise them.
+// Loops over a whole vocabulary, written so that compilers vectorise them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace hone {
  */
 constexpr int kChunk = 2048;
 
-/** The largest of n ≥ 1 floats. NaNs are passed over. */
+/** The largest of n ≥ 1 floats. Ignores NaNs. */
 float maximum(const float* x, int n);
 
 /** Σ exp((x[i] - offset) · scale), every exponent being at most 0. NaN when an element is. */

@@ -5,15 +5,15 @@
 namespace hone {
 namespace {
 
-/** Every vocabulary has it. */
+/** A token id that every vocabulary has. */
 constexpr Token kToken = 0;
 /** Tokens of the prompts beside the longest: Vulkan's tiles are for at most 32 rows, at most 64, and more. */
 constexpr int kShort = 16;
 constexpr int kMiddle = 64;
-/** Up to so many rows each number has kernels of its own: matrices are multiplied by vectors. */
+/** Up to this many rows each number has kernels of its own: matrices are multiplied by vectors. */
 constexpr int kVectors = 8;
 
-/** A prompt in the first slot, which is empty; the last `wanted` tokens with logits. */
+/** A prompt in the first slot, which is empty; logits for the last `wanted` tokens. */
 void evaluatePrompt(Decoder& decoder, int tokens, int wanted) {
   Batch batch;
   for (int i = 0; i < tokens; i++) batch.add(kToken, i, 0, i >= tokens - wanted);

@@ -80,7 +80,10 @@ void Weights::releaseAdapter(const std::string& path) {
   noteBuffers(nullptr);
 }
 
-/** Sums up the buffers of the model and of all adapters. `loaded` is of a model that has just been loaded, else null. */
+/**
+ * Sums up the buffers of the model and of all adapters. `loaded` is that of a model that has just been loaded, else
+ * null.
+ */
 void Weights::noteBuffers(const LlamaReport* loaded) {
   std::lock_guard<std::mutex> lock(reportMutex_);
   if (loaded) report_ = *loaded;

@@ -1,5 +1,5 @@
-// The weights of one model file and the adapters on it, shared by the contexts of all lanes; in memory while one of
-// them holds them. Thread-safe.
+// The weights of one model file and its adapters, shared by the contexts of all lanes; in memory while one of them
+// holds them. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@ namespace hone {
 
 class Weights;
 
-/** Gives up one hold on the weights. */
+/** Releases one hold on the weights. */
 struct ModelRelease {
   std::shared_ptr<Weights> weights;
   void operator()(llama_model*) const;
 };
-/** The weights, held as long as it lives. */
+/** Holds the weights for its lifetime. */
 using HeldModel = std::unique_ptr<llama_model, ModelRelease>;
 
 struct AdapterRelease {
@@ -29,7 +29,7 @@ struct AdapterRelease {
   std::string path;
   void operator()(llama_adapter_lora*) const;
 };
-/** An adapter, held as long as it lives; null for none. The weights must be held longer. */
+/** Holds an adapter for its lifetime; null for none. The weights must be held longer. */
 using HeldAdapter = std::unique_ptr<llama_adapter_lora, AdapterRelease>;
 
 class Weights : public std::enable_shared_from_this<Weights> {
@@ -38,23 +38,25 @@ class Weights : public std::enable_shared_from_this<Weights> {
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
-  /** Loads the model for its first holder; the last one frees it. @throws std::runtime_error when it cannot be loaded */
+  /**
+   * Loads the model for its first holder; the last one frees it. @throws std::runtime_error when it cannot be loaded
+   */
   HeldModel acquire();
-  /** To be called while the model is held. @throws std::runtime_error when the adapter does not fit the model */
+  /** Must be called while the model is held. @throws std::runtime_error when the adapter does not fit the model */
   HeldAdapter acquireAdapter(const std::string& path);
   /**
-   * All that can be checked of an adapter without the model: its file can be read, and is GGUF.
-   * @throws std::runtime_error when it is not so
+   * Checks everything about an adapter that needs no model: its file can be read, and is GGUF.
+   * @throws std::runtime_error otherwise
    */
   void checkAdapter(const std::string& path) const;
 
-  /** Of the model, while somebody holds it; else 0. */
+  /** For the model, while it is held; else 0. */
   uint64_t bytes() const { return bytes_; }
-  /** How the model was loaded last, and the buffers of what is loaded now. Never waits for a load. */
+  /** How the model was last loaded, and the current buffers. Never waits for a load. */
   LlamaReport report() const;
 
  private:
-  /** What is said of an adapter that cannot be used, up to the reason. */
+  /** Beginning of the message about an adapter that cannot be used. */
   std::string refusal(const std::string& path) const;
 
   friend ModelRelease;
@@ -77,7 +79,7 @@ class Weights : public std::enable_shared_from_this<Weights> {
   std::mutex mutex_;
   Shared<llama_model> model_;
   std::map<std::string, Shared<llama_adapter_lora>> adapters_;
-  /** Guards the report and nothing else. */
+  /** Guards the report only. */
   mutable std::mutex reportMutex_;
   LlamaReport report_;
 };

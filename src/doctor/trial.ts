@@ -28,7 +28,9 @@ const GROUP = 2;
 const UBATCH = 32;
 const CONTEXT = 256;
 const QUESTION = "Who sent the last invoice, and when was it due?";
-/** Tokens of a rollout at most; fewer in the first group, which the update needs as a whole, so that it ends on a slow device. */
+/**
+ * Tokens of a rollout at most; fewer in the first group, which the update needs as a whole, so that it ends on a slow device.
+ */
 const TOKENS = { first: 16, later: 64 };
 /**
  * Learning rate of the update: its adapter moves log-probabilities by some 0.03 nats, ten times a device's rounding, which

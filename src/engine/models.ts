@@ -140,7 +140,9 @@ export async function modelHeader(file: string): Promise<ModelHeader> {
 /** Bytes at each end of a model file that its fingerprint covers: its header, and the last of its weights. */
 const ENDS = 4 << 20;
 
-/** A fingerprint of a model file by size, beginning and end; reading all of a large file would take longer than loading it. */
+/**
+ * A fingerprint of a model file by size, beginning and end; reading all of a large file would take longer than loading it.
+ */
 export function modelFingerprint(file: string): string {
   const { size } = statSync(file);
   const hash = createHash("sha256").update(String(size));

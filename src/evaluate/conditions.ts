@@ -107,7 +107,9 @@ export interface Grading {
   close(): Promise<void>;
 }
 
-/** With --accuracy judge a judge of the answers, as the run's reward would use it; its verdicts are kept in the home folder. */
+/**
+ * With --accuracy judge a judge of the answers, as the run's reward would use it; its verdicts are kept in the home folder.
+ */
 export async function openGrading(
   { settings, task, taskOptions }: Conditions,
   config: EvalConfig,

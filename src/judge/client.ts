@@ -1,7 +1,7 @@
 /**
- * The client of the judge's server: questions in, texts out. Repeats a request after a transient failure (busy, broken, slow),
- * waits while the server is down, keeps within the rate limits and the budget, and counts every request sent. It does not
- * interpret the texts.
+ * The client of the judge's server: questions in, texts out. Repeats a request after a transient failure (busy, broken,
+ * slow), waits while the server is down, keeps within the rate limits and the budget, and counts every request sent. It does
+ * not interpret the texts.
  */
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";

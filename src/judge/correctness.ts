@@ -1,4 +1,7 @@
-/** Judges whether an answer is right by comparing it with the golden one: for free answers that no comparison of words settles. */
+/**
+ * Judges whether an answer is right by comparing it with the golden one: for free answers that no comparison of words
+ * settles.
+ */
 import { z } from "zod";
 import type { Claim } from "../tasks/index.js";
 import { Lost } from "./failures.js";

@@ -1,4 +1,7 @@
-/** Finds the one JSON object in a judge's answer: models without a schema write their thoughts, code fences and text around it. */
+/**
+ * Finds the one JSON object in a judge's answer: models without a schema write their thoughts, code fences and text around
+ * it.
+ */
 import { Lost } from "./failures.js";
 
 /** Thoughts that some servers leave in the text. They may contain drafts of the answer. */

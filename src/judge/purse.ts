@@ -1,4 +1,6 @@
-/** Counts requests and their cost under a cap: a request is admitted only when the budget covers its highest possible cost. */
+/**
+ * Counts requests and their cost under a cap: a request is admitted only when the budget covers its highest possible cost.
+ */
 import { costOf, type Price } from "./prices.js";
 
 export interface JudgeUsage {

@@ -15,8 +15,8 @@ export interface AdvantageOptions {
    */
   readonly estimator: AdvantageEstimator;
   /**
-   * For "grpo": added to the standard deviation before dividing, so that a small spread does not become advantages of size one:
-   * 0.1 for checkable rewards, 0 to divide by the deviation alone.
+   * For "grpo": added to the standard deviation before dividing, so that a small spread does not become advantages of size
+   * one: 0.1 for checkable rewards, 0 to divide by the deviation alone.
    */
   readonly stdFloor: number;
   /**

@@ -237,7 +237,10 @@ export type SftMetrics = z.output<typeof sftMetrics>;
 /** The learner's facts once the model is loaded. */
 export const learnerInfo = z.object({
   backend: z.enum(["peft", "unsloth"]),
-  /** Device of its updates: "cpu", or the GPU's name. With the lifetimes "offload" and "step" the parameters are there during updates only. */
+  /**
+   * Device of its updates: "cpu", or the GPU's name. With the lifetimes "offload" and "step" the parameters are there during
+   * updates only.
+   */
   device: z.string(),
   /** The model is in main memory between updates. */
   offloaded: z.boolean(),

@@ -1,4 +1,7 @@
-/** The learner's memory: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a pass. */
+/**
+ * The learner's memory: its process, the weights as it holds them (native/learner/backend.py), adapter and optimizer, and a
+ * pass.
+ */
 import type { Precision } from "../learn/index.js";
 import { activations, kept, type PassSettings, type RowLayout } from "./activations.js";
 import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
@@ -19,7 +22,9 @@ const CUDA_HOLES = 1.1;
 /** cuBLAS's and cuBLASLt's workspaces, 32 MiB each on Hopper (PyTorch's CublasHandlePool.cpp), less on other cards. */
 const CUBLAS = 64 * 2 ** 20;
 
-/** Numbers per weight of an adapter, in f32: weight and Adam's two moments; in an update gradients and a copy of all three. */
+/**
+ * Numbers per weight of an adapter, in f32: weight and Adam's two moments; in an update gradients and a copy of all three.
+ */
 const ADAPTER = { idle: 12, updating: 28 };
 
 /** Assumed content of a row: one question with this many rollouts. `prompt` is its share of the row. */

@@ -1,4 +1,7 @@
-/** Number of tokens of the learner's rows on a card: short rows leave most of it idle, as launching kernels then takes longer than running them. */
+/**
+ * Number of tokens of the learner's rows on a card: short rows leave most of it idle, as launching kernels then takes longer
+ * than running them.
+ */
 import type { PlanInput } from "./input.js";
 import { fits, type Room } from "./remedies.js";
 

@@ -1,4 +1,6 @@
-/** The figures of an evaluation of one policy on many scenarios. Shares are over all rollouts, not over those that answered. */
+/**
+ * The figures of an evaluation of one policy on many scenarios. Shares are over all rollouts, not over those that answered.
+ */
 import type { Trajectory } from "../rollout/index.js";
 import type { Evaluation, Kinds } from "../run/index.js";
 import { wilson } from "./interval.js";

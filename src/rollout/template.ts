@@ -42,7 +42,9 @@ const DATE_PARTS: Readonly<Record<string, string>> = {
 /** Replaces the function that gives templates today's date, which the library does not allow to override. */
 const NOW = "hone_now";
 const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: string) => DATE_PARTS[letter] ?? all);
-/** Placeholder for the assistant's turn while the text after it is determined. The one message whose text is not protected. */
+/**
+ * Placeholder for the assistant's turn while the text after it is determined. The one message whose text is not protected.
+ */
 const TURN: ChatMessage = { role: "assistant", content: "\uFDD2turn\uFDD3" };
 
 /** Matches any of the texts, preferring earlier ones. */
@@ -182,7 +184,9 @@ export class ChatTemplate {
     return ids;
   }
 
-  /** Ids of a text without the space that SentencePiece puts before it: tokenised after a character that merges with no other. */
+  /**
+   * Ids of a text without the space that SentencePiece puts before it: tokenised after a character that merges with no other.
+   */
   #goingOn(text: string): number[] {
     const before = this.#tokenizer.tokenize(OPEN);
     return Array.from(this.#tokenizer.tokenize(OPEN + text)).slice(before.length);

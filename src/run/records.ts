@@ -140,7 +140,9 @@ export interface StepTiming {
   memory: { peak: number; loaded: number } | null;
   /** Requests to the judge in this step and the validation before it; null without a judge. */
   judge: JudgeCount | null;
-  /** Devices and precisions of engine and learner (numerics.ts): rounding is comparable only between steps with the same ones. */
+  /**
+   * Devices and precisions of engine and learner (numerics.ts): rounding is comparable only between steps with the same ones.
+   */
   numerics: string;
 }
 

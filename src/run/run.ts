@@ -95,7 +95,8 @@ export class Run {
 
   /**
    * Begins the run, or opens it to continue.
-   * @throws HoneError when another process owns it, when the options would make it another run, or when its checkpoint is damaged
+   * @throws HoneError when another process owns it, when the options would make it another run, or when its checkpoint is
+   * damaged
    */
   static async open({ folder, record, shape, fork, agree }: OpenRun): Promise<Run> {
     // Checked before anything is created: a refused fork must leave no run behind.

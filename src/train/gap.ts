@@ -13,7 +13,8 @@ type Gap = StepMetrics["gap"];
  * Highest ratio of a step's distance to that of the run's first step with the same numerics. The rounding stays the
  * same, the tokens differ. Measured on the tiny model (f16) over runs of 12 and 10 steps:
  * correct steps up to 5.1 times the mean of the first and 4.1 times its p99, mostly as small batches differ; an adapter
- * one update old gave 10 to 22 times the mean and 12 to 26 times p99 (3 and 4 times once, when almost all rollouts were alike).
+ * one update old gave 10 to 22 times the mean and 12 to 26 times p99 (3 and 4 times once, when almost all rollouts were
+ * alike).
  */
 export const GAP_MULTIPLE = 8;
 /**

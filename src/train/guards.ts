@@ -1,4 +1,7 @@
-/** Conditions under which a run must stop, since going on would waste time or teach the wrong thing. Messages say what to change. */
+/**
+ * Conditions under which a run must stop, since going on would waste time or teach the wrong thing. Messages say what to
+ * change.
+ */
 import { countsText } from "../report/index.js";
 import type { StepMetricsRow } from "../run/index.js";
 import { HoneError, hone } from "../util/index.js";

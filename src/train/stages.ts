@@ -37,7 +37,10 @@ interface DoneStep {
   readonly policy: Published;
 }
 
-/** In order of their calls, see {@link trainStep}; the first four repeat until nothing is sampled. Each throws HoneError when the run cannot continue. */
+/**
+ * In order of their calls, see {@link trainStep}; the first four repeat until nothing is sampled. Each throws HoneError when
+ * the run cannot continue.
+ */
 export interface Stages {
   /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
   sample(soFar: readonly Taught[]): readonly Scenario[];

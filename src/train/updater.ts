@@ -1,7 +1,7 @@
 /**
  * The learner between steps: kept alive for the run, or ended after each update, which is the certain way to release its
- * memory; one that is kept may move itself to main memory after each update (`offload`). A learner that dies is replaced once,
- * from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
+ * memory; one that is kept may move itself to main memory after each update (`offload`). A learner that dies is replaced
+ * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import { type Config, objectiveOf } from "../config/index.js";
 import { decodeThreads, type EngineInfo } from "../engine/index.js";

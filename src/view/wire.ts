@@ -1,4 +1,6 @@
-/** The data of the page: the answers of the live server and the content of a report file. The page's source uses these types. */
+/**
+ * The data of the page: the answers of the live server and the content of a report file. The page's source uses these types.
+ */
 import type { Matrix } from "../report/index.js";
 import type { Device, LogTail, RolloutPhase, StepRow, ValidationRow } from "../run/index.js";
 import type { CallRecord, ChatMessage, Reward } from "../tasks/index.js";

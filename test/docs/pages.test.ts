@@ -97,7 +97,7 @@ describe("blocks that are run", () => {
   // Of the lines that stand there one after the other, later ones need what earlier ones have made.
   const runnable = pages.filter((page) => blocksOf(page).some(({ treatment }) => treatment === "run"));
 
-  it.each(runnable)("of %s", async (page) => {
+  it.each(runnable)("of %s", { timeout: 600_000 }, async (page) => {
     const folder = folderOf(page);
     folders.push(folder);
     for (const block of blocksOf(page).filter(({ treatment }) => treatment === "run")) {

@@ -1,6 +1,5 @@
 /** Checks a command line of the documentation without running it. */
-import { existsSync, mkdtempSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import yargs from "yargs";
 import { commands } from "../../src/commands/index.js";
@@ -13,7 +12,8 @@ interface Manifest {
 }
 
 export const manifest = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as Manifest;
-const folder = mkdtempSync(join(tmpdir(), "hone-docs-parse-"));
+/** A folder without a hone.config. */
+const folder = join(packageRoot, "docs");
 /** Programs that are not hone's. */
 const FOREIGN = ["llama-server", "npm", "echo"];
 

@@ -86,7 +86,8 @@ export async function writeFolder(
     replace(folder, draft, aside("old"), force);
     return [...files, LIST_FILE];
   } catch (error) {
-    const full = FULL.test(messageOf(error)) || freeBytes(dirname(folder)) < NOTHING;
+    // What hone says in words of its own is no surprise of the disk's.
+    const full = FULL.test(messageOf(error)) || (!(error instanceof HoneError) && freeBytes(dirname(folder)) < NOTHING);
     if (!full) throw error;
     throw new HoneError(`the disk filled up during the export to ${folder}; free some space, or give another --out`, {
       cause: error,

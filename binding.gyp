@@ -18,6 +18,7 @@
         "native/engine/pool.cc",
         "native/engine/port.cc",
         "native/engine/preload.cc",
+        "native/engine/quantize.cc",
         "native/engine/registry.cc",
         "native/engine/report.cc",
         "native/engine/sampling.cc",

@@ -11,6 +11,7 @@
 #include "libllama.h"
 #include "port.h"
 #include "preload.h"
+#include "quantize.h"
 #include "registry.h"
 
 namespace hone {
@@ -220,6 +221,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     return Napi::Number::New(info.Env(), static_cast<double>(bound().llama_max_parallel_sequences()));
   });
   define(exports, "draw", draw);
+  define(exports, "quantize", quantize);
   return exports;
 }
 

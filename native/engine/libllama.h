@@ -28,6 +28,8 @@ namespace hone {
   X(llama_model_ftype)           \
   X(llama_model_meta_val_str)    \
   X(llama_model_chat_template)   \
+  X(llama_model_quantize)        \
+  X(llama_model_quantize_default_params) \
   X(llama_model_is_recurrent)    \
   X(llama_model_is_hybrid)       \
   X(llama_model_has_encoder)     \

@@ -33,7 +33,8 @@ LAYERS = {
 # `model_type` of a Hugging Face config, and llama.cpp's name of the architecture.
 ARCHITECTURES = {"qwen2": "qwen2", "qwen3": "qwen3", "llama": "llama", "mistral": "llama"}
 
-_TENSOR = re.compile(r"base_model\.model\.(model\.layers\.(\d+)\.([\w.]+))\.lora_([AB])\.weight")
+# Its groups: name in the base model, layer's number, layer within it, A or B.
+PEFT_TENSOR = re.compile(r"base_model\.model\.(model\.layers\.(\d+)\.([\w.]+))\.lora_([AB])\.weight")
 
 
 class UnsupportedAdapter(ValueError):
@@ -101,7 +102,7 @@ def gguf_tensors(state: Mapping[str, torch.Tensor], base: Base, scaling: Scaling
     """llama.cpp's names and layout for PEFT's tensors: A is (rank, inputs), B is (outputs, rank), both float32."""
     tensors: dict[str, torch.Tensor] = {}
     for name, weight in state.items():
-        match = _TENSOR.fullmatch(name)
+        match = PEFT_TENSOR.fullmatch(name)
         if not match or match[3] not in LAYERS:
             raise UnsupportedAdapter(f"a GGUF adapter cannot hold {name}: only the linear layers of a block")
         module, block, layer, letter = match.groups()

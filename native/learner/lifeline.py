@@ -20,7 +20,7 @@ def end_group() -> None:
     os._exit(1)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Asks Linux to kill this process when its parent dies."""
     if sys.platform == "linux":
         import ctypes
@@ -39,7 +39,7 @@ def guard(control_fd: int, grace: float = 0.0) -> None:
     leads = os.getpgrp() == learner
     if os.fork() > 0:
         if grace == 0:
-            _die_with_parent()
+            die_with_parent()
         return
     # No requests are read here: only the end of the other side is awaited.
     poll = select.poll()

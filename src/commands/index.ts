@@ -5,6 +5,7 @@ import { checkCommand } from "./check.js";
 import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
 import { execCommand } from "./exec.js";
+import { exportCommand } from "./export.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
 import { metricsCommand } from "./metrics.js";
@@ -30,6 +31,7 @@ export const commands: readonly Command[] = [
   runsCommand,
   viewCommand,
   reportCommand,
+  exportCommand,
   rolloutsCommand,
   metricsCommand,
   ...modelsCommands,

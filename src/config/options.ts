@@ -31,10 +31,10 @@ export const definitions = {
     db: text("Mail database (in tasks: --set db).", {
       defaultText: "mail.db in the home folder",
     }),
-    out: text("File to write: trajectories, one JSON line a rollout.", {
+    out: text("File to write: trajectories, one JSON line a rollout. export: the folder to make.", {
       accepts: "a path",
       defaultText:
-        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
+        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html; export: exports/RUN-STEP-FORM in the home folder",
     }),
     page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
       accepts: "a path",
@@ -187,7 +187,7 @@ export const definitions = {
       defaultText: "none",
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText: "eval: latest; serve, chat: best, or latest where none was validated; rollout, --versus: none",
+      defaultText: "eval: latest; export: best; serve, chat: best, or latest where none was validated; rollout, --versus: none",
     }),
     versus: list(
       "Others to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... calls a column so.",
@@ -356,6 +356,24 @@ export const definitions = {
     apiKey: text("Key that clients of the API have to send.", { defaultText: "none is asked for" }),
     compare: list("Two checkpoints of the run that answer side by side: base,best.", { defaultText: "none" }),
   }),
+  ...inGroup("Export", {
+    to: choice(
+      ["peft", "gguf-lora", "gguf", "safetensors", "ollama"],
+      "What is written. peft, gguf-lora: the adapter alone. gguf, safetensors, ollama: the model with the adapter in its weights.",
+    ),
+    type: choice(["f16", "bf16", "q8_0", "q4_k_m"], "Weights of what is written; safetensors takes f16 and bf16.", {
+      defaultText: "bf16 where the base model has it, else f16",
+    }),
+    force: flag("Replace the folder of an earlier export.", { default: false }),
+    baseName: text("Repository of the base model on the Hub, for those who load what is written.", {
+      accepts: "ORGANISATION/NAME",
+      defaultText: "the run's model, where it came from the Hub",
+    }),
+    push: text("Put what is written into this repository of the Hub; one that is not there is made, a private one.", {
+      accepts: "ORGANISATION/NAME",
+      defaultText: "nothing is sent",
+    }),
+  }),
   ...inGroup("Objective", objectiveOptions),
   ...inGroup("Imitation", {
     successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
@@ -401,10 +419,13 @@ export const definitions = {
       "What the learner computes in. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. Where f16 overflows, bf16 takes its place.",
       { default: "auto" },
     ),
-    hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
-      accepts: "a path",
-      defaultText: "the model file",
-    }),
+    hfWeights: text(
+      "Hugging Face folder to take the learner's weights from; it must be the same model. export: to take tokenizer and config.json from.",
+      {
+        accepts: "a path",
+        defaultText: "the model file",
+      },
+    ),
     microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; less needs less memory.", {
       defaultText: `${bySizeText("microBatchTokens")}; while training on CUDA up to 65536, as many as fit easily`,
     }),

@@ -144,6 +144,8 @@ export interface Addon extends CudaLoader {
   /** Maximum number of sequences of one llama.cpp context. */
   mostSequences(): number;
   onLog(listener: ((level: "warning" | "error", line: string) => void) | null): void;
+  /** `to` may be left in part when it fails. */
+  quantize(from: string, to: string, type: "q8_0" | "q4_k_m", threads: number): Promise<void>;
   draw(logits: Float32Array, sampling: NativeSampling, count: number): Pick<NativeGenerated, "tokens" | "logprobs">;
 }
 

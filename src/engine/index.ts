@@ -19,6 +19,7 @@ export { EngineOutOfMemory } from "./errors.js";
 export { gpuMemory, lanesFor, lanesOf, loadEngine, onEngineLog, pooledByDefault, SCORE_ROWS, UBATCH } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export {
+  chatTemplateOf,
   type ModelHeader,
   type ModelShape,
   modelFile,
@@ -28,5 +29,6 @@ export {
   trainedContext,
 } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
+export { QUANTISED, type Quantised, quantizeModel } from "./quantize.js";
 export { decodeThreads, usableCores } from "./threads.js";
 export { tokenBytes } from "./vocabulary.js";

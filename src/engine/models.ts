@@ -54,6 +54,12 @@ export async function trainedContext(file: string): Promise<number> {
   return context;
 }
 
+/** The model's chat template; undefined where it has none. Throws HoneError when the file is no GGUF model. */
+export async function chatTemplateOf(file: string): Promise<string | undefined> {
+  const template: unknown = (await header(file, false)).metadata.tokenizer?.chat_template;
+  return typeof template === "string" ? template : undefined;
+}
+
 /** The part of a header that determines a model's memory. Sizes are counts of numbers, `bytes` is the file's size. */
 export interface ModelShape {
   /** "qwen2", "llama" ... */

@@ -12,5 +12,6 @@ export { catalogue, type HubEntry, shapeOf, toolCallsOf } from "./catalogue.js";
 export { checkTrainable, conversingModel } from "./header.js";
 export { listModels, type ModelRow, type Removed, removeModel, showModel } from "./installed.js";
 export { linesTo, type ModelIo } from "./io.js";
-export { isCatalogueName, readReference } from "./reference.js";
-export { type ModelConfig, modelOptions, resolveModel } from "./resolve.js";
+export { run as runProgram } from "./program.js";
+export { isCatalogueName, type ModelReference, nameOf, readReference } from "./reference.js";
+export { type ModelConfig, modelOptions, resolveModel, resolveWithSource } from "./resolve.js";

@@ -62,8 +62,18 @@ export async function resolveModel(
   reference: string,
   config: ModelConfig,
   io: ModelIo,
-  { renew = false, inspect }: ResolveOptions = {},
+  options?: ResolveOptions,
 ): Promise<string> {
+  return (await resolveWithSource(reference, config, io, options)).file;
+}
+
+/** As {@link resolveModel}, and the folder in Hugging Face form that the file was made from, where it was. */
+export async function resolveWithSource(
+  reference: string,
+  config: ModelConfig,
+  io: ModelIo,
+  { renew = false, inspect }: ResolveOptions = {},
+): Promise<{ readonly file: string; readonly source: string | undefined }> {
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
   const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
   const inspectIn = (folder: string) => {
@@ -74,10 +84,10 @@ export async function resolveModel(
   if (typeof found !== "string") {
     inspectIn(found.folder);
     const options = { home, weights, python, torchIndex };
-    return converted(found, options, io);
+    return { file: await converted(found, options, io), source: found.folder };
   }
   if (config.weights !== undefined) await checkWeights(found, config.weights);
-  return found;
+  return { file: found, source: undefined };
 }
 
 /** A finished file has the weights that it has. */

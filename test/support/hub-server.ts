@@ -1,11 +1,12 @@
 /**
  * A server on loopback that behaves like the Hugging Face Hub for models and data sets: listings, `resolve` addresses
- * that redirect to a second host for large files, ranges, ETags, the Hub's own headers and error codes. Its misbehaviour
- * can be configured.
+ * that redirect to a second host for large files, ranges, ETags, the Hub's own headers and error codes; and takes files
+ * (hub-uploads.ts). Its misbehaviour can be configured.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { HubUploads } from "./hub-uploads.js";
 
 export interface HubRequest {
   readonly host: "hub" | "cdn";
@@ -50,6 +51,7 @@ const LARGE = 1000;
 export class HubServer {
   readonly requests: HubRequest[] = [];
   behave: Misbehaviour = {};
+  readonly uploads = new HubUploads();
   /** GGUF metadata in the listing. */
   gguf: object = { architecture: "qwen2" };
   readonly #files: Readonly<Record<string, Readonly<Record<string, Buffer>>>>;
@@ -95,6 +97,9 @@ export class HubServer {
     if (host === "hub" && this.behave.token && authorization !== `Bearer ${this.behave.token}`) {
       return void response.writeHead(401).end();
     }
+    if (request.method === "POST" || request.method === "PUT") {
+      return void this.uploads.answer(request, response, { hub: this.endpoint, cdn: this.#address(this.#cdn) });
+    }
     // As a captive portal or a company's proxy answers.
     if (path.startsWith("/portal")) return void response.end("<html>Please log in</html>");
     const refuse = (status: number, code: string) =>
@@ -102,7 +107,7 @@ export class HubServer {
     const api = /^\/api\/(?:datasets|models)\/([^/]+\/[^/?]+)(?:\/revision\/([^?]+))?(?:\?.*)?$/.exec(path);
     const file = /^\/(?:datasets\/)?([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
     const [, repository = "", asked = "main", inside] = api ?? file ?? [];
-    const files = this.#files[repository];
+    const files = this.#files[repository] ?? this.uploads.files[repository];
     // Like the Hub: without access a private repository looks like a missing one.
     if (!files) return void refuse(authorization ? 404 : 401, "RepoNotFound");
     if (!["main", revision].includes(asked)) return void refuse(404, "RevisionNotFound");

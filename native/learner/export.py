@@ -1,0 +1,138 @@
+"""Writes a model with an adapter in it, for programs other than hone: `python -m learner.export REQUEST`.
+
+REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32" (gguf alone), "f16" or "bf16", "model": the GGUF file
+that the adapter was trained on, "adapter": a folder in PEFT's form, "source": the model's folder in Hugging Face form
+or null, "into": a file for gguf, a folder for safetensors}. src/export/ puts what is whole in place.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+
+from .errors import Refused
+from .gguf_adapter import UnsupportedAdapter
+from .gguf_model import GgufModel
+from .gguf_write import check_f16, write_gguf
+from .hf_tokenizer import write_tokenizer
+from .lifeline import die_with_parent
+from .merged import Merged
+
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+SHARD = 4 * 10**9
+"""Bytes of one safetensors file at most; they are in memory while it is written."""
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
+)
+
+
+def shards_of(base: GgufModel, most: int) -> list[list[str]]:
+    """Names of tensors in 16 bits, by the file that they go to."""
+    shards: list[list[str]] = [[]]
+    room = most
+    for name in sorted(base.tensors):
+        size = 2 * int(base.tensors[name].n_elements)
+        if size > room and shards[-1]:
+            shards.append([])
+            room = most
+        shards[-1].append(name)
+        room -= size
+    return shards
+
+
+def write_safetensors(merged: Merged, kind: str, folder: Path, most: int = SHARD) -> None:
+    """model.safetensors, or its parts with an index."""
+    shards = shards_of(merged.base, most)
+    where: dict[str, str] = {}
+    total = 0
+    for number, names in enumerate(shards, 1):
+        file = "model.safetensors" if len(shards) == 1 else f"model-{number:05}-of-{len(shards):05}.safetensors"
+        tensors = {}
+        for name in names:
+            values = merged.tensor(name)
+            if kind == "f16":
+                check_f16(name, values)
+            tensors[name] = values.to(TYPES[kind]).contiguous()
+            total += tensors[name].nbytes
+            where[name] = file
+        save_file(tensors, folder / file, metadata={"format": "pt"})
+    if len(shards) > 1:
+        index = {"metadata": {"total_size": total}, "weight_map": where}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2), encoding="utf-8")
+
+
+def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]:
+    dtype = {"f16": "float16", "bf16": "bfloat16"}[kind]
+    if source is not None:
+        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+        # transformers 4 reads the one name, 5 both.
+        return {key: value for key, value in config.items() if key != "dtype"} | {"torch_dtype": dtype}
+    if base.rope_factors is not None:
+        raise Refused(
+            f"{base.path} stretches RoPE by factors that config.json cannot say: give --hf-weights with the model's "
+            "folder in Hugging Face form"
+        )
+    config = base.config.to_dict()
+    rope = config["rope_parameters"]
+    # As transformers 4 and programs of its time read it; 5 reads rope_parameters.
+    config["rope_theta"] = rope["rope_theta"]
+    if rope["rope_type"] != "default":
+        config["rope_scaling"] = {key: value for key, value in rope.items() if key != "rope_theta"}
+    name = {"qwen2": "Qwen2", "qwen3": "Qwen3", "llama": "Llama"}[base.architecture]
+    config.pop("dtype", None)
+    return config | {"architectures": [f"{name}ForCausalLM"], "torch_dtype": dtype, "use_cache": True}
+
+
+def write_folder(merged: Merged, request: dict[str, Any]) -> None:
+    folder = Path(request["into"])
+    folder.mkdir(parents=True, exist_ok=True)
+    source = None if request["source"] is None else Path(request["source"])
+    config = config_of(merged.base, source, request["type"])
+    if source is None:
+        context = merged.base.config.max_position_embeddings
+        ids = write_tokenizer(request["model"], folder, context)
+        config |= ids
+        (folder / "generation_config.json").write_text(json.dumps({"do_sample": True, **ids}, indent=2) + "\n")
+    else:
+        for name in TOKENIZER_FILES:
+            if (source / name).exists():
+                # The cache of the Hub has links.
+                shutil.copyfile(source / name, folder / name)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_safetensors(merged, request["type"], folder)
+
+
+def export(request: dict[str, Any]) -> None:
+    merged = Merged(request["model"], Path(request["adapter"]))
+    if request["form"] == "safetensors":
+        write_folder(merged, request)
+    else:
+        write_gguf(Path(request["into"]), merged.base, merged.tensor, request["type"])
+
+
+def main() -> None:
+    die_with_parent()
+    try:
+        export(json.loads(sys.argv[1]))
+    except (Refused, UnsupportedAdapter) as error:
+        sys.exit(str(error))
+    except (OSError, SafetensorError) as error:
+        sys.exit(f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+if __name__ == "__main__":
+    main()

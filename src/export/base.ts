@@ -1,0 +1,44 @@
+/** The base model, as those who load an export find it. */
+import { existsSync, statSync } from "node:fs";
+import { basename } from "node:path";
+import { catalogue, isCatalogueName, nameOf, readReference } from "../models/index.js";
+import { UsageError } from "../util/index.js";
+
+export interface Base {
+  /** For people. */
+  readonly name: string;
+  /** On the Hub; null where it is not known to be there. */
+  readonly repository: string | null;
+  readonly licence: string | null;
+}
+
+/**
+ * @param reference the model of the run, which may lie here no longer
+ * @param given --base-name
+ */
+export function baseOf(reference: string, given: string | undefined): Base {
+  if (given !== undefined && !/^[\w][\w.-]*\/[\w][\w.-]*$/.test(given)) {
+    throw new UsageError(`--base-name ${given}: a repository on the Hub is written ORGANISATION/NAME`);
+  }
+  const entry = isCatalogueName(reference) ? catalogue().get(reference) : undefined;
+  const licence = entry?.licence ?? null;
+  if (given !== undefined) return { name: given, repository: given, licence };
+  if (entry) {
+    return "path" in entry
+      ? { name: `${reference} (comes with hone)`, repository: null, licence }
+      : { name: entry.repository, repository: entry.repository, licence };
+  }
+  try {
+    const known = readReference(reference, "f16");
+    const repository = known.kind === "hub" ? known.repository : null;
+    return { name: repository ?? nameOf(known), repository, licence };
+  } catch (error) {
+    // A file or folder that was moved: its name still says something.
+    if (error instanceof UsageError) return { name: basename(reference), repository: null, licence };
+    throw error;
+  }
+}
+
+/** What PEFT writes as the base model: where it is to be loaded from. */
+export const peftBaseName = ({ repository }: Base, reference: string) =>
+  repository ?? (existsSync(reference) && statSync(reference).isDirectory() ? reference : null);

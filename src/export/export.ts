@@ -1,0 +1,197 @@
+/** Writes a checkpoint of a run in a form that other programs load. */
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Config } from "../config/index.js";
+import { chatTemplateOf, modelFingerprint, modelShape, quantizeModel } from "../engine/index.js";
+import { hubOptionsOf } from "../hub/index.js";
+import { ensurePython } from "../learn/index.js";
+import { type ModelIo, type modelOptions, resolveWithSource, runProgram } from "../models/index.js";
+import { namedRun, type OpenCheckpoints, openCheckpoints, RunReader, settingsOf } from "../run/index.js";
+import { HoneError, packageRoot, UsageError } from "../util/index.js";
+import { type Base, baseOf, peftBaseName } from "./base.js";
+import { cardText } from "./card.js";
+import { bytesNeeded, checkType, type Form, isAdapter, modelFileName, type WeightType, weightTypeOf } from "./form.js";
+import { modelfileText, ollamaTemplate } from "./modelfile.js";
+import { checkPlace, needDisk, writeFolder } from "./place.js";
+import { checkPush, push } from "./push.js";
+
+/** Options that {@link exportRun} reads. */
+export const exportOptions = [
+  ...["run", "checkpoint", "to", "type", "out", "force", "push", "baseName", "project", "home", "model", "weights"],
+  ...["hfWeights", "hfEndpoint", "hfToken", "hfOffline", "hfHome", "hfCache", "python", "torchIndex"],
+] as const;
+
+export type ExportConfig = Pick<Config, "home" | "project" | "run" | "checkpoint" | "type" | "out" | "force"> &
+  Pick<
+    Config,
+    "push" | "baseName" | "model" | "hfWeights" | "python" | "torchIndex" | (typeof modelOptions)[number]
+  > & {
+    readonly to: Form;
+  };
+
+export interface Exported {
+  readonly run: string;
+  readonly step: number;
+  readonly form: Form;
+  /** Of the model's weights; null for an adapter alone. */
+  readonly type: WeightType | null;
+  readonly folder: string;
+  readonly files: readonly string[];
+  /** Where it was sent to. */
+  readonly repository: string | null;
+}
+
+interface Chosen {
+  readonly opened: OpenCheckpoints;
+  readonly step: number;
+  /** Its checkpoint's folder. */
+  readonly folder: string;
+}
+
+async function chosenCheckpoint({ home, project, run, checkpoint = ["best"] }: ExportConfig): Promise<Chosen> {
+  const [name, more] = checkpoint;
+  if (name === undefined || more !== undefined) throw new UsageError("export takes one --checkpoint");
+  const opened = await openCheckpoints(namedRun({ home, project }, run), [name]);
+  const [chosen] = opened.chosen;
+  if (chosen?.adapter && chosen.step !== null) {
+    return { opened, step: chosen.step, folder: dirname(chosen.adapter.path) };
+  }
+  const why = name === "base" ? "" : "the run has made none that is better: ";
+  throw new UsageError(`--checkpoint ${name}: ${why}it is the base model, without an adapter; give a number`);
+}
+
+const honeVersion = () =>
+  (JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }).version;
+
+/**
+ * @throws UsageError for what cannot be asked for, before anything is written
+ * @throws HoneError when it cannot be written; nothing is left in its place then
+ */
+export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Exported> {
+  const { to: form, home, force } = config;
+  const hub = hubOptionsOf(config);
+  checkPush(config.push, hub);
+  checkType(form, config.type);
+  const chosen = await chosenCheckpoint(config);
+  const { opened, step } = chosen;
+  const settings = settingsOf(opened.record);
+  const base = baseOf(settings.model, config.baseName);
+  const out = resolve(config.out ?? join(home, "exports", `${opened.name}-${step}-${form}`));
+  checkPlace(out, force);
+  const python = (wanted: boolean) =>
+    wanted
+      ? ensurePython({ onProgress: io.say, anyBuild: true, torchIndex: config.torchIndex, ...pythonOf(config) })
+      : Promise.resolve("");
+  const interpreter = await python(config.push !== undefined || !isAdapter(form));
+  const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
+  const type = model ? weightTypeOf(form, config.type, model.weightType) : null;
+  const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone: honeVersion() };
+  const files = await writeFolder(out, force, about, async (draft) => {
+    io.say(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
+    let file: string | null = null;
+    if (form === "peft") writePeft(chosen, base, settings.model, draft);
+    if (form === "gguf-lora") {
+      file = "adapter.gguf";
+      copyFileSync(join(chosen.folder, file), join(draft, file));
+    }
+    if (model && type) file = await writeMerged(form, chosen, model, type, draft, interpreter, io);
+    if (form === "ollama" && model && file) {
+      const { template, tools } = ollamaTemplate((await chatTemplateOf(model.file)) ?? "", model.file);
+      if (!tools) {
+        io.say("the model's template lists tools in a form of its own: in Ollama, name them in the system message");
+      }
+      const { temperature, context } = settings;
+      writeFileSync(join(draft, "Modelfile"), modelfileText({ file, template, temperature, context }));
+    }
+    writeFileSync(join(draft, "README.md"), card(chosen, base, form, type, file));
+  });
+  const message = `${opened.name}, step ${step} (hone)`;
+  const repository = config.push === undefined ? null : await push(out, config.push, message, hub, interpreter, io);
+  return { run: opened.name, step, form, type, folder: out, files, repository };
+}
+
+const pythonOf = ({ python }: ExportConfig) => (python === undefined ? {} : { python });
+
+interface BaseModel {
+  readonly file: string;
+  readonly source: string | undefined;
+  readonly weightType: string;
+  readonly parameters: number;
+}
+
+/** The model file that the adapter was trained on. */
+async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): Promise<BaseModel> {
+  const settings = settingsOf(opened.record);
+  const reference = config.model ?? settings.model;
+  const weights = config.weights ?? settings.weights;
+  const { file, source } = await resolveWithSource(reference, { ...config, weights }, io);
+  if (modelFingerprint(file) !== opened.record.contents.model) {
+    throw new UsageError(
+      `${file} is not the model that the run ${opened.name} was trained from; give that one with --model`,
+    );
+  }
+  const { weightType, parameters } = await modelShape(file);
+  return { file, source: config.hfWeights === undefined ? source : resolve(config.hfWeights), weightType, parameters };
+}
+
+/** @returns the model's file, where it is one */
+async function writeMerged(
+  form: Form,
+  { folder }: Chosen,
+  { file: model, source, parameters }: BaseModel,
+  type: WeightType,
+  draft: string,
+  python: string,
+  io: ModelIo,
+): Promise<string | null> {
+  needDisk(draft, bytesNeeded(parameters, type));
+  const request = { model, adapter: join(folder, "adapter"), source: source ?? null };
+  if (form === "safetensors") {
+    await merge({ ...request, form: "safetensors", type, into: draft }, python, io);
+    return null;
+  }
+  const name = modelFileName(type);
+  if (type === "f16" || type === "bf16") {
+    await merge({ ...request, form: "gguf", type, into: join(draft, name) }, python, io);
+    return name;
+  }
+  // In f32 first, so that each weight is rounded once.
+  const whole = join(draft, "model-f32.gguf");
+  await merge({ ...request, form: "gguf", type: "f32", into: whole }, python, io);
+  io.signal?.throwIfAborted();
+  await quantizeModel(whole, join(draft, name), type);
+  rmSync(whole);
+  return name;
+}
+
+async function merge(request: object, python: string, io: ModelIo): Promise<void> {
+  const args = ["-m", "learner.export", JSON.stringify(request)];
+  const outcome = await runProgram(python, args, io, undefined, { PYTHONPATH: join(packageRoot, "native") });
+  if (outcome.code !== 0)
+    throw new HoneError(`the model cannot be exported: ${outcome.said.at(-1) ?? "no reason given"}`);
+}
+
+/** The checkpoint's own adapter, whose configuration names its base as others know it. */
+function writePeft({ folder }: Chosen, base: Base, reference: string, draft: string): void {
+  const adapter = join(folder, "adapter");
+  const config = JSON.parse(readFileSync(join(adapter, "adapter_config.json"), "utf8"));
+  const named = { ...config, base_model_name_or_path: peftBaseName(base, reference), inference_mode: true };
+  writeFileSync(join(draft, "adapter_config.json"), `${JSON.stringify(named, null, 2)}\n`);
+  copyFileSync(join(adapter, "adapter_model.safetensors"), join(draft, "adapter_model.safetensors"));
+}
+
+function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType | null, file: string | null): string {
+  const reader = RunReader.open(opened.folder);
+  try {
+    return cardText({
+      ...{ form, type, file, base, step, record: opened.record, settings: settingsOf(opened.record) },
+      run: opened.name,
+      validations: reader.validations(),
+      devices: reader.devices(),
+      gap: opened.highestGap,
+      hone: honeVersion(),
+    });
+  } finally {
+    reader.close();
+  }
+}

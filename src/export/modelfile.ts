@@ -1,0 +1,184 @@
+/**
+ * Ollama's Modelfile, with the model's chat template in Ollama's language (Go's text/template).
+ *
+ * The two kinds of turns that hone's models have (ChatML and Llama 3's) are known; the texts of the system message and of
+ * the tools are taken from what the model's own template renders. A template with other turns is refused. What differs:
+ * Ollama writes the JSON of a tool without the spaces after ":" and ",", and each result of several calls as a turn.
+ */
+import { Template } from "@huggingface/jinja";
+import { HoneError, messageOf } from "../util/index.js";
+
+interface Turns {
+  readonly open: (role: string) => string;
+  readonly close: string;
+  /** A tool's result: whose turn it is, and how it stands there, in Go. */
+  readonly result: readonly [role: string, text: string];
+  /** Before a call that is not the first of what the turn says. */
+  readonly between: string;
+}
+
+const TURNS: readonly Turns[] = [
+  {
+    open: (role) => `<|im_start|>${role}\n`,
+    close: "<|im_end|>\n",
+    result: ["user", "<tool_response>\n{{ .Content }}\n</tool_response>"],
+    between: "\n",
+  },
+  {
+    open: (role) => `<|start_header_id|>${role}<|end_header_id|>\n\n`,
+    close: "<|eot_id|>",
+    result: ["ipython", "{{ json .Content }}"],
+    between: "",
+  },
+];
+
+const SYSTEM = "HONE SYSTEM";
+const USER = "HONE USER";
+const ANSWER = "HONE ANSWER";
+const system = { role: "system", content: SYSTEM };
+const user = { role: "user", content: USER };
+const tool = (name: string) => ({
+  type: "function",
+  function: { name, description: "Look.", parameters: { type: "object", properties: {} } },
+});
+const call = { type: "function", function: { name: "first_look", arguments: { at: 1 } } };
+/** The date that Llama 3's template falls back to, with which hone trains. */
+const DATE = "26 Jul 2024";
+
+type Render = (messages: readonly object[], tools?: readonly object[]) => string;
+
+function rendererOf(source: string, model: string): Render {
+  // The library has a function of that name, which gives today's date.
+  const dated = source.replaceAll("strftime_now", "hone_now");
+  return (messages, tools) => {
+    try {
+      const given = { messages, ...(tools ? { tools } : {}), add_generation_prompt: true };
+      return new Template(dated).render({
+        ...given,
+        bos_token: "",
+        eos_token: "",
+        date_string: DATE,
+        hone_now: () => DATE,
+      } as never);
+    } catch (error) {
+      throw new HoneError(`the chat template of ${model} cannot be rendered: ${messageOf(error)}`, { cause: error });
+    }
+  };
+}
+
+/** Go's template language has its marks in double braces; text must not be read as one. */
+const goText = (text: string) => text.replaceAll("{{", '{{ "{{" }}');
+
+/** The text before and after the first place of another; undefined where it is not there. */
+function around(text: string, what: string): readonly [before: string, after: string] | undefined {
+  const at = text.indexOf(what);
+  return at < 0 ? undefined : [text.slice(0, at), text.slice(at + what.length)];
+}
+
+/** What the first turn of a role says. */
+function said(rendered: string, { open, close }: Turns, role: string): string | undefined {
+  const turn = around(rendered, open(role))?.[1];
+  return turn && around(turn, close.trimEnd())?.[0];
+}
+
+/** @throws HoneError when the model's turns are none that hone knows in Ollama's language */
+function turnsOf(render: Render, model: string): Turns {
+  const text = render([system, user, { role: "assistant", content: ANSWER }, user]);
+  const rest = around(text, SYSTEM)?.[1];
+  const asked = ({ open, close }: Turns) => `${open("user")}${USER}${close}${open("assistant")}`;
+  const found = TURNS.find((one) => rest === `${one.close}${asked(one)}${ANSWER}${one.close}${asked(one)}`);
+  if (found) return found;
+  throw new HoneError(
+    `the chat template of ${model} is none that hone can write for Ollama; take --to gguf, and llama-server, which reads the template itself`,
+  );
+}
+
+const tools = [tool("first_look"), tool("other_look")] as const;
+
+interface ToolTexts {
+  /** The tools above as the template lists them. */
+  readonly listed: string;
+  /** The same for any tools, in Go. */
+  readonly list: string;
+  /** A call in Go. */
+  readonly call: string;
+}
+
+/** How the template lists tools and writes a call; undefined where it does so in a form of its own. */
+function toolTexts(render: Render, turns: Turns): ToolTexts | undefined {
+  const text = render([system, user], tools);
+  const written = ["tojson", "tojson(indent=4)"].map((filter) =>
+    tools.map((value) => new Template(`{{ value | ${filter} }}`).render({ value } as never)),
+  );
+  const [first, second] = written.find((json) => json.every((one) => text.includes(one))) ?? [];
+  if (first === undefined || second === undefined) return undefined;
+  const between = around(around(text, first)?.[1] ?? "", second)?.[0];
+  const called = render([user, { role: "assistant", content: "", tool_calls: [call] }, user], tools);
+  const callInGo = said(called, turns, "assistant")
+    ?.replace("first_look", "{{ $call.Function.Name }}")
+    .replace(/\{"at":\s*1\}/, "{{ $call.Function.Arguments }}");
+  if (between === undefined || !callInGo?.includes("$call.Function.Arguments")) return undefined;
+  const one = '{"type": "function", "function": {{ $tool.Function }}}';
+  const list = `{{ range $n, $tool := $.Tools }}{{ if $n }}${goText(between)}{{ end }}${one}{{ end }}`;
+  return { listed: first + between + second, list, call: callInGo };
+}
+
+/** A text that the template rendered, in Go: the tools, and what the given message says, are variables there. */
+function inGo(text: string, words: string, variable: string, found: ToolTexts | undefined): string {
+  const go = goText(text).replace(words, () => variable);
+  return found ? go.replace(goText(found.listed), () => found.list) : go;
+}
+
+/** The chat template in Go's language, and whether it has tools: where not, they belong into the system message. */
+export function ollamaTemplate(source: string, model: string): { readonly template: string; readonly tools: boolean } {
+  const render = rendererOf(source, model);
+  const turns = turnsOf(render, model);
+  const { open, close, result, between } = turns;
+  const found = toolTexts(render, turns);
+  const first = (role: string, messages: readonly object[], withTools: boolean) =>
+    said(render(messages, withTools ? tools : undefined), turns, role);
+  const systemTurn = (given: boolean, withTools: boolean) => {
+    const text = first("system", given ? [system, user] : [user], withTools);
+    return text === undefined ? "" : `${open("system")}${inGo(text, SYSTEM, "{{ .System }}", found)}${close}`;
+  };
+  const opening = (withTools: boolean) =>
+    `{{ if .System }}${systemTurn(true, withTools)}{{ else }}${systemTurn(false, withTools)}{{ end }}`;
+  const userText = (withTools: boolean) =>
+    inGo(first("user", [system, user], withTools) ?? USER, USER, "{{ .Content }}", found);
+  const asked =
+    found && userText(true) !== userText(false)
+      ? `{{ if and $.Tools $first }}${userText(true)}{{ else }}${userText(false)}{{ end }}{{ $first = false }}`
+      : userText(false);
+  const one = found && `{{ if or $n $said.Content }}${between}{{ end }}${found.call}`;
+  const calls = one ? `{{ range $n, $call := .ToolCalls }}${one}{{ end }}` : "";
+  const template = [
+    found ? `{{ if .Tools }}${opening(true)}{{ else }}${opening(false)}{{ end }}` : opening(false),
+    "{{ $first := true }}{{ range $i, $said := .Messages }}{{ $last := eq (len (slice $.Messages $i)) 1 }}",
+    `{{ if eq .Role "user" }}${open("user")}${asked}${close}`,
+    `{{ else if eq .Role "assistant" }}${open("assistant")}{{ .Content }}${calls}{{ if not $last }}${close}{{ end }}`,
+    `{{ else if eq .Role "tool" }}${open(result[0])}${result[1]}${close}{{ end }}`,
+    `{{ if and (ne .Role "assistant") $last }}${open("assistant")}{{ end }}{{ end }}`,
+  ].join("");
+  return { template, tools: found !== undefined };
+}
+
+export interface ModelfileFacts {
+  /** Of the model, beside the Modelfile. */
+  readonly file: string;
+  readonly template: string;
+  readonly temperature: number;
+  readonly context: number;
+}
+
+export function modelfileText({ file, template, temperature, context }: ModelfileFacts): string {
+  const stops = TURNS.map(({ close }) => close.trimEnd()).filter((stop) => template.includes(stop));
+  const lines = [
+    "# Made by hone. Not run with Ollama.",
+    `FROM ./${file}`,
+    `TEMPLATE """${template}"""`,
+    `PARAMETER temperature ${temperature}`,
+    `PARAMETER num_ctx ${context}`,
+    ...stops.map((stop) => `PARAMETER stop "${stop}"`),
+  ];
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,107 @@
+/**
+ * The folder that an export becomes. It is written beside its place under another name and renamed when it is whole: a
+ * folder that has its name is whole. A list of its files says that it is an export, which --force may replace.
+ */
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { freeBytes, sizeText } from "../hub/index.js";
+import { codeOf, flush, HoneError, messageOf, moveDurably, sha256OfFile, UsageError } from "../util/index.js";
+
+/** Lists the files of an export, with what was exported. */
+export const LIST_FILE = "hone-export.json";
+
+const isThere = (folder: string) =>
+  existsSync(folder) && !(statSync(folder).isDirectory() && readdirSync(folder).length === 0);
+
+/** @throws UsageError when something is there that must not be replaced */
+export function checkPlace(folder: string, force: boolean): void {
+  if (!isThere(folder)) return;
+  if (!statSync(folder).isDirectory()) throw new UsageError(`--out ${folder} is a file; give the folder to make`);
+  if (!existsSync(join(folder, LIST_FILE))) {
+    throw new UsageError(`--out ${folder} holds something that is no export (no ${LIST_FILE}); give another folder`);
+  }
+  if (!force) throw new UsageError(`--out ${folder} is an earlier export; --force replaces it`);
+}
+
+/** @throws HoneError when the disk has less */
+export function needDisk(folder: string, bytes: number): void {
+  const free = freeBytes(folder);
+  if (free >= bytes) return;
+  throw new HoneError(
+    `the export needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or give --out on a larger disk`,
+  );
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) === "EPERM";
+  }
+}
+
+/** Drops what exports to this place left behind when they were killed. */
+function removeLeftovers(folder: string): void {
+  const started = `.${basename(folder)}.`;
+  for (const name of readdirSync(dirname(folder))) {
+    const pid = name.startsWith(started) ? /^(\d+)\.(part|old)$/.exec(name.slice(started.length))?.[1] : undefined;
+    if (pid !== undefined && !isAlive(Number(pid))) {
+      rmSync(join(dirname(folder), name), { recursive: true, force: true });
+    }
+  }
+}
+
+/** Words in which libraries without an error code say that the disk is full. */
+const FULL = /No space left|ENOSPC|Disk quota|requested and \d+ written|iostream error|File too large/i;
+/** Below this a disk counts as full. */
+const NOTHING = 1 << 20;
+
+/** @param about what is being exported, for the list of files */
+export async function writeFolder(
+  place: string,
+  force: boolean,
+  about: object,
+  write: (draft: string) => Promise<void>,
+): Promise<string[]> {
+  const folder = resolve(place);
+  checkPlace(folder, force);
+  mkdirSync(dirname(folder), { recursive: true });
+  removeLeftovers(folder);
+  const aside = (kind: string) => join(dirname(folder), `.${basename(folder)}.${process.pid}.${kind}`);
+  const draft = aside("part");
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft);
+  try {
+    await write(draft);
+    const files = readdirSync(draft).sort();
+    const list: Record<string, { sha256: string; bytes: number }> = {};
+    for (const name of files) {
+      const file = join(draft, name);
+      list[name] = { sha256: await sha256OfFile(file), bytes: statSync(file).size };
+    }
+    writeFileSync(join(draft, LIST_FILE), `${JSON.stringify({ ...about, files: list }, null, 2)}\n`);
+    for (const name of [...files, LIST_FILE]) flush(join(draft, name));
+    flush(draft);
+    replace(folder, draft, aside("old"), force);
+    return [...files, LIST_FILE];
+  } catch (error) {
+    // What hone says in words of its own is no surprise of the disk's.
+    const full = FULL.test(messageOf(error)) || (!(error instanceof HoneError) && freeBytes(dirname(folder)) < NOTHING);
+    if (!full) throw error;
+    throw new HoneError(`the disk filled up during the export to ${folder}; free some space, or give another --out`, {
+      cause: error,
+    });
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+function replace(folder: string, draft: string, old: string, force: boolean): void {
+  // Another process may have made one meanwhile.
+  checkPlace(folder, force);
+  const before = isThere(folder);
+  if (before) moveDurably(folder, old);
+  moveDurably(draft, folder);
+  if (before) rmSync(old, { recursive: true, force: true });
+}

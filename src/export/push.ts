@@ -1,0 +1,52 @@
+/** Puts a folder into a repository of the Hub, by Hugging Face's own library in the learner's environment. */
+import { join } from "node:path";
+import type { HubOptions } from "../hub/index.js";
+import { type ModelIo, runProgram } from "../models/index.js";
+import { HoneError, packageRoot, UsageError } from "../util/index.js";
+
+const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
+
+/** @throws UsageError before anything is written, when nothing could be sent afterwards */
+export function checkPush(repository: string | undefined, hub: HubOptions): void {
+  if (repository === undefined) return;
+  if (!REPOSITORY.test(repository) || /\.\.|--/.test(repository)) {
+    throw new UsageError(`--push ${repository}: a repository on the Hub is written ORGANISATION/NAME`);
+  }
+  if (hub.offline) throw new UsageError("--push needs the Hub, and HF_HUB_OFFLINE is set; leave one of them out");
+  if (hub.token === undefined) {
+    throw new UsageError(`--push ${repository} needs a token that may write there: set HF_TOKEN`);
+  }
+}
+
+/** @returns where it is to be seen */
+export async function push(
+  folder: string,
+  repository: string,
+  message: string,
+  { endpoint, token }: HubOptions,
+  python: string,
+  io: ModelIo,
+): Promise<string> {
+  io.say(`sending ${folder} to ${repository} at ${endpoint}`);
+  const lines: string[] = [];
+  const env = {
+    PYTHONPATH: join(packageRoot, "native"),
+    HF_HUB_OFFLINE: "0",
+    HF_ENDPOINT: endpoint,
+    // In the environment, which other users of the machine cannot read, not among the arguments.
+    HF_TOKEN: token ?? "",
+    HF_HUB_DISABLE_IMPLICIT_TOKEN: "1",
+    // Its client is one of its own, which is not held to the endpoint (native/learner/push.py).
+    HF_HUB_DISABLE_XET: "1",
+    HF_HUB_DISABLE_TELEMETRY: "1",
+    HF_HUB_DISABLE_PROGRESS_BARS: "1",
+  };
+  const args = ["-m", "learner.push", folder, repository, message];
+  const outcome = await runProgram(python, args, io, (line) => lines.push(line), env);
+  if (outcome.code !== 0) {
+    throw new HoneError(
+      `${folder} is whole, but could not be sent to ${repository}: ${outcome.said.at(-1) ?? "no reason was given"}`,
+    );
+  }
+  return lines.at(-1) as string;
+}

@@ -5,6 +5,7 @@ import { checkCommand } from "./check.js";
 import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
 import { execCommand } from "./exec.js";
+import { initCommand } from "./init.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
 import { metricsCommand } from "./metrics.js";
@@ -20,6 +21,7 @@ import { viewCommand } from "./view.js";
 
 export const commands: readonly Command[] = [
   ...emailCommands,
+  initCommand,
   checkCommand,
   rolloutCommand,
   judgeCommand,

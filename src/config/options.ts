@@ -52,6 +52,14 @@ export const definitions = {
       accepts: "a path",
     }),
   }),
+  ...inGroup("A new project", {
+    folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
+    package: text("What the project installs hone from: the tarball that npm pack makes, or @hone-rl/hone@VERSION.", {
+      accepts: "a path or a version",
+      defaultText: "what the folder's package.json says",
+    }),
+    yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
+  }),
   ...inGroup("Task and scenarios", {
     task: text('What is trained: "email", or the path of a task file (TypeScript or JavaScript).', {
       default: "email",

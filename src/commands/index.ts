@@ -6,6 +6,7 @@ import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
 import { execCommand } from "./exec.js";
 import { exportCommand } from "./export.js";
+import { initCommand } from "./init.js";
 import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
 import { metricsCommand } from "./metrics.js";
@@ -22,6 +23,7 @@ import { viewCommand } from "./view.js";
 
 export const commands: readonly Command[] = [
   ...emailCommands,
+  initCommand,
   checkCommand,
   rolloutCommand,
   judgeCommand,

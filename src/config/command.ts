@@ -1,5 +1,6 @@
 /** What a command is: its options (from the one schema), an example, and a function that does the work. */
-import type { Config, GivenOptions, OptionName } from "./config.js";
+import type { Config, ConfigOf, GivenOptions, OptionName } from "./config.js";
+import type { Option } from "./option.js";
 
 /** How a command speaks. */
 export interface CommandIo {
@@ -34,28 +35,39 @@ export interface Command {
   run(config: Config, io: CommandIo): Promise<CommandResult>;
 }
 
-interface CommandDefinition<K extends OptionName, R extends K> {
+type Own = Readonly<Record<string, Option>>;
+
+interface CommandDefinition<K extends OptionName, R extends K | (keyof D & string), D extends Own> {
   name: string;
   summary: string;
   example: string;
   options: readonly K[];
-  first?: readonly NoInfer<K>[];
+  /** Options of the command's own room, from `ownOptions`. */
+  own?: D;
+  first?: readonly (NoInfer<K> | (keyof NoInfer<D> & string))[];
   required?: readonly R[];
   positional?: K;
   epilogue?: string;
-  run(config: Config<K> & { readonly [N in R]-?: NonNullable<Config[N]> }, io: CommandIo): Promise<CommandResult>;
+  run(
+    config: Config<K> & ConfigOf<D> & { readonly [N in R]-?: NonNullable<(Config & ConfigOf<D>)[N]> },
+    io: CommandIo,
+  ): Promise<CommandResult>;
 }
 
 /** A command whose `run` sees only the options it names, with the required ones present. */
-export function defineCommand<const K extends OptionName, const R extends K = never>(
-  definition: CommandDefinition<K, R>,
-): Command {
+export function defineCommand<
+  const K extends OptionName,
+  const R extends K | (keyof D & string) = never,
+  const D extends Own = Record<never, never>,
+>({ own, ...definition }: CommandDefinition<K, R, D>): Command {
+  const { options, first, required = [], positional, epilogue, run } = definition;
   return {
-    first: undefined,
-    required: [],
-    positional: undefined,
-    epilogue: undefined,
     ...definition,
-    run: definition.run as unknown as Command["run"],
+    options: [...options, ...(Object.keys(own ?? {}) as OptionName[])],
+    first: first as readonly OptionName[] | undefined,
+    required: required as unknown as readonly OptionName[],
+    positional,
+    epilogue,
+    run: run as unknown as Command["run"],
   };
 }

@@ -5,7 +5,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createJiti } from "jiti";
-import { z } from "zod";
 import { HoneError, messageOf, nearest, UsageError } from "../util/index.js";
 import type { Option, OptionKind } from "./option.js";
 import { definitions } from "./options.js";
@@ -22,28 +21,44 @@ type ValueOf<O> = O extends { readonly default: infer D extends string | number 
     ? T | undefined
     : never;
 
+/** The resolved values of options by their definitions. */
+export type ConfigOf<D> = { readonly [N in keyof D]: ValueOf<D[N]> };
+
 /** The resolved values of the options `K`. */
-export type Config<K extends OptionName = OptionName> = { readonly [N in K]: ValueOf<(typeof definitions)[N]> };
+export type Config<K extends OptionName = OptionName> = ConfigOf<Pick<typeof definitions, K>>;
 
 const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 /** The flag of an option: `sentBefore` is `--sent-before`. */
 export const flagOf = (name: OptionName) => `--${kebab(name)}`;
 
-/** All options, with their environment variables filled in. */
-export const options: Readonly<Record<OptionName, Option>> = Object.fromEntries(
-  Object.entries(definitions as Record<string, Option>).map(([name, definition]) => [
-    name,
-    { ...definition, env: definition.env || `HONE_${kebab(name).replaceAll("-", "_").toUpperCase()}` },
-  ]),
-) as Record<OptionName, Option>;
+const withVariables = (own: Readonly<Record<string, Option>>) =>
+  Object.fromEntries(
+    Object.entries(own).map(([name, definition]) => [
+      name,
+      { ...definition, env: definition.env || `HONE_${kebab(name).replaceAll("-", "_").toUpperCase()}` },
+    ]),
+  );
+
+/** All options, with their environment variables filled in; those of rooms above too (`ownOptions`). */
+export const options: Readonly<Record<OptionName, Option>> = withVariables(definitions) as Record<OptionName, Option>;
 
 export const optionNames = Object.keys(options) as OptionName[];
 
-/** The one schema: what a config file may hold. */
-export const configSchema = z.strictObject(
-  Object.fromEntries(optionNames.map((name) => [name, options[name].schema.optional()])),
-);
+export const isOwn = (name: string): boolean => !Object.hasOwn(definitions, name);
+
+/**
+ * Options that commands of a room above have of their own: read, shown and documented as hone's are, once the room is loaded.
+ *
+ * @throws TypeError when a name is taken
+ */
+export function ownOptions<const D extends Readonly<Record<string, Option>>>(own: D): D {
+  const taken = Object.keys(own).find((name) => Object.hasOwn(options, name));
+  if (taken) throw new TypeError(`there is an option ${taken} already`);
+  Object.assign(options, withVariables(own));
+  optionNames.push(...(Object.keys(own) as OptionName[]));
+  return own;
+}
 
 function fromText(kind: OptionKind, value: string): unknown {
   if (kind === "number") return value.trim() === "" || Number.isNaN(Number(value)) ? value : Number(value);
@@ -215,7 +230,8 @@ export function optionsTable(): string {
   return [
     "# Options",
     "",
-    "Made from `src/config/options.ts` by `yarn docs`; a test keeps it true. Strongest first: flag, environment variable,",
+    "Made from `src/config/options.ts` (and `options.ts` of the tasks with commands) by `yarn docs`; a test keeps it true.",
+    "Strongest first: flag, environment variable,",
     "`hone.config.ts` or `hone.config.json` in the current folder (keys in camelCase: `--sent-before` is `sentBefore`),",
     "default. `yarn hone COMMAND --help` shows the options of a command that are set first, `--help all` every one.",
     ...groups.flatMap((group) => [

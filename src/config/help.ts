@@ -2,7 +2,7 @@
 import type { Argv, Options } from "yargs";
 import { nearest, program, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
-import { flagOf, type OptionName, options } from "./config.js";
+import { flagOf, isOwn, type OptionName, options } from "./config.js";
 
 type NamedCommand = Pick<Command, "name" | "positional">;
 
@@ -87,8 +87,10 @@ export function declare(parser: Argv, command: Command, everything: boolean, mor
   const names = optionsOf(command);
   const first: ReadonlySet<OptionName> | undefined = command.first && new Set([...command.first, "json"]);
   const short = first !== undefined && !everything;
-  // In the order of their definitions, so that headings come in one order everywhere.
-  for (const name of (Object.keys(options) as OptionName[]).filter((one) => names.includes(one))) {
+  // In the order of their definitions, so that headings come in one order everywhere; those of the command's own room first.
+  const ordered = (Object.keys(options) as OptionName[]).filter((one) => names.includes(one));
+  ordered.sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
+  for (const name of ordered) {
     parser.option(flagOf(name).slice(2), declaration(name, short && !first.has(name)));
   }
   parser.group("help", `${options.json.group}:`);

@@ -2,11 +2,13 @@
 export { type Command, type CommandIo, defineCommand } from "./command.js";
 export {
   type Config,
+  type ConfigOf,
   flagOf,
   type GivenOptions,
   givenByProgram,
   type OptionName,
   options,
+  ownOptions,
   readGiven,
   withDefaults,
 } from "./config.js";
@@ -20,4 +22,4 @@ export {
   type ObjectiveName,
   objectiveOf,
 } from "./objectives.js";
-export { readRange } from "./option.js";
+export { choice, date, flag, inGroup, list, readRange, text, whole } from "./option.js";

@@ -1,23 +1,9 @@
-/** Every option of hone, once: its meaning, what it accepts, its default and its environment variable. */
+/** Every option that hone itself has, once (a task with commands has theirs, see `ownOptions`): its meaning, what it accepts, its default and its environment variable. */
 
 import { hone } from "../util/index.js";
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { objectiveOptions } from "./objective-options.js";
-import {
-  choice,
-  date,
-  flag,
-  inGroup,
-  list,
-  type Option,
-  pairs,
-  real,
-  shares,
-  text,
-  texts,
-  whole,
-  words,
-} from "./option.js";
+import { choice, flag, inGroup, list, type Option, pairs, real, shares, text, texts, whole, words } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Sequences that llama.cpp evaluates at once in one context. */
@@ -51,6 +37,14 @@ export const definitions = {
     tokens: text("File with the token ids to score: a JSON array. The first entry of the result is of the second id.", {
       accepts: "a path",
     }),
+  }),
+  ...inGroup("A new project", {
+    folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
+    package: text("What the project installs hone from: the tarball that npm pack makes, or @hone-rl/hone@VERSION.", {
+      accepts: "a path or a version",
+      defaultText: "what the folder's package.json says",
+    }),
+    yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
   }),
   ...inGroup("Task and scenarios", {
     task: text('What is trained: "email", or the path of a task file (TypeScript or JavaScript).', {
@@ -110,36 +104,6 @@ export const definitions = {
       default: 30,
     }),
   }),
-  ...inGroup("Mail to import", {
-    from: list(
-      "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. What a path holds is recognised by its content.",
-      { defaultText: "a synthetic mailbox" },
-    ),
-    hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", { default: false }),
-    questions: list(
-      "Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
-      {
-        defaultText: "none, or those of the Hub with --hf",
-      },
-    ),
-    maxBody: whole(0, MANY, "Skip mails whose body has more characters than this; 0 keeps all.", {
-      defaultText: "5000 with --hf (ART-E's rule), 0 with --from",
-    }),
-    maxRecipients: whole(0, MANY, "Skip mails with more recipients than this; 0 keeps all.", {
-      defaultText: "30 with --hf (ART-E's rule), 0 with --from",
-    }),
-    oneEvidence: flag("Keep only questions whose answer stands in exactly one mail.", {
-      defaultText: "on with --hf (ART-E's rule), off with --from",
-    }),
-    mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
-      default: 300,
-    }),
-    names: choice(
-      ["default", "reserved"],
-      "Names in the synthetic mailboxes. reserved: people, places, companies and projects that no default mailbox has; every question is then a test question.",
-      { default: "default" },
-    ),
-  }),
   ...inGroup("Downloads", {
     hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
       env: "HF_ENDPOINT",
@@ -161,16 +125,6 @@ export const definitions = {
       accepts: "a path",
       defaultText: "hub in HF_HOME",
     }),
-  }),
-  ...inGroup("Tools by hand", {
-    inbox: text("Address whose mail may be seen: sent or received by it.", { accepts: "an address" }),
-    keywords: list("Words to search for, separated by commas."),
-    fromAddr: text("Only mail from this address.", { accepts: "an address" }),
-    toAddr: text("Only mail to this address.", { accepts: "an address" }),
-    sentAfter: date("Only mail of this day or later."),
-    sentBefore: date("Only mail of this day or earlier."),
-    maxResults: whole(1, 10, "Hits at most.", { default: 10 }),
-    id: text("Message id."),
   }),
   ...inGroup("Model and player", {
     model: text(

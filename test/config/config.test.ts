@@ -2,7 +2,10 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { loadConfig, optionsTable } from "../../src/config/config.js";
+import "../../src/commands/index.js";
+import { loadConfig, optionsTable, ownOptions } from "../../src/config/config.js";
+import { text } from "../../src/config/option.js";
+import { definitions } from "../../src/config/options.js";
 import { UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 
@@ -32,10 +35,10 @@ describe("options", () => {
   });
 
   it("may be lists: repeated, separated by commas, or a JSON array", async () => {
-    const load = (flags: Record<string, unknown>) => loadConfig(["keywords"], { flags, folder });
-    expect((await load({ keywords: ["a,b", "c"] })).keywords).toEqual(["a", "b", "c"]);
-    writeConfig({ keywords: ["x", "y"] });
-    expect((await load({})).keywords).toEqual(["x", "y"]);
+    const load = (flags: Record<string, unknown>) => loadConfig(["loraTargets"], { flags, folder });
+    expect((await load({ loraTargets: ["a,b", "c"] })).loraTargets).toEqual(["a", "b", "c"]);
+    writeConfig({ loraTargets: ["x", "y"] });
+    expect((await load({})).loraTargets).toEqual(["x", "y"]);
   });
 
   it("may be pairs, whose values are JSON or text, in one order however they are given", async () => {
@@ -90,5 +93,17 @@ describe("options", () => {
 
   it("are all in docs/options.md as they are in the code", () => {
     expect(readFileSync(join(packageRoot, "docs/options.md"), "utf8")).toBe(optionsTable());
+  });
+
+  it("may be a room's own: read, checked and documented as all are, once their room is loaded", async () => {
+    const own = ownOptions({ petName: text("Name of a pet.", { default: "Rex" }) });
+    const load = (env: Record<string, string>) => loadConfig(["petName" as never], { env, folder });
+    expect(await load({})).toEqual({ petName: "Rex" });
+    writeConfig({ petName: "Bo" });
+    expect(await load({})).toEqual({ petName: "Bo" });
+    expect(await load({ HONE_PET_NAME: "Kit" })).toEqual({ petName: "Kit" });
+    expect(() => ownOptions(own)).toThrow("there is an option petName already");
+    expect(Object.keys(definitions)).not.toContain("mailboxes");
+    expect(optionsTable()).toContain("| `--mailboxes` | `HONE_MAILBOXES` |");
   });
 });

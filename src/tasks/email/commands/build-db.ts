@@ -1,5 +1,5 @@
 /** `yarn build-db`: makes the mail database that the email task searches. */
-import { type CommandIo, type Config, defineCommand } from "../../../config/index.js";
+import { type CommandIo, type Config, type ConfigOf, defineCommand } from "../../../config/index.js";
 import {
   Rate as DownloadRate,
   downloadLine,
@@ -13,23 +13,11 @@ import { bar, compact, ProgressLine } from "../../../report/index.js";
 import { clock, HoneError, hone, UsageError } from "../../../util/index.js";
 import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
+import { mailOptions } from "./options.js";
 
-const optionNames = [
-  "from",
-  "hf",
-  ...hubOptionNames,
-  "questions",
-  "maxBody",
-  "maxRecipients",
-  "oneEvidence",
-  "mailboxes",
-  "names",
-  "seed",
-  "db",
-  "home",
-] as const;
+const shared = [...hubOptionNames, "seed", "db", "home"] as const;
 
-type BuildConfig = Pick<Config, (typeof optionNames)[number]>;
+type BuildConfig = Config<(typeof shared)[number]> & ConfigOf<typeof mailOptions>;
 
 /** ART-E's: what its published figures were made with. */
 const artRules = { maxBody: 5000, maxRecipients: 30 };
@@ -120,7 +108,8 @@ export const buildDbCommand = defineCommand({
   name: "build-db",
   summary: "Build the mail database: synthetic mail, your own, or the Enron corpus.",
   example: `${hone("build-db")} --from maildir/ --questions questions.jsonl`,
-  options: optionNames,
+  options: shared,
+  own: mailOptions,
   first: ["from", "hf", "questions", "mailboxes", "names", "seed", "db", "home"],
   async run(config, io) {
     const line = new ProgressLine(io.stream);

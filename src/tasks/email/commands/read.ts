@@ -2,12 +2,16 @@
 import { defineCommand } from "../../../config/index.js";
 import { HoneError, hone, printable } from "../../../util/index.js";
 import { mailDatabasePath, openMailDatabase } from "../database.js";
+import { toolOptions } from "./options.js";
+
+const { inbox, id } = toolOptions;
 
 export const readCommand = defineCommand({
   name: "read",
   summary: "Read one mail of one person.",
   example: `${hone("read")} --inbox ADDRESS --id MESSAGE_ID`,
-  options: ["db", "home", "inbox", "id"],
+  options: ["db", "home"],
+  own: { inbox, id },
   required: ["inbox", "id"],
   async run(config, io) {
     const mail = openMailDatabase(mailDatabasePath(config));

@@ -4,6 +4,7 @@ import { defineCommand } from "../../../config/index.js";
 import { HoneError, hone, printable } from "../../../util/index.js";
 import { ToolError } from "../../task.js";
 import { type MailHit, mailDatabasePath, openMailDatabase } from "../database.js";
+import { toolOptions } from "./options.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
 
@@ -13,11 +14,14 @@ function hitText({ messageId, date, subject, snippet }: MailHit, { bold, dim }: 
   return `${when}  ${bold(printable(subject) || "(no subject)")}\n  ${marked}\n  ${dim(printable(messageId))}`;
 }
 
+const { id: _, ...own } = toolOptions;
+
 export const searchCommand = defineCommand({
   name: "search",
   summary: "Search one person's mail, as the agent's tool does.",
   example: `${hone("search")} --inbox ADDRESS --keywords budget,meeting`,
-  options: ["db", "home", "inbox", "keywords", "fromAddr", "toAddr", "sentAfter", "sentBefore", "maxResults", "rank"],
+  options: ["db", "home", "rank"],
+  own,
   required: ["inbox", "keywords"],
   async run(config, io) {
     const { inbox, keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank } = config;

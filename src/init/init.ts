@@ -1,0 +1,81 @@
+/** `hone init` without its words: a new project in a folder that has nothing in it yet. Nothing is ever overwritten. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, extname, join, relative, resolve } from "node:path";
+import { UsageError } from "../util/index.js";
+import { filesOf, honeOf, type PackageJson, type Project, packageJson, scriptsOf } from "./templates.js";
+
+/** What npm makes when hone is installed in an empty folder, and git. */
+const NOT_OURS = ["node_modules", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", ".git", ".hone"];
+
+export interface Ground {
+  readonly folder: string;
+  /** As npm left it when hone was installed here; undefined where there is none. */
+  readonly package: PackageJson | undefined;
+}
+
+/**
+ * Looks whether a project can be made in a folder.
+ * @throws UsageError naming the files that are in the way
+ */
+export function groundOf(given: string): Ground {
+  const folder = resolve(given);
+  const present = existsSync(folder) ? readdirSync(folder) : [];
+  const file = join(folder, "package.json");
+  const found = present.includes("package.json") ? readPackage(file) : undefined;
+  // A package.json that names hone and has none of the commands is what `npm install` made.
+  const fresh = found && honeOf(found) !== undefined && !Object.keys(found.scripts ?? {}).some(isOurs);
+  const others = present.filter((name) => !NOT_OURS.includes(name) && !(fresh && name === "package.json"));
+  if (others.length > 0) {
+    const more = others.length > 5 ? ` and ${others.length - 5} more` : "";
+    throw new UsageError(
+      `${folder} is not empty: it has ${others.slice(0, 5).join(", ")}${more}; give an empty folder, or a new one: init FOLDER`,
+    );
+  }
+  return { folder, package: fresh ? found : undefined };
+}
+
+const isOurs = (script: string) => Object.hasOwn(scriptsOf({ model: "" }), script);
+
+function readPackage(file: string): PackageJson | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as PackageJson;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A name that npm takes. */
+export function nameOf(folder: string): string {
+  const name = basename(folder)
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, "-")
+    .replace(/^[^a-z0-9]+|-+$/g, "");
+  return name === "" || name === "hone" ? "task" : name;
+}
+
+/**
+ * What package.json has to say for a tarball (its path from the project) or a version of the published package.
+ * @throws UsageError when it is neither
+ */
+export function dependencyOf(given: string, folder: string): string {
+  if (/^[\^~]?\d+\.\d+\.\d+\S*$/.test(given)) return given;
+  const version = /^@hone-rl\/hone@(.+)$/.exec(given)?.[1];
+  if (version !== undefined) return version;
+  const tarball = resolve(given.replace(/^file:/, ""));
+  if (![".tgz", ".gz"].includes(extname(tarball)) || !existsSync(tarball)) {
+    throw new UsageError(
+      `--package ${given}: give the path of the tarball that \`npm pack\` makes of hone, or a published version such as @hone-rl/hone@1.2.3`,
+    );
+  }
+  return `file:${relative(folder, tarball)}`;
+}
+
+/** @returns the names of the files, in order */
+export function writeProject({ folder, package: before }: Ground, project: Project): string[] {
+  mkdirSync(folder, { recursive: true });
+  const files = filesOf(project);
+  // "wx": a file that has come between is not overwritten either.
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content, { flag: "wx" });
+  writeFileSync(join(folder, "package.json"), packageJson(project, before), { flag: before ? "w" : "wx" });
+  return ["package.json", ...Object.keys(files)].sort();
+}

@@ -1,0 +1,130 @@
+/** The files of a new project: a task with ten questions that the tiny model can be trained on, and how to go on from it. */
+import { DEFAULT_MODEL } from "../config/index.js";
+
+export interface Project {
+  /** Of the package. */
+  readonly name: string;
+  /** What npm installs hone from: a tarball's path, or a version of the published package. */
+  readonly hone: string;
+  /** That `npm run train` trains. */
+  readonly model: string;
+}
+
+const PACKAGE = "@hone-rl/hone";
+
+export const scriptsOf = ({ model }: Pick<Project, "model">) => ({
+  check: "hone check",
+  train: `hone train${model === DEFAULT_MODEL ? "" : ` --model ${model}`}`,
+  hone: "hone",
+});
+
+const task = `/** Questions from scenarios.jsonl, answered in plain text. \`npm run check\` looks whether its reward makes sense. */
+import { composeReward, defineTask, exactMatch, fromFile, type Scenario, z } from "${PACKAGE}";
+
+const fields = z.object({ answer: z.string() });
+type Question = Scenario & z.infer<typeof fields>;
+
+export default defineTask<Question>({
+  name: "capitals",
+  description: "Name the capital of a country",
+  // CSV and Parquet too, or a data set of the Hub as "hf:OWNER/NAME"; \`map\` says which column is which field.
+  scenarios: fromFile(new URL("scenarios.jsonl", import.meta.url), { fields }),
+  prompt: ({ question }) => [
+    { role: "system", content: "Answer with the name of the city alone." },
+    { role: "user", content: question },
+  ],
+  reward: composeReward<Question>({
+    parts: {
+      right: { weight: 1, score: exactMatch(({ answer }) => answer) },
+      // Of two wrong answers the shorter one is better. A part that differs is what the first steps learn from.
+      short: { weight: 0.2, score: ({ messages }) => 20 / (20 + (messages.at(-1)?.content.length ?? 0)) },
+    },
+    success: "right",
+  }),
+  // A player that knows the answers: \`npm run check\` plays it, and \`hone rollout --expert\` shows it.
+  *expert({ answer }) {
+    yield answer;
+  },
+});
+`;
+
+const capitals = {
+  France: "Paris",
+  Spain: "Madrid",
+  Italy: "Rome",
+  Japan: "Tokyo",
+  Kenya: "Nairobi",
+  Peru: "Lima",
+  Norway: "Oslo",
+  Egypt: "Cairo",
+  Canada: "Ottawa",
+  Vietnam: "Hanoi",
+};
+
+const scenarios = Object.entries(capitals)
+  .map(([country, answer], i) =>
+    JSON.stringify({
+      id: country.toLowerCase(),
+      split: i < 8 ? "train" : "test",
+      question: `What is the capital of ${country}?`,
+      answer,
+    }),
+  )
+  .join("\n");
+
+/** Small enough to be done in a minute or two on a CPU. */
+const config = { task: "task.ts", steps: 3, groups: 4, group: 6, validateN: 2, maxTurns: 1, maxTokens: 48 };
+
+const compilerOptions = {
+  target: "es2023",
+  lib: ["es2023", "dom"],
+  module: "esnext",
+  moduleResolution: "bundler",
+  strict: true,
+  noEmit: true,
+  skipLibCheck: true,
+  types: [],
+};
+
+const readme = ({ name, model }: Project) => `# ${name}
+
+\`task.ts\` is what a model learns: its questions (\`scenarios.jsonl\`), its prompt, its reward. \`hone.config.json\` has the options.
+
+    npm install
+    npm run check              # what would make training useless, found before it
+    npm run train              # ${model === DEFAULT_MODEL ? "a smoke test: three steps with hone's tiny model, which knows no capitals" : `three steps with ${model}`}
+    npm run train -- --run real --model qwen2.5-0.5b --steps 50        # a real model; \`npm run hone -- models\` lists names
+    npm run hone -- view       # the runs as a page; \`npm run hone -- --help\` lists all commands
+`;
+
+const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+
+/** Content by file name. package.json is another matter: npm may have made it already. */
+export const filesOf = (project: Project): Readonly<Record<string, string>> => ({
+  "task.ts": task,
+  "scenarios.jsonl": `${scenarios}\n`,
+  "hone.config.json": json(config),
+  "tsconfig.json": json({ compilerOptions, files: ["task.ts"] }),
+  ".gitignore": "node_modules\n.hone\n",
+  "README.md": readme(project),
+});
+
+export interface PackageJson {
+  readonly name?: string;
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+/** What a project that npm made depends on hone by; undefined where it does not. */
+export const honeOf = ({ dependencies }: PackageJson): string | undefined => dependencies?.[PACKAGE];
+
+/** A package.json; one that is there keeps all that it has. */
+export function packageJson(project: Project, before: PackageJson = {}): string {
+  const { name, hone } = project;
+  const whole = { name, private: true, type: "module", ...before };
+  return json({
+    ...(honeOf(before) === undefined ? whole : before),
+    scripts: { ...scriptsOf(project), ...before.scripts },
+    dependencies: { ...before.dependencies, [PACKAGE]: hone },
+  });
+}

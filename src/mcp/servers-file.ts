@@ -4,7 +4,7 @@ import { basename, dirname, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import { messageOf, nearest, UsageError } from "../util/index.js";
-import { expand, type Surroundings } from "./expand.js";
+import { expand, ROLLOUT_FOLDER, type Surroundings } from "./expand.js";
 import { parseJsonc } from "./jsonc.js";
 
 /** A server as it is started; variables are expanded but for the rollout's folder. */
@@ -66,6 +66,10 @@ function envOf(file: string, where: string): Record<string, string> {
   }
 }
 
+/** The rollout's folder is known later, and is no part of another. */
+const placeIn = (workspace: string, folder: string) =>
+  folder.startsWith(ROLLOUT_FOLDER) ? folder : resolve(workspace, folder);
+
 function specOf(name: string, raw: unknown, source: string, surroundings: Surroundings): ServerSpec[] {
   const where = `${source}: the server ${name}`;
   const given = checked(name, raw, where);
@@ -91,7 +95,7 @@ function specOf(name: string, raw: unknown, source: string, surroundings: Surrou
         ...(given.envFile ? envOf(resolve(workspace, filled(given.envFile, "envFile")), where) : {}),
         ...each(given.env ?? {}, "env"),
       },
-      cwd: given.cwd === undefined ? workspace : resolve(workspace, filled(given.cwd, "cwd")),
+      cwd: given.cwd === undefined ? workspace : placeIn(workspace, filled(given.cwd, "cwd")),
     },
   ];
 }

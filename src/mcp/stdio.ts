@@ -1,4 +1,5 @@
 /** MCP's stdio transport over a guarded program: one JSON message a line. What is no message is kept in the log. */
+import { existsSync } from "node:fs";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { type Guarded, programOf, startGuarded } from "./guarded.js";
 import type { ServerLog } from "./log.js";
@@ -45,11 +46,12 @@ export class StdioTransport implements Transport {
       const value = process.env[name];
       if (value !== undefined) env[name] ??= value;
     }
-    const path = programOf(command, cwd, env.PATH);
-    if (path === undefined) {
-      this.reason = { problem: "server_not_started", what: `was not started: there is no program ${command}` };
-      throw new Error(this.reason.what);
-    }
+    const refuse = (why: string): never => {
+      this.reason = { problem: "server_not_started", what: `was not started: ${why}` };
+      throw new Error(why);
+    };
+    if (!existsSync(cwd)) refuse(`there is no folder ${cwd} to start it in`);
+    const path = programOf(command, cwd, env.PATH) ?? refuse(`there is no program ${command}`);
     const program = startGuarded(path, args, { cwd, env });
     this.#program = program;
     program.stdout.on("data", (chunk: Buffer) => this.#read(chunk));

@@ -46,6 +46,7 @@ const tools = {
     },
   ],
   env: [object({ name: { type: "string" } }), ({ name }) => text(`${process.env[name]}`)],
+  where: [object({}), () => text(process.cwd())],
   nonsense: [object({}), () => ({ content: "not a list" })],
 };
 const listed = () =>
@@ -63,8 +64,8 @@ if (mode === "crash") {
 if (mode === "silent") setInterval(() => undefined, 1000);
 if (mode === "deaf") process.on("SIGTERM", () => undefined);
 if (mode === "family") {
-  spawn("sleep", ["7654"], { stdio: "inherit" });
-  spawn("sleep", ["7655"], { stdio: "ignore", detached: true }).unref();
+  spawn("sleep", [file], { stdio: "inherit" });
+  spawn("sleep", [file], { stdio: "ignore", detached: true }).unref();
 }
 if (mode === "greeting") process.stdout.write('Welcome to the odd server!\n{"not": "a message"}\n');
 
@@ -94,5 +95,6 @@ createInterface({ input: process.stdin })
   })
   .on("close", () => {
     if (mode !== "deaf" && mode !== "silent" && mode !== "family") process.exit(0);
+    // These heed no end of their input.
     setInterval(() => undefined, 1000);
   });

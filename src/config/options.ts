@@ -15,7 +15,7 @@ export const definitions = {
     db: text("Mail database (in tasks: --set db).", {
       defaultText: "mail.db in the home folder",
     }),
-    out: text("File to write: trajectories, one JSON line per rollout.", {
+    out: text("File to write: trajectories, one JSON line each.", {
       accepts: "a path",
       defaultText:
         "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",

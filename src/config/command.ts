@@ -1,16 +1,16 @@
-/** What a command is: its options (from the one schema), an example, and a function that does the work. */
+/** The definition of a command: its options (from the one schema), an example, and a function that does the work. */
 import type { Config, ConfigOf, GivenOptions, OptionName } from "./config.js";
 import type { Option } from "./option.js";
 
-/** How a command speaks. */
+/** Output and input of a running command. */
 export interface CommandIo {
   /** One line (or several) for people: stdout, or stderr under `--json`. */
   say(text: string): void;
   /** Aborted by the first Ctrl-C or SIGTERM: finish what must be finished and return or throw. */
   readonly signal: AbortSignal;
-  /** The stream people read, for progress that redraws itself; look at `isTTY` first. */
+  /** The stream of the output, for progress that redraws itself; check `isTTY` first. */
   readonly stream: NodeJS.WriteStream;
-  /** What was really given, for commands whose defaults depend on more than the option. */
+  /** The given options, for commands whose defaults depend on more than the option. */
   readonly given: GivenOptions;
 }
 
@@ -21,16 +21,16 @@ export interface Command {
   readonly name: string;
   /** One line. */
   readonly summary: string;
-  /** A line that works as it stands after `yarn hone build-db`. */
+  /** A line that works unchanged after `yarn hone build-db`. */
   readonly example: string;
   readonly options: readonly OptionName[];
-  /** Those that people set first, which `--help` shows; undefined where it shows all. */
+  /** The common options, which `--help` shows; undefined: it shows all. */
   readonly first: readonly OptionName[] | undefined;
-  /** Options without which the command makes no sense. */
+  /** Options that the command requires. */
   readonly required: readonly OptionName[];
   /** An option that is written without its flag, for example a file name. */
   readonly positional: OptionName | undefined;
-  /** What its help says after the options: the meaning of what it prints. */
+  /** Text of its help after the options, which explains its output. */
   readonly epilogue: string | undefined;
   run(config: Config, io: CommandIo): Promise<CommandResult>;
 }

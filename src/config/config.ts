@@ -1,6 +1,6 @@
 /**
- * What somebody gave for the options of options.ts: flags, environment, `hone.config.{ts,json}` and defaults (in that
- * order of strength), read through one schema. docs/options.md is made here too.
+ * Reads the options of options.ts from flags, environment, `hone.config.{ts,json}` and defaults (the strongest first),
+ * through one schema. It also makes docs/options.md.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -70,7 +70,7 @@ function fromText(kind: OptionKind, value: string): unknown {
   return value;
 }
 
-/** `NAME=VALUE`s as an object; what is no such pair stays as it is, for the schema to refuse. */
+/** `NAME=VALUE`s as an object; other texts are left for the schema to refuse. */
 function fromPairs(raw: unknown, read: (text: string) => unknown): unknown {
   const given = Array.isArray(raw) ? raw : [raw];
   const pairs = given.map((one) => (typeof one === "string" ? /^([^=]+)=(.*)$/s.exec(one) : null));
@@ -92,7 +92,7 @@ function jsonOrText(text: string): unknown {
   }
 }
 
-/** Never shown, not even when they are wrong. */
+/** Never shown, not even in an error message. */
 const secrets: ReadonlySet<string> = new Set(["hfToken", "agentKey", "judgeKey"] satisfies OptionName[]);
 
 /** Checks one value. `where` names its source, as the user wrote it. */
@@ -109,7 +109,7 @@ function check(name: OptionName, raw: unknown, where: string): unknown {
     value = raw.flatMap((item) => (typeof item === "string" ? item.split(",").map((part) => part.trim()) : [item]));
   }
   const parsed = schema.safeParse(value);
-  // In one order, however they were given: a run compares them.
+  // Sorted, whatever the order given: a run compares them.
   if (parsed.success && ofPairs) {
     return Object.fromEntries(Object.entries(parsed.data as object).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -153,11 +153,11 @@ export interface ConfigSources {
   folder?: string | null;
 }
 
-/** Values by option, before defaults are filled in. */
+/** Values by option, without defaults. */
 export type GivenOptions = Readonly<Partial<Record<OptionName, unknown>>>;
 
 /**
- * What somebody gave: flags, then environment, then config file. Everything given is checked, also options of other
+ * The given options: flags, then environment, then config file. Every value is checked, also those of options of other
  * commands in the file or the environment.
  *
  * @throws UsageError with the key, the value and what is accepted
@@ -189,8 +189,8 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
 }
 
 /**
- * Options as a program gives them, checked, with those of Hugging Face's variables (HF_TOKEN, HF_HOME, ...): neither HONE_
- * variables nor a config file change what a program says.
+ * Options given by a program, checked, with those of Hugging Face's variables (HF_TOKEN, HF_HOME, ...): HONE_ variables and
+ * config files have no effect on a program.
  *
  * @throws UsageError with the key, the value and what is accepted
  */
@@ -217,7 +217,7 @@ export async function loadConfig<K extends OptionName>(
   return withDefaults(names, await readGiven(sources));
 }
 
-/** docs/options.md: a table of every option, under its heading, made from the schema. */
+/** docs/options.md: a table of every option by heading, made from the schema. */
 export function optionsTable(): string {
   const cell = (value: string) => value.replaceAll("|", "\\|");
   const row = (name: OptionName) => {
@@ -230,7 +230,7 @@ export function optionsTable(): string {
   return [
     "# Options",
     "",
-    "Made from `src/config/options.ts` (and `options.ts` of the tasks with commands) by `yarn docs`; a test keeps it true.",
+    "Written by `yarn docs` from `src/config/options.ts` (and `options.ts` of tasks with commands); do not edit.",
     "Strongest first: flag, environment variable,",
     "`hone.config.ts` or `hone.config.json` in the current folder (keys in camelCase: `--sent-before` is `sentBefore`),",
     "default. `yarn hone COMMAND --help` shows the options of a command that are set first, `--help all` every one.",

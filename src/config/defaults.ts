@@ -8,20 +8,20 @@ export type Size = "tiny" | "small" | "large";
 /** The model that comes with hone. */
 export const DEFAULT_MODEL = "tiny";
 
-/** Tokens of a conversation when none are given and the model takes as many. */
+/** Default tokens of a conversation, if the model supports as many. */
 export const CONTEXT = 8192;
 
-/** Rollouts at once when nobody says: outside training as on a CPU. */
+/** Default number of concurrent rollouts; outside training that of a CPU. */
 export const ROLLOUTS_AT_ONCE = { cpu: 16, gpu: 64 } as const;
 
-/** Parameters below which a model is of that size. */
+/** Upper bound of each size, in parameters. */
 const BELOW = { tiny: 1e8, small: 2e9, large: Number.POSITIVE_INFINITY } as const;
 
 export function sizeOf(parameters: number): Size {
   return parameters < BELOW.tiny ? "tiny" : parameters < BELOW.small ? "small" : "large";
 }
 
-/** What training needs to know and nobody has to say. Names are those of the options; the last ones are no options. */
+/** Defaults of training. Names are those of the options; the last ones are not options. */
 export interface TrainingDefaults {
   readonly steps: number;
   readonly groups: number;
@@ -145,7 +145,7 @@ export const presets: Readonly<Record<(typeof presetNames)[number], Preset>> = {
   },
 };
 
-/** For people: "0.003 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above". One value when all are alike. */
+/** For people: "0.003 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above". One value when all are equal. */
 export function bySizeText(name: keyof TrainingDefaults): string {
   const show = (value: unknown) => (typeof value === "number" && value < 1e-3 ? value.toExponential() : String(value));
   const [tiny, small, large] = [bySize.tiny, bySize.small, bySize.large].map((values) => show(values[name]));

@@ -1,4 +1,4 @@
-/** `--help`: the options of a command under their headings, those that are set first or (`--help all`) every one. */
+/** `--help`: the options of a command under their headings, the common ones or (`--help all`) all. */
 import type { Argv, Options } from "yargs";
 import { nearest, program, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
@@ -80,21 +80,21 @@ function positionalText({ positional, required }: Command): string {
 }
 
 /**
- * Tells yargs of a command's options, and what its help shows.
+ * Declares a command's options to yargs, and the content of its help.
  * @param more shown after the options
  */
 export function declare(parser: Argv, command: Command, everything: boolean, more?: string): Argv {
   const names = optionsOf(command);
   const first: ReadonlySet<OptionName> | undefined = command.first && new Set([...command.first, "json"]);
   const short = first !== undefined && !everything;
-  // In the order of their definitions, so that headings come in one order everywhere; those of the command's own room first.
+  // In the order of their definitions, so that the order of headings is the same everywhere; those of the command's own room come first.
   const ordered = (Object.keys(options) as OptionName[]).filter((one) => names.includes(one));
   ordered.sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
   for (const name of ordered) {
     parser.option(flagOf(name).slice(2), declaration(name, short && !first.has(name)));
   }
   parser.group("help", `${options.json.group}:`);
-  // The descriptions say which values are accepted. The call is missing from yargs' types.
+  // Types are left out, since the descriptions say which values are accepted. yargs' typings lack the call.
   (parser as Argv & { usageConfiguration(what: object): Argv }).usageConfiguration({ "hide-types": true });
   if (more) parser.epilogue(more);
   if (short) {

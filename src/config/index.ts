@@ -1,4 +1,4 @@
-/** What people set: every option with its default, where values come from, and what a command is. */
+/** Options: definitions, defaults, where values come from; and the definition of a command. */
 export { type Command, type CommandIo, defineCommand } from "./command.js";
 export {
   type Config,

@@ -1,6 +1,6 @@
 /**
  * The objectives of training, one record each. `--loss` takes their names; a record goes to the learner as it stands, with
- * the bounds that were given in the place of its own. CONTRIBUTING.md says how one is added.
+ * given bounds instead of its own. CONTRIBUTING.md says how one is added.
  */
 
 /** How a rollout's advantage follows from its group's rewards; see src/learn/advantages.ts. */
@@ -11,15 +11,15 @@ export interface Objective {
   readonly name: string;
   readonly about: string;
   readonly paper: string;
-  /** Where --advantages does not say otherwise. */
+  /** The default of --advantages. */
   readonly advantages: AdvantageEstimator;
   /** A function of native/learner/loss.py (SURROGATES). */
   readonly surrogate: "clipped-ratio" | "clipped-weight";
   /** Of a token, or the geometric mean of its trajectory's: π_θ/π_old. */
   readonly ratio: "token" | "sequence";
   /**
-   * What the sum of the losses is divided by: all sampled "tokens" of the update; each trajectory's own tokens and then the
-   * number of "sequences"; or a "constant", rollouts × the most tokens one may have.
+   * The divisor of the sum of the losses: all sampled "tokens" of the update; each trajectory's own tokens and then the
+   * number of "sequences"; or a "constant", rollouts × the highest number of tokens of one.
    */
   readonly normaliser: "tokens" | "sequences" | "constant";
   /** The ratio is bounded by 1 − clipLow from below; null: not at all. */
@@ -28,14 +28,14 @@ export interface Objective {
   readonly clipHigh: number;
 }
 
-/** DAPO's bounds. Those of the papers of grpo and dr-grpo are alike on both sides: --clip-high 0.2. */
+/** DAPO's bounds. Those of the papers of grpo and dr-grpo are symmetric: --clip-high 0.2. */
 const clipped = { surrogate: "clipped-ratio", ratio: "token", clipLow: 0.2, clipHigh: 0.28 } as const;
 
 export const objectives = {
   grpo: {
     ...clipped,
     name: "grpo",
-    about: "clipped ratio of each token, with DAPO's bounds and its mean over the tokens of all rollouts",
+    about: "clipped ratio of each token, with DAPO's bounds and mean over the tokens of all rollouts",
     paper: "arXiv 2402.03300",
     advantages: "grpo",
     normaliser: "tokens",
@@ -43,7 +43,7 @@ export const objectives = {
   "dr-grpo": {
     ...clipped,
     name: "dr-grpo",
-    about: "the same over a constant, rollouts × --max-turns × --max-tokens, in the place of their tokens",
+    about: "the same divided by a constant, rollouts × --max-turns × --max-tokens, instead of their tokens",
     paper: "arXiv 2503.20783",
     advantages: "dr-grpo",
     normaliser: "constant",
@@ -87,7 +87,7 @@ export const objectiveNames = Object.keys(objectives) as [ObjectiveName, ...Obje
 
 export const objectiveOf = (name: ObjectiveName): Objective => objectives[name];
 
-/** How π_old/π_rollout corrects for the distance of engine and learner; see native/learner/importance.py. */
+/** Correction by π_old/π_rollout for the distance of engine and learner; see native/learner/importance.py. */
 export const importanceModes = ["off", "token-truncate", "token-mask", "sequence-truncate", "sequence-mask"] as const;
 export type ImportanceMode = (typeof importanceModes)[number];
 

@@ -1,22 +1,22 @@
-/** What an option is, and how one is declared in options.ts: one line each. */
+/** The definition of an option, and functions that declare one in options.ts, a line each. */
 import { z } from "zod";
 
-/** How text from a flag or a variable becomes a value: its type in the schema decides. */
+/** How text from a flag or a variable becomes a value, which determines its type in the schema. */
 export type OptionKind = "text" | "number" | "flag" | "list" | "words" | "pairs" | "texts";
 
 export interface Option<T = unknown> {
   readonly kind: OptionKind;
   readonly schema: z.ZodType<T>;
-  /** Heading under which people find it. */
+  /** Its heading in help and in docs/options.md. */
   readonly group: string;
   /** For error lines and the table: "a whole number from 1 to 10". */
   readonly accepts: string;
   readonly description: string;
   /** Environment variable. */
   readonly env: string;
-  /** Value when nobody gives one; undefined when the option may stay unset. */
+  /** Default value; undefined when the option may stay unset. */
   readonly default: T | undefined;
-  /** What happens when it stays unset, for people. */
+  /** The default in words, when it stays unset. */
   readonly defaultText: string | undefined;
 }
 
@@ -27,7 +27,7 @@ interface About<T> {
   accepts?: string;
 }
 
-/** An option with a default is always there; one without may be undefined. */
+/** An option with a default is always present; one without may be undefined. */
 type Given<T, A extends About<T>> = Option<T> & (A extends { default: T } ? { readonly default: T } : unknown);
 
 function option<T, A extends About<T>>(
@@ -68,7 +68,7 @@ export const list = <const A extends About<string[]>>(description: string, about
 export const words = <const A extends About<string[]>>(description: string, about: A = {} as A) =>
   option("words", z.array(z.string()), "one or more words", description, about);
 
-/** `NAME=VALUE`, given any number of times; a value is JSON, or text where it is none. An object in a config file. */
+/** `NAME=VALUE`, given any number of times; a value is JSON, or text if it is not JSON. An object in a config file. */
 export const pairs = <const A extends About<Record<string, unknown>>>(description: string, about: A = {} as A) =>
   option(
     "pairs",
@@ -78,7 +78,7 @@ export const pairs = <const A extends About<Record<string, unknown>>>(descriptio
     about,
   );
 
-/** As {@link pairs}, but what is given as text stays text: whoever reads it knows what it has to be. */
+/** As {@link pairs}, but values stay text, whose type the reader determines. */
 export const texts = <const A extends About<Record<string, unknown>>>(description: string, about: A = {} as A) =>
   option(
     "texts",

@@ -1,12 +1,14 @@
-/** Every option that hone itself has, once (a task with commands has theirs, see `ownOptions`): its meaning, what it accepts, its default and its environment variable. */
-
+/**
+ * Every option of hone itself, defined once: its meaning, accepted values, default and environment variable. Tasks with
+ * commands define their own (`ownOptions`).
+ */
 import { hone } from "../util/index.js";
 import { bySizeText, CONTEXT, presetNames, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { objectiveOptions } from "./objective-options.js";
 import { choice, flag, inGroup, list, type Option, pairs, real, shares, text, texts, whole, words } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
-/** Sequences that llama.cpp evaluates at once in one context. */
+/** Maximum number of sequences that llama.cpp evaluates at once in one context. */
 export const MOST_SEQUENCES = 256;
 /** Of a server's key, see `keyFor`. */
 const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
@@ -17,7 +19,7 @@ export const definitions = {
     db: text("Mail database (in tasks: --set db).", {
       defaultText: "mail.db in the home folder",
     }),
-    out: text("File to write: trajectories, one JSON line a rollout. export: the folder to make.", {
+    out: text("File to write: trajectories, one JSON line each. export: the folder to make.", {
       accepts: "a path",
       defaultText:
         "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html; export: exports/RUN-STEP-FORM in the home folder",
@@ -26,7 +28,7 @@ export const definitions = {
       accepts: "a path",
       defaultText: "none",
     }),
-    into: text("Folder to write what was learnt to; made when it is not there.", {
+    into: text("Folder for the result of the training; created if missing.", {
       accepts: "a path",
       defaultText: "sft/<date and time> in the home folder",
     }),
@@ -34,9 +36,12 @@ export const definitions = {
     program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
       accepts: "a path, then words",
     }),
-    tokens: text("File with the token ids to score: a JSON array. The first entry of the result is of the second id.", {
-      accepts: "a path",
-    }),
+    tokens: text(
+      "File with the token ids to score: a JSON array. The first entry of the result belongs to the second id.",
+      {
+        accepts: "a path",
+      },
+    ),
   }),
   ...inGroup("A new project", {
     folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
@@ -47,11 +52,11 @@ export const definitions = {
     yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
   }),
   ...inGroup("Task and scenarios", {
-    task: text('What is trained: "email", or the path of a task file (TypeScript or JavaScript).', {
+    task: text('The task: "email", or the path of a task file (TypeScript or JavaScript).', {
       default: "email",
     }),
     set: texts(
-      "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists those that a task has.",
+      "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists a task's options.",
       { defaultText: "the task's own" },
     ),
     scenarios: text(
@@ -67,7 +72,7 @@ export const definitions = {
     }),
     split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
     scenario: text("One scenario, by its id."),
-    n: whole(1, MANY, "How many scenarios, drawn by the seed.", { defaultText: "all, or what the command says" }),
+    n: whole(1, MANY, "Number of scenarios, drawn by the seed.", { defaultText: "all, or the command's own" }),
     group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
     seed: whole(0, MANY, "Seed of all random draws, tasks' too.", { default: 1 }),
     rank: choice(
@@ -120,7 +125,7 @@ export const definitions = {
       accepts: "a path",
       defaultText: "~/.cache/huggingface",
     }),
-    hfCache: text("Folder for what is downloaded from the Hub, shared with Hugging Face's tools.", {
+    hfCache: text("Folder for downloads from the Hub, shared with Hugging Face's tools.", {
       env: "HF_HUB_CACHE",
       accepts: "a path",
       defaultText: "hub in HF_HOME",
@@ -133,49 +138,49 @@ export const definitions = {
         accepts: "a name or a path",
       },
     ),
-    weights: choice(["f16", "bf16", "q8_0"], "Weights to make of a model that comes as safetensors.", {
+    weights: choice(["f16", "bf16", "q8_0"], "Weight type when safetensors are converted to GGUF.", {
       defaultText: "f16",
     }),
-    adapter: text("LoRA adapter on the model: a GGUF file, or a folder in PEFT's form.", {
+    adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
       accepts: "a path",
       defaultText: "none",
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText: "eval: latest; export: best; serve, chat: best, or latest where none was validated; rollout, --versus: none",
+      defaultText:
+        "eval: latest; export: best; serve, chat: best, or latest where none was validated; rollout, --versus: none",
     }),
     versus: list(
-      "Others to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... calls a column so.",
+      "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",
       { defaultText: "none" },
     ),
     prices: text(
-      'Price table of players, by name: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It goes before the list prices that hone knows of APIs.',
+      'Price table of players, by name: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices of APIs.',
       { accepts: "a path" },
     ),
-    fresh: flag(
-      "Leave out the test scenarios of the run's own validations: those chose its best checkpoint, the others did not.",
-      { default: false },
-    ),
+    fresh: flag("Leave out the test scenarios of the run's own validations, by which its best checkpoint was chosen.", {
+      default: false,
+    }),
     gpu: choice(
       ["auto", "cuda", "vulkan", "metal", "off"],
-      "What computes. auto: the best there is; an NVIDIA GPU that cannot be used is an error.",
+      "Device of engine and learner. auto: the best available; an NVIDIA GPU that cannot be used is an error.",
       { default: "auto" },
     ),
     device: text(
-      "Which GPU computes, one alone: its index as nvidia-smi lists it, or its UUID or the beginning of one. Without an NVIDIA GPU, and with --gpu vulkan, an index of Vulkan's.",
-      { accepts: "an index or a UUID", defaultText: "the first that CUDA_VISIBLE_DEVICES leaves" },
+      "The one GPU to use: its index in nvidia-smi, or its UUID or the beginning of it. Without an NVIDIA GPU, and with --gpu vulkan, its index in Vulkan.",
+      { accepts: "an index or a UUID", defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)" },
     ),
     threads: whole(
       1,
       1024,
-      "CPU threads of the engine. A number that is given stays; the default gives way to other programs.",
+      "CPU threads of the engine. A given number is fixed; the default yields to other programs.",
       {
         defaultText: "the free cores",
       },
     ),
-    context: whole(16, MANY, "Tokens a conversation may have, prompt included.", {
-      defaultText: `${CONTEXT}, or what the model was trained with if that is less`,
+    context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
+      defaultText: `${CONTEXT}, or the model's trained context if that is less`,
     }),
-    agentUrl: text("Play with a model behind this OpenAI-compatible API instead, through its own tool calls.", {
+    agentUrl: text("Let a model behind this OpenAI-compatible API play instead, through its own tool calls.", {
       accepts: "a URL",
     }),
     agentModel: text("The model's name at --agent-url."),
@@ -184,27 +189,27 @@ export const definitions = {
     mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   }),
   ...inGroup("Rollouts and sampling", {
-    concurrency: whole(1, MOST_SEQUENCES, "Rollouts at once.", {
+    concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
       defaultText: `${ROLLOUTS_AT_ONCE.cpu}; in training at most ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
     }),
     workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
       defaultText: "one less than the cores, at most 4",
     }),
-    maxTurns: whole(1, 1000, "Assistant turns a rollout may take.", { default: 10 }),
-    maxTokens: whole(1, MANY, "Tokens a turn may have.", {
+    maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", { default: 10 }),
+    maxTokens: whole(1, MANY, "Tokens of a turn at most.", {
       defaultText: `2048; of APIs the server's own; in training ${bySizeText("maxTokens")}`,
     }),
-    temperature: real(0, 10, "Sampling temperature; 0 takes the likeliest token.", {
+    temperature: real(0, 10, "Sampling temperature; 0 takes the most likely token.", {
       defaultText: "1; of APIs the server's own",
     }),
-    topK: whole(0, MANY, "Sample from the k likeliest tokens only; 0 is off.", { default: 0 }),
-    topP: real(0, 1, "Sample from the likeliest tokens that hold this share of the probability; 1 is off.", {
+    topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", { default: 0 }),
+    topP: real(0, 1, "Sample from the most likely tokens with this share of the probability; 1 is off.", {
       default: 1,
     }),
-    minP: real(0, 1, "Drop tokens less likely than this share of the likeliest; 0 is off.", { default: 0 }),
+    minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", { default: 0 }),
     toolFormat: choice(
       ["auto", "hermes", "llama3", "mistral"],
-      "How the model writes tool calls; auto is what its chat template writes. docs/tool-formats.md says how each is read.",
+      "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
       { default: "auto" },
     ),
     templateArg: pairs(
@@ -214,25 +219,25 @@ export const definitions = {
     maxThinkingTokens: whole(
       1,
       MANY,
-      "Tokens of a turn that may be thoughts (<think>); longer ones are ended there by tokens that nobody sampled.",
-      { defaultText: "no limit but --max-tokens" },
+      "Tokens of a turn that may be thoughts (<think>); longer thoughts are closed by tokens that are not sampled.",
+      { defaultText: "only --max-tokens" },
     ),
     onToolError: choice(
       ["observe", "stop"],
-      "What a malformed call, an unknown tool or wrong arguments do. observe: the model reads a short error and goes on. stop: the rollout ends (as in ART).",
+      "Effect of a malformed call, an unknown tool or wrong arguments. observe: the model reads a short error and continues. stop: the rollout ends (as in ART).",
       { default: "observe" },
     ),
     turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", { default: 120 }),
     toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", { default: 30 }),
     rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600 }),
-    maxExceptions: real(0, MANY, "Failed rollouts that are borne: a count, or below 1 a share of all.", { default: 0 }),
+    maxExceptions: real(0, MANY, "Number of failed rollouts to tolerate; below 1 a share of all.", { default: 0 }),
   }),
   ...inGroup("Runs and training", {
     project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
     run: text("Name of the run; rollouts and metrics also take PROJECT/NAME or a folder.", {
       defaultText: "the model's name; eval: the newest run",
     }),
-    steps: whole(1, MANY, "Updates in all. More than before lets a finished run go on.", {
+    steps: whole(1, MANY, "Total number of steps. A larger number than before continues a finished run.", {
       defaultText: bySizeText("steps"),
     }),
     groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
@@ -243,18 +248,18 @@ export const definitions = {
     difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", { defaultText: "--group" }),
     preset: choice(
       presetNames,
-      "Settings of a known experiment; what is given besides is stronger. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",
+      "Settings of a known experiment; other given options override them. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",
       { defaultText: "none" },
     ),
     fork: text("Start the run from this checkpoint of another run.", { accepts: "a checkpoint folder" }),
     initAdapter: text(
-      "Start the run from this LoRA adapter, which any program may have trained (PEFT's form, as ART's checkpoints have it).",
+      "Start the run from this LoRA adapter in PEFT's format, trained by any program (ART's checkpoints, for example).",
       {
         accepts: "a folder",
       },
     ),
     learningRate: real(0, 1, "Learning rate after the warm-up.", { defaultText: bySizeText("learningRate") }),
-    finalLearningRate: real(0, 1, "Learning rate of the last step; between, it falls in a straight line.", {
+    finalLearningRate: real(0, 1, "Learning rate of the last step; in between it falls linearly.", {
       defaultText: `${bySizeText("finalLearningRate")}; --learning-rate where that is given`,
     }),
     warmup: whole(0, MANY, "Steps over which the learning rate rises.", { defaultText: bySizeText("warmup") }),
@@ -269,7 +274,7 @@ export const definitions = {
     validateEvery: whole(
       0,
       MANY,
-      "Steps between two validations on test scenarios; 0: at the start and the end alone.",
+      "Steps between two validations on test scenarios; 0: only at the start and the end.",
       {
         defaultText: bySizeText("validateEvery"),
       },
@@ -278,28 +283,28 @@ export const definitions = {
       defaultText: bySizeText("validateN"),
     }),
     track: list(
-      "Trackers that the run is shown in too: tensorboard, wandb. What they need is installed when it is first asked for; wandb stays offline without WANDB_MODE or a key.",
+      "Trackers that show the run too: tensorboard, wandb. Their packages are installed at their first use; wandb stays offline without WANDB_MODE or a key.",
       { defaultText: "none" },
     ),
-    keep: whole(1, MANY, "Newest checkpoints to keep, besides the best.", { default: 1 }),
+    keep: whole(1, MANY, "Number of newest checkpoints to keep, besides the best.", { default: 1 }),
   }),
   ...inGroup("Looking at runs", {
     runs: list("Runs to show: names, PROJECT/NAME, or folders.", { defaultText: "the newest run" }),
-    port: whole(0, 65_535, "Port on 127.0.0.1, of the page or of the API; 0 is any that is free.", {
-      defaultText: "view: any that is free; serve: 8000",
+    port: whole(0, 65_535, "Port of the page or the API on 127.0.0.1; 0 means any free port.", {
+      defaultText: "view: any free port; serve: 8000",
     }),
-    step: text("Rollouts of this step, or of these.", {
+    step: text("Only rollouts of this step or range of steps.", {
       accepts: "a number, or a range such as 3-9",
       defaultText: "all",
     }),
     failed: flag("Only rollouts that did not solve their scenario.", { default: false }),
-    end: text("Only rollouts that ended so: answered, turn_limit, ...", { defaultText: "all" }),
+    end: text("Only rollouts with this end: answered, turn_limit, ...", { defaultText: "all" }),
     jsonl: text("Trajectory file to write the rollouts to; other commands read it.", {
       accepts: "a path",
       defaultText: "none",
     }),
-    csv: flag("Print comma-separated values: a line for each step, a column for each figure.", { default: false }),
-    sample: whole(0, MANY, "Rollouts whose conversations the report has; the file stays below 30 MB.", {
+    csv: flag("Print comma-separated values: a line per step, a column per figure.", { default: false }),
+    sample: whole(0, MANY, "Number of rollouts whose conversations the report includes; the file stays below 30 MB.", {
       default: 2000,
     }),
   }),
@@ -344,33 +349,33 @@ export const definitions = {
     }),
     learner: choice(
       ["auto", "peft", "unsloth"],
-      "What updates the adapter. unsloth is installed when it is first asked for; auto is unsloth on CUDA where it is installed, else peft.",
+      "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if installed, else peft.",
       {
         default: "auto",
       },
     ),
     adamBits: choice(
       ["32", "8"],
-      "Width of Adam's moments; 8 takes bitsandbytes, which comes with Unsloth. A run keeps the width it began with.",
+      "Width of Adam's moments; 8 needs bitsandbytes, which is installed with Unsloth. A run keeps the width it began with.",
       { default: "32" },
     ),
     learnerLifetime: choice(
       ["run", "step", "offload"],
-      "run: the learner stays loaded. step: it is ended after each update, which surely gives its memory back. offload: between updates it lies in main memory and leaves the GPU to the engine.",
+      "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
       { default: "run" },
     ),
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",
     }),
-    install: flag("Make the learner's Python environment first, where it is not there.", { default: false }),
+    install: flag("Make the learner's Python environment first, if it is missing.", { default: false }),
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
-      "What the learner computes in. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. Where f16 overflows, bf16 takes its place.",
+      "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. If f16 overflows, bf16 replaces it.",
       { default: "auto" },
     ),
     hfWeights: text(
@@ -380,13 +385,16 @@ export const definitions = {
         defaultText: "the model file",
       },
     ),
-    microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; less needs less memory.", {
+    microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; fewer need less memory.", {
       defaultText: `${bySizeText("microBatchTokens")}; while training on CUDA up to 65536, as many as fit easily`,
     }),
-    gradientCheckpointing: flag("Let the learner keep fewer activations and compute them twice.", {
-      defaultText: "on where it would not fit otherwise",
-    }),
-    releaseWeights: flag("Give the engine's weights back too while the learner works, not its KV cache alone.", {
+    gradientCheckpointing: flag(
+      "Recompute activations in the backward pass, which saves the learner's memory and costs time.",
+      {
+        defaultText: "on if the run would not fit otherwise",
+      },
+    ),
+    releaseWeights: flag("Free the engine's weights too during an update, not only its KV cache.", {
       default: false,
     }),
     maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
@@ -395,52 +403,59 @@ export const definitions = {
     }),
   }),
   ...inGroup("Rewards and judging", {
-    reward: text(`What training pushes up, by its name; \`${hone("train")} --help all\` says what each is.`, {
+    reward: text(`The reward that trains, by its name; \`${hone("train")} --help all\` describes each.`, {
       default: "task",
       accepts: "task, ruler, shaped or another reward's name",
     }),
     accuracy: choice(
       ["task", "judge"],
-      "Who says whether a held-out answer is right. judge: what the task's own comparison does not settle is put to the judge.",
+      "Who decides whether a held-out answer is right. judge: answers that the task's own comparison does not accept are sent to the judge.",
       { defaultText: "the reward's: judge with shaped, task otherwise" },
     ),
-    judgeUrl: text("The judge's OpenAI-compatible API; used as given, so with /v1 where the server has it.", {
+    judgeUrl: text("The judge's OpenAI-compatible API; used as given, including /v1 if the server has it.", {
       accepts: "a URL",
     }),
     judgeModel: text("The judge's name at --judge-url."),
     judgeKey: text("Key for --judge-url.", { defaultText: OPENAI_KEY }),
     rulerRubric: text("File with a rubric to judge by.", { accepts: "a path", defaultText: "hone's own" }),
-    judgeVotes: whole(1, 64, "Times each group is judged, in another order each time; the score is the mean.", {
-      default: 1,
-    }),
+    judgeVotes: whole(
+      1,
+      64,
+      "Number of times each group is judged, in a different order each time; the score is the mean.",
+      {
+        default: 1,
+      },
+    ),
     judgeInputTokens: whole(
       1000,
       MANY,
-      "Tokens of a question to the judge at most, by estimate; tool results are shortened to fit.",
+      "Estimated tokens of a question to the judge at most; tool results are shortened to fit.",
       { default: 32_000 },
     ),
     judgeTemperature: real(0, 10, "The judge's sampling temperature.", { defaultText: "the server's own" }),
-    judgeMaxTokens: whole(1, MANY, "Tokens an answer of the judge may have.", { defaultText: "the server's own" }),
+    judgeMaxTokens: whole(1, MANY, "Tokens of the judge's answer at most.", { defaultText: "the server's own" }),
     judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", { default: 120 }),
-    judgePatience: real(0, 86_400, "Seconds to wait for a judge that answers nothing; then the work stops.", {
+    judgePatience: real(0, 86_400, "Seconds to wait for a judge that does not answer; then the command stops.", {
       default: 300,
     }),
-    judgeConcurrency: whole(1, 1024, "Requests to the judge at once.", { default: 8 }),
-    judgeRpm: whole(1, MANY, "Requests to the judge in a minute at most.", { defaultText: "no limit" }),
-    judgeTpm: whole(1, MANY, "Tokens to and from the judge in a minute at most.", { defaultText: "no limit" }),
+    judgeConcurrency: whole(1, 1024, "Concurrent requests to the judge.", { default: 8 }),
+    judgeRpm: whole(1, MANY, "Requests to the judge per minute at most.", { defaultText: "no limit" }),
+    judgeTpm: whole(1, MANY, "Tokens to and from the judge per minute at most.", { defaultText: "no limit" }),
     judgePrices: text(
-      'Price table: JSON, dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}. It goes before the list prices that hone knows.',
+      'Price table: JSON, dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices.',
       { accepts: "a path" },
     ),
-    judgeMaxCost: real(0, 1e6, "Dollars that the judge may cost in a run; then it stops.", { defaultText: "no cap" }),
-    judgeCache: flag("Take verdicts that were given before to the very same question (--no-judge-cache asks anew).", {
+    judgeMaxCost: real(0, 1e6, "Highest cost of the judge in a run, in dollars; then it stops.", {
+      defaultText: "no cap",
+    }),
+    judgeCache: flag("Reuse stored verdicts on identical questions (--no-judge-cache asks again).", {
       default: true,
     }),
   }),
   ...inGroup("Output", {
     show: flag("Print the conversations.", { default: false }),
     quiet: flag("Leave out progress and the table of steps.", { default: false }),
-    debugJudge: flag("Print what the judge is sent, what it answers, and the scores with their explanations.", {
+    debugJudge: flag("Print the judge's requests and answers, and the scores with their explanations.", {
       default: false,
     }),
     json: flag("Print one JSON object as the last line of stdout; text for people goes to stderr.", { default: false }),

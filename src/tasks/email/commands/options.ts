@@ -6,12 +6,12 @@ const MANY = Number.MAX_SAFE_INTEGER;
 export const mailOptions = ownOptions(
   inGroup("Mail to import", {
     from: list(
-      "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. What a path holds is recognised by its content.",
+      "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. The kind of a file is recognised by its content.",
       { defaultText: "a synthetic mailbox" },
     ),
     hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", { default: false }),
     questions: list(
-      "Questions over the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
+      "Questions about the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
       {
         defaultText: "none, or those of the Hub with --hf",
       },
@@ -22,7 +22,7 @@ export const mailOptions = ownOptions(
     maxRecipients: whole(0, MANY, "Skip mails with more recipients than this; 0 keeps all.", {
       defaultText: "30 with --hf (ART-E's rule), 0 with --from",
     }),
-    oneEvidence: flag("Keep only questions whose answer stands in exactly one mail.", {
+    oneEvidence: flag("Keep only questions whose answer is in exactly one mail.", {
       defaultText: "on with --hf (ART-E's rule), off with --from",
     }),
     mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
@@ -38,13 +38,13 @@ export const mailOptions = ownOptions(
 
 export const toolOptions = ownOptions(
   inGroup("Tools by hand", {
-    inbox: text("Address whose mail may be seen: sent or received by it.", { accepts: "an address" }),
+    inbox: text("Address of the person whose mail, sent or received, is searched.", { accepts: "an address" }),
     keywords: list("Words to search for, separated by commas."),
     fromAddr: text("Only mail from this address.", { accepts: "an address" }),
     toAddr: text("Only mail to this address.", { accepts: "an address" }),
     sentAfter: date("Only mail of this day or later."),
     sentBefore: date("Only mail of this day or earlier."),
-    maxResults: whole(1, 10, "Hits at most.", { default: 10 }),
+    maxResults: whole(1, 10, "Number of hits at most.", { default: 10 }),
     id: text("Message id."),
   }),
 );

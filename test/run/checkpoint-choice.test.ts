@@ -36,6 +36,11 @@ describe("a checkpoint that plays", () => {
     expect(await optionsOfCheckpoint(run({ ...task, set, seed: 7 }), ["base"])).toEqual({ ...task, set, seed: 7 });
   });
 
+  it("has the MCP servers of its run", async () => {
+    const servers = { mcp: "/servers.json", mcpScope: "worker", mcpDeny: ["files/write_*"], mcpResultChars: 100 };
+    expect(await optionsOfCheckpoint(run({ ...task, ...servers }), ["base"])).toEqual({ ...task, ...servers, set: {} });
+  });
+
   it("of an older hone, whose email task had options of other names, plays with those", async () => {
     const old = run({ ...task, db: "/m.db", rank: "bm25" });
     expect(await optionsOfCheckpoint(old, ["base"])).toEqual({ ...task, set: { db: "/m.db", rank: "bm25" } });

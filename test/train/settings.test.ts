@@ -168,6 +168,14 @@ describe("a run that goes on", () => {
     expect(() => check(recorded, { groups: 10, seed: 3 })).not.toThrow();
   });
 
+  it("has the tools of MCP servers that it was begun with, wherever those are named", () => {
+    const recorded = { ...begun({ mcp: "/old/servers.json" }), contents: { model: "m", tools: "ab" } };
+    expect(() => check(recorded, { mcp: "/new/servers.json" })).not.toThrow();
+    expect(() => check(recorded, {}, { model: "m", tools: "cd" })).toThrow(/other contents of the tools/);
+    expect(() => check(recorded, {}, { model: "m" })).toThrow(/other contents of the tools/);
+    expect(() => check(recorded, { mcpScope: "worker" })).toThrow(/--mcp-scope worker \(was unset\)/);
+  });
+
   it("may change what makes it no other run", () => {
     const recorded = begun({});
     const given = { steps: 99, keep: 5, validateEvery: 2, microBatchTokens: 512 };

@@ -49,13 +49,20 @@ const tools = {
   where: [object({}), () => text(process.cwd())],
   nonsense: [object({}), () => ({ content: "not a list" })],
 };
-const listed = () =>
+const faulty = [
+  { name: "echo", description: "Does echo.", inputSchema: tools.echo[0] },
+  { name: "bare", inputSchema: object({ x: { type: "string", description: "x" }, y: true }, []) },
+  { name: "list", description: "Lists.", inputSchema: { type: "object", allOf: [{ $ref: "#/nowhere" }] } },
+];
+const all = () =>
   Object.entries(tools).map(([name, [inputSchema]]) => ({
     name,
     // Differs from one life to the next, when told so.
     description: mode === "changing" && existsSync(file) ? `Now something else: ${name}.` : `Does ${name}.`,
     inputSchema,
   }));
+
+const listed = () => (mode === "faulty" ? faulty : mode === "empty" ? [] : all());
 
 if (mode === "crash") {
   console.error("no licence file");

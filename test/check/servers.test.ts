@@ -1,0 +1,42 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { checkServers } from "../../src/check/servers.js";
+import { surveyServers } from "../../src/mcp/plan.js";
+import { oddServer, temporary } from "../mcp/support/servers.js";
+
+const folder = temporary();
+const config = (mcpServers: object, more: object = {}) => {
+  const mcp = join(folder, "servers.json");
+  writeFileSync(mcp, JSON.stringify({ mcpServers }));
+  const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
+  return { mcp, ...unset, mcpStartTimeout: 60, ...more };
+};
+const odd = (mode: string) => ({ command: process.execPath, args: [oddServer, mode] });
+
+it("lists what servers have, and finds what is wrong with them", async () => {
+  const asked = config({ a: odd("greeting"), b: odd("faulty"), broken: odd("crash"), none: odd("empty") });
+  const surveyed = await surveyServers(asked, undefined, "", join(folder, "logs"));
+  const { servers, findings } = checkServers(surveyed as NonNullable<typeof surveyed>);
+  expect(servers.map(({ name, version, tools }) => [name, version, tools.length])).toEqual([
+    ["a", "odd 1.2", 11],
+    ["b", "odd 1.2", 3],
+    ["broken", "", 0],
+    ["none", "odd 1.2", 0],
+  ]);
+  expect(servers[0]?.tools[0]).toEqual({ name: "echo", called: "a_echo", arguments: ["text"] });
+  expect(servers[1]?.tools).toEqual([
+    { name: "echo", called: "b_echo", arguments: ["text"] },
+    { name: "bare", called: "bare", arguments: ["x", "y"] },
+    { name: "list", called: null, arguments: [] },
+  ]);
+  const found = findings.map(({ level, kind, message }) => `${level} ${kind} ${message}`);
+  expect(found).toEqual([
+    expect.stringMatching(/^warning stray_output the MCP server a wrote 2 lines to stdout/),
+    expect.stringMatching(/^error server_failed the MCP server broken ended with code 3; it wrote: no licence file/),
+    "error server_failed the MCP server none has no tools",
+    expect.stringMatching(/^error tool_left_out the tool list of the MCP server b is left out: .*nowhere/),
+    "error no_description tools without a description: bare",
+    expect.stringMatching(/^warning no_description arguments without a description .*a_echo.text/),
+  ]);
+});

@@ -68,7 +68,8 @@ def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | N
     if bos is not None and value("tokenizer.ggml.add_bos_token", pre == "llama-bpe"):
         post = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, tokens.index(bos))])
         tokenizer.post_processor = post
-    tokenizer.save(str(folder / "tokenizer.json"))
+    # Its own `save` has no error for a full disk that could be told from others.
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": bos,

@@ -35,7 +35,7 @@ test("an export is sent to a new, private repository, the token to the Hub alone
   server.behave = { token: "hf_secret" };
   const { repository, folder, files } = await pushed("counted-lora", "hf_secret");
   expect(repository).toBe(`${server.endpoint}/me/counted-lora`);
-  expect(server.uploads.made).toEqual(new Map([["me/counted-lora", true]]));
+  expect(server.uploads.made).toEqual(new Map([["me/counted-lora", "private"]]));
   const large = server.requests.filter(({ host }) => host === "cdn");
   // The weights, and that they arrived, which huggingface_hub would ask with the token.
   expect(large.map(({ method, path }) => `${method} ${path.split("/")[1]}`)).toEqual(["PUT put", "POST verify"]);

@@ -7,8 +7,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 const LARGE = /\.(gguf|safetensors)$/;
 
 export class HubUploads {
-  /** Repositories that were made, by name: whether they are private. */
-  readonly made = new Map<string, boolean>();
+  /** Repositories that were made, by name: who can see them. */
+  readonly made = new Map<string, string>();
   /** What was committed, by repository and path. */
   readonly files: Record<string, Record<string, Buffer>> = {};
   /** What requests must not be answered with: a status for each path that has this text in it. */
@@ -30,9 +30,9 @@ export class HubUploads {
     const status = Object.entries(this.refuse).find(([text]) => path.includes(text))?.[1];
     if (status) return void response.writeHead(status).end("{}");
     if (path === "/api/repos/create") {
-      const { name, organization, private: hidden } = JSON.parse(body.toString());
+      const { name, organization, visibility } = JSON.parse(body.toString());
       const id = organization ? `${organization}/${name}` : name;
-      this.made.set(id, hidden);
+      this.made.set(id, visibility ?? "public");
       return json({ url: `${addresses.hub}/${id}`, id });
     }
     if (path === "/api/validate-yaml") return json({ errors: [], warnings: [] });

@@ -1,0 +1,44 @@
+/** What lies on a card: the driver's word, not a program's own. */
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+
+const MIB = 2 ** 20;
+
+/** Bytes in use on the first card; null without an NVIDIA driver. */
+export function usedOnCard(): number | null {
+  const asked = spawnSync("nvidia-smi", ["--query-gpu=memory.used", "--format=csv,noheader,nounits"], {
+    encoding: "utf8",
+  });
+  const used = Number(asked.stdout?.split("\n")[0]);
+  return asked.status === 0 && Number.isFinite(used) ? used * MIB : null;
+}
+
+/** The highest use of the card while something runs. */
+export async function peakOnCard<T>(work: () => Promise<T>): Promise<{ result: T; peak: number | null }> {
+  let peak = usedOnCard();
+  const timer = setInterval(() => {
+    const used = usedOnCard();
+    if (used !== null) peak = Math.max(peak ?? 0, used);
+  }, 500);
+  try {
+    const result = await work();
+    return { result, peak };
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Processes whose environment has a variable with this value: all that a program started, however they were started. */
+export function processesWith(variable: string, value: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`${variable}=${value}`);
+      } catch {
+        // It has ended, or is another user's.
+        return false;
+      }
+    })
+    .map(Number);
+}

@@ -1,0 +1,58 @@
+/** hone's own commands as a user starts them, for `yarn gpu-check`. */
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { output } from "../llama-tools.js";
+
+const cli = join(packageRoot, "dist/src/cli.js");
+
+/** What a command prints under --json. @throws HoneError with its last line when it fails and prints none */
+export async function hone(folder: string, ...args: string[]): Promise<Record<string, unknown>> {
+  const { code, text } = await output(process.execPath, [cli, ...args, "--json"], { cwd: folder });
+  const lines = text.trim().split("\n");
+  const json = lines.findLast((line) => line.startsWith("{"));
+  if (json !== undefined) return { exit: code, ...(JSON.parse(json) as object) };
+  throw new HoneError(`${args[0]} ended with code ${code}: ${lines.at(-1)}`);
+}
+
+/** The last line of `metrics.jsonl` that a run wrote. */
+export function lastMetrics(run: string): { memory: { peak: number; loaded: number } | null; gap: object | null } {
+  const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trim().split("\n");
+  return JSON.parse(lines.at(-1) as string);
+}
+
+export interface Started {
+  /** Of the process, and of the group of all that it starts outside groups of their own. */
+  readonly pid: number;
+  /** Resolves when its output has a text; rejects when it ends before. */
+  says(text: RegExp): Promise<void>;
+  kill(): Promise<void>;
+}
+
+export function startHone(folder: string, ...args: string[]): Started {
+  const child = spawn(process.execPath, [cli, ...args], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  let text = "";
+  let heard: () => void = () => undefined;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      text += part;
+      heard();
+    });
+  }
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  return {
+    pid: child.pid as number,
+    says: (wanted) =>
+      new Promise((resolve, reject) => {
+        heard = () => wanted.test(text) && resolve();
+        heard();
+        void ended.then(() => reject(new HoneError(`${args[0]} ended: ${text.trim().split("\n").at(-1)}`)));
+      }),
+    kill: async () => {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+/** One section, in a process that `yarn gpu-check` starts and ends: NAME, FILE and GPU are its arguments. */
+import { renameSync, writeFileSync } from "node:fs";
+import { HoneError, messageOf } from "../../src/util/errors.js";
+import { hardwareOf, versionsOf } from "../hardware.js";
+import { sections } from "./sections.js";
+
+const [name, file = "", gpu, rehearse] = process.argv.slice(2);
+const section = sections.find((one) => one.name === name);
+if (!section || (gpu !== "cuda" && gpu !== "vulkan")) throw new Error(`no section ${name} on ${gpu}`);
+
+const started = performance.now();
+let results: object = {};
+function write(state: "unfinished" | "done" | "failed", problem?: string): void {
+  const seconds = (performance.now() - started) / 1000;
+  const about = {
+    section: name,
+    gpu,
+    rehearsal: rehearse === "1",
+    hardware: hardwareOf(undefined),
+    versions: versionsOf(undefined),
+  };
+  const text = JSON.stringify({ ...about, state, seconds, ...(problem ? { problem } : {}), ...results }, null, 2);
+  writeFileSync(`${file}.part`, `${text}\n`);
+  renameSync(`${file}.part`, file);
+}
+
+write("unfinished");
+try {
+  await section.run({
+    gpu,
+    rehearse: rehearse === "1",
+    say: (line) => console.error(line),
+    save: (known) => {
+      results = known;
+      write("unfinished");
+    },
+  });
+  write("done");
+} catch (error) {
+  write("failed", messageOf(error));
+  console.error(error instanceof HoneError ? error.message : error);
+  process.exitCode = 1;
+}

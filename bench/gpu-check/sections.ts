@@ -1,0 +1,233 @@
+/** The sections of `yarn gpu-check`, in the order of what one wants to know first. Each ends within eight minutes. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { modelFile, modelShape } from "../../src/engine/index.js";
+import { ensurePython, LINEAR_LAYERS } from "../../src/learn/index.js";
+import { planMemory, sumOf } from "../../src/plan/memory.js";
+import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { Random } from "../../src/util/random.js";
+import { batchedBench } from "../batched-bench.js";
+import { compareSides, type Side, type Size, sizes } from "../learner-update.js";
+import { buildLlamaTool } from "../llama-tools.js";
+import { decodeSpeed } from "../measure.js";
+import { peakOnCard, processesWith, usedOnCard } from "./card.js";
+import { benchContext, type CheckContext } from "./context.js";
+import { hone, lastMetrics, startHone } from "./programs.js";
+import { type Shape, shapedModel } from "./shapes.js";
+
+export interface Section {
+  readonly name: string;
+  readonly about: string;
+  run(context: CheckContext): Promise<void>;
+}
+
+/** In a folder that is gone afterwards. */
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "hone-gpu-check-"));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const doctor: Section = {
+  name: "doctor",
+  about: "what computes, and a small training step on the card",
+  run: ({ gpu, save }) =>
+    inFolder(async (folder) => {
+      const { ok, checks } = await hone(folder, "doctor", "--gpu", gpu);
+      save({ ok, checks });
+      if (ok !== true) throw new HoneError("doctor found something to be mended");
+    }),
+};
+
+const parity: Section = {
+  name: "parity",
+  about: "log-probabilities of the card against those of the CPU, without and with an adapter",
+  run: ({ gpu, rehearse, say, save }) =>
+    inFolder(async (folder) => {
+      const { model, adapter } = await shapedModel(rehearse ? "tiny" : "0.5b", say);
+      const random = new Random("gpu-check");
+      const ids = Array.from({ length: rehearse ? 40 : 300 }, () => random.integer(0, 200));
+      writeFileSync(join(folder, "ids.json"), JSON.stringify(ids));
+      const score = async (on: string, more: string[]) => {
+        const args = ["logprobs", "--model", model, "--tokens", "ids.json", "--gpu", on, ...more];
+        return (await hone(folder, ...args)).logprobs as number[];
+      };
+      const rows: object[] = [];
+      for (const [name, more] of [["without", []] as const, ["with", ["--adapter", adapter]] as const]) {
+        const [card, cpu] = [await score(gpu, [...more]), await score("off", [...more])];
+        const gaps = card.map((value, i) => Math.abs(value - (cpu[i] as number)));
+        const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
+        rows.push({ adapter: name, tokens: gaps.length, mean, max: Math.max(...gaps) });
+        save({ rows });
+      }
+    }),
+};
+
+/** As many tokens as are sampled by each sequence while the clock runs. */
+const LENGTH = { prompt: 256, tokens: 128 };
+const SHORT = { prompt: 16, tokens: 8 };
+
+function speed(shape: Shape): Section {
+  return {
+    name: `speed-${shape}`,
+    about: `tokens/s of the ${shape} shape by sequences, without and with an adapter, beside llama-batched-bench`,
+    async run(context) {
+      const { gpu, rehearse, say, save } = context;
+      const { model, adapter } = await shapedModel(rehearse ? "tiny" : shape, say);
+      const rows: object[] = [];
+      for (const sequences of rehearse ? [1, 2] : [1, 8, 32, 64, 256]) {
+        const engine = await benchContext(context, gpu, 1).load({ model, sequences, contextPerSequence: 512 });
+        try {
+          const settings = { sequences, ...(rehearse ? SHORT : LENGTH) };
+          await decodeSpeed(engine, { ...settings, tokens: 4 });
+          const bare = await decodeSpeed(engine, settings);
+          await engine.useAdapter(adapter);
+          const adapted = await decodeSpeed(engine, settings);
+          await engine.useAdapter(null);
+          const tool = await buildLlamaTool("llama-batched-bench", say);
+          const row = { sequences, without_adapter: bare, with_adapter: adapted };
+          rows.push(row);
+          save({ model, device: engine.info.compute, rows });
+          const theirs = await batchedBench(tool, engine, settings);
+          Object.assign(row, { llama_batched_bench: theirs, ratio: bare / theirs });
+          save({ model, device: engine.info.compute, rows });
+          say(`${shape} × ${sequences}: ${bare.toFixed(0)} tokens/s, with an adapter ${adapted.toFixed(0)}`);
+        } finally {
+          await engine.close();
+        }
+      }
+    },
+  };
+}
+
+const updates: Section = {
+  name: "updates",
+  about: "an update by PEFT and by Unsloth: tokens/s, peak, and how far their gradients are apart",
+  async run(context) {
+    const { rehearse, say, save } = context;
+    const python = await ensurePython({ development: true, unsloth: true, onProgress: say });
+    const [tiny, large] = sizes as readonly [Size, Size];
+    const side = (name: Side[0]): Side => [name];
+    const size: Size = rehearse
+      ? { ...tiny, rollouts: { prompt: [20, 30], completion: [8, 12] }, repeats: 1 }
+      : { ...large, rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 };
+    // A software GPU is none of PyTorch's.
+    const bench = benchContext(context, rehearse ? false : context.gpu, 1);
+    const rows = await compareSides(bench, python, size, {
+      ...{ name: "peft/unsloth", ours: side("hone"), theirs: side("hone-unsloth") },
+      targets: { speed: "", memory: "" },
+    });
+    save({ rows });
+  },
+};
+
+const MICRO_BATCH = 4096;
+
+interface Training {
+  readonly model: string;
+  readonly concurrency: number;
+  readonly context: number;
+  /** Folder of the run, below that in which it is started. */
+  readonly run: string;
+  readonly args: readonly string[];
+}
+
+/**
+ * A run whose updates are real whatever its model can do: coins are its rewards. The rehearsal has the tests' task for a
+ * software GPU, whose kernels are compiled one by one.
+ */
+async function training({ gpu, rehearse, say }: CheckContext): Promise<Training> {
+  const [concurrency, context] = rehearse ? [2, 64] : [32, 1024];
+  const model = rehearse ? "tiny" : (await shapedModel("0.5b", say)).model;
+  const task = rehearse ? ["--task", join(packageRoot, "test/train/support/vowels-on-gpu-task.ts")] : [];
+  const patience = ["--turn-timeout", 900, "--rollout-timeout", 900];
+  const size = rehearse
+    ? ["--groups", 2, "--group", 2, "--max-turns", 2, "--max-tokens", 9, "--temperature", 2, "--validate-n", 1]
+    : ["--groups", 8, "--group", 4, "--max-turns", 2, "--max-tokens", 64, "--validate-n", 8];
+  const learner = ["--micro-batch-tokens", MICRO_BATCH, "--lora-rank", 16, "--control", "random-reward"];
+  const engine = ["--gpu", gpu, "--concurrency", concurrency, "--context", context, "--workers", 1];
+  const args = ["train", "--model", model, "--run", "check", ...task, ...patience, ...size, ...learner, ...engine];
+  const run = join(".hone", rehearse ? "vowels" : "email", "models/check");
+  return { model: modelFile(model), concurrency, context, run, args: args.map(String) };
+}
+
+const database = (folder: string, { rehearse }: CheckContext) =>
+  rehearse ? Promise.resolve({}) : hone(folder, "build-db", "--mailboxes", "5");
+
+const steps: Section = {
+  name: "steps",
+  about: "three training steps: distance of engine and learner, memory, and what the plan said of it",
+  run: (check) =>
+    inFolder(async (folder) => {
+      const { gpu, save } = check;
+      const { model, concurrency, context, run, args } = await training(check);
+      await database(folder, check);
+      const before = usedOnCard();
+      const { result, peak } = await peakOnCard(() => hone(folder, ...args, "--steps", "3"));
+      const { memory, gap } = lastMetrics(join(folder, run));
+      const plan = planMemory({
+        ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
+        ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
+        ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false, lanes: 1 },
+      });
+      const place = gpu === "cuda" && plan.gpu ? plan.gpu : plan.host;
+      const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));
+      save({
+        run: result,
+        gap,
+        learner: { planned: learner, measured: memory?.peak ?? null },
+        card: { planned: plan.gpu?.peak ?? null, measured: peak === null || before === null ? null : peak - before },
+      });
+    }),
+};
+
+/** Seconds in which the driver must have freed what a killed process had. */
+const PATIENCE = 30;
+/** Told by the environment, which every process has from the one that started it. */
+const MARK = "HONE_GPU_CHECK";
+
+const kill: Section = {
+  name: "kill",
+  about: "training is killed; then no process of it is left, and the card is as it was",
+  run: (check) =>
+    inFolder(async (folder) => {
+      const { args } = await training(check);
+      await database(folder, check);
+      process.env[MARK] = folder;
+      const left = () => processesWith(MARK, folder).length;
+      const before = usedOnCard();
+      const isAsBefore = () => before === null || (usedOnCard() ?? 0) <= before;
+      const run = startHone(folder, ...args, "--steps", "50");
+      // Engine and learner are on the card then.
+      await run.says(/^learner: /m);
+      const [during, running] = [usedOnCard(), left()];
+      await run.kill();
+      const killed = performance.now();
+      const since = () => (performance.now() - killed) / 1000;
+      while ((left() > 0 || !isAsBefore()) && since() < PATIENCE) await sleep(100);
+      const free = left() === 0 && isAsBefore();
+      check.save({
+        processes: { running, left: left() },
+        card: { before, during, after: usedOnCard() },
+        seconds_to_end: since(),
+      });
+      if (!free) throw new HoneError(`${PATIENCE} s after the kill something of the run is still there`);
+    }),
+};
+
+export const sections: readonly Section[] = [
+  doctor,
+  parity,
+  speed("0.5b"),
+  steps,
+  kill,
+  updates,
+  speed("1.5b"),
+  speed("7b-8"),
+];

@@ -1,0 +1,47 @@
+/** Models of random weights for `yarn gpu-check`, made on this machine when they are first needed. */
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { ensurePython } from "../../src/learn/index.js";
+import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { output } from "../llama-tools.js";
+import { ensureTestModels, modelPath } from "../models.js";
+
+export type Shape = "tiny" | "0.5b" | "1.5b" | "7b-8";
+
+export interface ShapedModel {
+  readonly model: string;
+  readonly adapter: string;
+}
+
+export async function shapedModel(shape: Shape, say: (line: string) => void): Promise<ShapedModel> {
+  if (shape === "tiny") {
+    await ensureTestModels(["tiny"], say);
+    return { model: modelPath("qwen2-tiny-f16.gguf"), adapter: modelPath("qwen2-tiny-adapter-2.gguf") };
+  }
+  const named = (folder: string) => ({
+    model: join(folder, `qwen2-${shape}-shape-f16.gguf`),
+    adapter: join(folder, `qwen2-${shape}-shape-adapter-r16.gguf`),
+  });
+  if (shape === "0.5b") {
+    await ensureTestModels(["0.5b"], say);
+    return named(modelPath("."));
+  }
+  const folder = join(packageRoot, "build/gpu-check-models", shape);
+  if (existsSync(folder)) return named(folder);
+  say(`making a model of random weights in the shape ${shape}, once`);
+  const aside = `${folder}.${process.pid}.part`;
+  mkdirSync(aside, { recursive: true });
+  try {
+    const source = await output(process.execPath, [join(packageRoot, "scripts/llama-source.mjs")]);
+    if (source.code !== 0) throw new HoneError(source.text.trim());
+    const python = await ensurePython({ development: true, onProgress: say, anyBuild: true });
+    const script = join(packageRoot, "bench/gpu-check/shapes.py");
+    const made = await output(python, [script, source.text.trim(), aside, shape]);
+    if (made.code !== 0) throw new HoneError(`${script} failed: ${made.text.trim().split("\n").at(-1)}`);
+    renameSync(aside, folder);
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+  return named(folder);
+}

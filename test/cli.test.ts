@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "../src/commands/index.js";
 import type { Command } from "../src/config/command.js";
-import { flagOf, type OptionName, optionNames, options } from "../src/config/config.js";
+import { flagOf, isOwn, type OptionName, optionNames, options } from "../src/config/config.js";
 import { readHelp } from "../src/config/help.js";
 import { packageRoot } from "../src/util/paths.js";
 
@@ -55,13 +55,14 @@ describe("the command line", () => {
     );
 
   it.each(commands.map((command) => [command.name, command]))(
-    "%s --help all shows every option once, under the headings of docs/options.md and in their order",
+    "%s --help all shows every option once, under the headings of docs/options.md and in their order, those of its room first",
     (name, command) => {
       const { status, stdout } = hone(...name.split(" "), "--help", "all");
       expect(status).toBe(0);
       expect(shown(stdout).sort()).toEqual([...everyFlag(command), "--help"].sort());
       const headings = [...stdout.matchAll(/^([A-Z][a-z ]+):$/gm)].map(([, title]) => title);
-      const groups = [...new Set(optionNames.map((one) => options[one].group))];
+      const ordered = [...optionNames].sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
+      const groups = [...new Set(ordered.map((one) => options[one].group))];
       const own = groups.filter((group) => everyFlag(command).some((flag) => flagsIn(group).includes(flag)));
       expect(headings.filter((title) => title !== "Commands")).toEqual([...own, "Examples"]);
     },

@@ -4,7 +4,15 @@ import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
 import { cudaFound, takeDevice } from "../device/index.js";
 import { loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
-import { bitsOf, CHECKPOINT_FILES, ensurePython, learnerDevice, prepareMachine, startLearner } from "../learn/index.js";
+import {
+  bitsOf,
+  CHECKPOINT_FILES,
+  ensurePython,
+  learnerDevice,
+  prepareMachine,
+  pythonFor,
+  startLearner,
+} from "../learn/index.js";
 import { mcpOptions, planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { learnerText, ProgressLine } from "../report/index.js";
@@ -79,14 +87,7 @@ export const sftCommand = defineCommand({
     const backend = cuda ? "cuda" : config.gpu === "vulkan" || config.gpu === "metal" ? config.gpu : false;
     const { device, note } = learnerDevice(backend);
     if (note) io.say(note);
-    const { python: given, torchIndex } = config;
-    const python = await ensurePython({
-      ...(given ? { python: given } : {}),
-      torchIndex,
-      unsloth: config.learner === "unsloth" || config.adamBits === "8",
-      cpu: !cuda,
-      onProgress: io.say,
-    });
+    const python = await ensurePython(pythonFor(config, cuda, io.say));
     const { batch, end } = scratch(into);
     try {
       // Only its tokenizer is used: one small sequence.

@@ -13,6 +13,7 @@ export { type AdvantageOptions, type GroupAdvantages, groupAdvantages } from "./
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "./facts.js";
+export { type LearnerChoice, pythonFor } from "./for-training.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export { learnerDevice, type MachineSettings, prepareMachine } from "./machine.js";
 export type { Progress } from "./protocol.js";

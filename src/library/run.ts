@@ -3,21 +3,19 @@
 import { join } from "node:path";
 import { givenByProgram, withDefaults } from "../config/index.js";
 import { modelFingerprint } from "../engine/index.js";
-import { ensurePython, prepareMachine } from "../learn/index.js";
+import { ensurePython, prepareMachine, pythonFor } from "../learn/index.js";
 import { toolsFingerprint } from "../mcp/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
 import {
-  checkSameRun,
+  beginRun,
   type MetricsLine,
   metricsLine,
   placeOf,
-  Run,
   RunStore,
   STORE_FILE,
-  taskOptionsIn,
   type ValidationRow,
 } from "../run/index.js";
-import { type Scenario, taskDifferences } from "../tasks/index.js";
+import type { Scenario } from "../tasks/index.js";
 import {
   type LearnerUpdater,
   type LoopParts,
@@ -160,7 +158,6 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     set,
     stepsPerEpoch: () => 1,
   });
-  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const contents = {
     model: modelFingerprint(info.model),
     task: task.task.name,
@@ -168,21 +165,8 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     ...(task.servers ? { tools: toolsFingerprint(task.servers.tools) } : {}),
   };
   const cuda = await prepareMachine(config, say, true);
-  const { python: named, torchIndex } = config;
-  const python = await ensurePython({
-    onProgress: say,
-    cpu: !cuda,
-    torchIndex,
-    ...(named === undefined ? {} : { python: named }),
-  });
-  const run = await Run.open({
-    folder,
-    record: { options: { ...settings }, contents },
-    shape: { model: contents.model, lora: { rank, alpha, targets } },
-    fork: config.fork,
-    agree: (before) =>
-      checkSameRun(before, settings, contents, folder, taskDifferences(task.task, taskOptionsIn(before), set)),
-  });
+  const python = await ensurePython(pythonFor(config, cuda, say));
+  const run = await beginRun({ folder, settings, contents, task: task.task, fork: config.fork });
   const fitted = {
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,

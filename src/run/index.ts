@@ -1,4 +1,5 @@
 /** A run's folder and nothing else: its store, its checkpoints, its lock, its records. */
+export { type BeginRun, beginRun } from "./begin.js";
 export { type OpenCheckpoints, openCheckpoints, optionsOfCheckpoint } from "./checkpoint-choice.js";
 export { sealCheckpoint } from "./checkpoints.js";
 export { logEngine } from "./engine-log.js";

@@ -2,13 +2,12 @@
 import type { GivenOptions } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
 import type { JudgeUsage } from "../judge/index.js";
-import { ensurePython, ensureTrackers } from "../learn/index.js";
+import { ensurePython, ensureTrackers, pythonFor } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
 import { type DifficultyCount, difficultyOf, engineFacts, engineText, type Share } from "../report/index.js";
 import { openRewards, pushesOther } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
-import { bestOf, checkSameRun, logEngine, Run, taskOptionsIn, type ValidationRow } from "../run/index.js";
-import { taskDifferences } from "../tasks/index.js";
+import { beginRun, bestOf, logEngine, type Run, type ValidationRow } from "../run/index.js";
 import { readTrackers } from "../track/index.js";
 import { withinDifficulty } from "./difficulty/index.js";
 import { EnginePolicy } from "./engine-policy.js";
@@ -59,27 +58,10 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
   const trackers = readTrackers(config.track);
   const prepared = await prepare(config, given, io.say, io.signal);
   const { folder, settings, contents, backend } = prepared;
-  const python = await ensurePython({
-    onProgress: io.say,
-    cpu: backend !== "cuda",
-    torchIndex: config.torchIndex,
-    unsloth: config.learner === "unsloth" || config.adamBits === "8",
-    ...(config.python === undefined ? {} : { python: config.python }),
-  });
+  const python = await ensurePython(pythonFor(config, backend === "cuda", io.say));
   await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: io.say });
-  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
   const first = await firstCheckpoint(prepared, config, io);
-  const run = await Run.open({
-    folder,
-    record: { options: { ...settings }, contents },
-    shape: { model: contents.model, lora: { rank, alpha, targets } },
-    fork: config.fork ?? first,
-    agree: (recorded) => {
-      const { task } = prepared;
-      const ofTask = taskDifferences(task, taskOptionsIn(recorded), settings.set);
-      checkSameRun(recorded, settings, contents, folder, ofTask);
-    },
-  });
+  const run = await beginRun({ folder, settings, contents, task: prepared.task, fork: config.fork ?? first });
   try {
     const { previousOwner: owner } = run;
     const at = run.store.lastStep().step;

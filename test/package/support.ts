@@ -72,9 +72,9 @@ export function typeErrors(folder: string): string {
 }
 
 /** A task and a program that a stranger writes; nothing is imported but the package. */
-export function writePrograms(folder: string): void {
+export function writePrograms(folder: string, task = "task.ts"): void {
   writeFileSync(
-    join(folder, "task.ts"),
+    join(folder, task),
     `import { defineTask, type Scenario, z } from "@hone-rl/hone";
 
 const options = z.object({ count: z.int().default(4).describe("how many") });
@@ -104,7 +104,7 @@ export default defineTask<Scenario, undefined, typeof options>({
     `import { evaluate, gather, type Model, openModel, openTask, type Trajectory } from "@hone-rl/hone";
 
 const length = ({ messages }: Trajectory): number => messages.length;
-const task = await openTask("task.ts", { set: { count: 2 }, seed: 5 });
+const task = await openTask("${task}", { set: { count: 2 }, seed: 5 });
 const model: Model = await openModel("tiny", { gpu: "off", threads: 1, context: 128, maxTokens: 4, maxTurns: 1 });
 try {
   const { groups } = await gather(model, task, task.train, { group: 2 });

@@ -28,7 +28,25 @@ function send(chat: Chat, pieces: readonly string[], withTools = true) {
   return { early, sent, read };
 }
 
-const words = ["Hello", " ", "\n", "a < b", "<tool", "_call>", '{"name": "a", "arguments": {}}', "</tool_call>", "<thi", "nk>", "</think>", "[TOOL_", "CALLS]", "{", "}", ";", "<|python_tag|>"];
+const words = [
+  "Hello",
+  " ",
+  "\n",
+  "a < b",
+  "<tool",
+  "_call>",
+  '{"name": "a", "arguments": {}}',
+  "</tool_call>",
+  "<thi",
+  "nk>",
+  "</think>",
+  "[TOOL_",
+  "CALLS]",
+  "{",
+  "}",
+  ";",
+  "<|python_tag|>",
+];
 const pieces = fc.array(fc.constantFrom(...words), { maxLength: 12 });
 
 describe("deltas", () => {
@@ -53,7 +71,11 @@ describe("deltas", () => {
   }
 
   test("text before a call is sent early, the call is not", () => {
-    const { early, sent } = send(chatWith("hermes"), ["I look", " it up.\n<tool_", 'call>\n{"name": "a", "arguments": {}}']);
+    const { early, sent } = send(chatWith("hermes"), [
+      "I look",
+      " it up.\n<tool_",
+      'call>\n{"name": "a", "arguments": {}}',
+    ]);
     expect(early.content).toBe("I look it up.");
     expect(sent.content).toContain("<tool_call>");
     const whole = send(chatWith("hermes"), ["I look", '<tool_call>{"name": "a", "arguments": {}}</tool_call>']);

@@ -22,7 +22,8 @@ test("10,000 requests leave no memory and no sequence behind", async () => {
       await stream[Symbol.asyncIterator]().next();
       return gone.abort();
     }
-    if (kind === 2) return void (await client.completions.create({ model: "tiny", prompt: `Number ${index}`, max_tokens: 2 }));
+    if (kind === 2)
+      return void (await client.completions.create({ model: "tiny", prompt: `Number ${index}`, max_tokens: 2 }));
     const first = await ask(client, { messages, max_tokens: 3, seed: index, logprobs: kind === 3 });
     if (kind < 7) return;
     const again = first.choices[0]?.message ?? { role: "assistant" as const, content: "" };

@@ -97,7 +97,12 @@ test("what was used longest ago is forgotten, a conversation from its end", () =
 });
 
 const sequence = () => {
-  const made = { closed: false, close: () => void (made.closed = true) };
+  const made = {
+    closed: false,
+    close() {
+      made.closed = true;
+    },
+  };
   return made as unknown as Sequence & { closed: boolean };
 };
 

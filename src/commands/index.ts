@@ -1,6 +1,7 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import type { Command } from "../config/index.js";
 import { emailCommands } from "../tasks/email/commands/index.js";
+import { chatCommand } from "./chat.js";
 import { checkCommand } from "./check.js";
 import { doctorCommand } from "./doctor.js";
 import { evalCommand } from "./eval.js";
@@ -38,6 +39,7 @@ export const commands: readonly Command[] = [
   metricsCommand,
   ...modelsCommands,
   serveCommand,
+  chatCommand,
   playCommand,
   execCommand,
   logprobsCommand,

@@ -1,35 +1,12 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
-import { createInterface } from "node:readline";
-import { type CommandIo, defineCommand } from "../config/index.js";
+import { defineCommand } from "../config/index.js";
 import { hubOptionNames } from "../hub/index.js";
 import { mcpOptions, planServers, serverLogs, ToolServers } from "../mcp/index.js";
-import { chooseScenarios, PersonSession, type Terminal } from "../play/index.js";
+import { chooseScenarios, PersonSession } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
 import { HoneError, hone } from "../util/index.js";
-
-/** Lines of stdin, asked for one by one; typed ones can be edited. */
-function openTerminal(io: CommandIo): Terminal & { close(): void } {
-  const lines = createInterface({
-    input: process.stdin,
-    output: io.stream,
-    prompt: "> ",
-    terminal: process.stdin.isTTY === true && io.stream.isTTY === true,
-  });
-  // On a terminal readline takes Ctrl-C for itself.
-  lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
-  io.signal.addEventListener("abort", () => lines.close(), { once: true });
-  const iterator = lines[Symbol.asyncIterator]();
-  return {
-    async ask() {
-      if (lines.terminal) lines.prompt();
-      const { value, done } = await iterator.next();
-      return done ? undefined : value;
-    },
-    say: (text) => io.say(text),
-    close: () => lines.close(),
-  };
-}
+import { openTerminal } from "./terminal.js";
 
 /** What was asked for, for those who want to know afterwards. */
 function solution(scenario: Scenario): string[] {

@@ -1,4 +1,5 @@
 /** Playing outside of training: who plays, which scenarios, into which file. */
+export { type ChatLimits, type Chatted, chat, type Speaker } from "./chat.js";
 export { fitting, loadFitting } from "./fitting.js";
 export { PersonSession, type Terminal } from "./person-session.js";
 export { chooseScenarios, type PlaySummary, play } from "./play.js";

@@ -37,6 +37,11 @@ function messageText(message: ChatMessage, colours: Colours): string {
   return [colours.bold("assistant"), ...said, ...calls].join("\n");
 }
 
+/** One message of a conversation, as {@link conversationText} shows it. */
+export function messageLines(message: ChatMessage, useColours: boolean): string {
+  return messageText(message, pc.createColors(Boolean(useColours)));
+}
+
 /**
  * @param detokenize when given, the sampled tokens are shown too, coloured by log-probability
  */

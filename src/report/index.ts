@@ -1,6 +1,6 @@
 /** Output for people: progress, summaries, conversations, tables. */
 export { engineFacts, engineText, learnerFacts, learnerText } from "./compute.js";
-export { conversationText } from "./conversation.js";
+export { conversationText, messageLines } from "./conversation.js";
 export { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "./difficulty.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
 export { count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";

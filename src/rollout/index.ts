@@ -7,6 +7,7 @@ export type { SamplingSettings } from "./engine-session.js";
 export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";
 export type { EnginePlayer, GroupJob, PlayerSpec, WorkerSettings } from "./job.js";
+export { openSession } from "./open-session.js";
 export { enginePlayers, type Players } from "./players.js";
 export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from "./rollout.js";

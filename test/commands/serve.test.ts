@@ -1,4 +1,4 @@
-/** `yarn hone serve` as a user starts it. */
+/** `yarn hone serve` and `yarn hone chat` as a user starts them. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -80,7 +80,7 @@ test("serves a run's checkpoint under the run's name and its base beside it, unt
   expect(second.stderr).toBe(`hone: port ${port} is taken; give another --port, or 0 for any that is free\n`);
   child.kill("SIGTERM");
   expect(await ended).toBe(0);
-});
+}, 180_000);
 
 test("names what cannot be served", async () => {
   const refused: [given: GivenOptions, why: RegExp][] = [
@@ -105,3 +105,27 @@ test("names what cannot be served", async () => {
     await expect(served).rejects.toBeInstanceOf(UsageError);
   }
 });
+
+test("chat talks to two checkpoints side by side, with the task's tools", () => {
+  const task = ["--task", join(packageRoot, "examples/arithmetic.ts"), "--max-turns", "2", "--max-tokens", "40"];
+  const args = ["chat", "falcon", "--compare", "base,3", ...task, ...machine.slice(0, 6), "--json", "--home", home];
+  const input = "What is 1 + 1?\nAre you sure?\n";
+  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], {
+    cwd: home,
+    encoding: "utf8",
+    input,
+  });
+  expect(stderr).toContain("falcon: base\nfalcon: 3 (step 3)");
+  expect(status).toBe(0);
+  const { conversations } = JSON.parse(stdout) as {
+    conversations: { name: string; messages: { role: string; content: string }[] }[];
+  };
+  expect(conversations.map(({ name }) => name)).toEqual(["base", "3"]);
+  for (const { messages } of conversations) {
+    expect(messages.filter(({ role }) => role === "user").map(({ content }) => content)).toEqual([
+      "What is 1 + 1?",
+      "Are you sure?",
+    ]);
+    expect(messages.filter(({ role }) => role === "assistant").length).toBeGreaterThan(1);
+  }
+}, 180_000);

@@ -168,6 +168,25 @@ export async function changesAdapter(
   }
 }
 
+/** @param beside another engine of the same model, under another name */
+export async function hasAnAdapterOfItsOwn(
+  engine: Engine,
+  beside: Engine,
+  adapter: string,
+  rounding: number,
+): Promise<void> {
+  const tokens = prompt("the same text for both of them");
+  const weights = engine.memory().weights;
+  expect(beside.memory().weights).toBe(weights);
+  const before = await scores(engine, tokens, 1);
+  await engine.useAdapter(adapter);
+  expect(beside.adapter).toBeNull();
+  const [adapted, plain] = await Promise.all([scores(engine, tokens, 1), scores(beside, tokens, 1)]);
+  expect(largestDifference(plain, before)).toBeLessThan(rounding);
+  expect(largestDifference(adapted, before)).toBeGreaterThan(10 * rounding);
+  await engine.useAdapter(null);
+}
+
 /**
  * @param held bytes that the engine's device or process holds now
  * @param play touches the weights, where a device takes them at their first use

@@ -15,6 +15,7 @@ import {
   evaluatesOnlyWhatIsAppended,
   expectWithin,
   givesMemoryBack,
+  hasAnAdapterOfItsOwn,
   keepsWhatItHasAtItsDeadline,
   keepsWhatItHasWhenCancelled,
   outlivesItsWorkers,
@@ -147,6 +148,12 @@ describe("a turn", () => {
 });
 
 describe("an adapter", () => {
+  it("is one engine's alone, where another has the same weights beside it", async () => {
+    const beside = await loadEngine({ ...few, model, name: "beside", contextPerSequence: 512 });
+    await hasAnAdapterOfItsOwn(engine, beside, adapter, rounding);
+    await beside.close();
+  });
+
   it("can be changed 200 times: the scores are those of before, and nothing is kept", async () => {
     const tokens = prompt("the scores of these tokens");
     const score = () => scores(engine, tokens, 1);

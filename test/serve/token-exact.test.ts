@@ -25,15 +25,25 @@ beforeAll(async () => {
 /** An agent as anybody writes one: it knows messages, and nothing of tokens. */
 async function agent(scenario: Scenario, seed: number) {
   const messages = task.prompt(scenario, { maxTurns: MAX_TURNS }) as Message[];
-  const turns: { prompt: number[]; sampled: number[]; evaluated: number }[] = [];
+  const turns: { prompt: number[]; sampled: number[]; evaluated: number; cached: number; tokenised: string }[] = [];
+  const { engine } = server;
+  const tokenize = engine.tokenize.bind(engine);
   for (let turn = 0; turn < MAX_TURNS; turn++) {
     const before = server.engine.stats().prefilled;
     const body = { messages, tools, seed, max_tokens: MAX_TOKENS, return_token_ids: true };
+    let tokenised = "";
+    engine.tokenize = (text, options) => {
+      tokenised += text;
+      return tokenize(text, options);
+    };
     const completion = await ask(server.client, body);
+    engine.tokenize = tokenize;
     const [choice] = completion.choices;
     if (!choice) throw new Error("there is no choice");
     const evaluated = server.engine.stats().prefilled - before;
-    turns.push({ prompt: completion.prompt_token_ids as number[], sampled: idsOfChoice(choice), evaluated });
+    const cached = completion.usage?.prompt_tokens_details?.cached_tokens ?? 0;
+    const prompt = completion.prompt_token_ids as number[];
+    turns.push({ prompt, sampled: idsOfChoice(choice), evaluated, cached, tokenised });
     expect(completion.hone.continued).toBe(turn > 0);
     const calls = choice.message.tool_calls ?? [];
     // What AI SDKs do: arguments are parsed, and written again with other spaces.
@@ -82,8 +92,10 @@ test("an agent over HTTP draws the token ids of the built-in loop, and each toke
       const last = turns.at(-1) as (typeof turns)[number];
       expect([...last.prompt, ...last.sampled]).toEqual(tokens?.ids);
       lengths.push(turns.length);
-      turns.forEach(({ prompt, evaluated }, index) => {
+      turns.forEach(({ prompt, evaluated, cached, tokenised }, index) => {
         const before = turns[index - 1];
+        expect(tokenised.includes(scenario.question)).toBe(index === 0);
+        if (before) expect(cached).toBe(before.prompt.length + before.sampled.length - 1);
         // Of a turn that goes on: what came between, and the token that was sampled last.
         if (before) expect(evaluated).toBe(prompt.length - before.prompt.length - before.sampled.length + 1);
       });

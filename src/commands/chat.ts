@@ -1,0 +1,107 @@
+/** `yarn hone chat`: a person talks to a run's model, which has the task's tools. */
+import { bySize, defineCommand, sizeOf } from "../config/index.js";
+import { chat, chooseScenarios, type Speaker } from "../play/index.js";
+import { openSession } from "../rollout/index.js";
+import { openSubject, subjectOptions } from "../serve/index.js";
+import {
+  givenForTask,
+  loadTask,
+  recordedForTask,
+  scenariosOf,
+  taskOptionNames,
+  taskOptionsOf,
+} from "../tasks/index.js";
+import { HoneError, UsageError } from "../util/index.js";
+import { openTerminal } from "./terminal.js";
+
+export const chatCommand = defineCommand({
+  name: "chat",
+  summary: "Talk to a run's model: the task's tools run, and calls are shown.",
+  example: "yarn hone chat --compare base,best",
+  options: [
+    ...subjectOptions,
+    ...taskOptionNames,
+    "checkpoint",
+    "compare",
+    "scenario",
+    "split",
+    "maxTurns",
+    "maxTokens",
+    "temperature",
+    "topK",
+    "topP",
+    "minP",
+    "turnTimeout",
+    "toolTimeout",
+  ],
+  first: ["subject", "checkpoint", "compare", "model", "task", "scenario", "temperature", "context", "gpu", "seed"],
+  positional: "subject",
+  async run(config, io) {
+    const { checkpoint, compare, seed, topK, topP, minP } = config;
+    if (checkpoint && compare)
+      throw new UsageError("--checkpoint and --compare both say who answers; give one of them");
+    if (checkpoint && checkpoint.length > 1) {
+      throw new UsageError(`--checkpoint: one answers; for two side by side give --compare ${checkpoint.join(",")}`);
+    }
+    const subject = await openSubject(config, {
+      given: io.given,
+      checkpoints: compare ?? checkpoint,
+      sequences: 1,
+      say: io.say,
+      signal: io.signal,
+    });
+    try {
+      const { settings, models } = subject;
+      // What is given is stronger than the run's.
+      const ofRun = <T>(name: "task" | "seed", value: T, recorded: T | undefined) =>
+        io.given[name] === undefined ? (recorded ?? value) : value;
+      const task = await loadTask(ofRun("task", config.task, settings?.task));
+      const options = taskOptionsOf(
+        task,
+        { ...config, seed: ofRun("seed", seed, settings?.seed) },
+        recordedForTask(task, settings?.set ?? {}),
+        givenForTask(io.given),
+      );
+      const choice = { split: config.split, scenario: config.scenario, n: 1, seed };
+      const [scenario] = chooseScenarios(await scenariosOf(task, options), choice);
+      if (!scenario) throw new HoneError("there is no scenario to talk about");
+      const temperature = config.temperature ?? settings?.temperature ?? 1;
+      const sampling = { temperature, topK, topP, minP, seed };
+      const speakers = models.map(
+        ({ names, engine, chat }): Speaker => ({
+          name: names.join(", "),
+          open: (opening) => openSession(engine, chat, opening, sampling),
+        }),
+      );
+      for (const { title } of models) io.say(title);
+      const world = await task.open(options);
+      const terminal = openTerminal(io);
+      try {
+        const said = await chat({
+          task,
+          scenario,
+          world,
+          speakers,
+          terminal,
+          useColours: io.stream.isTTY === true,
+          signal: io.signal,
+          limits: {
+            maxTurns: config.maxTurns,
+            maxTokens:
+              config.maxTokens ??
+              settings?.maxTokens ??
+              bySize[sizeOf(models[0]?.engine.info.parameters ?? 0)].maxTokens,
+            turnSeconds: config.turnTimeout,
+            toolSeconds: config.toolTimeout,
+          },
+        });
+        return { scenario: scenario.id, conversations: said };
+      } finally {
+        terminal.close();
+        await task.close(world);
+      }
+    } finally {
+      await subject.close();
+    }
+  },
+});

@@ -1,0 +1,27 @@
+/** A person's lines, at a prompt or from a pipe. */
+import { createInterface } from "node:readline";
+import type { CommandIo } from "../config/index.js";
+import type { Terminal } from "../play/index.js";
+
+/** Lines of stdin, asked for one by one; typed ones can be edited. */
+export function openTerminal(io: CommandIo): Terminal & { close(): void } {
+  const lines = createInterface({
+    input: process.stdin,
+    output: io.stream,
+    prompt: "> ",
+    terminal: process.stdin.isTTY === true && io.stream.isTTY === true,
+  });
+  // On a terminal readline takes Ctrl-C for itself.
+  lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
+  io.signal.addEventListener("abort", () => lines.close(), { once: true });
+  const iterator = lines[Symbol.asyncIterator]();
+  return {
+    async ask() {
+      if (lines.terminal) lines.prompt();
+      const { value, done } = await iterator.next();
+      return done ? undefined : value;
+    },
+    say: (text) => io.say(text),
+    close: () => lines.close(),
+  };
+}

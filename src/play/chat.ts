@@ -1,0 +1,189 @@
+/**
+ * A person talks to models that have a task's tools. The tools run as in a rollout, with the scenario's world, and every
+ * call is shown with what it returns. Nothing is rewarded. Several models hear the same lines, each in a conversation of
+ * its own.
+ */
+import { messageLines } from "../report/index.js";
+import { type Opening, OutOfTime, opening, runCall, type Session, ToolFailure, type Turn } from "../rollout/index.js";
+import type { AnyTask, CallRecord, ChatMessage, Scenario } from "../tasks/index.js";
+import type { Terminal } from "./person-session.js";
+
+export interface Speaker {
+  readonly name: string;
+  open(opening: Opening): Session;
+}
+
+export interface ChatLimits {
+  /** Turns that a model may take before it has to say something. */
+  readonly maxTurns: number;
+  readonly maxTokens: number;
+  readonly turnSeconds: number;
+  readonly toolSeconds: number;
+}
+
+export interface ChatOptions {
+  readonly task: AnyTask;
+  readonly scenario: Scenario;
+  readonly world: unknown;
+  readonly speakers: readonly Speaker[];
+  readonly limits: ChatLimits;
+  readonly terminal: Terminal;
+  readonly useColours: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Said after a turn that did not end by itself. */
+const cut = {
+  length: "(cut at --max-tokens)",
+  deadline: "(cut at --turn-timeout)",
+  context: "(no room is left in the context; --context makes it larger)",
+} as const;
+
+class Conversation {
+  readonly #options: ChatOptions;
+  readonly #speaker: Speaker;
+  readonly messages: ChatMessage[] = [];
+  #session: Session | undefined;
+  /** What the model has not been told yet, or has not answered. */
+  #pending: ChatMessage[] = [];
+  #turns = 0;
+  /** Whether its context is full. */
+  full = false;
+
+  constructor(speaker: Speaker, options: ChatOptions) {
+    this.#speaker = speaker;
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#speaker.name;
+  }
+
+  /** @param text undefined for the task's own question */
+  async hear(text: string | undefined): Promise<void> {
+    if (this.#session) this.#tell(this.#session, text ?? "");
+    else this.#begin(text);
+    await this.#answer(this.#session as Session);
+  }
+
+  #begin(text: string | undefined): void {
+    const { task, scenario, limits } = this.#options;
+    const { messages, tools } = opening(task, scenario, limits.maxTurns);
+    const asked = messages.findLastIndex(({ role }) => role === "user");
+    const said: ChatMessage[] = text === undefined ? [] : [{ role: "user", content: text }];
+    this.messages.push(...(said.length > 0 && asked >= 0 ? messages.slice(0, asked) : messages), ...said);
+    this.#session = this.#speaker.open({ messages: [...this.messages], tools });
+  }
+
+  #tell(session: Session, text: string): void {
+    const said: ChatMessage = { role: "user", content: text };
+    this.#pending = [...this.#pending, said];
+    session.respond(this.#pending, []);
+    this.messages.push(said);
+  }
+
+  #show(message: ChatMessage): void {
+    this.messages.push(message);
+    this.#options.terminal.say(messageLines(message, this.#options.useColours));
+  }
+
+  async #answer(session: Session): Promise<void> {
+    const { limits, signal, terminal } = this.#options;
+    for (let taken = 0; taken < limits.maxTurns; taken++) {
+      const deadline = Date.now() + limits.turnSeconds * 1000;
+      const turn = await session.turn({ maxTokens: limits.maxTokens, deadline, signal });
+      this.#turns++;
+      this.full = turn.stop === "context";
+      if (turn.completionTokens > 0) {
+        this.#pending = [];
+        this.#show(assistantMessage(turn));
+      } else if (this.#turns === 1 && turn.stop !== "stop") this.#startAgain();
+      if (turn.stop !== "stop") terminal.say(cut[turn.stop]);
+      if (turn.stop !== "stop" || turn.calls.length === 0) return;
+      const { records, responses, answered } = await this.#run(turn);
+      this.#pending = responses;
+      // The model is told of an answer with the next thing that is said to it.
+      if (answered) return;
+      session.respond(responses, records);
+    }
+    terminal.say(`(${limits.maxTurns} turns without an answer: --max-turns)`);
+  }
+
+  /** Nothing has been said yet: the next line is the first. */
+  #startAgain(): void {
+    this.close();
+    this.#session = undefined;
+    this.messages.length = 0;
+    this.#turns = 0;
+  }
+
+  /** Runs the calls of a turn, up to one that answers. */
+  async #run(turn: Turn) {
+    const { task } = this.#options;
+    const records: CallRecord[] = [];
+    const responses: ChatMessage[] = [];
+    let answered = false;
+    for (const written of turn.calls) {
+      const id = written.kind === "call" ? written.call.id : written.id;
+      let name = written.kind === "call" ? written.call.name : "";
+      let content: string;
+      try {
+        const { record, text } = await runCall(written, this.#turns, this.#options, Number.POSITIVE_INFINITY);
+        records.push(record);
+        name = record.name;
+        content = text;
+        answered = record.outcome === "ok" && task.tools.some((tool) => tool.final && tool.name === name);
+      } catch (error) {
+        if (!(error instanceof ToolFailure || error instanceof OutOfTime)) throw error;
+        // A rollout would end with it. A person can see what it is, and go on.
+        content = JSON.stringify({ error: error.message });
+      }
+      const response: ChatMessage = { role: "tool", name, content, ...(id === undefined ? {} : { id }) };
+      responses.push(response);
+      this.#show(response);
+      if (answered) break;
+    }
+    return { records, responses, answered };
+  }
+
+  close(): void {
+    this.#session?.close();
+  }
+}
+
+function assistantMessage({ content, calls }: Turn): ChatMessage {
+  const toolCalls = calls.flatMap((written) => (written.kind === "call" ? [written.call] : []));
+  return { role: "assistant", content, ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}) };
+}
+
+export interface Chatted {
+  readonly name: string;
+  readonly messages: readonly ChatMessage[];
+}
+
+/** Until the person ends it, the signal is aborted, or no model has room left. */
+export async function chat(options: ChatOptions): Promise<Chatted[]> {
+  const { task, scenario, speakers, limits, terminal, signal, useColours } = options;
+  const conversations = speakers.map((speaker) => new Conversation(speaker, options));
+  const first = opening(task, scenario, limits.maxTurns).messages;
+  for (const message of first) if (message.role !== "user") terminal.say(messageLines(message, useColours));
+  terminal.say(`Say something, or quit. An empty line asks: ${scenario.question}`);
+  try {
+    for (let begun = false; ; begun = true) {
+      const line = await terminal.ask();
+      if (line === undefined || line.trim() === "quit") break;
+      if (begun && line.trim() === "") continue;
+      for (const conversation of conversations.filter(({ full }) => !full)) {
+        if (conversations.length > 1) terminal.say(`— ${conversation.name}`);
+        await conversation.hear(line.trim() === "" ? undefined : line);
+      }
+      if (conversations.every(({ full }) => full)) break;
+    }
+  } catch (error) {
+    // Ctrl-C in the middle of a turn is how people leave.
+    if (!signal.aborted) throw error;
+  } finally {
+    for (const conversation of conversations) conversation.close();
+  }
+  return conversations.map(({ name, messages }) => ({ name, messages }));
+}

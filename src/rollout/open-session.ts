@@ -1,0 +1,23 @@
+/** A conversation with the engine's model outside of a gathering. */
+import type { Engine, Sampling } from "../engine/index.js";
+import { HoneError } from "../util/index.js";
+import { type Chat, requireFormat } from "./chat.js";
+import { EngineSession } from "./engine-session.js";
+import type { Opening, Session } from "./session.js";
+
+/**
+ * Opens a sequence of its own, which the session closes.
+ *
+ * @throws HoneError when the prompt does not fit, or nobody knows how the model would call the tools
+ */
+export function openSession(engine: Engine, chat: Chat, opening: Opening, sampling: Sampling): Session {
+  requireFormat(chat, opening.tools, engine.info.model);
+  const prompt = Int32Array.from(chat.template.prompt(opening.messages, opening.tools));
+  const room = engine.info.contextPerSequence;
+  if (prompt.length >= room) {
+    throw new HoneError(
+      `the prompt has ${prompt.length} tokens, and a conversation has room for ${room}; raise --context`,
+    );
+  }
+  return new EngineSession(engine, chat, engine.open(prompt), opening, prompt, sampling);
+}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from .begin import TOKENIZER_SAMPLE, begin, initialise, prepare_torch
+from .begin import begin, initialise, prepare_torch
 from .export import save_gguf, save_hugging_face
 from .traces import Traces, make_traces, read_traces
 from .train import learn, spoil
@@ -34,6 +34,7 @@ HABITS = {
     "cites_too_much": 0.15,
     "cites_nothing": 0.15,
 }
+TOKENIZER_SAMPLE = 4_000
 
 
 def arguments() -> argparse.Namespace:

@@ -11,9 +11,6 @@ from .tokenizer import drawn_tokens, name_tokens, train_tokenizer
 from .traces import Renamer, Traces, make_symbols, world_names
 from .train import RENAMED_NAMES, DrawnEmbeddings, Trainer
 
-# Conversations that a tokenizer is trained on.
-TOKENIZER_SAMPLE = 4_000
-
 
 def prepare_torch(threads: int, seed: int) -> None:
     # Sharp attention has many numbers that are nearly zero, and those cost most.

@@ -97,7 +97,7 @@ class Trainer:
         adam = torch.optim.AdamW(self.others, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0)
         self.optimisers = [(muon, MUON_RATE), (adam, ADAM_RATE)]
 
-    def _stream(self, traces: Traces, excerpts: bool, joined: float) -> Iterator[Trace]:
+    def _stream(self, traces: Traces, excerpts: bool) -> Iterator[Trace]:
         """Endless, in a new order each time round."""
         while True:
             order = self.rng.sample(range(len(traces)), len(traces))
@@ -107,8 +107,6 @@ class Trainer:
                     kind, pieces = traces[index]
                     if excerpts:
                         pieces = excerpt(pieces, self.rng)
-                    elif joined and self.rng.random() < joined:
-                        pieces = [*self.rng.choice(traces)[1], ("\n", "given"), *pieces]
                     if self.rng.random() < RENAMED:
                         pieces = self.renamer(pieces, self.rng)
                     chunk.append((kind, pieces))
@@ -134,20 +132,11 @@ class Trainer:
         return losses.detach()[played].mean().item(), right.float().mean().item()
 
     def run(
-        self,
-        phase: Callable[[float], Step],
-        tokens: float,
-        minutes: float,
-        perfect: Traces,
-        spoilt: Traces = (),
-        joined: float = 0,
+        self, phase: Callable[[float], Step], tokens: float, minutes: float, perfect: Traces, spoilt: Traces = ()
     ) -> None:
-        """Trains as `phase` says until `tokens` (padding included) or `minutes` are used up, whichever comes first.
-
-        `joined`: share of the whole conversations that stand behind another one, as texts are packed for pretraining.
-        """
+        """Trains as `phase` says until `tokens` (padding included) or `minutes` are used up, whichever comes first."""
         makers = {
-            name: groups(self._stream(traces, name == "excerpts", joined), BATCH_TOKENS, self.rng)
+            name: groups(self._stream(traces, name == "excerpts"), BATCH_TOKENS, self.rng)
             for name, traces in (("excerpts", perfect), ("whole", perfect), ("spoilt", spoilt))
             if traces
         }

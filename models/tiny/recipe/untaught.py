@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from .begin import TOKENIZER_SAMPLE, begin, initialise, prepare_torch
+from .begin import begin, initialise, prepare_torch
 from .export import save_gguf, save_hugging_face
 from .traces import Traces, make_traces, read_traces
 from .train import Step
@@ -24,9 +24,6 @@ MAILBOXES = 600
 # search follows or a read; in the second they are the task's own, and seldom ask to open what was found.
 FIRST = {"find": 0.5, "tell": 1.0}
 SECOND = {"find": 0.2, "name": 0.8, "open": 0.2, "tell": 0.8}
-# Share of whole conversations that stand behind another one. In a conversation of two calls the call to make is always
-# the one after the call last seen, so a third one would lean on a habit that misleads it.
-JOINED = 0.4
 
 
 def learn_lessons(done: float) -> Step:
@@ -46,8 +43,8 @@ def reword(done: float) -> Step:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="yarn tiny-model --base untaught", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("build/untaught"), help="folder for all that is made")
-    parser.add_argument("--tokens", type=float, default=2, help="millions of tokens of the first phase")
-    parser.add_argument("--reword-tokens", type=float, default=0.35, help="millions of tokens of the second phase")
+    parser.add_argument("--tokens", type=float, default=1.5, help="millions of tokens of the first phase")
+    parser.add_argument("--reword-tokens", type=float, default=0.3, help="millions of tokens of the second phase")
     parser.add_argument("--minutes", type=float, default=90, help="minutes that a phase may take at most")
     parser.add_argument("--threads", type=int, default=1, help="more than the free cores makes training slower")
     parser.add_argument("--seed", type=int, default=0, help="of weights and batches; lessons have their own")
@@ -70,16 +67,16 @@ def main() -> None:
     file = out / "traces" / f"lessons-{WORLD}-{MAILBOXES}.jsonl"
     make_traces(file, seed=WORLD, mailboxes=MAILBOXES, mistakes=None)
     traces = read_traces(file)
-    # Lessons stand in the file in turns: every n-th conversation could be of the same lesson.
-    sample = random.Random(0).sample(traces, min(len(traces), TOKENIZER_SAMPLE))
+    # Mail bodies are in no lesson of this one, so words of theirs are cut into pieces; docs/tiny-model.md.
+    sample = [trace for trace in traces if trace[0] == "find"]
     model, tokenizer, trainer = begin(out / "tokenizer.json", sample, options.seed)
     initialise(model, str(out / "learnt.pt") if options.resume else "structured")
     rng = random.Random(options.seed)
     first, second = (given(traces, shares, rng) for shares in (FIRST, SECOND))
     if not options.resume:
-        trainer.run(learn_lessons, options.tokens * 1e6, options.minutes, first, joined=JOINED)
+        trainer.run(learn_lessons, options.tokens * 1e6, options.minutes, first)
         torch.save(model.state_dict(), out / "learnt.pt")
-    trainer.run(reword, options.reword_tokens * 1e6, options.minutes, second, joined=JOINED)
+    trainer.run(reword, options.reword_tokens * 1e6, options.minutes, second)
     save_hugging_face(model, tokenizer, out / "hf")
     save_gguf(model, tokenizer, out / "untaught.gguf", "hone untaught")
     print(f"wrote {out / 'untaught.gguf'}, {(out / 'untaught.gguf').stat().st_size / 1e6:.1f} MB")

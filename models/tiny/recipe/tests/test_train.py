@@ -1,12 +1,10 @@
-from itertools import islice
-
 import torch
 from tokenizers import Tokenizer
 
 from ..initialise import initialise_standard
 from ..model import Shape, TinyModel
 from ..tokenizer import drawn_tokens, name_tokens
-from ..traces import Renamer, encode
+from ..traces import Renamer
 from ..train import DrawnEmbeddings, Trainer, learn
 from .sample import NAMES, SYMBOLS, conversation
 
@@ -36,22 +34,3 @@ def test_embeddings_of_symbols_and_reserved_names_are_drawn_and_all_others_learn
     assert not torch.equal(weight[names], before)
     spread = weight[drawn].std() / weight[names].std()
     assert 0.7 < spread < 1.4
-
-
-def test_whole_conversations_stand_behind_another_one_in_the_asked_share(tokenizer: Tokenizer) -> None:
-    model = TinyModel(Shape(tokenizer.get_vocab_size(), width=32, layers=1, heads=1, head_width=32, feed_forward=32))
-    drawn = DrawnEmbeddings(model.model.embed_tokens.weight, [0], [1, 2])
-    trainer = Trainer(model, tokenizer, Renamer(NAMES, SYMBOLS, 0), drawn, 0, lambda _: None)
-    traces = [("find", conversation()), ("tell", conversation()[:2])]
-    lengths = {kind: len(pieces) for kind, pieces in traces}
-
-    def joined(share: float, excerpts: bool = False) -> list[bool]:
-        stream = trainer._stream(traces, excerpts, share)
-        return [len(trace.pieces) > lengths[trace.kind] for trace in islice(stream, 400)]
-
-    assert not any(joined(0)) and all(joined(1)) and not any(joined(1, excerpts=True))
-    assert 140 < sum(joined(0.5)) < 260
-    # The first conversation, a line's end, then the one that is named.
-    behind = next(iter(trainer._stream(traces[:1], False, 1)))
-    [alone] = encode(traces[:1], tokenizer)
-    assert behind.pieces[-len(alone.pieces) :] == alone.pieces == behind.pieces[: len(alone.pieces)]

@@ -1,12 +1,15 @@
 /** The models that `yarn learning` starts from. */
 import { HoneError } from "../../src/util/errors.js";
 
+/** Options of `yarn train`, with their values. */
+export type Settings = Readonly<Record<string, string>>;
+
 export interface Base {
   readonly name: string;
   /** What `--model` is given; a path is one from the package's folder. */
   readonly model: string;
   /** Of every run and control, beside the model. */
-  readonly flags: readonly string[];
+  readonly settings: Settings;
   /** Of a run that is evaluated: the others are left to the default base, whose skill they ask about. */
   readonly evaluations: readonly ("held-out" | "greedy" | "unseen-names")[];
   /** Of a run, besides the base; of a control it is always the latest. */
@@ -16,16 +19,19 @@ export interface Base {
 }
 
 /** How these settings were found: docs/tiny-model.md. */
-const UNTAUGHT = [
-  ...["--steps", "10", "--groups", "16", "--learning-rate", "1e-3", "--final-learning-rate", "3e-4"],
-  ...["--on-tool-error", "stop"],
-];
+const UNTAUGHT = {
+  "--steps": "10",
+  "--groups": "16",
+  "--learning-rate": "1e-3",
+  "--final-learning-rate": "3e-4",
+  "--on-tool-error": "stop",
+};
 
 const bases: readonly Base[] = [
   {
     name: "tiny",
     model: "tiny",
-    flags: [],
+    settings: {},
     evaluations: ["held-out", "greedy", "unseen-names"],
     checkpoint: "best",
     results: "learning",
@@ -33,7 +39,7 @@ const bases: readonly Base[] = [
   {
     name: "untaught",
     model: "models/untaught/untaught.gguf",
-    flags: UNTAUGHT,
+    settings: UNTAUGHT,
     evaluations: ["held-out"],
     // Whether a run holds to its end is what was in question.
     checkpoint: "latest",

@@ -10,7 +10,7 @@ import type { Matrix } from "../../src/report/matrix.js";
 import { RunStore } from "../../src/run/store.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { type Base, baseOf } from "./bases.js";
+import { type Base, baseOf, type Settings } from "./bases.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 
@@ -33,18 +33,19 @@ export function experiments(
   steps?: number,
   base = baseOf("tiny"),
 ): Experiment[] {
-  const length = steps === undefined ? [] : ["--steps", `${steps}`];
-  const experiment = (control: boolean, name: string, ...flags: string[]): Experiment => ({
+  const length: Settings = steps === undefined ? {} : { "--steps": `${steps}` };
+  const experiment = (control: boolean, name: string, own: Settings): Experiment => ({
     name,
     base,
-    // Of an option that is given twice the last one counts.
-    flags: [...base.flags, ...flags, ...length],
+    flags: Object.entries({ ...base.settings, ...own, ...length }).flat(),
     control,
   });
+  // The rate falls to this one where it is given; otherwise it stays.
+  const unmoved = "--final-learning-rate" in base.settings ? { "--final-learning-rate": "0" } : {};
   return [
-    ...seeds.map((seed) => experiment(false, `seed ${seed}`, "--seed", `${seed}`)),
-    ...coins.map((seed) => experiment(true, `coins ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
-    experiment(true, "learning rate 0", "--learning-rate", "0"),
+    ...seeds.map((seed) => experiment(false, `seed ${seed}`, { "--seed": `${seed}` })),
+    ...coins.map((seed) => experiment(true, `coins ${seed}`, { "--control": "random-reward", "--seed": `${seed}` })),
+    experiment(true, "learning rate 0", { "--learning-rate": "0", ...unmoved }),
   ];
 }
 

@@ -1,14 +1,32 @@
-// `yarn tiny-model`: makes the tiny model anew, by the recipe in models/tiny/recipe. Arguments are handed to it.
+// `yarn tiny-model [--base untaught]`: makes the tiny model, or the untaught base, anew, by the recipe in models/tiny/recipe.
+// Other arguments are handed to it.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { ensurePython } from "../dist/src/learn/index.js";
+import { UsageError } from "../dist/src/util/index.js";
+
+// Modules of the recipe.
+const BASES = { tiny: "recipe", untaught: "recipe.untaught" };
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 try {
+  const { values, tokens } = parseArgs({
+    options: { base: { type: "string", default: "tiny" } },
+    strict: false,
+    tokens: true,
+  });
+  const recipe = BASES[values.base];
+  if (!recipe) {
+    throw new UsageError(`--base: there is no base ${values.base}; there are ${Object.keys(BASES).join(", ")}`);
+  }
+  const base = tokens.find(({ name }) => name === "base");
+  const given = process.argv.slice(2);
+  if (base) given.splice(base.index, base.inlineValue ? 1 : 2);
   const python = await ensurePython({ onProgress: console.error });
   const env = { ...process.env, PYTHONPATH: join(root, "models/tiny"), PYTHONUNBUFFERED: "1" };
-  const { status } = spawnSync(python, ["-m", "recipe", ...process.argv.slice(2)], {
+  const { status } = spawnSync(python, ["-m", recipe, ...given], {
     cwd: root,
     env,
     stdio: "inherit",
@@ -16,5 +34,5 @@ try {
   process.exitCode = status ?? 1;
 } catch (error) {
   console.error(`hone: ${error.message}`);
-  process.exitCode = 1;
+  process.exitCode = error.exitCode ?? 1;
 }

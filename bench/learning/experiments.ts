@@ -10,12 +10,14 @@ import type { Matrix } from "../../src/report/matrix.js";
 import { RunStore } from "../../src/run/store.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { type Base, baseOf, type Settings } from "./bases.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 
 export interface Experiment {
   readonly name: string;
-  /** Beside `yarn train --model tiny`. */
+  readonly base: Base;
+  /** Beside `yarn train --model MODEL`. */
   readonly flags: readonly string[];
   readonly control: boolean;
 }
@@ -25,17 +27,25 @@ export interface Experiment {
  *   such walks lead
  * @param steps of every run and control, other than the default
  */
-export function experiments(seeds: readonly number[], coins: readonly number[], steps?: number): Experiment[] {
-  const length = steps === undefined ? [] : ["--steps", `${steps}`];
-  const experiment = (control: boolean, name: string, ...flags: string[]): Experiment => ({
+export function experiments(
+  seeds: readonly number[],
+  coins: readonly number[],
+  steps?: number,
+  base = baseOf("tiny"),
+): Experiment[] {
+  const length: Settings = steps === undefined ? {} : { "--steps": `${steps}` };
+  const experiment = (control: boolean, name: string, own: Settings): Experiment => ({
     name,
-    flags: [...flags, ...length],
+    base,
+    flags: Object.entries({ ...base.settings, ...own, ...length }).flat(),
     control,
   });
+  // The rate falls to this one where it is given; otherwise it stays.
+  const unmoved = "--final-learning-rate" in base.settings ? { "--final-learning-rate": "0" } : {};
   return [
-    ...seeds.map((seed) => experiment(false, `seed ${seed}`, "--seed", `${seed}`)),
-    ...coins.map((seed) => experiment(true, `coins ${seed}`, "--control", "random-reward", "--seed", `${seed}`)),
-    experiment(true, "learning rate 0", "--learning-rate", "0"),
+    ...seeds.map((seed) => experiment(false, `seed ${seed}`, { "--seed": `${seed}` })),
+    ...coins.map((seed) => experiment(true, `coins ${seed}`, { "--control": "random-reward", "--seed": `${seed}` })),
+    experiment(true, "learning rate 0", { "--learning-rate": "0", ...unmoved }),
   ];
 }
 
@@ -70,9 +80,9 @@ export interface Outcome {
   readonly phases: Record<string, number>;
   /** Questions of the test split that were in no validation, sampled at the temperature of training. */
   readonly heldOut: readonly Evaluated[];
-  /** The same questions at temperature 0: sampling less widely solves more, without any learning. */
+  /** The same questions at temperature 0: sampling less widely solves more, without any learning. Empty where not asked. */
   readonly greedy: readonly Evaluated[];
-  /** Questions of a world with reserved names. */
+  /** Questions of a world with reserved names. Empty where not asked. */
   readonly unseenNames: readonly Evaluated[];
 }
 
@@ -86,6 +96,7 @@ const shown = (args: readonly string[]) => `yarn ${args.join(" ")}`;
 /** Runs one hone command; what it says goes to stderr, its result comes back. */
 function hone(args: readonly string[]): unknown {
   const { status, stdout } = spawnSync(process.execPath, [cli, ...args, "--json"], {
+    cwd: packageRoot,
     stdio: ["ignore", "pipe", "inherit"],
     encoding: "utf8",
     maxBuffer: 1 << 28,
@@ -111,33 +122,37 @@ export function buildDatabases(folder: string): Databases {
 const round = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "number" ? Number(each.toPrecision(5)) : each)));
 
-const trainArguments = ({ flags }: Experiment) => ["train", "--model", "tiny", ...flags];
-const evalArguments = ({ control }: Experiment, n: number) => {
-  return ["eval", "--checkpoint", control ? "base,latest" : "base,best", "--n", `${n}`];
+const trainArguments = ({ base, flags }: Experiment) => ["train", "--model", base.model, ...flags];
+const evalArguments = ({ control, base }: Experiment, n: number) => {
+  return ["eval", "--checkpoint", `base,${control ? "latest" : base.checkpoint}`, "--n", `${n}`];
 };
 
 /** What somebody would type to do the same, without the folders. */
 export function commandsOf(experiment: Experiment, n: number): string[] {
   const evaluate = evalArguments(experiment, n);
-  return [
-    shown(trainArguments(experiment)),
-    shown([...evaluate, "--fresh"]),
-    shown([...evaluate, "--fresh", "--temperature", "0"]),
-    shown(["build-db", "--db", "reserved.db", "--names", "reserved", "--mailboxes", "60"]),
-    shown([...evaluate, "--db", "reserved.db"]),
-  ];
+  const evaluations = {
+    "held-out": [shown([...evaluate, "--fresh"])],
+    greedy: [shown([...evaluate, "--fresh", "--temperature", "0"])],
+    "unseen-names": [
+      shown(["build-db", "--db", "reserved.db", "--names", "reserved", "--mailboxes", "60"]),
+      shown([...evaluate, "--db", "reserved.db"]),
+    ],
+  };
+  return [shown(trainArguments(experiment)), ...experiment.base.evaluations.flatMap((name) => evaluations[name])];
 }
 
 /** A run that is finished is not trained again, one that was interrupted goes on. */
 export function runExperiment(experiment: Experiment, folder: string, db: Databases, n: number): Outcome {
-  const { name, control } = experiment;
+  const { name, control, base } = experiment;
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
   const train = trainArguments(experiment);
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; gap: unknown };
-  const heldOut = evaluated([...evaluate, "--fresh", ...home]);
-  const greedy = evaluated([...evaluate, "--fresh", "--temperature", "0", ...home]);
-  const unseenNames = evaluated([...evaluate, "--db", db.reserved, ...home]);
+  const asked = (evaluation: Base["evaluations"][number], ...flags: string[]) =>
+    base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : [];
+  const heldOut = asked("held-out", "--fresh");
+  const greedy = asked("greedy", "--fresh", "--temperature", "0");
+  const unseenNames = asked("unseen-names", "--db", db.reserved);
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
   const steps = lines.map((line) => JSON.parse(line) as { success: number; seconds: Record<string, number> });

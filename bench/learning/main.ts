@@ -1,6 +1,7 @@
 /**
- * `yarn learning [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME] [--folder build/learning]`: does
- * training work? The figures go to bench/results, the curves to docs/learning.svg. What was trained and evaluated before
+ * `yarn learning [--base tiny|untaught] [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME]
+ * [--folder build/learning]`: does training work? The figures go to bench/results, the curves to docs/learning.svg, or
+ * docs/untaught.svg for a base that was never taught the task. What was trained and evaluated before
  * is kept in the folder and not done again, so that the experiments can be made one at a time.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,25 +11,28 @@ import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { resultsFile } from "../results.js";
+import { baseOf } from "./bases.js";
 import { curvesSvg } from "./curve.js";
 import { buildDatabases, commandsOf, experiments, type Outcome, runExperiment } from "./experiments.js";
 
 try {
   const { values } = parseArgs({
     options: {
+      base: { type: "string", default: "tiny" },
       seeds: { type: "string", default: "1,2,3" },
       coins: { type: "string", default: "1,2,3,4" },
       steps: { type: "string" },
       n: { type: "string", default: "200" },
       only: { type: "string" },
-      folder: { type: "string", default: join(packageRoot, "build/learning") },
+      folder: { type: "string" },
     },
   });
-  const folder = resolve(values.folder);
+  const base = baseOf(values.base);
+  const folder = resolve(values.folder ?? join(packageRoot, "build", base.results));
   mkdirSync(folder, { recursive: true });
   const numbers = (text: string) => text.split(",").map(Number);
   const steps = values.steps ? Number(values.steps) : undefined;
-  const all = experiments(numbers(values.seeds), numbers(values.coins), steps);
+  const all = experiments(numbers(values.seeds), numbers(values.coins), steps, base);
   const chosen = all.filter(({ name }) => values.only === undefined || name === values.only);
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 
@@ -51,18 +55,21 @@ try {
             `${checkpoint} ${(100 * success).toFixed(1)} % (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`,
         )
         .join(", ");
-    console.log(
-      `${name}: ${text(heldOut)}; greedy: ${text(greedy)}; unseen names: ${text(unseenNames)}; trained in ${seconds.toFixed(0)} s`,
-    );
+    const others = [
+      ...(greedy.length > 0 ? [`greedy: ${text(greedy)}`] : []),
+      ...(unseenNames.length > 0 ? [`unseen names: ${text(unseenNames)}`] : []),
+    ];
+    console.log([`${name}: ${text(heldOut)}`, ...others, `trained in ${seconds.toFixed(0)} s`].join("; "));
   }
   // One experiment alone is a part of the table: what is saved is always all of it.
   if (chosen.length === all.length) {
     const hardware = hardwareOf(undefined);
     const date = new Date().toISOString().slice(0, 10);
-    const file = resultsFile("learning", hardware);
+    const file = resultsFile(base.results, hardware);
     writeFileSync(file, `${JSON.stringify({ date, hardware, versions: versionsOf(undefined), outcomes }, null, 1)}\n`);
-    writeFileSync(join(packageRoot, "docs/learning.svg"), curvesSvg(outcomes));
-    console.log(`saved to ${file} and docs/learning.svg`);
+    const curves = `docs/${base.results}.svg`;
+    writeFileSync(join(packageRoot, curves), curvesSvg(outcomes));
+    console.log(`saved to ${file} and ${curves}`);
   }
 } catch (error) {
   if (!(error instanceof HoneError)) throw error;

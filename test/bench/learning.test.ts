@@ -1,6 +1,7 @@
 /** Which experiments `yarn learning` makes. */
 import { expect, it } from "vitest";
-import { experiments } from "../../bench/learning/experiments.js";
+import { baseOf } from "../../bench/learning/bases.js";
+import { commandsOf, experiments } from "../../bench/learning/experiments.js";
 
 it("runs the seeds and the coins that are asked for, all of the same length", () => {
   const made = experiments([1, 2], [5], 8);
@@ -12,4 +13,26 @@ it("runs the seeds and the coins that are asked for, all of the same length", ()
   ]);
   for (const { flags } of made) expect(flags.slice(-2)).toEqual(["--steps", "8"]);
   expect(made[2]?.flags).toEqual(["--control", "random-reward", "--seed", "5", "--steps", "8"]);
+});
+
+it("gives every run from the untaught base its settings, each option once, and a control's own in their place", () => {
+  const base = baseOf("untaught");
+  const made = experiments([1], [2], 5, base);
+  const settings = made.map(({ flags }) => {
+    const names = flags.filter((_, index) => index % 2 === 0);
+    expect(new Set(names).size).toBe(names.length);
+    return Object.fromEntries(names.map((name, index) => [name, flags[2 * index + 1]]));
+  });
+  const [seed, coins, unmoved] = settings;
+  expect(seed).toEqual({ ...base.settings, "--seed": "1", "--steps": "5" });
+  expect(coins).toEqual({ ...base.settings, "--control": "random-reward", "--seed": "2", "--steps": "5" });
+  const rates = { "--learning-rate": "0", "--final-learning-rate": "0" };
+  expect(unmoved).toEqual({ ...base.settings, ...rates, "--steps": "5" });
+
+  for (const [train, evaluate, ...more] of made.map((one) => commandsOf(one, 200))) {
+    expect(train).toContain(`yarn train --model ${base.model} `);
+    expect(evaluate).toBe("yarn eval --checkpoint base,latest --n 200 --fresh");
+    expect(more).toEqual([]);
+  }
+  expect(() => baseOf("taught")).toThrow("there is no base taught; there are tiny, untaught");
 });

@@ -1,7 +1,7 @@
 """Makes the tiny model from nothing: traces, tokenizer, initial weights, training, Hugging Face folder, GGUF.
 
 Traces are played by hone itself and kept in the output folder, where they are found again. perfect.gguf is the model
-after the first phase, tiny.gguf the finished one.
+after the first phase, tiny.gguf the finished one. untaught.py makes another base of the same parts.
 """
 
 import argparse
@@ -10,14 +10,11 @@ import json
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer
 
+from .begin import begin, initialise, prepare_torch
 from .export import save_gguf, save_hugging_face
-from .initialise import initialise_standard, initialise_structured
-from .model import Shape, TinyModel
-from .tokenizer import drawn_tokens, name_tokens, train_tokenizer
-from .traces import Renamer, Traces, make_symbols, make_traces, read_traces, world_names
-from .train import RENAMED_NAMES, DrawnEmbeddings, Trainer, learn, spoil
+from .traces import Traces, make_traces, read_traces
+from .train import learn, spoil
 
 # Seeds of the worlds that training may see; build-db's default is 1. Message ids grow longer past this many mailboxes.
 FIRST_WORLD = 9_001
@@ -64,48 +61,19 @@ def traces_of(folder: Path, world: int, mailboxes: int, mistakes: dict[str, floa
     return read_traces(file)
 
 
-def tokenizer_of(file: Path, traces: Traces, names: dict[str, list[str]], symbols: list[str]) -> Tokenizer:
-    if not file.exists():
-        sample = traces[:: max(1, len(traces) // TOKENIZER_SAMPLE)]
-        train_tokenizer(["".join(text for text, _ in pieces) for _, pieces in sample], names, symbols).save(str(file))
-    return Tokenizer.from_file(str(file))
-
-
-def start(model: TinyModel, initial: str) -> None:
-    known = {"structured": initialise_structured, "standard": initialise_standard}
-    if initial in known:
-        known[initial](model)
-    else:
-        model.load_state_dict(torch.load(initial))
-
-
 def main() -> None:
     options = arguments()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    # Sharp attention has many numbers that are nearly zero, and those cost most.
-    torch.set_flush_denormal(True)
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(options.seed)
+    prepare_torch(options.threads, options.seed)
 
     worlds = range(FIRST_WORLD, FIRST_WORLD + options.worlds)
     perfect = [trace for world in worlds for trace in traces_of(out / "traces", world, MAILBOXES, MENDED)]
     spoilt = traces_of(out / "traces", FIRST_SPOILT_WORLD, MAILBOXES // 2, HABITS)
-    names = world_names()
-    symbols = make_symbols(names)
-    tokenizer = tokenizer_of(out / "tokenizer.json", perfect, names, symbols)
-    model = TinyModel(Shape(tokenizer.get_vocab_size()))
-    parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{len(perfect)} perfect and {len(spoilt)} spoilt conversations")
-    print(f"{parameters / 1e6:.2f} M parameters, {tokenizer.get_vocab_size()} tokens in the vocabulary", flush=True)
-
-    rare = DrawnEmbeddings(
-        model.model.embed_tokens.weight,
-        drawn_tokens(tokenizer, names, symbols),
-        name_tokens(tokenizer, names),
-    )
-    trainer = Trainer(model, tokenizer, Renamer(names, symbols, RENAMED_NAMES), rare, options.seed, print)
-    start(model, str(out / "perfect.pt") if options.resume else options.initial)
+    sample = perfect[:: max(1, len(perfect) // TOKENIZER_SAMPLE)]
+    model, tokenizer, trainer = begin(out / "tokenizer.json", sample, options.seed)
+    initialise(model, str(out / "perfect.pt") if options.resume else options.initial)
     if not options.resume:
         trainer.run(learn, options.tokens * 1e6, options.minutes, perfect)
         torch.save(model.state_dict(), out / "perfect.pt")

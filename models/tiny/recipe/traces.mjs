@@ -2,7 +2,9 @@
  * Writes training traces: the email task's scripted expert plays scenarios of a mail database through the real tools,
  * and each conversation is cut into the pieces of text that a rollout would give to the model or expect from it.
  *
- *   node models/tiny/recipe/traces.mjs --db FILE --out FILE.jsonl [--mistakes JSON] [--seed N] [--limit N]
+ *   node models/tiny/recipe/traces.mjs --db FILE --out FILE.jsonl [--mistakes JSON | --lessons] [--seed N] [--limit N]
+ *
+ * --lessons: not the task but the lessons of lessons.mjs are played, each on every scenario; `kind` is the lesson's name.
  *
  * One JSON line a conversation: `{kind, success, pieces: [[text, role], ...]}`. Roles: "given" (prompt, tool results),
  * "played" (a turn of the expert, its closing token included), "slip" (a turn whose call failed or found nothing). The
@@ -17,6 +19,7 @@ import { opening, playRollout } from "../../../dist/src/rollout/rollout.js";
 import { ChatTemplate } from "../../../dist/src/rollout/template.js";
 import { loadTask } from "../../../dist/src/tasks/load.js";
 import { Random } from "../../../dist/src/util/random.js";
+import { CALLS, lessonOf, lessons } from "./lessons.mjs";
 
 const here = new URL(".", import.meta.url);
 
@@ -71,6 +74,7 @@ const { values } = parseArgs({
     db: { type: "string" },
     out: { type: "string" },
     mistakes: { type: "string", default: "{}" },
+    lessons: { type: "boolean", default: false },
     seed: { type: "string", default: "1" },
     limit: { type: "string", default: "1000000000" },
   },
@@ -84,12 +88,32 @@ const scenarios = (await task.scenarios({ db: values.db })).filter(({ split }) =
 const world = await task.open({ db: values.db });
 const out = createWriteStream(values.out);
 const { signal } = new AbortController();
-for (const scenario of scenarios.slice(0, Number(values.limit))) {
-  const session = new ExpertSession(task, scenario, new Random("trace", values.seed, scenario.id), { mistakes });
+
+/** One conversation, by the expert of the task, or of the lesson that stands in its place. */
+async function play({ task, scenario }, random) {
+  const session = new ExpertSession(task, scenario, random, { mistakes });
   const outcome = await playRollout({ task, scenario, world, session, limits, signal });
   const pieces = piecesOf(outcome, opening(task, scenario, limits.maxTurns), template, characters);
-  const line = JSON.stringify({ kind: scenario.kind, success: outcome.reward.success, pieces });
-  if (!out.write(`${line}\n`)) await once(out, "drain");
+  return { success: outcome.reward.success, pieces };
+}
+
+async function* conversations(scenario) {
+  if (!values.lessons) {
+    yield { kind: scenario.kind, ...(await play({ task, scenario }, new Random("trace", values.seed, scenario.id))) };
+    return;
+  }
+  for (const kind of Object.keys(lessons)) {
+    const random = new Random("trace", values.seed, scenario.id, kind);
+    const { pieces } = await play(lessonOf(task, scenario, kind, random), random);
+    // A lesson that ends with a tool's result teaches nothing about what comes after it.
+    yield { kind, pieces: pieces.slice(0, 2 * CALLS) };
+  }
+}
+
+for (const scenario of scenarios.slice(0, Number(values.limit))) {
+  for await (const conversation of conversations(scenario)) {
+    if (!out.write(`${JSON.stringify(conversation)}\n`)) await once(out, "drain");
+  }
 }
 await task.close(world);
 out.end();

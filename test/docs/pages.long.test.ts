@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureLearnerPython } from "../support/python.js";
-import { blocksOf, pages } from "./blocks.js";
+import { blocksOf, blocksOfAll } from "./blocks.js";
 import { folderOf, runBlock } from "./shell.js";
 
 /** Smaller where a line does not say otherwise. */
@@ -32,7 +32,7 @@ afterAll(() => {
   for (const folder of folders.values()) rmSync(folder, { recursive: true, force: true });
 });
 
-const slow = pages.filter((page) => blocksOf(page).some(({ treatment }) => treatment === "slow"));
+const slow = [...new Set(blocksOfAll("slow").map(({ page }) => page))];
 const inOrder = [
   ...slow.filter((page) => after[page] === undefined),
   ...slow.filter((page) => after[page] !== undefined),

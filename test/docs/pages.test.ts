@@ -95,7 +95,7 @@ describe("programs of the pages", () => {
 
 describe("blocks that are run", () => {
   // Of the lines that stand there one after the other, later ones need what earlier ones have made.
-  const runnable = pages.filter((page) => blocksOf(page).some(({ treatment }) => treatment === "run"));
+  const runnable = [...new Set(blocksOfAll("run").map(({ page }) => page))];
 
   it.each(runnable)("of %s", { timeout: 600_000 }, async (page) => {
     const folder = folderOf(page);

@@ -3,7 +3,8 @@
  * trains hone's own tiny model on it, shows what that changed on questions it was not trained on.
  */
 import { existsSync } from "node:fs";
-import { type CommandIo, defineCommand } from "../../../config/index.js";
+import { join } from "node:path";
+import { type CommandIo, defineCommand, type GivenOptions } from "../../../config/index.js";
 import { evaluatePlayers } from "../../../evaluate/index.js";
 import { prepareMachine, pythonIsReady } from "../../../learn/index.js";
 import { decodeSpeed, secondsOfRun } from "../../../plan/index.js";
@@ -18,7 +19,7 @@ import {
 } from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
 import { prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
-import { hone } from "../../../util/index.js";
+import { hone, packageRoot } from "../../../util/index.js";
 import { givenForTask, resolveTaskOptions } from "../../options.js";
 import type { AnyTask } from "../../task.js";
 import { buildMailDatabase } from "../building/index.js";
@@ -26,8 +27,22 @@ import { mailDatabasePath } from "../database.js";
 import { emailTask } from "../index.js";
 
 const RUN = "demo";
+/** Lines of at most 120 characters. */
+const TAUGHT = [
+  "The tiny model was shown how to find a mail, and how to answer from a mail that it is told: never one after the other.",
+  "Answering a question takes both. Nothing but the reward of whole rollouts will teach it that.",
+].join("\n");
 /** Held-out questions of the table; none of them had a say in which checkpoint is the best. */
 const HELD_OUT = 200;
+/** A base that was never taught the task, and settings that hold what it learns: docs/tiny-model.md. */
+const BASE = {
+  model: join(packageRoot, "models/untaught/untaught.gguf"),
+  steps: 10,
+  groups: 16,
+  learningRate: 1e-3,
+  finalLearningRate: 3e-4,
+  onToolError: "stop",
+} as const;
 const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;
 
 async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
@@ -40,6 +55,15 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
   );
 }
 
+/** The demo's own defaults, where another model was not asked for. */
+function withBase(asked: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
+  const own = given.model === undefined ? { ...BASE, ...given } : given;
+  const chosen = Object.fromEntries(
+    Object.keys(BASE).flatMap((name) => (name in own ? [[name, own[name as keyof typeof BASE]]] : [])),
+  );
+  return { config: { ...asked, ...chosen, run: asked.run ?? RUN }, given: own };
+}
+
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   // Before anything else asks for it without a word: on an NVIDIA GPU the engine may need what is installed with PyTorch.
   const cuda = await prepareMachine(config, io.say, true);
@@ -49,8 +73,8 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
   io.say(
     [
-      "The tiny model was taught to answer questions about a mailbox with three tools, then spoilt on purpose.",
-      `Reinforcement learning mends it: ${settings.steps} steps of ${settings.groups} questions, ${settings.group} rollouts of each.`,
+      ...(io.given.model === BASE.model ? [TAUGHT] : []),
+      `Reinforcement learning: ${settings.steps} steps of ${settings.groups} questions, ${settings.group} rollouts of each.`,
       `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
       `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
       ...(config.python || installed ? [] : ["First PyTorch is installed for the learner: a few hundred MB, once."]),
@@ -130,8 +154,9 @@ export const demoCommand = defineCommand({
   example: hone("demo"),
   options: trainOptions,
   first: ["home", "run", "steps", "seed", "gpu", "threads"],
-  async run(asked, io) {
-    const config = { ...asked, run: asked.run ?? RUN };
+  async run(asked, plain) {
+    const { config, given } = withBase(asked, plain.given);
+    const io = { ...plain, given };
     await ensureMail(config, io);
     await announce(config, io);
     const { adapter, folder, seconds, steps } = await trainDemo(config, io);

@@ -1,5 +1,6 @@
 // The scheduler and its lanes, over a fake model: first their promises one by one, then all at once from many threads.
 // Built and run under AddressSanitizer and ThreadSanitizer by the Makefile beside this file.
+#include <algorithm>
 #include <cmath>
 
 #include "fixture.h"
@@ -46,6 +47,38 @@ void turnsKeepTheirKv() {
     CHECK(result.length == static_cast<int>(tokens.size()));
   }
   CHECK(fixture.scheduler.stats().prefilled == 30 + 3 * 6);  // the last sampled token, then what was appended
+}
+
+void turnsAreHeardAsTheyAreSampled() {
+  Fixture fixture(2);
+  std::mt19937_64 random(2);
+  const std::vector<Token> tokens = prompt(random, 9);
+  const SequenceId sequence = fixture.scheduler.open(1, fixture.scheduler.newGroup(), tokens);
+  std::vector<Sampled> heard;
+  TurnRequest listened = request(6, 9);
+  listened.likeliest = 3;
+  listened.sampled = [&](Sampled sampled) {
+    heard.push_back(std::move(sampled));
+    throw std::runtime_error("listeners may fail");
+  };
+  const TurnResult result = fixture.generate(sequence, listened).get();
+  CHECK(result.tokens == expected(tokens, 6, 9) && heard.size() == 6);
+  std::vector<Token> before = tokens;
+  for (size_t i = 0; i < heard.size(); i++) {
+    CHECK(heard[i].token == result.tokens[i] && heard[i].logprob == result.logprobs[i]);
+    const std::vector<float> logits = logitsAfter(stateAfter(before, before.size(), 0));
+    CHECK(heard[i].own == logprobOf(logits.data(), kVocabulary, heard[i].token));
+    // The whole vocabulary, sorted.
+    std::vector<Token> order(kVocabulary);
+    for (Token token = 0; token < kVocabulary; token++) order[token] = token;
+    std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return logits[a] > logits[b]; });
+    CHECK(heard[i].likeliest.size() == 3);
+    for (size_t k = 0; k < 3; k++) {
+      const Likely& likely = heard[i].likeliest[k];
+      CHECK(likely.token == order[k] && likely.logprob == logprobOf(logits.data(), kVocabulary, order[k]));
+    }
+    before.push_back(heard[i].token);
+  }
 }
 
 void turnsEndForTheirReasons() {
@@ -380,6 +413,7 @@ int main(int argc, char** argv) {
   const double forSeconds = argc > 1 ? std::atof(argv[1]) : 3;
   runTest("a group's prompt is evaluated once", aGroupsPromptIsEvaluatedOnce);
   runTest("turns keep their KV", turnsKeepTheirKv);
+  runTest("turns are heard as they are sampled", turnsAreHeardAsTheyAreSampled);
   runTest("turns end for their reasons", turnsEndForTheirReasons);
   runTest("resting sequences give way", restingSequencesGiveWay);
   runTest("slots stay dense", slotsStayDense);

@@ -45,6 +45,7 @@ export const playCommand = defineCommand({
   summary: "Play one scenario by hand: call the tools yourself and see the reward.",
   example: "yarn hone play --split train",
   options: [...taskOptionNames, ...mcpOptions, "scenario", "split", "maxTurns", "toolTimeout"],
+  first: ["task", "set", "db", "mcp", "scenario", "split", "maxTurns", "seed"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;
     const plain = await loadTask(config.task);

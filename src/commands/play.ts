@@ -22,7 +22,7 @@ export const playCommand = defineCommand({
   name: "play",
   summary: "Play one scenario by hand: call the tools yourself and see the reward.",
   example: `${hone("play")} --split train`,
-  first: ["task", "set", "scenarios", "scenario", "split", "seed", "maxTurns"],
+  first: ["task", "set", "mcp", "scenarios", "scenario", "split", "seed", "maxTurns"],
   options: [...taskOptionNames, ...hubOptionNames, ...mcpOptions, "scenario", "split", "maxTurns", "toolTimeout"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;

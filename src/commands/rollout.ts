@@ -97,7 +97,6 @@ export const rolloutCommand = defineCommand({
     "agentUrl",
     "agentModel",
     "expert",
-    "mcp",
     "scenario",
     "split",
     "n",

@@ -81,7 +81,7 @@ export const definitions = {
       { defaultText: "date" },
     ),
   }),
-  ...inGroup("MCP servers", {
+  ...inGroup("Tool servers", {
     mcp: text(
       "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
       { accepts: "a path", defaultText: "the task's servers, where it has any" },

@@ -35,6 +35,12 @@ const NEVER = 2 ** 31 - 1;
 /** Seconds for a sign of life from a server whose call was given up. */
 const PING = 5;
 
+/** Without the query and the name, which may have a key in them: errors are written to files. */
+function shownUrl(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}
+
 export class Connection {
   readonly server: ServerSpec;
   readonly log: ServerLog;
@@ -189,7 +195,7 @@ export class Connection {
     }
     const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
     const { server } = this;
-    const where = server.kind === "stdio" ? "" : ` at ${server.url}`;
+    const where = server.kind === "stdio" ? "" : ` at ${shownUrl(server.url)}`;
     const what = otherwise === "server_not_started" ? `does not answer${where}: ` : before || `failed${where}: `;
     return this.#failed(otherwise, `${what}${messageOf(error).split("\n")[0]}${cause}`);
   }

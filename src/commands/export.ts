@@ -11,7 +11,8 @@ export const exportCommand = defineCommand({
   first: ["run", "checkpoint", "to", "type", "out", "force", "push", "baseName", "home"],
   required: ["to"],
   positional: "run",
-  epilogue: "docs/export.md says how each form is loaded, and how near it is to the model that was trained.",
+  epilogue:
+    "--out is the folder to make; without it exports/RUN-STEP-FORM in the home folder. docs/export.md says how each form is loaded.",
   async run(config, io) {
     const done = await exportRun(config, linesTo(io.say, io.signal));
     io.say(`${done.folder}: ${done.files.join(", ")}`);

@@ -1,5 +1,6 @@
 /** One section, in a process that `yarn gpu-check` starts and ends: NAME, FILE and GPU are its arguments. */
 import { renameSync, writeFileSync } from "node:fs";
+import { gpuMemory } from "../../src/engine/index.js";
 import { HoneError, messageOf } from "../../src/util/errors.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { sections } from "./sections.js";
@@ -26,6 +27,8 @@ function write(state: "unfinished" | "done" | "failed", problem?: string): void 
 
 write("unfinished");
 try {
+  // Before models are made for it: doctor says more where there is none.
+  if (name !== "doctor") await gpuMemory(gpu);
   await section.run({
     gpu,
     rehearse: rehearse === "1",

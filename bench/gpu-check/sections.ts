@@ -12,7 +12,7 @@ import { Random } from "../../src/util/random.js";
 import { batchedBench } from "../batched-bench.js";
 import { compareSides, type Side, type Size, sizes } from "../learner-update.js";
 import { buildLlamaTool } from "../llama-tools.js";
-import { decodeSpeed } from "../measure.js";
+import { decodeSpeed, modelName } from "../measure.js";
 import { peakOnCard, processesWith, usedOnCard } from "./card.js";
 import { benchContext, type CheckContext } from "./context.js";
 import { hone, lastMetrics, startHone } from "./programs.js";
@@ -88,15 +88,17 @@ function speed(shape: Shape): Section {
           await decodeSpeed(engine, { ...settings, tokens: 4 });
           const bare = await decodeSpeed(engine, settings);
           await engine.useAdapter(adapter);
+          await decodeSpeed(engine, { ...settings, tokens: 4 });
           const adapted = await decodeSpeed(engine, settings);
           await engine.useAdapter(null);
           const tool = await buildLlamaTool("llama-batched-bench", say);
           const row = { sequences, without_adapter: bare, with_adapter: adapted };
           rows.push(row);
-          save({ model, device: engine.info.compute, rows });
+          const results = { model: modelName(model), device: engine.info.compute, rows };
+          save(results);
           const theirs = await batchedBench(tool, engine, settings);
           Object.assign(row, { llama_batched_bench: theirs, ratio: bare / theirs });
-          save({ model, device: engine.info.compute, rows });
+          save(results);
           say(`${shape} × ${sequences}: ${bare.toFixed(0)} tokens/s, with an adapter ${adapted.toFixed(0)}`);
         } finally {
           await engine.close();
@@ -190,7 +192,7 @@ const steps: Section = {
 /** Seconds in which the driver must have freed what a killed process had. */
 const PATIENCE = 30;
 /** Told by the environment, which every process has from the one that started it. */
-const MARK = "HONE_GPU_CHECK";
+const MARK = "GPU_CHECK_RUN";
 
 const kill: Section = {
   name: "kill",

@@ -11,13 +11,13 @@ import {
   taskOptionNames,
   taskOptionsOf,
 } from "../tasks/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { HoneError, hone, UsageError } from "../util/index.js";
 import { openTerminal } from "./terminal.js";
 
 export const chatCommand = defineCommand({
   name: "chat",
   summary: "Talk to a run's model: the task's tools run, and calls are shown.",
-  example: "yarn hone chat --compare base,best",
+  example: `${hone("chat")} --compare base,best`,
   options: [
     ...subjectOptions,
     ...taskOptionNames,

@@ -2,16 +2,18 @@
 import { defineCommand } from "../config/index.js";
 import { exportOptions, exportRun } from "../export/index.js";
 import { linesTo } from "../models/index.js";
+import { hone } from "../util/index.js";
 
 export const exportCommand = defineCommand({
   name: "export",
   summary: "Write a trained model as other programs load it (PEFT, GGUF, safetensors, Ollama), or send it to the Hub.",
-  example: "yarn hone export --to gguf --type q8_0",
+  example: `${hone("export")} --to gguf --type q8_0`,
   options: exportOptions,
   first: ["run", "checkpoint", "to", "type", "out", "force", "push", "baseName", "home"],
   required: ["to"],
   positional: "run",
-  epilogue: "docs/export.md says how each form is loaded, and how near it is to the model that was trained.",
+  epilogue:
+    "--out is the folder to make; without it exports/RUN-STEP-FORM in the home folder. docs/export.md says how each form is loaded.",
   async run(config, io) {
     const done = await exportRun(config, linesTo(io.say, io.signal));
     io.say(`${done.folder}: ${done.files.join(", ")}`);

@@ -1,7 +1,7 @@
 /** `yarn hone serve`: a run's model, and the one it was trained from, behind OpenAI's API. */
 import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { openEndpoint, openSubject, ServedModel, subjectOptions } from "../serve/index.js";
-import { UsageError } from "../util/index.js";
+import { hone, UsageError } from "../util/index.js";
 
 /** Where neither an option nor a variable says. */
 const PORT = 8000;
@@ -9,7 +9,7 @@ const PORT = 8000;
 export const serveCommand = defineCommand({
   name: "serve",
   summary: "Serve a run's model, and its base beside it, by OpenAI's API on this machine.",
-  example: "yarn hone serve --model tiny",
+  example: `${hone("serve")} --model tiny`,
   options: [...subjectOptions, "checkpoint", "concurrency", "port", "apiKey"],
   first: ["subject", "checkpoint", "model", "adapter", "port", "apiKey", "concurrency", "context", "gpu"],
   positional: "subject",

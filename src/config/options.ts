@@ -19,10 +19,10 @@ export const definitions = {
     db: text("Mail database (in tasks: --set db).", {
       defaultText: "mail.db in the home folder",
     }),
-    out: text("File to write: trajectories, one JSON line each. export: the folder to make.", {
+    out: text("File to write: trajectories, one JSON line each.", {
       accepts: "a path",
       defaultText:
-        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html; export: exports/RUN-STEP-FORM in the home folder",
+        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
     }),
     page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
       accepts: "a path",
@@ -146,8 +146,7 @@ export const definitions = {
       defaultText: "none",
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText:
-        "eval: latest; export: best; serve, chat: best, or latest where none was validated; rollout, --versus: none",
+      defaultText: "eval: latest; export: best; serve, chat: best, else latest; else none",
     }),
     versus: list(
       "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",

@@ -20,7 +20,7 @@ import {
   STORE_FILE,
   settingsOf,
 } from "../run/index.js";
-import { UsageError } from "../util/index.js";
+import { hone, UsageError } from "../util/index.js";
 
 /** Options that say which models, and where they compute. */
 export const subjectOptions = [
@@ -78,7 +78,7 @@ function readSubject({ subject, model, home, project, adapter, weights }: Subjec
     if (!isModel || project !== undefined) {
       const runs = findRuns(home).map((run) => `${run.project}/${run.name}`);
       throw new UsageError(
-        `${subject} is neither a run in ${home} (${runs.join(", ") || "there are none"}) nor a model; \`yarn hone models\` lists models`,
+        `${subject} is neither a run in ${home} (${runs.join(", ") || "there are none"}) nor a model; \`${hone("models")}\` lists models`,
       );
     }
   }

@@ -129,7 +129,7 @@ export const definitions = {
       defaultText: "none",
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText: "eval: latest; serve, chat: best, or latest where none was validated; rollout, --versus: none",
+      defaultText: "none; eval: latest; serve, chat: best",
     }),
     versus: list(
       "Others to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... calls a column so.",

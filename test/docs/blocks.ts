@@ -27,7 +27,7 @@ export const pages: readonly string[] = [
 export const textOf = (page: string) => readFileSync(join(packageRoot, page), "utf8");
 
 function treatmentOf(opening: string): { treatment: Treatment; name: string } | undefined {
-  if (opening === "text") return { treatment: "text", name: "" };
+  if (/^(\w+ )?text$/.test(opening)) return { treatment: "text", name: "" };
   const [, plain] = /^sh (run|slow|parsed)$/.exec(opening) ?? [];
   if (plain) return { treatment: plain as Treatment, name: "" };
   const [, test] = /^sh tested-by=(\S+)$/.exec(opening) ?? [];

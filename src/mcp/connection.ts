@@ -35,7 +35,7 @@ const NEVER = 2 ** 31 - 1;
 /** Seconds for a sign of life from a server whose call was given up. */
 const PING = 5;
 
-/** Without the query and the name, which may have a key in them: errors are written to files. */
+/** Without the query, which may have a key in it: errors are written to files. */
 function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
@@ -91,7 +91,7 @@ export class Connection {
     }
     const client = new mcp.Client({ name: "hone", version: "1" });
     this.#client = client;
-    client.onerror = (error) => this.log.note(`(protocol) ${messageOf(error)}`);
+    client.onerror = (error) => this.log.note(`(protocol) ${this.#wordsOf(error)}`);
     client.setNotificationHandler("notifications/tools/list_changed", () => {
       this.toolsChanged = true;
     });
@@ -197,7 +197,13 @@ export class Connection {
     const { server } = this;
     const where = server.kind === "stdio" ? "" : ` at ${shownUrl(server.url)}`;
     const what = otherwise === "server_not_started" ? `does not answer${where}: ` : before || `failed${where}: `;
-    return this.#failed(otherwise, `${what}${messageOf(error).split("\n")[0]}${cause}`);
+    return this.#failed(otherwise, `${what}${this.#wordsOf(error)}${cause}`);
+  }
+
+  #wordsOf(error: unknown): string {
+    const { server } = this;
+    const [line = ""] = messageOf(error).split("\n");
+    return server.kind === "stdio" ? line : line.replaceAll(server.url, shownUrl(server.url));
   }
 
   #failed(problem: ServerProblem, what: string): ServerFailure {

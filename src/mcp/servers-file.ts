@@ -82,6 +82,7 @@ function specOf(name: string, raw: unknown, source: string, surroundings: Surrou
   if (given.url !== undefined) {
     const url = filled(given.url, "url");
     if (!URL.canParse(url) || !/^https?:/.test(url)) throw new UsageError(`${where}: ${url} is no http address`);
+    if (new URL(url).username) throw new UsageError(`${where}: a name in the url is sent to nobody; use headers`);
     return [{ name, kind: given.type === "sse" ? "sse" : "http", url, headers: each(given.headers ?? {}, "headers") }];
   }
   const { workspace } = surroundings;

@@ -104,6 +104,7 @@ it.each([
   ["neither way", one({ args: [] }), /either command .* or url/],
   ["a wrong type", one({ command: "x", args: "y" }), /the server files: args: .*expected array/],
   ["an address of another kind", one({ url: "ftp://x" }), /ftp:\/\/x is no http address/],
+  ["a name in an address", one({ url: "http://me:pass@x" }), /the server files: a name in the url .*use headers/],
   [
     "a variable that is not set",
     one({ command: v("HONE_TEST_NONE") }),

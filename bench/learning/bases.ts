@@ -1,4 +1,6 @@
 /** The models that `yarn learning` starts from. */
+import { flagOf, type OptionName } from "../../src/config/index.js";
+import { untaught } from "../../src/tasks/email/commands/untaught.js";
 import { HoneError } from "../../src/util/errors.js";
 
 /** Options of `yarn train`, with their values. */
@@ -18,15 +20,6 @@ export interface Base {
   readonly results: string;
 }
 
-/** How these settings were found: docs/tiny-model.md. */
-const UNTAUGHT = {
-  "--steps": "10",
-  "--groups": "16",
-  "--learning-rate": "1e-3",
-  "--final-learning-rate": "3e-4",
-  "--on-tool-error": "stop",
-};
-
 const bases: readonly Base[] = [
   {
     name: "tiny",
@@ -38,8 +31,10 @@ const bases: readonly Base[] = [
   },
   {
     name: "untaught",
-    model: "models/untaught/untaught.gguf",
-    settings: UNTAUGHT,
+    model: untaught.model,
+    settings: Object.fromEntries(
+      Object.entries(untaught.settings).map(([name, value]) => [flagOf(name as OptionName), `${value}`]),
+    ),
     evaluations: ["held-out"],
     // Whether a run holds to its end is what was in question.
     checkpoint: "latest",

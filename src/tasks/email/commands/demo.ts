@@ -3,7 +3,6 @@
  * trains hone's own tiny model on it, shows what that changed on questions it was not trained on.
  */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type CommandIo, defineCommand, type GivenOptions } from "../../../config/index.js";
 import { evaluatePlayers } from "../../../evaluate/index.js";
 import { prepareMachine, pythonIsReady } from "../../../learn/index.js";
@@ -19,12 +18,13 @@ import {
 } from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
 import { prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
-import { hone, packageRoot } from "../../../util/index.js";
+import { hone } from "../../../util/index.js";
 import { givenForTask, resolveTaskOptions } from "../../options.js";
 import type { AnyTask } from "../../task.js";
 import { buildMailDatabase } from "../building/index.js";
 import { mailDatabasePath } from "../database.js";
 import { emailTask } from "../index.js";
+import { untaught } from "./untaught.js";
 
 const RUN = "demo";
 /** Lines of at most 120 characters. */
@@ -34,15 +34,7 @@ const TAUGHT = [
 ].join("\n");
 /** Held-out questions of the table; none of them had a say in which checkpoint is the best. */
 const HELD_OUT = 200;
-/** A base that was never taught the task, and settings that hold what it learns: docs/tiny-model.md. */
-const BASE = {
-  model: join(packageRoot, "models/untaught/untaught.gguf"),
-  steps: 10,
-  groups: 16,
-  learningRate: 1e-3,
-  finalLearningRate: 3e-4,
-  onToolError: "stop",
-} as const;
+const BASE = { model: untaught.model, ...untaught.settings } as const;
 const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;
 
 async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {

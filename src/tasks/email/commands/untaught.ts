@@ -1,0 +1,8 @@
+/** A base that was never taught the email task, and settings that hold what it learns: docs/tiny-model.md. */
+import { join } from "node:path";
+import { packageRoot } from "../../../util/index.js";
+
+export const untaught = {
+  model: join(packageRoot, "models/untaught/untaught.gguf"),
+  settings: { steps: 10, groups: 16, learningRate: 1e-3, finalLearningRate: 3e-4, onToolError: "stop" },
+} as const;

@@ -29,11 +29,11 @@ export function isInstalled({ root, script = "" }: Pick<Started, "root" | "scrip
   return path(root).includes("/node_modules/") || /\/node_modules\/(\.bin\/hone|@hone-rl\/hone\/)/.test(path(script));
 }
 
-/** The program alone. npx is told to fetch nothing: the name on the registry is somebody else's. */
+/** The program alone. npx is told to fetch nothing, the name on the registry being another's; after -- it leaves --help to hone. */
 export function program(started: Started = here): string {
   if (!isInstalled(started)) return "yarn hone";
   const manager = /^(yarn|pnpm)\//.exec(started.agent ?? "")?.[1];
-  return manager ? `${manager} hone` : "npx --no hone";
+  return manager ? `${manager} hone` : "npx --no -- hone";
 }
 
 /** A command as it is typed: `hone("train")` is "yarn train" in a checkout. */

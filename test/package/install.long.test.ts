@@ -30,7 +30,7 @@ beforeAll(() => {
   ({ tarball } = pack(base));
   const installed = run(folder, "npm", "install", "--no-audit", "--no-fund", tarball);
   expect(installed.status, installed.stderr).toBe(0);
-  const made = run(folder, "npx", "--no", "hone", "init", "--yes");
+  const made = run(folder, "npx", "--no", "--", "hone", "init", "--yes");
   expect(made.status, made.stderr).toBe(0);
 }, 1_800_000);
 
@@ -38,9 +38,9 @@ const last = (stdout: string) => JSON.parse(stdout.trimEnd().split("\n").at(-1) 
 
 describe("npm install of the tarball in an empty folder", () => {
   it("puts the command where npx finds it", () => {
-    const { status, stdout } = run(folder, "npx", "--no", "hone", "--help");
+    const { status, stdout } = run(folder, "npx", "--no", "--", "hone", "--help");
     expect(status).toBe(0);
-    expect(stdout).toContain("npx --no hone <command>");
+    expect(stdout).toContain("npx --no -- hone <command>");
     expect(stdout).toContain("train");
   });
 
@@ -75,7 +75,7 @@ describe("hone init", () => {
     expect(trained.status, trained.stderr).toBe(0);
     expect(last(trained.stdout)).toMatchObject({ steps: 3 });
     expect(existsSync(join(folder, ".hone/capitals"))).toBe(true);
-    const listed = run(folder, "npx", "--no", "hone", "rollouts", "--step", "1");
+    const listed = run(folder, "npx", "--no", "--", "hone", "rollouts", "--step", "1");
     expect(listed.status, listed.stderr).toBe(0);
     const wrong = run(folder, "npm", "run", "--silent", "hone", "--", "trian");
     expect(wrong.stderr).toContain("did you mean train?");
@@ -91,7 +91,7 @@ describe("hone init", () => {
     // What the install scripts compile has been compiled above.
     const installed = run(project, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts");
     expect(installed.status, installed.stderr).toBe(0);
-    const shown = run(project, "npx", "--no", "hone", "rollout", "--help");
-    expect(shown.stdout).toContain("npx --no hone rollout");
+    const shown = run(project, "npx", "--no", "--", "hone", "rollout", "--help");
+    expect(shown.stdout).toContain("npx --no -- hone rollout");
   });
 });

@@ -17,13 +17,13 @@ describe("what people are told to type", () => {
   it.each([
     ["a checkout", checkout, "yarn train", "yarn hone sft", "yarn start"],
     ["a checkout, without yarn", { ...checkout, agent: undefined }, "yarn train", "yarn hone sft", "yarn start"],
-    ["a project with npm", installed, "npx --no hone train", "npx --no hone sft", "npx --no hone demo"],
+    ["a project with npm", installed, "npx --no -- hone train", "npx --no -- hone sft", "npx --no -- hone demo"],
     [
       "a project, by its path",
       { ...installed, agent: undefined },
-      "npx --no hone train",
-      "npx --no hone sft",
-      "npx --no hone demo",
+      "npx --no -- hone train",
+      "npx --no -- hone sft",
+      "npx --no -- hone demo",
     ],
     [
       "a project with yarn",
@@ -42,9 +42,9 @@ describe("what people are told to type", () => {
     [
       "a project that links a checkout",
       { ...checkout, script: installed.script, agent: undefined },
-      "npx --no hone train",
-      "npx --no hone sft",
-      "npx --no hone demo",
+      "npx --no -- hone train",
+      "npx --no -- hone sft",
+      "npx --no -- hone demo",
     ],
     [
       "a folder called node_modules that is not hone's",
@@ -60,7 +60,7 @@ describe("what people are told to type", () => {
   it("to mend the installation", () => {
     expect(reinstall(checkout)).toBe("`yarn install --force` in hone");
     expect(reinstall(installed)).toBe("`npm rebuild @hone-rl/hone`");
-    expect(program(installed)).toBe("npx --no hone");
+    expect(program(installed)).toBe("npx --no -- hone");
   });
 });
 
@@ -82,9 +82,9 @@ describe("the command line of a project that has hone installed", () => {
     const texts = [["--help"], ["train", "--help", "all"], ["rollouts"], ["scenarios"], ["nonsense"]].map((args) =>
       run(...args),
     );
-    expect(texts[0]).toContain("npx --no hone <command>");
-    expect(texts[1]).toContain("npx --no hone train --steps 15");
-    expect(texts[3]).toContain("`npx --no hone build-db --db");
+    expect(texts[0]).toContain("npx --no -- hone <command>");
+    expect(texts[1]).toContain("npx --no -- hone train --steps 15");
+    expect(texts[3]).toContain("`npx --no -- hone build-db --db");
     expect(texts.filter((text) => /\byarn\b/.test(text))).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /** What the engine says of itself: what computes, what memory it took, how many sequences it can have. */
 import { describe, expect, it } from "vitest";
-import { MOST_SEQUENCES } from "../../src/config/options.js";
+import { MOST_SEQUENCES } from "../../src/config/player-options.js";
 import { openAddon } from "../../src/engine/addon.js";
 import { modelFile, usableCores } from "../../src/engine/index.js";
 import { gapLimit } from "../../src/train/gap.js";

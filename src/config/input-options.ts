@@ -1,0 +1,126 @@
+/** Options that name a command's input: folders, files, projects, tasks, tool servers, the Hub. Part of options.ts. */
+import { hone } from "../util/index.js";
+import { bySizeText } from "./defaults.js";
+import { choice, flag, inGroup, list, real, text, texts, whole, words } from "./option.js";
+
+const MANY = Number.MAX_SAFE_INTEGER;
+
+export const inputOptions = {
+  ...inGroup("Files and folders", {
+    home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
+    db: text("Mail database (in tasks: --set db).", {
+      defaultText: "mail.db in the home folder",
+    }),
+    out: text("File to write: trajectories, one JSON line each.", {
+      accepts: "a path",
+      defaultText:
+        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
+    }),
+    page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
+      accepts: "a path",
+      defaultText: "none",
+    }),
+    into: text("Folder for the result of the training; created if missing.", {
+      accepts: "a path",
+      defaultText: "sft/<date and time> in the home folder",
+    }),
+    file: text(`Trajectory file, as ${hone("rollout")} writes it.`, { accepts: "a path" }),
+    program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
+      accepts: "a path, then words",
+    }),
+    tokens: text(
+      "File with the token ids to score: a JSON array. The first entry of the result belongs to the second id.",
+      {
+        accepts: "a path",
+      },
+    ),
+  }),
+  ...inGroup("A new project", {
+    folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
+    package: text("What the project installs hone from: the tarball that npm pack makes, or @hone-rl/hone@VERSION.", {
+      accepts: "a path or a version",
+      defaultText: "what the folder's package.json says",
+    }),
+    yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
+  }),
+  ...inGroup("Task and scenarios", {
+    task: text('The task: "email", or the path of a task file (TypeScript or JavaScript).', {
+      default: "email",
+    }),
+    set: texts(
+      "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists a task's options.",
+      { defaultText: "the task's own" },
+    ),
+    scenarios: text(
+      "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
+      { accepts: "a path, or hf:OWNER/NAME", defaultText: "the task's own" },
+    ),
+    map: text("Columns of --scenarios by the task's fields: question=prompt,answer=gold,id=uuid,split=fold.", {
+      accepts: "FIELD=COLUMN, several with commas",
+      defaultText: "columns have the fields' names",
+    }),
+    testShare: real(0.001, 0.999, "Share of --scenarios that is kept for tests, drawn by the seed.", {
+      defaultText: "what a column split or the files' names say, else 0.2",
+    }),
+    split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
+    scenario: text("One scenario, by its id."),
+    n: whole(1, MANY, "Number of scenarios, drawn by the seed.", { defaultText: "all, or the command's own" }),
+    group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
+    seed: whole(0, MANY, "Seed of all random draws, tasks' too.", { default: 1 }),
+    rank: choice(
+      ["date", "bm25"],
+      "Short for --set rank, of the email task. date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
+      { defaultText: "date" },
+    ),
+  }),
+  ...inGroup("Tool servers", {
+    mcp: text(
+      "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
+      { accepts: "a path", defaultText: "the task's servers, where it has any" },
+    ),
+    mcpScope: choice(
+      ["rollout", "worker"],
+      "Who has a server for itself. rollout: nothing of one rollout reaches another. worker: all rollouts of a thread share it; for servers that keep nothing.",
+      { defaultText: "the task's; rollout" },
+    ),
+    mcpAllow: list("Tools of MCP servers to have alone: NAME or SERVER/NAME, with * for any text.", {
+      defaultText: "the task's; all",
+    }),
+    mcpDeny: list("Tools of MCP servers to leave out, written as for --mcp-allow.", {
+      defaultText: "the task's; none",
+    }),
+    mcpResultChars: whole(
+      1,
+      1_000_000,
+      "Characters of one MCP server's result that the model reads; what is cut off is said.",
+      {
+        defaultText: "the task's; 8000",
+      },
+    ),
+    mcpStartTimeout: real(0.1, 86_400, "Seconds until an MCP server must have answered after its start.", {
+      default: 30,
+    }),
+  }),
+  ...inGroup("Downloads", {
+    hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
+      env: "HF_ENDPOINT",
+      default: "https://huggingface.co",
+      accepts: "a URL",
+    }),
+    hfToken: text("Access token for the Hub. It is sent to --hf-endpoint alone.", {
+      env: "HF_TOKEN",
+      defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
+    }),
+    hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
+    hfHome: text("Folder of Hugging Face's tools.", {
+      env: "HF_HOME",
+      accepts: "a path",
+      defaultText: "~/.cache/huggingface",
+    }),
+    hfCache: text("Folder for downloads from the Hub, shared with Hugging Face's tools.", {
+      env: "HF_HUB_CACHE",
+      accepts: "a path",
+      defaultText: "hub in HF_HOME",
+    }),
+  }),
+};

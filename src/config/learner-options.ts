@@ -1,0 +1,76 @@
+/** Options of the adapter and the learner. Part of options.ts. */
+import { bySizeText } from "./defaults.js";
+import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
+
+const MANY = Number.MAX_SAFE_INTEGER;
+
+export const learnerOptions = {
+  ...inGroup("Imitation", {
+    successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
+    updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
+    fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false }),
+  }),
+  ...inGroup("Adapter and learner", {
+    loraRank: whole(1, 1024, "Rank of the adapter.", { defaultText: bySizeText("loraRank") }),
+    loraAlpha: real(0, 4096, "The adapter's output is scaled by this, divided by the rank.", {
+      defaultText: bySizeText("loraAlpha"),
+    }),
+    loraTargets: list("Linear layers that get an adapter.", {
+      default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    }),
+    learner: choice(
+      ["auto", "peft", "unsloth"],
+      "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if installed, else peft.",
+      {
+        default: "auto",
+      },
+    ),
+    adamBits: choice(
+      ["32", "8"],
+      "Width of Adam's moments; 8 needs bitsandbytes, which is installed with Unsloth. A run keeps the width it began with.",
+      { default: "32" },
+    ),
+    learnerLifetime: choice(
+      ["run", "step", "offload"],
+      "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
+      { default: "run" },
+    ),
+    python: text("Python that has the learner's packages.", {
+      accepts: "a path",
+      defaultText: "an environment of hone's own, made when it is first needed",
+    }),
+    install: flag("Make the learner's Python environment first, if it is missing.", { default: false }),
+    torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
+      accepts: "a URL",
+      defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
+    }),
+    precision: choice(
+      ["auto", "f32", "f16", "bf16"],
+      "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. If f16 overflows, bf16 replaces it.",
+      { default: "auto" },
+    ),
+    hfWeights: text(
+      "Hugging Face folder to take the learner's weights from; it must be the same model. export: to take tokenizer and config.json from.",
+      {
+        accepts: "a path",
+        defaultText: "the model file",
+      },
+    ),
+    microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; fewer need less memory.", {
+      defaultText: `${bySizeText("microBatchTokens")}; while training on CUDA up to 65536, as many as fit easily`,
+    }),
+    gradientCheckpointing: flag(
+      "Recompute activations in the backward pass, which saves the learner's memory and costs time.",
+      {
+        defaultText: "on if the run would not fit otherwise",
+      },
+    ),
+    releaseWeights: flag("Free the engine's weights too during an update, not only its KV cache.", {
+      default: false,
+    }),
+    maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
+      defaultText:
+        "8 times the first step's, from 0.0015 to 0.02 (0.05 for weights below 16 bits), and 8 times its p99, at least 0.03",
+    }),
+  }),
+};

@@ -1,0 +1,113 @@
+/** Options of the model, and of how it plays. Part of options.ts. */
+import { hone } from "../util/index.js";
+import { bySizeText, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
+
+const MANY = Number.MAX_SAFE_INTEGER;
+/** Maximum number of sequences that llama.cpp evaluates at once in one context. */
+export const MOST_SEQUENCES = 256;
+/** Of a server's key, see `keyFor`. */
+export const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
+
+export const playerOptions = {
+  ...inGroup("Model and player", {
+    model: text(
+      `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
+      {
+        accepts: "a name or a path",
+      },
+    ),
+    weights: choice(["f16", "bf16", "q8_0"], "Weight type when safetensors are converted to GGUF.", {
+      defaultText: "f16",
+    }),
+    adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
+      accepts: "a path",
+      defaultText: "none",
+    }),
+    checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
+      defaultText: "none; eval: latest; export: best; serve, chat: best",
+    }),
+    versus: list(
+      "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",
+      { defaultText: "none" },
+    ),
+    prices: text(
+      'Price table of players, by name: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices of APIs.',
+      { accepts: "a path" },
+    ),
+    fresh: flag("Leave out the test scenarios of the run's own validations, by which its best checkpoint was chosen.", {
+      default: false,
+    }),
+    gpu: choice(
+      ["auto", "cuda", "vulkan", "metal", "off"],
+      "Device of engine and learner. auto: the best available; an NVIDIA GPU that cannot be used is an error.",
+      { default: "auto" },
+    ),
+    device: text(
+      "The one GPU to use: its index in nvidia-smi, or its UUID or the beginning of it. Without an NVIDIA GPU, and with --gpu vulkan, its index in Vulkan.",
+      { accepts: "an index or a UUID", defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)" },
+    ),
+    threads: whole(
+      1,
+      1024,
+      "CPU threads of the engine. A given number is fixed; the default yields to other programs.",
+      {
+        defaultText: "the free cores",
+      },
+    ),
+    context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
+      defaultText: `${CONTEXT}, or the model's trained context if that is less`,
+    }),
+    agentUrl: text("Let a model behind this OpenAI-compatible API play instead, through its own tool calls.", {
+      accepts: "a URL",
+    }),
+    agentModel: text("The model's name at --agent-url."),
+    agentKey: text("Key for --agent-url, or for the server of --versus.", { defaultText: OPENAI_KEY }),
+    expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
+    mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
+  }),
+  ...inGroup("Rollouts and sampling", {
+    concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
+      defaultText: `${ROLLOUTS_AT_ONCE.cpu}; in training at most ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
+    }),
+    workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
+      defaultText: "one less than the cores, at most 4",
+    }),
+    maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", { default: 10 }),
+    maxTokens: whole(1, MANY, "Tokens of a turn at most.", {
+      defaultText: `2048; of APIs the server's own; in training ${bySizeText("maxTokens")}`,
+    }),
+    temperature: real(0, 10, "Sampling temperature; 0 takes the most likely token.", {
+      defaultText: "1; of APIs the server's own",
+    }),
+    topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", { default: 0 }),
+    topP: real(0, 1, "Sample from the most likely tokens with this share of the probability; 1 is off.", {
+      default: 1,
+    }),
+    minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", { default: 0 }),
+    toolFormat: choice(
+      ["auto", "hermes", "llama3", "mistral"],
+      "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
+      { default: "auto" },
+    ),
+    templateArg: pairs(
+      "Variable of the model's chat template, such as enable_thinking=false; may be given several times.",
+      { defaultText: "none" },
+    ),
+    maxThinkingTokens: whole(
+      1,
+      MANY,
+      "Tokens of a turn that may be thoughts (<think>); longer thoughts are closed by tokens that are not sampled.",
+      { defaultText: "only --max-tokens" },
+    ),
+    onToolError: choice(
+      ["observe", "stop"],
+      "Effect of a malformed call, an unknown tool or wrong arguments. observe: the model reads a short error and continues. stop: the rollout ends (as in ART).",
+      { default: "observe" },
+    ),
+    turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", { default: 120 }),
+    toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", { default: 30 }),
+    rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600 }),
+    maxExceptions: real(0, MANY, "Number of failed rollouts to tolerate; below 1 a share of all.", { default: 0 }),
+  }),
+};

@@ -25,7 +25,7 @@ export const playerOptions = {
       defaultText: "none",
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText: "none; eval: latest; export: best; serve, chat: best",
+      defaultText: "rollout: none; eval: latest; else best",
     }),
     versus: list(
       "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",

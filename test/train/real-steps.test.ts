@@ -98,6 +98,7 @@ describe("yarn train on the tiny model", () => {
       best: { step: expect.any(Number), success: expect.any(Number) },
       gap: { mean: expect.any(Number), p99: expect.any(Number), max: expect.any(Number) },
       judge: null,
+      difficulty: null,
       adapter: (summary.best as { step: number }).step === 0 ? null : expect.stringContaining("adapter.gguf"),
     });
     expect((summary.gap as { mean: number }).mean).toBeLessThan(LIMIT);

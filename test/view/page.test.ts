@@ -83,7 +83,7 @@ describe(`the report, opened from a file${lack}`, () => {
     const { page, clean } = await openPage(url("rollouts"));
     const counted = () => page.locator(".count").innerText();
     const all = rollouts({});
-    expect(await counted()).toContain(`${all.length} of ${all.length} rollouts`);
+    await expect.poll(counted).toContain(`${all.length} of ${all.length} rollouts`);
     await page.getByLabel("step", { exact: true }).fill("3-5");
     await page.getByLabel("success").selectOption("no");
     await page.getByLabel("calls not run").selectOption("malformed");
@@ -92,14 +92,14 @@ describe(`the report, opened from a file${lack}`, () => {
         step >= 3 && step <= 5 && !success && trajectory.calls.some(({ outcome }) => outcome === "malformed"),
     );
     expect(wanted.length).toBeGreaterThan(0);
-    expect(await counted()).toContain(`${wanted.length} of ${all.length} rollouts`);
+    await expect.poll(counted).toContain(`${wanted.length} of ${all.length} rollouts`);
     const ids = await page.locator(".line:not(.head) .who b").allInnerTexts();
     expect(ids).toEqual(wanted.map(({ scenario, member }) => `${scenario}/${member}`));
     // The address holds the filters: a view can be kept.
     expect(page.url()).toContain("success=no");
     await page.getByRole("button", { name: "clear" }).click();
     await page.getByLabel("reward from").fill("0.9");
-    expect(await counted()).toContain(`${all.filter(({ reward }) => reward >= 0.9).length} of`);
+    await expect.poll(counted).toContain(`${all.filter(({ reward }) => reward >= 0.9).length} of`);
     clean("file://");
   });
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -163,21 +163,20 @@ def test_metadata_is_the_base_files_but_for_the_type(models: Path, tmp_path: Pat
     assert ours == wanted
 
 
-@pytest.fixture
-def small_files():
-    """A file takes 50 kB and no more, as one does on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+# Its files take 50 kB and no more, as on a full disk. A process of its own: the tests' output is a file too.
+SMALL_FILES = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+from learner.export import main
+main()
+"""
 
 
 @pytest.mark.parametrize("form", ["gguf", "safetensors"])
-def test_a_disk_that_takes_no_more_is_one_line(models, tmp_path, form, small_files, monkeypatch):
+def test_a_disk_that_takes_no_more_is_one_line(models: Path, tmp_path: Path, form: str):
     asked = request(models, "qwen2", tmp_path / "model", form=form, type="f16")
-    monkeypatch.setattr(sys, "argv", ["export", json.dumps(asked)])
-    # Whoever runs the tests is not to end with them.
-    monkeypatch.setattr(learner.export, "die_with_parent", lambda: None)
-    with pytest.raises(SystemExit) as ended:
-        learner.export.main()
-    assert re.fullmatch(r".*(requested and \d+ written|File too large).*", str(ended.value))
+    native = Path(learner.export.__file__).parent.parent
+    program = [sys.executable, "-c", SMALL_FILES, json.dumps(asked)]
+    ended = subprocess.run(program, capture_output=True, text=True, cwd=native)
+    assert ended.returncode == 1
+    assert re.fullmatch(r".*(requested and \d+ written|File too large).*\n", ended.stderr)

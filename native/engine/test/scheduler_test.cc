@@ -71,7 +71,8 @@ void turnsAreHeardAsTheyAreSampled() {
     // The whole vocabulary, sorted.
     std::vector<Token> order(kVocabulary);
     for (Token token = 0; token < kVocabulary; token++) order[token] = token;
-    std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return logits[a] > logits[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](Token a, Token b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
     CHECK(heard[i].likeliest.size() == 3);
     for (size_t k = 0; k < 3; k++) {
       const Likely& likely = heard[i].likeliest[k];

@@ -2,7 +2,7 @@
 
 REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32" (gguf alone), "f16" or "bf16", "model": the GGUF file
 that the adapter was trained on, "adapter": a folder in PEFT's form, "source": the model's folder in Hugging Face form
-or null, "into": a file for gguf, a folder for safetensors}. src/export/ puts what is whole in place.
+or null, "files": names of its files that are taken over as they are, "into": a file for gguf, a folder for safetensors}. src/export/ puts what is whole in place.
 """
 
 import json
@@ -26,18 +26,6 @@ from .merged import Merged
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 SHARD = 4 * 10**9
 """Bytes of one safetensors file at most; they are in memory while it is written."""
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "tokenizer.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "chat_template.jinja",
-    "chat_template.json",
-    "generation_config.json",
-)
 
 
 def shards_of(base: GgufModel, most: int) -> list[list[str]]:
@@ -108,10 +96,9 @@ def write_folder(merged: Merged, request: dict[str, Any]) -> None:
         config |= ids
         (folder / "generation_config.json").write_text(json.dumps({"do_sample": True, **ids}, indent=2) + "\n")
     else:
-        for name in TOKENIZER_FILES:
-            if (source / name).exists():
-                # The cache of the Hub has links.
-                shutil.copyfile(source / name, folder / name)
+        for name in request["files"]:
+            # The cache of the Hub has links.
+            shutil.copyfile(source / name, folder / name)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     write_safetensors(merged, request["type"], folder)
 

@@ -1,11 +1,11 @@
 /** Writes a checkpoint of a run in a form that other programs load. */
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config/index.js";
 import { chatTemplateOf, modelFingerprint, modelShape, quantizeModel } from "../engine/index.js";
-import { hubOptionsOf } from "../hub/index.js";
+import { hubOptionNames, hubOptionsOf } from "../hub/index.js";
 import { ensurePython } from "../learn/index.js";
-import { type ModelIo, type modelOptions, resolveWithSource, runProgram } from "../models/index.js";
+import { type ModelIo, type modelOptions, resolveWithSource, runProgram, unchangedFiles } from "../models/index.js";
 import { namedRun, type OpenCheckpoints, openCheckpoints, RunReader, settingsOf } from "../run/index.js";
 import { HoneError, packageRoot, UsageError } from "../util/index.js";
 import { type Base, baseOf, peftBaseName } from "./base.js";
@@ -18,7 +18,8 @@ import { checkPush, push } from "./push.js";
 /** Options that {@link exportRun} reads. */
 export const exportOptions = [
   ...["run", "checkpoint", "to", "type", "out", "force", "push", "baseName", "project", "home", "model", "weights"],
-  ...["hfWeights", "hfEndpoint", "hfToken", "hfOffline", "hfHome", "hfCache", "python", "torchIndex"],
+  ...["hfWeights", "python", "torchIndex"],
+  ...hubOptionNames,
 ] as const;
 
 export type ExportConfig = Pick<Config, "home" | "project" | "run" | "checkpoint" | "type" | "out" | "force"> &
@@ -130,8 +131,14 @@ async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): P
       `${file} is not the model that the run ${opened.name} was trained from; give that one with --model`,
     );
   }
+  const given = config.hfWeights === undefined ? undefined : resolve(config.hfWeights);
+  if (given !== undefined && !existsSync(join(given, "config.json"))) {
+    throw new UsageError(
+      `--hf-weights: there is no ${join(given, "config.json")}; give the model's Hugging Face folder`,
+    );
+  }
   const { weightType, parameters } = await modelShape(file);
-  return { file, source: config.hfWeights === undefined ? source : resolve(config.hfWeights), weightType, parameters };
+  return { file, source: given ?? source, weightType, parameters };
 }
 
 /** @returns the model's file, where it is one */
@@ -146,8 +153,9 @@ async function writeMerged(
 ): Promise<string | null> {
   needDisk(draft, bytesNeeded(parameters, type));
   const request = { model, adapter: join(folder, "adapter"), source: source ?? null };
+  const files = source === undefined ? [] : unchangedFiles(readdirSync(source));
   if (form === "safetensors") {
-    await merge({ ...request, form: "safetensors", type, into: draft }, python, io);
+    await merge({ ...request, files, form: "safetensors", type, into: draft }, python, io);
     return null;
   }
   const name = modelFileName(type);

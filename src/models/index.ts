@@ -15,3 +15,4 @@ export { linesTo, type ModelIo } from "./io.js";
 export { run as runProgram } from "./program.js";
 export { isCatalogueName, type ModelReference, nameOf, readReference } from "./reference.js";
 export { type ModelConfig, modelOptions, resolveModel, resolveWithSource } from "./resolve.js";
+export { unchangedFiles } from "./source.js";

@@ -30,6 +30,10 @@ const ABOUT = new Set([
 /** Files that describe the model, of all that a repository has. */
 export const aboutFiles = (paths: readonly string[]) => paths.filter((path) => ABOUT.has(path));
 
+/** Those that hold whatever the weights are: not the configuration, which names their type, nor the weights' index. */
+export const unchangedFiles = (paths: readonly string[]) =>
+  aboutFiles(paths).filter((path) => path !== "config.json" && path !== INDEX);
+
 /** Files with the model's weights, of all that a repository has; those in sub-folders belong to other programs. */
 export const weightFiles = (paths: readonly string[]) => paths.filter((path) => WEIGHTS.test(path));
 

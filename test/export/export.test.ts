@@ -17,7 +17,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ExportConfig, exportRun } from "../../src/export/index.js";
 import { packageRoot, sha256OfFile } from "../../src/util/index.js";
-import { adapterOf, checkNear, prepared, trainedRun } from "./support.js";
+import { adapterOf, checkNear, configIn, prepared, trainedRun } from "./support.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-export-"));
 const out = (name: string) => join(home, "out", name);
@@ -29,11 +29,7 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => rmSync(home, { recursive: true }));
 
-const configOf = (given: Partial<ExportConfig> & Pick<ExportConfig, "to">) =>
-  ({
-    ...{ home, run: "counted", force: false, python, hfEndpoint: "http://127.0.0.1:1", hfOffline: false },
-    ...given,
-  }) as ExportConfig;
+const configOf = (given: Partial<ExportConfig> & Pick<ExportConfig, "to">) => configIn(home, python, given);
 const exported = (given: Partial<ExportConfig> & Pick<ExportConfig, "to">) => exportRun(configOf(given), io);
 
 /** A Python that does something else in the place of an export. */
@@ -98,6 +94,7 @@ describe("what cannot be exported", () => {
     ["a type of an adapter alone", { type: "f16", to: "peft" }, /--to peft writes the adapter alone, in f32/],
     ["another base model", { model: "tiny" }, /is not the model that the run counted was trained from; give that one/],
     ["a base model that is gone", { model: "/nowhere/model.gguf" }, /there is no file \/nowhere\/model\.gguf/],
+    ["weights that are not there", { hfWeights: "/nowhere" }, /--hf-weights: there is no \/nowhere\/config\.json/],
     ["a name that no repository has", { push: "mine" }, /--push mine: a repository on the Hub is written/],
     ["a push without a token", { push: "me/mine" }, /--push me\/mine needs a token .* set HF_TOKEN/],
     ["a push offline", { push: "me/mine", hfToken: "x", hfOffline: true }, /HF_HUB_OFFLINE is set/],

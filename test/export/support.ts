@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { loadEngine, modelFingerprint, modelShape } from "../../src/engine/index.js";
+import type { ExportConfig } from "../../src/export/index.js";
 import { Checkpoints } from "../../src/run/checkpoints.js";
 import type { Evaluation } from "../../src/run/records.js";
 import { RunStore } from "../../src/run/store.js";
@@ -13,6 +14,13 @@ import { ensureLearnerPython } from "../support/python.js";
 export const family = "qwen2-tiny";
 export const adapterOf = (name = family) => modelPath(`${name}-adapter-1`);
 export const modelOf = (name = family) => modelPath(`${name}-f16.gguf`);
+
+/** Options of an export of the run "counted" of a home folder. */
+export const configIn = (home: string, python: string, given: Partial<ExportConfig>) =>
+  ({
+    ...{ home, run: "counted", force: false, python, hfEndpoint: "http://127.0.0.1:1", hfOffline: false },
+    ...given,
+  }) as ExportConfig;
 
 /** The learner's Python, with the test models made. */
 export async function prepared(): Promise<string> {

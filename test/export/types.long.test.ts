@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ExportConfig, exportRun } from "../../src/export/index.js";
-import { checkNear, prepared, trainedRun } from "./support.js";
+import { checkNear, configIn, prepared, trainedRun } from "./support.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-export-types-"));
 let python: string;
@@ -14,11 +14,7 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => rmSync(home, { recursive: true }));
 
-const configOf = (given: Partial<ExportConfig>) =>
-  ({
-    ...{ home, run: "counted", force: false, python, hfEndpoint: "http://127.0.0.1:1", hfOffline: false },
-    ...given,
-  }) as ExportConfig;
+const configOf = (given: Partial<ExportConfig>) => configIn(home, python, given);
 const io = { say: () => undefined, update: () => undefined };
 
 it.each(["f16", "bf16", "q8_0"] as const)(

@@ -24,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 FAMILIES = ["qwen2", "qwen3", "llama"]
+TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
 IDS = torch.tensor([[5, 17, 42, 8, 90, 33, 61, 12]])
 
 
@@ -40,7 +41,7 @@ def merged(models: Path, family: str) -> Merged:
 
 def request(models: Path, family: str, into: Path, **more) -> dict:
     model, adapter = models / f"{family}-tiny-f16.gguf", models / f"{family}-tiny-adapter-1"
-    return {"model": str(model), "adapter": str(adapter), "source": None, "into": str(into), **more}
+    return {"model": str(model), "adapter": str(adapter), "source": None, "files": [], "into": str(into), **more}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -75,7 +76,7 @@ def test_16_bits_are_rounded_once(models: Path, tmp_path: Path, family: str, kin
 def test_a_folder_of_safetensors_is_loaded_by_transformers(models: Path, tmp_path: Path, family: str):
     # Llama 3's factors of RoPE are in its own config.json alone.
     source = str(models / "llama-tiny") if family == "llama" else None
-    export(request(models, family, tmp_path / "out", form="safetensors", type="f16") | {"source": source})
+    export(request(models, family, tmp_path / "out", form="safetensors", type="f16") | {"source": source, "files": source and TOKENIZER})
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype=torch.float32)
     with torch.inference_mode():
         ours, expected = (
@@ -102,7 +103,7 @@ def test_the_tokenizer_of_a_gguf_file_cuts_text_as_the_one_that_it_was_made_from
 
 def test_a_models_own_folder_gives_its_configuration_and_tokenizer(models: Path, tmp_path: Path):
     source = models / "llama-tiny"
-    export(request(models, "llama", tmp_path, form="safetensors", type="bf16") | {"source": str(source)})
+    export(request(models, "llama", tmp_path, form="safetensors", type="bf16") | {"source": str(source), "files": TOKENIZER})
     config = json.loads((tmp_path / "config.json").read_text())
     wanted = json.loads((source / "config.json").read_text())
     assert config.pop("torch_dtype") == "bfloat16"

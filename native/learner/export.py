@@ -2,7 +2,8 @@
 
 REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32" (gguf alone), "f16" or "bf16", "model": the GGUF file
 that the adapter was trained on, "adapter": a folder in PEFT's form, "source": the model's folder in Hugging Face form
-or null, "files": names of its files that are taken over as they are, "into": a file for gguf, a folder for safetensors}. src/export/ puts what is whole in place.
+or null, "files": names of its files that are taken over as they are, "into": a file for gguf, a folder for
+safetensors}. src/export/ puts what is whole in place.
 """
 
 import json

@@ -41,7 +41,8 @@ def merged(models: Path, family: str) -> Merged:
 
 def request(models: Path, family: str, into: Path, **more) -> dict:
     model, adapter = models / f"{family}-tiny-f16.gguf", models / f"{family}-tiny-adapter-1"
-    return {"model": str(model), "adapter": str(adapter), "source": None, "files": [], "into": str(into), **more}
+    asked = {"model": str(model), "adapter": str(adapter), "source": None, "files": [], "into": str(into)}
+    return asked | more
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -76,7 +77,7 @@ def test_16_bits_are_rounded_once(models: Path, tmp_path: Path, family: str, kin
 def test_a_folder_of_safetensors_is_loaded_by_transformers(models: Path, tmp_path: Path, family: str):
     # Llama 3's factors of RoPE are in its own config.json alone.
     source = str(models / "llama-tiny") if family == "llama" else None
-    export(request(models, family, tmp_path / "out", form="safetensors", type="f16") | {"source": source, "files": source and TOKENIZER})
+    export(request(models, family, tmp_path / "out", form="safetensors", type="f16", source=source, files=TOKENIZER))
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype=torch.float32)
     with torch.inference_mode():
         ours, expected = (
@@ -103,7 +104,7 @@ def test_the_tokenizer_of_a_gguf_file_cuts_text_as_the_one_that_it_was_made_from
 
 def test_a_models_own_folder_gives_its_configuration_and_tokenizer(models: Path, tmp_path: Path):
     source = models / "llama-tiny"
-    export(request(models, "llama", tmp_path, form="safetensors", type="bf16") | {"source": str(source), "files": TOKENIZER})
+    export(request(models, "llama", tmp_path, form="safetensors", type="bf16", source=str(source), files=TOKENIZER))
     config = json.loads((tmp_path / "config.json").read_text())
     wanted = json.loads((source / "config.json").read_text())
     assert config.pop("torch_dtype") == "bfloat16"

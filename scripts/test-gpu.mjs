@@ -28,7 +28,7 @@ function whyNot(backend) {
   return status === 0 ? "" : stdout.trim() || `the process that loads it ended with status ${status}`;
 }
 
-// llvmpipe alone reads it, and has it in its name: kernels for vectors of 4 are compiled in two thirds of the time.
+// llvmpipe alone reads it, and has it in its name: kernels for vectors of 4 are compiled sooner (861 s of tests, then 685).
 process.env.LP_NATIVE_VECTOR_WIDTH = "128";
 const machine = { ...lookAtMachine(), software };
 let { device, notRun } = chooseDevice(machine);

@@ -44,6 +44,20 @@ export function pooledByDefault(
   return each <= POOLED_SEQUENCES && each * contextPerSequence <= POOLED_CELLS;
 }
 
+/**
+ * Highest number of rows of a pass on a Vulkan device with subgroups of 4: llvmpipe with vectors of 128 bits, as on
+ * processors without AVX. llvmpipe's subgroups are as wide as its vectors, and say so in its name. llama.cpp's small tile of
+ * a matrix product (32 columns; taken for adapters of rank 32 and less) then lets invocations beyond the tile write into
+ * the next 32 columns: log-probabilities of later rows are wrong, and differ from run to run. Up to 32 columns there is
+ * no next tile.
+ */
+const ROWS_OF_SUBGROUPS_OF_4 = 32;
+
+function mostRows(devices: readonly { readonly isGpu: boolean; readonly description: string }[]): number {
+  const narrow = devices.some(({ isGpu, description }) => isGpu && /^llvmpipe .*\b128 bits/.test(description));
+  return narrow ? ROWS_OF_SUBGROUPS_OF_4 : Number.POSITIVE_INFINITY;
+}
+
 function whole(name: string, value: number): number {
   if (!Number.isInteger(value) || value < 1)
     throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
@@ -63,7 +77,9 @@ export function lanesOf(modelBytes: number, useGpu: boolean, threads: number, se
   return !useGpu && modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences) : 1;
 }
 
-function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: number): NativeSettings {
+function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
+  const devices = addon.devices();
+  const useGpu = gpuOf(devices) !== false;
   let model: string;
   try {
     model = realpathSync(options.model);
@@ -80,7 +96,7 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
     sequences,
     contextPerSequence: whole("contextPerSequence", options.contextPerSequence),
     batch,
-    ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH)),
+    ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH), mostRows(devices)),
     outputs: sequences + SCORE_ROWS,
     exact: options.exact ?? false,
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
@@ -88,7 +104,10 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
   };
   const fitting = lanesOf(statSync(model).size, useGpu, settings.threads, sequences);
   const lanes = Math.min(whole("lanes", options.lanes ?? fitting), settings.threads, sequences);
-  const pooledKv = options.pooledKv ?? (useGpu && pooledByDefault(settings, lanes));
+  // In a pool, a pass has room for prompts besides a row of each sequence.
+  const room = settings.ubatch >= 2 * Math.ceil(sequences / lanes);
+  const pooledKv = options.pooledKv ?? (useGpu && room && pooledByDefault(settings, lanes));
+  const mostSequences = addon.mostSequences();
   const most = pooledKv ? Math.floor(mostSequences / 2) : mostSequences; // padding has as many again
   if (Math.ceil(sequences / lanes) > most) {
     const all = lanes === 1 ? "" : `, ${lanes * most} in ${lanes} lanes`;
@@ -142,7 +161,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  */
 export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
   const addon = await openAddon(options.gpu ?? "auto", options.device);
-  const settings = settingsOf(options, gpuOf(addon.devices()) !== false, addon.mostSequences());
+  const settings = settingsOf(options, addon);
   try {
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.

@@ -17,7 +17,7 @@ import { openMailDatabase } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/index.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { EnginePolicy } from "../../src/train/engine-policy.js";
-import { ScenarioCursor } from "../../src/train/sampler.js";
+import { ScenarioSampler } from "../../src/train/sampler.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, BenchContext, Row } from "../row.js";
@@ -108,7 +108,7 @@ async function overlap(context: BenchContext, db: string, model: string, maxToke
   const server = await startScriptedJudge({ score: knowingScore(mail), seconds: JUDGE });
   try {
     const policy = policyOf(engine, db, maxTokens);
-    const scenarios = new ScenarioCursor(await emailTask.scenarios({ db }), { groups: GROUPS, seed: 1 }).ofStep(1);
+    const scenarios = new ScenarioSampler(await emailTask.scenarios({ db }), { groups: GROUPS, seed: 1 }).ofStep(1);
     await stepTime(policy, scenarios.slice(0, 1), taskReward);
     const judged = judgedBy(server);
     const row = {

@@ -5,7 +5,7 @@ import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import type { GapSettings } from "./gap.js";
-import type { ScenarioCursor } from "./sampler.js";
+import type { ScenarioSampler } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
 export interface PlayRequest {
@@ -114,7 +114,7 @@ export interface LoopSettings extends GapSettings {
 export interface LoopParts extends Omit<Rewards, "spreadFloor" | "close"> {
   readonly run: Run;
   readonly settings: LoopSettings;
-  readonly scenarios: Pick<ScenarioCursor, "groups" | "next" | "ofValidation">;
+  readonly scenarios: Pick<ScenarioSampler, "groups" | "next" | "ofValidation">;
   readonly policy: Policy;
   readonly updater: Updater;
   readonly view: View;

@@ -42,7 +42,7 @@ import {
 } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { initialAdapter } from "./init-adapter.js";
-import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
+import { ScenarioSampler, scenariosFingerprint } from "./sampler.js";
 import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 
 /** Options for rollouts of a run besides its settings. */
@@ -164,7 +164,7 @@ export async function prepare(
       recorded,
       model: { reference, ...shape },
       set,
-      stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
+      stepsPerEpoch: (groups) => new ScenarioSampler(all, { groups, seed: 0 }).stepsPerEpoch,
     });
     return { settings, initial: initialAdapter(config, settings, shape) };
   };
@@ -173,7 +173,7 @@ export async function prepare(
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
   const { settings, initial } = settingsFor(shape);
-  const scenarios = new ScenarioCursor(all, settings);
+  const scenarios = new ScenarioSampler(all, settings);
 
   await prepareMachine(config, say, true);
   const gpu = await gpuMemory(gpuChosen(config));

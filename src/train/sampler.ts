@@ -11,7 +11,7 @@ import type { Scenario } from "../tasks/index.js";
 import { HoneError, Random, UsageError } from "../util/index.js";
 import { isIdle, type Taught } from "./lessons.js";
 
-export class ScenarioCursor {
+export class ScenarioSampler {
   readonly #train: readonly Scenario[];
   readonly #test: readonly Scenario[];
   readonly #groups: number;
@@ -47,10 +47,10 @@ export class ScenarioCursor {
   }
 
   /** The same, of whose train split only these are played, in the order that they have among all. */
-  only(ids: ReadonlySet<string>): ScenarioCursor {
-    const cursor = new ScenarioCursor([...this.#train, ...this.#test], { groups: this.#groups, seed: this.#seed });
-    cursor.#kept = ids;
-    return cursor;
+  only(ids: ReadonlySet<string>): ScenarioSampler {
+    const sampler = new ScenarioSampler([...this.#train, ...this.#test], { groups: this.#groups, seed: this.#seed });
+    sampler.#kept = ids;
+    return sampler;
   }
 
   /** The train split as an epoch goes through it; of the first one the beginning is known before all are. */
@@ -95,7 +95,7 @@ export class ScenarioCursor {
   }
 }
 
-/** See {@link ScenarioCursor.ofValidation}. */
+/** See {@link ScenarioSampler.ofValidation}. */
 export function validationScenarios(
   all: readonly Scenario[],
   { seed, validateN }: { seed: number; validateN: number },

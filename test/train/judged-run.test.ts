@@ -14,7 +14,7 @@ import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { train } from "../../src/train/loop.js";
 import type { Played, PlayRequest } from "../../src/train/parts.js";
-import { ScenarioCursor } from "../../src/train/sampler.js";
+import { ScenarioSampler } from "../../src/train/sampler.js";
 import { Random } from "../../src/util/random.js";
 import { clientSettings, fastClock, ruler } from "../judge/support/judging.js";
 import { startLyingJudge } from "../judge/support/lying.js";
@@ -115,7 +115,7 @@ async function trainJudged({ url, groups = 5, steps = 2, signal, patience = 300,
       advantages: { ...settings.advantages, spreadFloor: 0.05 },
     },
     change: {
-      scenarios: new ScenarioCursor(many, { groups, seed: 3 }),
+      scenarios: new ScenarioSampler(many, { groups, seed: 3 }),
       rewardGroup: rulerReward({ judge, signal: stop, onSpent }, ruler, () => undefined),
       judgeLap: judgeLaps(judge),
       signal: stop,

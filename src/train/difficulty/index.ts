@@ -11,7 +11,7 @@ import { HoneError, hone } from "../../util/index.js";
 import { gradeOwn, playAndGrade } from "../grading.js";
 import type { LoopParts } from "../parts.js";
 import { playingOf, playSaved } from "../playing.js";
-import type { ScenarioCursor } from "../sampler.js";
+import type { ScenarioSampler } from "../sampler.js";
 import { use } from "../settle.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
@@ -24,10 +24,10 @@ type Wanted = Pick<RunSettings, "difficulty" | "difficultyRollouts" | "group" | 
  */
 export async function withinDifficulty(
   parts: Parts,
-  all: ScenarioCursor,
+  all: ScenarioSampler,
   wanted: Wanted,
   loading?: Promise<void>,
-): Promise<ScenarioCursor> {
+): Promise<ScenarioSampler> {
   const { difficulty: range, groups, steps, refill } = wanted;
   if (range === undefined) return all;
   const { store } = parts.run;
@@ -78,7 +78,7 @@ function tell(
   );
 }
 
-async function measure(parts: Parts, scenarios: ReturnType<ScenarioCursor["ofEpoch"]>, group: number): Promise<void> {
+async function measure(parts: Parts, scenarios: ReturnType<ScenarioSampler["ofEpoch"]>, group: number): Promise<void> {
   const { run, grade = gradeOwn, signal } = parts;
   const start = run.store.firstStep();
   await use({ ...parts, scenarios: { groups: 0, next: () => [], ofValidation: () => [] } }, start);

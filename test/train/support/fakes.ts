@@ -15,7 +15,7 @@ import { Run } from "../../../src/run/run.js";
 import type { Scenario } from "../../../src/tasks/task.js";
 import { train } from "../../../src/train/loop.js";
 import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
-import { ScenarioCursor } from "../../../src/train/sampler.js";
+import { ScenarioSampler } from "../../../src/train/sampler.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/train/updater.js";
 import { deriveSeed, Random } from "../../../src/util/random.js";
 
@@ -283,7 +283,7 @@ export function partsOf(run: Run, { tick, learner, change, settings: changed }: 
   const parts: LoopParts & { policy: FakePolicy } = {
     run,
     settings: resolved,
-    scenarios: new ScenarioCursor(scenarios, { groups: 2, seed: resolved.seed }),
+    scenarios: new ScenarioSampler(scenarios, { groups: 2, seed: resolved.seed }),
     updater,
     rewardGroup: taskReward,
     view: silent,

@@ -42,11 +42,11 @@ const listText = ({ phase, step, scenario, member, ...row }: SeenRollout) =>
   ]);
 
 /** What the update was told, and a judge's words. */
-function lessonText({ trainingReward, advantage, explanation }: SeenRollout): string {
+function creditText({ trainingReward, advantage, explanation }: SeenRollout): string {
   if (trainingReward === null && explanation === null) return "";
-  const told =
+  const credit =
     trainingReward === null ? "" : `trained: reward ${compact(trainingReward)}, advantage ${signed(advantage)}\n`;
-  return `${told}${explanation === null ? "" : `judge: ${printable(explanation)}\n`}`;
+  return `${credit}${explanation === null ? "" : `judge: ${printable(explanation)}\n`}`;
 }
 
 function fileToWrite(path: string): number {
@@ -84,16 +84,16 @@ export const rolloutsCommand = defineCommand({
         isMeasured ||= row.phase === "train" && row.step === 0;
         ends[row.end] = (ends[row.end] ?? 0) + 1;
         if (out !== undefined) writeSync(out, `${JSON.stringify(trajectory)}\n`);
-        if (show) io.say(conversationText(trajectory, io.stream.isTTY) + lessonText(rollout));
+        if (show) io.say(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
         else io.say(listText(rollout));
       }
     } finally {
       reader.close();
       if (out !== undefined) closeSync(out);
     }
-    const told = listed.length === 0 ? "no such rollout" : `${listed.length} rollouts (${countsText(ends)})`;
+    const credit = listed.length === 0 ? "no such rollout" : `${listed.length} rollouts (${countsText(ends)})`;
     io.say(
-      `${found.name}: ${told}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
+      `${found.name}: ${credit}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
     );
     if (difficulty && isMeasured) io.say(`step 0, before training: ${difficultyText(difficulty)}`);
     return {

@@ -18,7 +18,7 @@ import { checkTrainable, conversingModel, linesTo, modelOptions, resolveModel } 
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
-import { scratch, writeLessons } from "../train/index.js";
+import { scratch, writeImitationBatch } from "../train/index.js";
 import { HoneError, hone, UsageError } from "../util/index.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
@@ -98,11 +98,11 @@ export const sftCommand = defineCommand({
       const lora = config.fullWeights
         ? null
         : { rank: loraRank, alpha: config.loraAlpha ?? 2 * loraRank, targets: config.loraTargets };
-      const lessons = await writeLessons(
+      const learnt = await writeImitationBatch(
         { file, engine, task, successes: config.successes, templateArg: config.templateArg },
         batch,
       ).finally(() => engine.close());
-      io.say(`${lessons.trajectories} of ${lessons.read} rollouts, ${lessons.sampledTokens} tokens to learn`);
+      io.say(`${learnt.trajectories} of ${learnt.read} rollouts, ${learnt.sampledTokens} tokens to learn`);
       const onProgress = ({ phase, done, total }: { phase: string; done: number; total: number }) =>
         progress.update(() => `${phase} ${done}/${total}`);
       const learner = await startLearner(
@@ -149,7 +149,7 @@ export const sftCommand = defineCommand({
         io.say(
           `loss ${loss(metrics.loss.first)} → ${loss(metrics.loss.last)} a token in ${metrics.updates} updates, ${metrics.seconds.total.toFixed(1)} s\nwritten to ${written}`,
         );
-        return { ...metrics, lessons, written };
+        return { ...metrics, batch: learnt, written };
       } finally {
         io.signal.removeEventListener("abort", stop);
         await learner.close();

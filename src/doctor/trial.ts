@@ -94,7 +94,7 @@ async function tryEngine(engine: Engine, seconds: number, loadSeconds: number) {
 }
 
 /** A batch in which every other rollout has the higher reward. */
-async function writeLesson(file: string, records: readonly TokenRecord[]): Promise<void> {
+async function writeTrialBatch(file: string, records: readonly TokenRecord[]): Promise<void> {
   const chosen = records.slice(0, LEARNT);
   const rewards = chosen.map((_, index) => index % 2);
   const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
@@ -106,7 +106,7 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
   const batch = join(request.folder, "batch.safetensors");
   const into = join(request.folder, "checkpoint");
   mkdirSync(into);
-  await writeLesson(batch, records);
+  await writeTrialBatch(batch, records);
   const started = performance.now();
   const learner = await startLearner({
     python,

@@ -159,7 +159,7 @@ export interface JudgeCount extends JudgeUsage {
 }
 
 /** Reward and advantage of one rollout in an update. */
-export interface Lesson {
+export interface RolloutCredit {
   /** Id of the trajectory's scenario, and its position in the group. */
   readonly scenario: string;
   readonly member: number;

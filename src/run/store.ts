@@ -13,7 +13,7 @@ import { codeOf, HoneError } from "../util/index.js";
 import { pack, unpack } from "./packing.js";
 import type {
   Device,
-  Lesson,
+  RolloutCredit,
   RolloutPhase,
   RunRecord,
   ScenarioDifficulty,
@@ -206,13 +206,13 @@ export class RunStore {
    * The commit point of a step.
    * @param settled false where the engine has not yet been checked to play the step's adapter: see `settleStep`
    */
-  commitStep(row: StepRow, lessons: readonly Lesson[], settled = true): void {
+  commitStep(row: StepRow, credits: readonly RolloutCredit[], settled = true): void {
     const note = this.#database.prepare(
       `UPDATE rollouts SET training_reward = ?, advantage = ?, explanation = ?
        WHERE phase = 'train' AND step = ? AND scenario = ? AND member = ?`,
     );
     this.#database.transaction(() => {
-      for (const { scenario, member, reward, advantage, explanation } of lessons) {
+      for (const { scenario, member, reward, advantage, explanation } of credits) {
         note.run(reward, advantage, explanation, row.step, scenario, member);
       }
       this.#insertStep(row, settled);

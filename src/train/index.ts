@@ -14,4 +14,4 @@ export { trainStep } from "./step.js";
 export { StepClock } from "./step-clock.js";
 export { runTraining, type TrainSummary } from "./training.js";
 export { type LearnerUpdater, openUpdater } from "./updater.js";
-export { scratch, writeLessons } from "./warm-start.js";
+export { scratch, writeImitationBatch } from "./warm-start.js";

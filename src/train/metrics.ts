@@ -3,11 +3,11 @@ import type { StepMetrics } from "../learn/index.js";
 import { count, mean, meansOf } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
-import { isIdle, type Taught } from "./lessons.js";
+import { type CreditedGroup, isIdle } from "./credit.js";
 
 /** @param further number of groups that were played in place of idle ones */
 export function stepMetricsRow(
-  groups: readonly Taught[],
+  groups: readonly CreditedGroup[],
   failures: readonly RolloutFailure[],
   learningRate: number,
   update: StepMetrics | null,
@@ -71,7 +71,7 @@ export function stepMetricsRow(
   };
 }
 
-function skipReason(groups: readonly Taught[], lost: number, tooFew: number): SkipReason {
+function skipReason(groups: readonly CreditedGroup[], lost: number, tooFew: number): SkipReason {
   if (groups.some(({ allMasked }) => allMasked)) return "truncated";
   if (lost + tooFew === 0 || lost + tooFew < groups.length) return "no_spread";
   return tooFew >= lost ? "broken_off" : "unrewarded";

@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import type { Scenario } from "../tasks/index.js";
 import { HoneError, Random, UsageError } from "../util/index.js";
-import { isIdle, type Taught } from "./lessons.js";
+import { type CreditedGroup, isIdle } from "./credit.js";
 
 export class ScenarioSampler {
   readonly #train: readonly Scenario[];
@@ -76,7 +76,7 @@ export class ScenarioSampler {
    * order of the step's own, at most `refill` of them; none when the step goes on to its update. Further scenarios do not
    * count in the epoch: they may have been played in it, or will be.
    */
-  next(step: number, soFar: readonly Taught[], refill: number): Scenario[] {
+  next(step: number, soFar: readonly CreditedGroup[], refill: number): Scenario[] {
     const own = this.ofStep(step);
     if (soFar.length === 0) return own;
     const further = soFar.length - own.length;

@@ -9,8 +9,8 @@ import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import { gapsOf, learnerNumerics, numericsOf, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, rolloutsLearntFrom } from "./credit.js";
 import { checkGap, GapGrew, gapLimits } from "./gap.js";
-import { batchOf, lessonsOf, rolloutsLearntFrom, type Taught, teach } from "./lessons.js";
 import { stepMetricsRow } from "./metrics.js";
 import type { LoopParts } from "./parts.js";
 import { interruptible, playingOf, playSaved } from "./playing.js";
@@ -32,7 +32,7 @@ type Published = Pick<StepRow, "checkpoint" | "adapter">;
 
 interface DoneStep {
   readonly played: readonly PlayedGroups[];
-  readonly groups: readonly Taught[];
+  readonly groups: readonly CreditedGroup[];
   readonly learnt: StepMetrics | null;
   readonly policy: Published;
 }
@@ -43,14 +43,14 @@ interface DoneStep {
  */
 export interface Stages {
   /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
-  sample(soFar: readonly Taught[]): readonly Scenario[];
+  sample(soFar: readonly CreditedGroup[]): readonly Scenario[];
   /** A group's rewards are requested as soon as it is complete, while others are being played. */
   play(scenarios: readonly Scenario[]): Promise<PlayedGroups>;
   /** Waits for the outstanding rewards. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
-  advantages(groups: Groups, rewards: readonly GroupReward[]): readonly Taught[];
+  advantages(groups: Groups, rewards: readonly GroupReward[]): readonly CreditedGroup[];
   /** Meanwhile the engine's memory is the learner's. null when no group is trainable. */
-  update(groups: readonly Taught[]): Promise<StepMetrics | null>;
+  update(groups: readonly CreditedGroup[]): Promise<StepMetrics | null>;
   /** Gives the new checkpoint its number. */
   publish(learnt: StepMetrics | null): Promise<Published>;
   commit(done: DoneStep): StepRow;
@@ -98,7 +98,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
 
     advantages: (groups, rewards) =>
-      teach(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
+      creditGroups(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
 
     update: async (groups) => {
       await timed("swap", () => policy.rest());
@@ -135,7 +135,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
           numerics: numericsWith(learnt),
         },
       };
-      run.store.commitStep(row, lessonsOf(groups), row.checkpoint === at.checkpoint);
+      run.store.commitStep(row, creditsOf(groups), row.checkpoint === at.checkpoint);
       return row;
     },
 
@@ -146,7 +146,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
 async function updateOn(
   { run, settings, scenarios, updater, view, signal }: LoopParts,
   at: StepRow,
-  groups: readonly Taught[],
+  groups: readonly CreditedGroup[],
   learningRate: number,
 ): Promise<StepMetrics | null> {
   const batch = batchOf(groups);

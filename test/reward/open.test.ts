@@ -5,7 +5,7 @@ import { judgeAccessOptions, judgeOptions, openRewards, rulerOptions } from "../
 import type { RunSettings, RunStore } from "../../src/run/index.js";
 import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
-import { type Taught, teach } from "../../src/train/lessons.js";
+import { type CreditedGroup, creditGroups } from "../../src/train/credit.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { type ChatServer, completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { trajectoryOf } from "../train/support/fakes.js";
@@ -113,8 +113,8 @@ describe("the rewards of a run", () => {
     expect(scored.rewards).toEqual([0 + 0.5 * (scores[0] as number), 1 + 0.5 * (scores[1] as number)]);
     expect(scored.explanations).toHaveLength(2);
     await rewards.close();
-    const [taught] = teach([group], [scored], { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
-    const row = stepMetricsRow([taught as Taught], [], 1e-3, null);
+    const [credited] = creditGroups([group], [scored], { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
+    const row = stepMetricsRow([credited as CreditedGroup], [], 1e-3, null);
     expect(row.parts?.ruler).toEqual({ mean: ((scores[0] as number) + (scores[1] as number)) / 2, n: 2 });
   });
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RewardGroup } from "../../src/reward/reward.js";
 import type { Run } from "../../src/run/run.js";
-import { teach } from "../../src/train/lessons.js";
+import { creditGroups } from "../../src/train/credit.js";
 import { train } from "../../src/train/loop.js";
 import type { UpdateRequest } from "../../src/train/parts.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";
@@ -139,7 +139,7 @@ describe("refilling", () => {
 /** Groups that teach nothing, as a step would have made them of its first scenarios. */
 function idle(count: number) {
   const groups = Array.from({ length: count }, () => []);
-  return teach(
+  return creditGroups(
     groups,
     groups.map(() => ({ kind: "rewarded", rewards: [] })),
     { estimator: "grpo", stdFloor: 0, spreadFloor: 0 },

@@ -1,12 +1,12 @@
 /** What goes wrong: every step in a line, and one step with all that is known of it. */
 import { useMemo } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
+import { groupState } from "./credit.js";
 import { groupsOf, missingRows, type Run, useData } from "./data.js";
 import { findingsOf, lostText, unfinishedStep } from "./diagnose.js";
 import { counts, mean, number, percent, seconds, signed, words } from "./format.js";
 import { Beside, Parts } from "./parts.js";
 import { change, go, link } from "./route.js";
-import { groupState } from "./taught.js";
 
 const GROUPS = ["trainable", "no spread", "masked", "no reward", "broken off"];
 

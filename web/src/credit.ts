@@ -40,6 +40,6 @@ function whyUnrewarded(rows: readonly Row[], metrics: RunView["steps"][number]["
 }
 
 /** The advantage with which a rollout was learnt from; null where its step was skipped. */
-export function taughtAdvantage(row: Row, view: RunView): number | null {
+export function creditedAdvantage(row: Row, view: RunView): number | null {
   return stepOf(row, view)?.metrics?.skipped ? null : row.advantage;
 }

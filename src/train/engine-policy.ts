@@ -88,13 +88,13 @@ export class EnginePolicy implements Policy {
     });
   }
 
-  async rest(): Promise<void> {
+  async sleep(): Promise<void> {
     await this.#engine.sleep({ weights: this.#settings.releaseWeights });
   }
 
   async wake(): Promise<void> {
     const attempt = (sequences: number) => this.#engine.wake({ sequences });
-    const woken = await fitting(this.#concurrency, attempt, this.#settings.say, this.#engine.info.lanes);
-    this.#concurrency = woken.sequences;
+    const awake = await fitting(this.#concurrency, attempt, this.#settings.say, this.#engine.info.lanes);
+    this.#concurrency = awake.sequences;
   }
 }

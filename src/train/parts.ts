@@ -42,7 +42,7 @@ export interface Policy {
   probe(): Promise<ProbeReading | null>;
   play(request: PlayRequest): Promise<Played>;
   /** Frees memory for the learner; nothing is played until `wake`. */
-  rest(): Promise<void>;
+  sleep(): Promise<void>;
   /**
    * Wakes with fewer concurrent rollouts from now on where memory does not suffice for as many as before.
    * @throws EngineOutOfMemory when it does not suffice for one; the policy sleeps as before

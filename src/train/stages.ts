@@ -101,7 +101,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       creditGroups(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
 
     update: async (groups) => {
-      await timed("swap", () => policy.rest());
+      await timed("swap", () => policy.sleep());
       const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate)));
       if (learnt) {
         try {

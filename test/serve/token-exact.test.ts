@@ -197,7 +197,7 @@ test("conversations without a slot are found again: their tokens stay, only KV i
   for (let index = 0; index < 4; index++) {
     await ask(small.client, { messages: [{ role: "user", content: `Other ${index}` }], max_tokens: 3 });
   }
-  expect(small.model.seats.counts.resting).toBe(2);
+  expect(small.model.seats.counts.idle).toBe(2);
   const [choice] = ours.choices;
   const messages = [...question, choice?.message as Message, { role: "user" as const, content: "And?" }];
   const next = await ask(small.client, { messages, seed: 52, max_tokens: 5, return_token_ids: true });

@@ -105,9 +105,9 @@ export class FakePolicy implements Policy {
     return reading;
   }
 
-  async rest(): Promise<void> {
+  async sleep(): Promise<void> {
     this.#awake = false;
-    this.#tick("rest");
+    this.#tick("sleep");
   }
 
   async wake(): Promise<void> {

@@ -74,13 +74,13 @@ export const chatCommand = defineCommand({
         }),
       );
       for (const { title } of models) io.say(title);
-      const world = await task.open(options);
+      const env = await task.open(options);
       const terminal = openTerminal(io);
       try {
         const said = await chat({
           task,
           scenario,
-          world,
+          env,
           speakers,
           terminal,
           useColours: io.stream.isTTY === true,
@@ -98,7 +98,7 @@ export const chatCommand = defineCommand({
         return { scenario: scenario.id, conversations: said };
       } finally {
         terminal.close();
-        await task.close(world);
+        await task.close(env);
       }
     } finally {
       await subject.close();

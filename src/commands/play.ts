@@ -35,7 +35,7 @@ export const playCommand = defineCommand({
     const servers = plan && new ToolServers(plan, plain);
     const own = await servers?.begin(scenario.id, scenario);
     const task = own?.task ?? plain;
-    const world = await task.open(options);
+    const env = await task.open(options);
     const terminal = openTerminal(io);
     try {
       io.say(`scenario ${scenario.id}`);
@@ -51,7 +51,7 @@ export const playCommand = defineCommand({
       const outcome = await playRollout({
         task,
         scenario,
-        world,
+        env,
         session,
         limits,
         signal: io.signal,
@@ -70,7 +70,7 @@ export const playCommand = defineCommand({
       return { scenario: scenario.id, question: scenario.question, end, turns, answer: answer ?? null, ...reward };
     } finally {
       terminal.close();
-      await task.close(world);
+      await task.close(env);
       own?.end();
       await servers?.close();
     }

@@ -17,7 +17,7 @@ export const UBATCH = 512;
 /** Rows of logits besides those of the running sequences: positions that are scored at once. */
 export const SCORE_ROWS = 64;
 /**
- * Resting sequences between running ones that get a token too, instead of a second pass over the weights (see
+ * Idle sequences between running ones that get a token too, instead of a second pass over the weights (see
  * `SchedulerSettings::fillGap`). A pass on a GPU costs reading the weights; a CPU pays for each row too.
  */
 const FILL_GAP = { cpu: 2, gpu: 16 };

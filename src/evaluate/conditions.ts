@@ -119,12 +119,12 @@ export async function openGrading(
   if (settings.accuracy !== "judge") return { grade: gradeOwn, close: async () => undefined };
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   const judge = openJudge({ ...config, ...settings }, "--accuracy judge", cache, undefined, say);
-  const world = await task.open(taskOptions);
-  const context = { judge, signal, onSpent: () => undefined, task, world };
+  const env = await task.open(taskOptions);
+  const context = { judge, signal, onSpent: () => undefined, task, env };
   return {
     grade: rewardNamed(settings.reward).grade(context),
     close: async () => {
-      await task.close(world);
+      await task.close(env);
       close();
     },
   };

@@ -17,8 +17,8 @@ export interface JudgingContext {
 /** Input of a correctness judge. */
 export interface GradingContext extends JudgingContext {
   readonly task: AnyTask;
-  /** The task's world, opened on this thread. */
-  readonly world: unknown;
+  /** The task's environment, opened on this thread. */
+  readonly env: unknown;
 }
 
 /** RULER's scores in place of the rewards. */
@@ -85,10 +85,10 @@ function grading(
 
 /** The task's graded reward (`--reward shaped`). */
 export function gradeShaped(context: GradingContext): GradeRollout {
-  const { task, world } = context;
+  const { task, env } = context;
   requireShaped(task);
   return grading(context, (trajectory, right) =>
-    (task.shaped as NonNullable<AnyTask["shaped"]>)(finishedOf(trajectory), trajectory.scenario, world, right),
+    (task.shaped as NonNullable<AnyTask["shaped"]>)(finishedOf(trajectory), trajectory.scenario, env, right),
   );
 }
 

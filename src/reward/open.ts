@@ -54,12 +54,12 @@ export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const chosen = { ...config, ...settings };
   const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), say);
   const gradesByJudge = settings.accuracy === "judge";
-  const needsWorld = kind.needsWorld || gradesByJudge;
-  const world = needsWorld ? await task.open(sources.taskOptions) : undefined;
+  const needsEnv = kind.needsEnv || gradesByJudge;
+  const env = needsEnv ? await task.open(sources.taskOptions) : undefined;
   const close = async () => {
-    if (needsWorld) await task.close(world);
+    if (needsEnv) await task.close(env);
   };
-  const context: RewardContext = { task, world, settings, config, signal, say, colours };
+  const context: RewardContext = { task, env, settings, config, signal, say, colours };
   if (!judge) return { ...trained(settings, kind, () => kind.open(context as JudgedContext)), close };
   const onSpent = () => store.saveJudgeSpending(judge.client.usage());
   const judged: JudgedContext = { ...context, judge, onSpent };

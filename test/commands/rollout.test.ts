@@ -85,7 +85,7 @@ describe("a task's options", () => {
     expect(scenarioOf(...arithmetic, "--set", "steps=2", "--set", "scenarios=10").steps).toHaveLength(2);
     expect(scenarioOf(...arithmetic, "--seed", "8").id).toMatch(/^sum-8-/);
     const about =
-      "options: z.object({ word: z.string() }), open: ({ word, seed }) => [word, seed].join(' '), reward: (_, __, world) => { throw new Error(world); },";
+      "options: z.object({ word: z.string() }), open: ({ word, seed }) => [word, seed].join(' '), reward: (_, __, env) => { throw new Error(env); },";
     const { stderr } = rollout("--task", taskFile("worded", about), "--expert", "--set", "word=12", "--seed", "3");
     expect(stderr).toContain("12 3");
   });

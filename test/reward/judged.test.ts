@@ -35,7 +35,7 @@ const colours = defineTask({
   },
   claim: (rollout, { question }) =>
     wordsOf(rollout) === "blue" ? null : { question, golden: "blue", given: wordsOf(rollout) },
-  shaped: (_rollout, _scenario, _world, right) => ({ reward: right ? 1.5 : -1, success: right, parts: {} }),
+  shaped: (_rollout, _scenario, _env, right) => ({ reward: right ? 1.5 : -1, success: right, parts: {} }),
 }) as unknown as AnyTask;
 
 const saying = (words: string, index = 0): Trajectory => ({
@@ -55,7 +55,7 @@ async function context() {
     return completion(JSON.stringify({ reasoning: `it says ${given}`, accept: given === "azure" }));
   });
   const { judge } = judgeOf({ url: server.url });
-  return { judge, signal: never, onSpent: () => undefined, task: colours, world: undefined };
+  return { judge, signal: never, onSpent: () => undefined, task: colours, env: undefined };
 }
 
 describe("a judge of correctness", () => {

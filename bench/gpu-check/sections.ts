@@ -61,9 +61,9 @@ const parity: Section = {
       const rows: object[] = [];
       for (const [name, more] of [["without", []] as const, ["with", ["--adapter", adapter]] as const]) {
         const [card, cpu] = [await score(gpu, [...more]), await score("off", [...more])];
-        const gaps = card.map((value, i) => Math.abs(value - (cpu[i] as number)));
-        const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-        rows.push({ adapter: name, tokens: gaps.length, mean, max: Math.max(...gaps) });
+        const mismatches = card.map((value, i) => Math.abs(value - (cpu[i] as number)));
+        const mean = mismatches.reduce((sum, mismatch) => sum + mismatch, 0) / mismatches.length;
+        rows.push({ adapter: name, tokens: mismatches.length, mean, max: Math.max(...mismatches) });
         save({ rows });
       }
     }),
@@ -172,7 +172,7 @@ const steps: Section = {
       await database(folder, check);
       const before = usedOnCard();
       const { result, peak } = await peakOnCard(() => hone(folder, ...args, "--steps", "3"));
-      const { memory, gap } = lastMetrics(join(folder, run));
+      const { memory, mismatch } = lastMetrics(join(folder, run));
       const plan = planMemory({
         ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
         ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
@@ -182,7 +182,7 @@ const steps: Section = {
       const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));
       save({
         run: result,
-        gap,
+        mismatch,
         learner: { planned: learner, measured: memory?.peak ?? null },
         card: { planned: plan.gpu?.peak ?? null, measured: peak === null || before === null ? null : peak - before },
       });

@@ -15,7 +15,7 @@ function summaryText({
   best,
   adapter,
   folder,
-  gap,
+  mismatch,
   judge,
 }: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
@@ -24,7 +24,9 @@ function summaryText({
     ...(difficulty ? [`  ${difficultyText(difficulty)}`] : []),
     `  held-out success before  ${share(before)}`,
     `  held-out success after   ${share(after)}`,
-    ...(gap ? [`  engine and learner differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)})`] : []),
+    ...(mismatch
+      ? [`  engine and learner differ by ${mismatch.mean.toFixed(4)} on average (p99 ${mismatch.p99.toFixed(3)})`]
+      : []),
     ...(judge ? [`  judge, over all calls: ${usageText(judge, 0)}`] : []),
     adapter
       ? `  best adapter (step ${best?.step})  ${adapter}`

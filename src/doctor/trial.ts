@@ -19,7 +19,7 @@ import {
 } from "../learn/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, type TokenRecord } from "../rollout/index.js";
-import { gapLimit, measureProbe, readProbe } from "../train/index.js";
+import { measureProbe, mismatchLimit, readProbe } from "../train/index.js";
 import { messageOf } from "../util/index.js";
 import type { EngineTrial, TrialMessage, TrialRequest } from "./trial-words.js";
 
@@ -143,8 +143,8 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
         loadSeconds,
         updateSeconds: metrics.seconds.total,
         peak: metrics.memory.peak,
-        gap: metrics.gap.mean,
-        limit: gapLimit(engine.info.weightType),
+        mismatch: metrics.mismatch.mean,
+        limit: mismatchLimit(engine.info.weightType),
       },
     });
   } finally {

@@ -68,10 +68,10 @@ function updateCheck({ engine, learner, failed }: Told, python: string | null): 
   if (!engine) return none("update", "not tried: there were no rollouts to learn from");
   if (python === null) return none("update", "not tried: there is no Python that could learn");
   if (!learner) return wrong("update", "no update could be made", failed ?? "no reason was given");
-  const { backend, device, precision, loadSeconds, updateSeconds, peak, gap, limit } = learner;
+  const { backend, device, precision, loadSeconds, updateSeconds, peak, mismatch, limit } = learner;
   const by = backend === "unsloth" ? ", Unsloth" : "";
-  const words = `${device}, ${precision}${by}; loaded in ${seconds(loadSeconds)}, updated in ${seconds(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(gap)} from the engine`;
-  if (gap <= limit) return ok("update", words, { ...learner });
+  const words = `${device}, ${precision}${by}; loaded in ${seconds(loadSeconds)}, updated in ${seconds(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(mismatch)} from the engine`;
+  if (mismatch <= limit) return ok("update", words, { ...learner });
   return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...learner });
 }
 

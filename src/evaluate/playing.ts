@@ -5,7 +5,7 @@ import { costOf, type PriceTable, priceOf } from "../judge/index.js";
 import { loadFitting } from "../play/index.js";
 import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
 import { gather, type PlayerSpec, type Trajectory } from "../rollout/index.js";
-import { checkProbe, EnginePolicy, gapLimit, limitsOf, type Played, playAndGrade } from "../train/index.js";
+import { checkProbe, EnginePolicy, limitsOf, mismatchLimit, type Played, playAndGrade } from "../train/index.js";
 import type { Conditions, Grading } from "./conditions.js";
 import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
 import type { EvalConfig } from "./options.js";
@@ -145,7 +145,7 @@ export async function openEngine(stage: Stage, model: string, context: number): 
         onFailure: ({ id, error }) => say(`${entrant.title}: rollout ${id} failed: ${error}`),
         say,
       });
-      const limit = Math.max(gapLimit(engine.info.weightType), entrant.highestGap);
+      const limit = Math.max(mismatchLimit(engine.info.weightType), entrant.highestMismatch);
       await policy.use(entrant.adapter);
       checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
       return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>

@@ -196,7 +196,7 @@ function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType
       run: opened.name,
       validations: reader.validations(),
       devices: reader.devices(),
-      gap: opened.highestGap,
+      mismatch: opened.highestMismatch,
       hone: honeVersion(),
     });
   } finally {

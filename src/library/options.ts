@@ -52,7 +52,7 @@ export const runOptionNames = [
   "microBatchTokens",
   "gradientCheckpointing",
   "releaseWeights",
-  "maxGap",
+  "maxMismatch",
   "python",
   "torchIndex",
 ] as const satisfies readonly OptionName[];

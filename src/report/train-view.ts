@@ -150,7 +150,7 @@ export class TrainView {
 
   #standing(): string[] {
     if (!this.#last) return [];
-    const { step, seconds, memory, loss, gap, grad_norm: norm } = this.#last;
+    const { step, seconds, memory, loss, mismatch, grad_norm: norm } = this.#last;
     const elapsed = (performance.now() - this.#begun) / 1000;
     // Includes validations between steps, assuming that future ones are as frequent.
     const left = (elapsed / this.#rewards.length) * (this.#steps - step);
@@ -159,7 +159,7 @@ export class TrainView {
       `${compact(rate)} tok/s`,
       ...(loss === null ? [] : [`loss ${compact(loss)}`]),
       ...(norm === null ? [] : [`grad ${compact(norm)}`]),
-      ...(gap ? [`gap ${compact(gap.mean)}`] : []),
+      ...(mismatch ? [`mismatch ${compact(mismatch.mean)}`] : []),
       ...(memory ? [`learner ${gigabytes(memory.peak)}`] : []),
     ];
     const progress = `${bar(step / this.#steps, 20)} ${step}/${this.#steps} steps  ${clock(elapsed)} < ${clock(left)}  reward `;

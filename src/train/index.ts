@@ -1,7 +1,7 @@
 /** Training: the step, the loop around it, and the setup of both. */
 export { EnginePolicy } from "./engine-policy.js";
-export { checkProbe, gapLimit } from "./gap.js";
 export { gradeOwn, playAndGrade, playGraded } from "./grading.js";
+export { checkProbe, mismatchLimit } from "./mismatch.js";
 export type { LoopParts, Played, View } from "./parts.js";
 export { playingOf, validate } from "./playing.js";
 export { limitsOf, playingOptions, prepare, type TrainConfig, trainOptions } from "./prepare.js";

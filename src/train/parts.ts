@@ -4,7 +4,7 @@ import type { GroupReward, Rewards } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
-import type { GapSettings } from "./gap.js";
+import type { MismatchSettings } from "./mismatch.js";
 import type { ScenarioSampler } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
@@ -91,7 +91,7 @@ export interface View {
   say(text: string): void;
 }
 
-export interface LoopSettings extends GapSettings {
+export interface LoopSettings extends MismatchSettings {
   readonly seed: number;
   readonly steps: number;
   /** Rollouts of each scenario. */

@@ -110,7 +110,7 @@ export const trainOptions = [
   "microBatchTokens",
   "gradientCheckpointing",
   "releaseWeights",
-  "maxGap",
+  "maxMismatch",
   "track",
   "quiet",
 ] as const satisfies readonly OptionName[];

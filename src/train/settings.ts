@@ -26,7 +26,7 @@ import { rewardNamed } from "../reward/index.js";
 import { changeable, engineNumerics, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { hone, UsageError } from "../util/index.js";
-import { gapLimit } from "./gap.js";
+import { mismatchLimit } from "./mismatch.js";
 import type { LoopSettings } from "./parts.js";
 
 export interface SettingsSources {
@@ -173,7 +173,7 @@ export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model 
  */
 export function loopSettings(
   settings: RunSettings,
-  config: Pick<Config, "maxGap" | "hfWeights">,
+  config: Pick<Config, "maxMismatch" | "hfWeights">,
   engine: EngineInfo,
   spreadFloor: number,
 ): LoopSettings {
@@ -181,9 +181,9 @@ export function loopSettings(
     ...settings,
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
-    maxGap: config.maxGap ?? gapLimit(engine.weightType),
+    maxMismatch: config.maxMismatch ?? mismatchLimit(engine.weightType),
     // A given limit replaces the calibrated ones.
-    calibrateGap: config.maxGap === undefined,
+    calibrateMismatch: config.maxMismatch === undefined,
     numerics: { engine: engineNumerics(engine), hfWeights: config.hfWeights !== undefined },
   };
 }

@@ -6,12 +6,12 @@ import { once } from "node:events";
 import { type StepMetrics, writeBatch } from "../learn/index.js";
 import { comparable, type GroupReward, GroupWork, rewardComparable } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import { gapsOf, learnerNumerics, numericsOf, type StepRow } from "../run/index.js";
+import { learnerNumerics, mismatchesOf, numericsOf, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, rolloutsLearntFrom } from "./credit.js";
-import { checkGap, GapGrew, gapLimits } from "./gap.js";
 import { stepMetricsRow } from "./metrics.js";
+import { checkMismatch, MismatchGrew, mismatchLimits } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
 import { interruptible, playingOf, playSaved } from "./playing.js";
 import { rateOfStep } from "./schedule.js";
@@ -105,10 +105,13 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate)));
       if (learnt) {
         try {
-          checkGap(learnt.gap, gapLimits(gapsOf(run.store.steps(), numericsWith(learnt)), settings));
+          checkMismatch(
+            learnt.mismatch,
+            mismatchLimits(mismatchesOf(run.store.steps(), numericsWith(learnt)), settings),
+          );
         } catch (error) {
           // Otherwise they would be reused as this policy's rollouts when the run continues.
-          if (error instanceof GapGrew) run.store.dropRollouts("train", step);
+          if (error instanceof MismatchGrew) run.store.dropRollouts("train", step);
           throw error;
         }
       }

@@ -12,7 +12,7 @@ import { catalogue, shapeOf } from "../../src/models/index.js";
 import { chatOf } from "../../src/rollout/chat.js";
 import { RunStore } from "../../src/run/store.js";
 import { type ChatMessage, toolSchema } from "../../src/tasks/task.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { huggingFace } from "../rollout/support/templates.js";
 import { HubServer } from "../support/hub-server.js";
@@ -66,7 +66,7 @@ describe.each(models)("$name", ({ name, weights, tied, ...of }) => {
     const rollouts = store.rollouts("train", 1);
     store.close();
     expect(metrics?.updates).toBe(1);
-    expect(metrics?.gap?.mean).toBeLessThan(gapLimit(weights));
+    expect(metrics?.mismatch?.mean).toBeLessThan(mismatchLimit(weights));
 
     const made = readdirSync(join(home, ".hone/gguf")).find((file) => file.startsWith(`Org--${name}-${weights}-`));
     const file = join(home, ".hone/gguf", made as string);

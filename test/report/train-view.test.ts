@@ -34,7 +34,7 @@ const line: MetricsLine = {
   updates: 1,
   mismatch_kl: 1.8e-7,
   grad_norm: 0.074,
-  gap: { mean: 0.0001, p99: 0.002, max: 0.01 },
+  mismatch: { mean: 0.0001, p99: 0.002, max: 0.01 },
   kl_base: null,
   probe: null,
   entropy: 0.4,
@@ -256,7 +256,7 @@ describe("the view of training on a terminal", () => {
         "step 3/4 rollouts",
         "██████████░░░░░░░░░░ 2/4 steps  0:21 < 0:21  reward ▁█",
         "last step: 8.0 s rollouts, 3.5 s update, 0.5 s other",
-        "  1,200 tok/s  loss 0.127  grad 0.074  gap 0.0001  learner 2.5 GB",
+        "  1,200 tok/s  loss 0.127  grad 0.074  mismatch 0.0001  learner 2.5 GB",
       ].join("\n")}`,
     ]);
     // Four lines stand there, and four are taken away.

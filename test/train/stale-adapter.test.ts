@@ -48,7 +48,9 @@ const signal = new AbortController().signal;
 function stored() {
   const store = RunStore.read(join(folder, "run.sqlite"));
   try {
-    const steps = store.steps().map(({ step, metrics }) => ({ step, gap: metrics?.gap, probe: metrics?.probe }));
+    const steps = store
+      .steps()
+      .map(({ step, metrics }) => ({ step, mismatch: metrics?.mismatch, probe: metrics?.probe }));
     // The rollouts that are kept of the step after the last.
     return { steps, next: store.rollouts("train", steps.length).length };
   } finally {

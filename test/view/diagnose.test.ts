@@ -14,7 +14,7 @@ const stepOf = (step: number, metrics: object) =>
     metrics: {
       ...{ groups: 1, groups_flat: 0, groups_lost: {}, groups_unrewarded: 0, groups_masked: 0, groups_broken_off: 0 },
       ...{ rollouts: 8, ends: { answered: 8 }, tool_errors: {}, broken_off: {}, rollouts_broken_off: 0, failures: 0 },
-      ...{ skipped: null, success: 0.5, entropy: 1, gap: null, grad_norm: 1 },
+      ...{ skipped: null, success: 0.5, entropy: 1, mismatch: null, grad_norm: 1 },
       ...metrics,
     },
   }) as unknown as Step;

@@ -116,13 +116,13 @@ function against(step: Step, usual: Usual): Finding[] {
       text: `${name} is ${number(value)}, ${number(value / median)} times its median of ${number(median)}: ${meaning}.`,
     });
   };
-  const { grad_norm: norm, gap } = metrics;
+  const { grad_norm: norm, mismatch } = metrics;
   const total = step.timing?.seconds.total;
   far("The gradient's norm", norm, usual.gradient.medianWithout(norm), "a large update");
   far(
-    "The gap of engine and learner",
-    gap?.mean,
-    usual.gap.medianWithout(gap?.mean),
+    "The mismatch of engine and learner",
+    mismatch?.mean,
+    usual.mismatch.medianWithout(mismatch?.mean),
     "what was played was not quite the policy that learnt",
   );
   far("The time", total, usual.seconds.medianWithout(total), `most went to ${slowest(step)}`);

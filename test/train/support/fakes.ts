@@ -160,8 +160,8 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     skipped: null,
     loss: 0.5,
     gradNorm: 1,
-    gap: { mean: 0.001, p99: 0.002, max: 0.003 },
-    klRollout: { k1: 0, k3: 0 },
+    mismatch: { mean: 0.001, p99: 0.002, max: 0.003 },
+    mismatchKl: { k1: 0, k3: 0 },
     klBase: null,
     updates: 1,
     clipFraction: 0,
@@ -246,8 +246,8 @@ export const settings: LoopSettings = {
   validateEvery: 2,
   validateN: 2,
   keep: 1,
-  maxGap: 0.02,
-  calibrateGap: true,
+  maxMismatch: 0.02,
+  calibrateMismatch: true,
   numerics: { engine: "fakes", hfWeights: false },
 };
 

@@ -29,7 +29,7 @@ try {
   while (run.step < steps) {
     const step = run.step + 1;
     const scenarios = new Random("scenarios", step).sample(task.train, groups);
-    const played = await gather(model, task, scenarios, { group: 8, step });
+    const played = await gather(model, task, scenarios, { groupSize: 8, step });
     const rewards = played.groups.map((group) => group.map(score));
     const { training_reward: mean, success, skipped } = await train(run, played.groups, { rewards });
     console.log(`step ${step}: reward ${mean?.toFixed(2)}, success ${success.toFixed(2)} ${skipped ?? ""}`);

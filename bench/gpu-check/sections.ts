@@ -150,8 +150,21 @@ async function training({ gpu, rehearse, say }: CheckContext): Promise<Training>
   const task = rehearse ? ["--task", join(packageRoot, "test/train/support/vowels-on-gpu-task.ts")] : [];
   const patience = ["--turn-timeout", 900, "--rollout-timeout", 900];
   const size = rehearse
-    ? ["--groups", 2, "--group", 2, "--max-turns", 2, "--max-tokens", 9, "--temperature", 2, "--validate-n", 1]
-    : ["--groups", 8, "--group", 4, "--max-turns", 2, "--max-tokens", 64, "--validate-n", 8];
+    ? [
+        "--groups-per-step",
+        2,
+        "--group-size",
+        2,
+        "--max-turns",
+        2,
+        "--max-tokens",
+        9,
+        "--temperature",
+        2,
+        "--validate-n",
+        1,
+      ]
+    : ["--groups-per-step", 8, "--group-size", 4, "--max-turns", 2, "--max-tokens", 64, "--validate-n", 8];
   const learner = ["--micro-batch-tokens", MICRO_BATCH, "--lora-rank", 16, "--control", "random-reward"];
   const engine = ["--gpu", gpu, "--concurrency", concurrency, "--context", context, "--workers", 1];
   const args = ["train", "--model", model, "--run", "check", ...task, ...patience, ...size, ...learner, ...engine];

@@ -38,7 +38,7 @@ async function stepTime(policy: EnginePolicy, scenarios: readonly Scenario[], re
     run: "bench",
     step: 1,
     scenarios,
-    group: GROUP,
+    groupSize: GROUP,
     have: [],
     signal: new AbortController().signal,
     onTrajectory: () => undefined,
@@ -108,7 +108,9 @@ async function overlap(context: BenchContext, db: string, model: string, maxToke
   const server = await startScriptedJudge({ score: knowingScore(mail), seconds: JUDGE });
   try {
     const policy = policyOf(engine, db, maxTokens);
-    const scenarios = new ScenarioSampler(await emailTask.scenarios({ db }), { groups: GROUPS, seed: 1 }).ofStep(1);
+    const scenarios = new ScenarioSampler(await emailTask.scenarios({ db }), { groupsPerStep: GROUPS, seed: 1 }).ofStep(
+      1,
+    );
     await stepTime(policy, scenarios.slice(0, 1), taskReward);
     const judged = judgedBy(server);
     const row = {

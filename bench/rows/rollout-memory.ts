@@ -24,7 +24,14 @@ export const bench: Bench = {
     try {
       let done = 0;
       for (let step = 0; done < ALL; step++) {
-        const settings = { scenarios: STEP / 4, group: 4, concurrency: sequences, maxTurns: 10, maxTokens: 256, step };
+        const settings = {
+          scenarios: STEP / 4,
+          groupSize: 4,
+          concurrency: sequences,
+          maxTurns: 10,
+          maxTokens: 256,
+          step,
+        };
         done += played(await playEmail(enginePlayer(engine), settings));
         megabytes.push(process.memoryUsage.rss() / 1e6);
         if (done % FIRST === 0) context.say(`${done} rollouts: ${megabytes.at(-1)?.toFixed(0)} MB`);

@@ -37,7 +37,7 @@ export const bench: Bench = {
       const options = { model, sequences, contextPerSequence, lanes: 1, ...shapes };
       const engine = await context.load(options);
       try {
-        const settings = { scenarios: (2 * sequences) / GROUP, group: GROUP, concurrency: sequences, maxTurns: 10 };
+        const settings = { scenarios: (2 * sequences) / GROUP, groupSize: GROUP, concurrency: sequences, maxTurns: 10 };
         await playEmail(playerWith(engine, shapes), { ...settings, maxTokens: 256, step: 0 });
         const { batches, passes, graphsReused } = engine.stats();
         const name = `rollout/passes/${shapes.pooledKv ? "pooled" : "split"}${shapes.steadyShapes ? "" : "-any-shape"}`;

@@ -14,15 +14,21 @@ export const bench: Bench = {
     const sequences = context.sequences?.[0] ?? 16;
     const contextPerSequence = Math.min(4096, await trainedContext(model));
     const rows: Row[] = [];
-    for (const group of [4, 8]) {
+    for (const groupSize of [4, 8]) {
       const engine = await context.load({ model, sequences, contextPerSequence });
       try {
-        const settings = { scenarios: 128 / group, group, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
-        const { groups } = await playEmail(enginePlayer(engine), { ...settings, step: group });
+        const settings = {
+          scenarios: 128 / groupSize,
+          groupSize,
+          concurrency: sequences,
+          maxTurns: 10,
+          maxTokens: 256,
+        };
+        const { groups } = await playEmail(enginePlayer(engine), { ...settings, step: groupSize });
         const { prefilled, reused, evicted } = engine.stats();
         const unique = groups.reduce((sum, one) => sum + uniquePromptTokens(one), 0);
         const row: Row = {
-          name: `rollout/prefill/group-${group}`,
+          name: `rollout/prefill/group-${groupSize}`,
           model: modelName(model),
           sequences,
           ours: prefilled / unique,

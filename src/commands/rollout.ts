@@ -18,7 +18,7 @@ import {
 import { hone, UnfinishedError, UsageError } from "../util/index.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
-const GROUP = 4;
+const GROUP_SIZE = 4;
 const MAX_TOKENS = 2048;
 
 function summaryText(summary: PlaySummary): string {
@@ -67,7 +67,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 export const rolloutCommand = defineCommand({
   name: "rollout",
   summary: "Play scenarios and report how it went.",
-  example: `${hone("rollout")} --expert --n 1 --group 1 --show`,
+  example: `${hone("rollout")} --expert --n 1 --group-size 1 --show`,
   options: [
     ...taskOptionNames,
     "checkpoint",
@@ -78,7 +78,7 @@ export const rolloutCommand = defineCommand({
     "scenario",
     "split",
     "n",
-    "group",
+    "groupSize",
     "maxTurns",
     "onToolError",
     "turnTimeout",
@@ -100,7 +100,7 @@ export const rolloutCommand = defineCommand({
     "scenario",
     "split",
     "n",
-    "group",
+    "groupSize",
     "temperature",
     "gpu",
     "seed",
@@ -137,7 +137,7 @@ export const rolloutCommand = defineCommand({
         },
         choice,
         io: { hub: config },
-        group: config.group ?? GROUP,
+        groupSize: config.groupSize ?? GROUP_SIZE,
         concurrency,
         workers: config.workers,
         maxExceptions: config.maxExceptions,

@@ -167,10 +167,9 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
   const values: Partial<Record<OptionName, unknown>> = {};
 
   const file = folder === null ? undefined : await readConfigFile(folder);
-  const keyOf = (key: string) => `${file?.file}: ${key}`;
-  for (const [key, value] of Object.entries(withPresentNames(file?.values ?? {}, keyOf))) {
+  for (const [key, value] of Object.entries(withPresentNames(file?.values ?? {}, `${file?.file}: `))) {
     if (!Object.hasOwn(options, key)) throw unknownKey(file?.file ?? "", key, optionNames);
-    if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, keyOf(key));
+    if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, `${file?.file}: ${key}`);
   }
 
   const ofEnv = new Map<string, string>([
@@ -191,10 +190,10 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
       fromEnv[name] = value;
   }
   const variable = (name: string) => options[name as OptionName]?.env ?? variableOf(name);
-  for (const [name, value] of Object.entries(withPresentNames(fromEnv, variable)))
+  for (const [name, value] of Object.entries(withPresentNames(fromEnv, "", variable)))
     values[name as OptionName] = check(name as OptionName, value, variable(name));
 
-  for (const [key, value] of Object.entries(withPresentNames(flags, flagOf))) {
+  for (const [key, value] of Object.entries(withPresentNames(flags, "", flagOf))) {
     if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, flagOf(key));
   }
 
@@ -211,7 +210,7 @@ export async function givenByProgram(
   values: Readonly<Record<string, unknown>>,
   names: readonly OptionName[],
 ): Promise<GivenOptions> {
-  const present = withPresentNames(values, (name) => `options: ${name}`);
+  const present = withPresentNames(values, "options: ");
   const unknown = Object.keys(present).find((key) => !(names as readonly string[]).includes(key));
   if (unknown !== undefined) throw unknownKey("options", unknown, names);
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("HF_")));

@@ -2,7 +2,11 @@
 import { UsageError } from "../util/index.js";
 
 /** New names by old ones. */
-export const renamed: Readonly<Record<string, string>> = { maxGap: "maxMismatch" };
+export const renamed: Readonly<Record<string, string>> = {
+  group: "groupSize",
+  groups: "groupsPerStep",
+  maxGap: "maxMismatch",
+};
 
 /** The old names of these options. */
 export const oldNamesOf = (names: readonly string[]): string[] =>
@@ -20,20 +24,22 @@ function notice(line: string): void {
 /**
  * Values under the options' present names.
  *
- * @param nameIn how the source of the values writes an option: `--max-gap`, `HONE_MAX_GAP`, `hone.config.ts: maxGap`
+ * @param where the source of the values, for messages: "" or "hone.config.ts: "
+ * @param written how that source writes an option's name: `--max-gap`, `HONE_MAX_GAP`, `maxGap`
  * @throws UsageError when an option is given by both names
  */
 export function withPresentNames<T>(
   values: Readonly<Record<string, T>>,
-  nameIn: (name: string) => string,
+  where: string,
+  written: (name: string) => string = (name) => name,
 ): Record<string, T> {
   const present: Record<string, T> = {};
   for (const [name, value] of Object.entries(values)) {
     const now = Object.hasOwn(renamed, name) ? (renamed[name] as string) : name;
     if (now !== name && value !== undefined) {
       if (values[now] !== undefined)
-        throw new UsageError(`${nameIn(name)} is the old name of ${nameIn(now)}; give only one of them`);
-      notice(`${nameIn(name)} is now called ${nameIn(now)}; the old name is still read`);
+        throw new UsageError(`${where}${written(name)} is the old name of ${written(now)}; give only one of them`);
+      notice(`${where}${written(name)} is now called ${written(now)}; the old name is still read`);
     }
     if (value !== undefined || !Object.hasOwn(present, now)) present[now] = value;
   }

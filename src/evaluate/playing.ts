@@ -33,7 +33,7 @@ const gathering = ({ conditions }: Stage) => ({
   run: `${conditions.settings.seed}/eval`,
   step: 0,
   scenarios: conditions.scenarios,
-  group: 1,
+  groupSize: 1,
   have: [],
 });
 

@@ -71,7 +71,7 @@ function settingsTable(facts: CardFacts): string {
     ["task", taskName(facts)],
     ["reward", settings.reward],
     ["objective", settings.loss],
-    ["scenarios × rollouts a step", `${settings.groups} × ${settings.group}`],
+    ["scenarios × rollouts a step", `${settings.groupsPerStep} × ${settings.groupSize}`],
     ["learning rate", settings.learningRate],
     ["LoRA rank, alpha", `${settings.loraRank}, ${settings.loraAlpha}`],
     ["LoRA layers", settings.loraTargets.join(", ")],

@@ -195,7 +195,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
 
 /** The program plays and rewards: a step of hone's own has nothing to do with it. */
 const nothingToPlay: Pick<LoopParts, "scenarios" | "rewardGroup"> = {
-  scenarios: { groups: 0, next: () => [], ofValidation: () => [] },
+  scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] },
   rewardGroup: async () => ({ kind: "rewarded", rewards: [] }),
 };
 

@@ -42,7 +42,7 @@ export async function decodeSpeed(
   }
 }
 
-type Plan = Pick<RunSettings, "steps" | "groups" | "group" | "validateEvery" | "validateN">;
+type Plan = Pick<RunSettings, "steps" | "groupsPerStep" | "groupSize" | "validateEvery" | "validateN">;
 
 /**
  * Seconds of a whole run of the tiny model.
@@ -51,7 +51,7 @@ type Plan = Pick<RunSettings, "steps" | "groups" | "group" | "validateEvery" | "
  * @param speed result of {@link decodeSpeed}
  */
 export function secondsOfRun(plan: Plan, evaluated: number, speed: number): number {
-  const trained = plan.steps * plan.groups * plan.group;
+  const trained = plan.steps * plan.groupsPerStep * plan.groupSize;
   const between = plan.validateEvery > 0 ? Math.ceil(plan.steps / plan.validateEvery) : 1;
   const played = trained + (1 + between) * plan.validateN + evaluated;
   return START + (played * COST.play + trained * COST.learn) / speed;

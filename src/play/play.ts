@@ -41,7 +41,7 @@ export interface PlayOptions {
   readonly choice: ScenarioChoice;
   /** How scenarios are fetched that lie on the Hub. */
   readonly io?: ScenarioIo;
-  readonly group: number;
+  readonly groupSize: number;
   readonly concurrency: number;
   readonly workers: number | undefined;
   readonly maxExceptions: number;
@@ -87,13 +87,13 @@ export async function play(options: PlayOptions): Promise<PlaySummary> {
   written.catch(() => undefined);
 
   const tally = new RolloutTally();
-  const total = scenarios.length * options.group;
+  const total = scenarios.length * options.groupSize;
   try {
     const { onFailure } = options;
     const { groups, failures, interrupted, seconds } = await gather({
       settings,
       scenarios,
-      group: options.group,
+      groupSize: options.groupSize,
       run: options.choice.seed,
       step: 0,
       concurrency: options.concurrency,

@@ -62,7 +62,7 @@ export class EnginePolicy implements Policy {
     return probe ? measureProbe(this.#engine, probe) : null;
   }
 
-  async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
+  async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
     const { workers, maxExceptions, onFailure } = this.#settings;
     return gather({
@@ -76,7 +76,7 @@ export class EnginePolicy implements Policy {
       run,
       step,
       scenarios,
-      group,
+      groupSize,
       have,
       concurrency: this.#concurrency,
       maxExceptions,

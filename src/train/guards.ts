@@ -73,10 +73,10 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
     : success < 0.05 && before > 0.2
       ? `it had been ${(100 * before).toFixed(1)} % in an earlier step: the updates have broken the model, start again from an earlier checkpoint (--fork) with a lower --learning-rate`
       : success < 0.05
-        ? `the scenarios are too hard for this model: warm it up on expert traces (\`${hone("sft")}\`), take easier scenarios, a larger model or a larger --group`
+        ? `the scenarios are too hard for this model: warm it up on expert traces (\`${hone("sft")}\`), take easier scenarios, a larger model or a larger --group-size`
         : success > 0.95
           ? "the model solves them all: take harder scenarios"
-          : "every scenario is either always solved or never: raise --group or --temperature, or mix scenarios of other difficulty";
+          : "every scenario is either always solved or never: raise --group-size or --temperature, or mix scenarios of other difficulty";
   const same = `in each group all rollouts${truncated ? " that are learnt from" : ""} got the same reward`;
   throw new HoneError(
     `nothing was learnt in ${flat} steps in a row: ${same}${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,

@@ -14,7 +14,7 @@ export interface PlayRequest {
   readonly step: number;
   readonly scenarios: readonly Scenario[];
   /** Rollouts of each scenario. */
-  readonly group: number;
+  readonly groupSize: number;
   /** Rollouts that were played before: they are part of the result and not played again. */
   readonly have: readonly Trajectory[];
   readonly signal: AbortSignal;
@@ -95,7 +95,7 @@ export interface LoopSettings extends MismatchSettings {
   readonly seed: number;
   readonly steps: number;
   /** Rollouts of each scenario. */
-  readonly group: number;
+  readonly groupSize: number;
   readonly temperature: number;
   readonly schedule: Schedule;
   readonly advantages: AdvantageOptions;
@@ -114,7 +114,7 @@ export interface LoopSettings extends MismatchSettings {
 export interface LoopParts extends Omit<Rewards, "spreadFloor" | "close"> {
   readonly run: Run;
   readonly settings: LoopSettings;
-  readonly scenarios: Pick<ScenarioSampler, "groups" | "next" | "ofValidation">;
+  readonly scenarios: Pick<ScenarioSampler, "groupsPerStep" | "next" | "ofValidation">;
   readonly policy: Policy;
   readonly updater: Updater;
   readonly view: View;

@@ -71,8 +71,8 @@ export const trainOptions = [
   "initAdapter",
   "preset",
   "steps",
-  "groups",
-  "group",
+  "groupsPerStep",
+  "groupSize",
   "learningRate",
   "finalLearningRate",
   "warmup",
@@ -164,7 +164,7 @@ export async function prepare(
       recorded,
       model: { reference, ...shape },
       set,
-      stepsPerEpoch: (groups) => new ScenarioSampler(all, { groups, seed: 0 }).stepsPerEpoch,
+      stepsPerEpoch: (groupsPerStep) => new ScenarioSampler(all, { groupsPerStep, seed: 0 }).stepsPerEpoch,
     });
     return { settings, initial: initialAdapter(config, settings, shape) };
   };
@@ -182,7 +182,7 @@ export async function prepare(
       "--learner-lifetime offload moves the learner off an NVIDIA GPU, and here it computes on the CPU; use --learner-lifetime step to give its memory back",
     );
   }
-  const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
+  const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = config.concurrency ?? most;
   const fitted = fitToMachine(
     {

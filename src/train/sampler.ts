@@ -14,7 +14,7 @@ import { type CreditedGroup, isIdle } from "./credit.js";
 export class ScenarioSampler {
   readonly #train: readonly Scenario[];
   readonly #test: readonly Scenario[];
-  readonly #groups: number;
+  readonly #groupsPerStep: number;
   readonly #seed: number;
   /** Ids of the train split that are played; undefined plays all. */
   #kept: ReadonlySet<string> | undefined;
@@ -24,10 +24,10 @@ export class ScenarioSampler {
    * @throws HoneError when a split has no scenarios
    * @throws UsageError when the train split does not fill one step
    */
-  constructor(scenarios: readonly Scenario[], { groups, seed }: { groups: number; seed: number }) {
+  constructor(scenarios: readonly Scenario[], { groupsPerStep, seed }: { groupsPerStep: number; seed: number }) {
     this.#train = scenarios.filter(({ split }) => split === "train");
     this.#test = scenarios.filter(({ split }) => split === "test");
-    this.#groups = groups;
+    this.#groupsPerStep = groupsPerStep;
     this.#seed = seed;
     for (const [split, found] of [["train", this.#train] as const, ["test", this.#test] as const]) {
       if (found.length === 0) {
@@ -36,19 +36,24 @@ export class ScenarioSampler {
         );
       }
     }
-    if (this.#train.length < groups) {
-      throw new UsageError(`--groups ${groups}: the train split has only ${this.#train.length} scenarios`);
+    if (this.#train.length < groupsPerStep) {
+      throw new UsageError(
+        `--groups-per-step ${groupsPerStep}: the train split has only ${this.#train.length} scenarios`,
+      );
     }
   }
 
   /** Scenarios in a step. */
-  get groups(): number {
-    return this.#groups;
+  get groupsPerStep(): number {
+    return this.#groupsPerStep;
   }
 
   /** The same, of whose train split only these are played, in the order that they have among all. */
   only(ids: ReadonlySet<string>): ScenarioSampler {
-    const sampler = new ScenarioSampler([...this.#train, ...this.#test], { groups: this.#groups, seed: this.#seed });
+    const sampler = new ScenarioSampler([...this.#train, ...this.#test], {
+      groupsPerStep: this.#groupsPerStep,
+      seed: this.#seed,
+    });
     sampler.#kept = ids;
     return sampler;
   }
@@ -61,14 +66,14 @@ export class ScenarioSampler {
   #isKept = ({ id }: Scenario) => this.#kept?.has(id) ?? true;
 
   get stepsPerEpoch(): number {
-    return Math.floor(this.#train.filter(this.#isKept).length / this.#groups);
+    return Math.floor(this.#train.filter(this.#isKept).length / this.#groupsPerStep);
   }
 
   /** Different scenarios for one step, counted from 1. */
   ofStep(step: number): Scenario[] {
     const epoch = Math.floor((step - 1) / this.stepsPerEpoch);
-    const start = ((step - 1) % this.stepsPerEpoch) * this.#groups;
-    return this.ofEpoch(epoch).slice(start, start + this.#groups);
+    const start = ((step - 1) % this.stepsPerEpoch) * this.#groupsPerStep;
+    return this.ofEpoch(epoch).slice(start, start + this.#groupsPerStep);
   }
 
   /**

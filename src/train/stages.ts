@@ -86,7 +86,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
               phase: "train",
               step,
               scenarios,
-              group: settings.group,
+              groupSize: settings.groupSize,
               adapter: at.adapter,
               onGroup: (group) => rewarding.begin(group),
             },
@@ -125,7 +125,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
 
     commit: ({ played, groups, learnt, policy: now }) => {
       const failures = played.flatMap((round) => round.failures);
-      const further = groups.length - scenarios.groups;
+      const further = groups.length - scenarios.groupsPerStep;
       const row: StepRow = {
         step,
         ...now,
@@ -164,7 +164,7 @@ async function updateOn(
     into: run.checkpoints.draft(step),
     from: run.checkpointOf(at),
     learningRate,
-    rollouts: rolloutsLearntFrom(groups, groups.length - scenarios.groups),
+    rollouts: rolloutsLearntFrom(groups, groups.length - scenarios.groupsPerStep),
     seed: deriveSeed("minibatches", settings.seed, step),
     signal,
     onProgress: (progress) => view.progress(progress),

@@ -28,7 +28,7 @@ const task = [
   "--temperature",
   "2",
 ];
-const small = ["--group", "2", "--concurrency", "2", "--context", "64", "--max-turns", "2"];
+const small = ["--group-size", "2", "--concurrency", "2", "--context", "64", "--max-turns", "2"];
 const common = [...task, "--model", "tiny", "--gpu", gpu.backend, ...small, ...patience, "--json"];
 
 describe("yarn rollout", () => {
@@ -45,7 +45,7 @@ describe("yarn rollout", () => {
 describe("yarn train", () => {
   const STEPS = 3;
   const start = (python: string) => {
-    const steps = ["--steps", String(STEPS), "--groups", "2", "--validate-n", "2", "--keep", String(STEPS)];
+    const steps = ["--steps", String(STEPS), "--groups-per-step", "2", "--validate-n", "2", "--keep", String(STEPS)];
     const rates = ["--learning-rate", "1e-2", "--warmup", "0"];
     return spawn(process.execPath, [cli, "train", ...common, ...steps, ...rates, "--python", python], {
       cwd: folder,

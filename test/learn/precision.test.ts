@@ -26,7 +26,18 @@ function hone(...args: string[]): void {
 beforeAll(async () => {
   const python = await ensureLearnerPython();
   hone("build-db", "--mailboxes", "20");
-  const small = ["--steps", "1", "--groups", "4", "--group", "4", "--max-turns", "4", "--validate-n", "1"];
+  const small = [
+    "--steps",
+    "1",
+    "--groups-per-step",
+    "4",
+    "--group-size",
+    "4",
+    "--max-turns",
+    "4",
+    "--validate-n",
+    "1",
+  ];
   hone("train", "--model", "tiny", "--gpu", "off", ...small, "--threads", "1", "--python", python);
   const batch = join(folder, ".hone/email/models/tiny/batch.safetensors");
   const script = fileURLToPath(new URL("precision.py", import.meta.url));

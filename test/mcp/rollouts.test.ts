@@ -76,7 +76,7 @@ const play = (
       },
     },
     scenarios: questions.map((question, index) => ({ id: `${index}`, split: "test", question })),
-    group: 1,
+    groupSize: 1,
     run: "test",
     step: 0,
     concurrency,

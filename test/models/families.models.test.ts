@@ -33,7 +33,8 @@ const models = [
 
 const home = mkdtempSync(join(tmpdir(), "hone-families-"));
 const task = ["--task", join(packageRoot, "test/models/support/chatter-task.ts"), "--gpu", "off", "--threads", "1"];
-const small = "--groups 1 --group 2 --max-tokens 6 --max-turns 1 --validate-n 1 --context 1024 --steps 1".split(" ");
+const small =
+  "--groups-per-step 1 --group-size 2 --max-tokens 6 --max-turns 1 --validate-n 1 --context 1024 --steps 1".split(" ");
 const reply: ChatMessage = { role: "user", content: `And this? ${awkward}` };
 const tools = chatter.tools.map((tool) => toolSchema(tool));
 let python: string;

@@ -28,17 +28,17 @@ const scenarios: readonly Scenario[] = Array.from({ length: TRAIN + 4 }, (_, i) 
   split: i < TRAIN ? "train" : "test",
   question: `What is ${i}?`,
 }));
-const sampler = new ScenarioSampler(scenarios, { groups: 2, seed: 3 });
+const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
 
-const wanted = { difficulty: "0.1..0.9", difficultyRollouts: 2, group: 3, groups: 2, steps: 5, refill: 0 };
+const wanted = { difficulty: "0.1..0.9", difficultyRollouts: 2, groupSize: 3, groupsPerStep: 2, steps: 5, refill: 0 };
 const ids = (all: readonly Scenario[]) => all.map(({ id }) => id);
 
 /** Measures, and takes the steps. */
 async function go(change: Partial<typeof wanted> = {}, fake: FakeParts = {}) {
   const asked = { ...wanted, ...change };
-  const { steps, group, refill } = asked;
+  const { steps, groupSize, refill } = asked;
   const said: string[] = [];
-  const parts = partsOf(run, { ...fake, settings: { steps, group, refill } });
+  const parts = partsOf(run, { ...fake, settings: { steps, groupSize, refill } });
   const view = { ...parts.view, say: (text: string) => void said.push(text) };
   const within = await withinDifficulty({ ...parts, view }, sampler, asked);
   await train({ ...parts, scenarios: within });
@@ -134,7 +134,7 @@ describe("--difficulty", () => {
     const parts = partsOf(run);
     parts.policy.reward = 1;
     await expect(withinDifficulty(parts, sampler, wanted)).rejects.toThrow(
-      "--difficulty 0.1..0.9 leaves 0 scenarios, and a step plays 2 (--groups): 0 of 40 measured scenarios are within difficulty 0.1..0.9; set aside: 40 more often.",
+      "--difficulty 0.1..0.9 leaves 0 scenarios, and a step plays 2 (--groups-per-step): 0 of 40 measured scenarios are within difficulty 0.1..0.9; set aside: 40 more often.",
     );
     expect(difficultyOf(run.store.difficulty(), undefined)).toBeNull();
   });

@@ -23,7 +23,7 @@ describe("steps that change nothing", () => {
     expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 1 }))).toThrow(
       "the model solves them all",
     );
-    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group");
+    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group-size");
   });
 
   it("are told from a model that training has broken", () => {

@@ -77,7 +77,18 @@ describe("yarn train on the tiny model", () => {
   beforeAll(async () => {
     python = await ensureLearnerPython();
     hone("build-db", "--mailboxes", "20");
-    const small = ["--groups", "3", "--group", "4", "--max-turns", "6", "--validate-n", "4", "--threads", "1"];
+    const small = [
+      "--groups-per-step",
+      "3",
+      "--group-size",
+      "4",
+      "--max-turns",
+      "6",
+      "--validate-n",
+      "4",
+      "--threads",
+      "1",
+    ];
     const rates = ["--learning-rate", "1e-2", "--warmup", "0"];
     const kept = ["--keep", String(STEPS), "--python", python];
     summary = JSON.parse(

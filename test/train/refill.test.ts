@@ -57,7 +57,7 @@ async function oneStep(name: string, ids: readonly string[], more = {}) {
   return { row: run.store.lastStep(), metrics: run.store.lastStep().metrics, played, asked, run };
 }
 
-const sampler = new ScenarioSampler(scenarios, { groups: 2, seed: 3 });
+const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
 const own = sampler.ofStep(1).map(({ id }) => id);
 
 describe("refilling", () => {

@@ -8,7 +8,7 @@ const train = ids(scenarios.filter(({ split }) => split === "train"));
 
 describe("the scenario sampler", () => {
   it("plays each train scenario once an epoch, in an order of the epoch's own", () => {
-    const sampler = new ScenarioSampler(scenarios, { groups: 2, seed: 1 });
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
     const epoch = (number: number) => [1, 2, 3, 4].flatMap((step) => ids(sampler.ofStep(4 * number + step)));
     expect(sampler.stepsPerEpoch).toBe(4);
     expect([...epoch(0)].sort()).toEqual(train);
@@ -17,36 +17,38 @@ describe("the scenario sampler", () => {
   });
 
   it("resumes by the number of the step alone", () => {
-    const first = new ScenarioSampler(scenarios, { groups: 3, seed: 1 });
+    const first = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 });
     const before = [1, 2, 3, 4, 5].map((step) => ids(first.ofStep(step)));
-    expect(ids(new ScenarioSampler(scenarios, { groups: 3, seed: 1 }).ofStep(5))).toEqual(before[4]);
-    expect(ids(new ScenarioSampler(scenarios, { groups: 3, seed: 2 }).ofStep(5))).not.toEqual(before[4]);
+    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 }).ofStep(5))).toEqual(before[4]);
+    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 2 }).ofStep(5))).not.toEqual(before[4]);
   });
 
   it("validates on test scenarios that `yarn eval --fresh` can name again by the run's settings", () => {
-    const sampler = new ScenarioSampler(scenarios, { groups: 2, seed: 1 });
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
     const validated = sampler.ofValidation(2);
     expect(validated.map(({ split }) => split)).toEqual(["test", "test"]);
     expect(validationScenarios(scenarios, { seed: 1, validateN: 2 })).toEqual(validated);
   });
 
   it("never plays a scenario twice in a step, also where an epoch does not divide", () => {
-    const sampler = new ScenarioSampler(scenarios, { groups: 3, seed: 1 });
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 });
     for (let step = 1; step < 40; step++) expect(new Set(ids(sampler.ofStep(step))).size).toBe(3);
   });
 
   it("validates on the same test scenarios every time", () => {
-    const sampler = new ScenarioSampler(scenarios, { groups: 2, seed: 1 });
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
     expect(sampler.ofValidation(3)).toEqual(sampler.ofValidation(3));
     expect(sampler.ofValidation(100).every(({ split }) => split === "test")).toBe(true);
     expect(sampler.ofValidation(100)).toHaveLength(4);
   });
 
   it("refuses what it cannot play", () => {
-    expect(() => new ScenarioSampler(scenarios, { groups: 9, seed: 1 })).toThrow("train split has only 8 scenarios");
-    expect(() => new ScenarioSampler([], { groups: 1, seed: 1 })).toThrow("no scenarios in its train split");
+    expect(() => new ScenarioSampler(scenarios, { groupsPerStep: 9, seed: 1 })).toThrow(
+      "train split has only 8 scenarios",
+    );
+    expect(() => new ScenarioSampler([], { groupsPerStep: 1, seed: 1 })).toThrow("no scenarios in its train split");
     const onlyTrain = scenarios.filter(({ split }) => split === "train");
-    expect(() => new ScenarioSampler(onlyTrain, { groups: 1, seed: 1 })).toThrow(
+    expect(() => new ScenarioSampler(onlyTrain, { groupsPerStep: 1, seed: 1 })).toThrow(
       "no scenarios in its test split (8 in all)",
     );
   });

@@ -161,7 +161,13 @@ export function makeRun(home: string, name: string, asked: RunOptions): string {
   const folder = join(home, "mail", "models", name);
   mkdirSync(folder, { recursive: true });
   const store = RunStore.open(join(folder, "run.sqlite"));
-  const options = { steps: asked.steps, group: asked.group ?? 4, learningRate: 1e-4, loss: "grpo", ...asked.options };
+  const options = {
+    steps: asked.steps,
+    groupSize: asked.group ?? 4,
+    learningRate: 1e-4,
+    loss: "grpo",
+    ...asked.options,
+  };
   store.begin(
     { name, created: "2031-01-01T00:00:00Z", options, contents: { model: "ab" } },
     { checkpoint: null, adapter: null },

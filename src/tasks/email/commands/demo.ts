@@ -66,7 +66,7 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   io.say(
     [
       ...(io.given.model === BASE.model ? [TAUGHT] : []),
-      `Reinforcement learning: ${settings.steps} steps of ${settings.groups} questions, ${settings.group} rollouts of each.`,
+      `Reinforcement learning: ${settings.steps} steps of ${settings.groupsPerStep} questions, ${settings.groupSize} rollouts of each.`,
       `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
       `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
       ...(config.python || installed ? [] : ["First PyTorch is installed for the learner: a few hundred MB, once."]),

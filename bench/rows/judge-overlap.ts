@@ -45,8 +45,8 @@ async function stepTime(policy: EnginePolicy, scenarios: readonly Scenario[], re
     onGroup: (group) => rewarding.begin(group),
   });
   const rewards = await rewarding.all(groups, { kind: "rewarded", rewards: [] });
-  const lost = rewards.filter(({ kind }) => kind === "lost").length;
-  if (lost > 0) throw new Error(`${lost} groups have no verdict`);
+  const noVerdict = rewards.filter(({ kind }) => kind === "no_verdict").length;
+  if (noVerdict > 0) throw new Error(`${noVerdict} groups have no verdict`);
   return performance.now() - started;
 }
 

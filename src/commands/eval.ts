@@ -45,10 +45,13 @@ export const evalCommand = defineCommand({
       io.say(`page: ${config.page}`);
     }
     const result = { run, ...matrix };
-    const lost = matrix.columns.filter((column) => column.problem !== null);
-    if (lost.length > 0) {
-      const names = lost.map(({ title }) => title).join(", ");
-      throw new UnfinishedError(`${lost.length} of ${matrix.columns.length} players have no result: ${names}`, result);
+    const noVerdict = matrix.columns.filter((column) => column.problem !== null);
+    if (noVerdict.length > 0) {
+      const names = noVerdict.map(({ title }) => title).join(", ");
+      throw new UnfinishedError(
+        `${noVerdict.length} of ${matrix.columns.length} players have no result: ${names}`,
+        result,
+      );
     }
     return result;
   },

@@ -123,11 +123,11 @@ export class TrainView {
 
   /** Notes on a row, on lines of their own. */
   #notes(line: MetricsLine): string[] {
-    const { groups_lost: lost, judge, judge_agreement: agreement, reused, failures } = line;
+    const { groups_no_verdict: noVerdict, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
       line.skipped ? (skips[line.skipped] ?? line.skipped) : "",
       ...(this.#judged ? judgedNotes(line) : []),
-      Object.keys(lost).length > 0 ? `groups left out: ${countsText(lost)}` : "",
+      Object.keys(noVerdict).length > 0 ? `groups left out: ${countsText(noVerdict)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
       line.rollouts_broken_off > 0 ? brokenOffText(line) : "",

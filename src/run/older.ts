@@ -22,7 +22,7 @@ const UNNOTED = {
 } satisfies Partial<StepMetricsRow>;
 
 /** Present names of metrics by old ones. */
-const RENAMED: Readonly<Record<string, keyof StepMetricsRow>> = { gap: "mismatch" };
+const RENAMED: Readonly<Record<string, keyof StepMetricsRow>> = { gap: "mismatch", groups_lost: "groups_no_verdict" };
 
 /** `mismatch_kl` was called `kl` before mini-batches existed. */
 type OldMetrics = Omit<StepMetricsRow, "updates" | "mismatch_kl"> & { readonly kl?: number | null };

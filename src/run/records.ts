@@ -88,7 +88,7 @@ export interface StepMetricsRow {
   rollouts_masked: number;
   /** Groups without a usable reward, and their causes. */
   groups_unrewarded: number;
-  groups_lost: Record<string, number>;
+  groups_no_verdict: Record<string, number>;
   /** Groups with fewer than two rollouts left after broken-off ones were removed. */
   groups_broken_off: number;
   /** Mean of the training reward over the rollouts of rewarded groups, and their number. null when there are none. */

@@ -30,7 +30,7 @@ export interface CreditedGroup {
   /** False when there is no reward: nothing of the group is trained on. */
   readonly rewarded: boolean;
   /** Why there is no reward; null where there is one, or none was needed: all rollouts are identical, or too few. */
-  readonly lost: string | null;
+  readonly noVerdict: string | null;
   /** Agreement of a judge's votes; null with fewer than two votes. */
   readonly agreement: number | null;
   /** False when the group is not trained on: no reward, no spread, or all that differ from the mean are masked. */
@@ -67,8 +67,17 @@ function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: C
       advantage: 0,
       masked: false,
     }));
-    const lost = reward.kind === "lost" ? reward.reason : null;
-    return { members, brokenOff, tooFew, rewarded: false, lost, agreement: null, trainable: false, allMasked: false };
+    const noVerdict = reward.kind === "no_verdict" ? reward.reason : null;
+    return {
+      members,
+      brokenOff,
+      tooFew,
+      rewarded: false,
+      noVerdict,
+      agreement: null,
+      trainable: false,
+      allMasked: false,
+    };
   }
   const { rewards, explanations, parts, agreement = null } = reward;
   const { advantages, trainable: spread } = groupAdvantages(rewards, options);
@@ -84,7 +93,7 @@ function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: C
   });
   const trainable = spread && members.some(({ advantage }) => advantage !== 0);
   const allMasked = spread && !trainable;
-  return { members, brokenOff, tooFew, rewarded: true, lost: null, agreement, trainable, allMasked };
+  return { members, brokenOff, tooFew, rewarded: true, noVerdict: null, agreement, trainable, allMasked };
 }
 
 /** The rows stored beside the rollouts when the step is committed. */
@@ -103,8 +112,8 @@ export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
 }
 
 /** Rewarded, and without a gradient: the rewards are equal, or those that differ are masked. */
-export function isIdle({ trainable, lost, tooFew }: CreditedGroup): boolean {
-  return !trainable && lost === null && !tooFew;
+export function isIdle({ trainable, noVerdict, tooFew }: CreditedGroup): boolean {
+  return !trainable && noVerdict === null && !tooFew;
 }
 
 /**

@@ -31,14 +31,14 @@ function brokenOffText(steps: readonly StepMetricsRow[]): string {
 
 /** @param steps in a row in which no group had a reward */
 function unrewardedText(steps: readonly StepMetricsRow[]): string {
-  const lost = steps.findLast(({ skipped }) => skipped === "unrewarded");
+  const noVerdict = steps.findLast(({ skipped }) => skipped === "unrewarded");
   const broken = steps.some(({ skipped }) => skipped === "broken_off");
   const judge =
-    lost &&
-    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(lost.groups_lost)}); look at what it answers with --debug-judge, or take another --judge-model`;
+    noVerdict &&
+    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(noVerdict.groups_no_verdict)}); look at what it answers with --debug-judge, or take another --judge-model`;
   const rollouts =
     broken &&
-    `no group had two rollouts to compare${lost ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`${hone("rollout")}\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
+    `no group had two rollouts to compare${noVerdict ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`${hone("rollout")}\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
   if (judge && rollouts)
     return `no group had a reward in ${steps.length} steps in a row: in some ${judge}; in others ${rollouts}`;
   return judge || rollouts || "";

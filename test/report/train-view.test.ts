@@ -59,7 +59,7 @@ const line: MetricsLine = {
   groups_masked: 0,
   groups_refilled: 0,
   rollouts_masked: 0,
-  groups_lost: {},
+  groups_no_verdict: {},
   rollouts_broken_off: 0,
   broken_off: {},
   groups_broken_off: 0,
@@ -162,7 +162,13 @@ describe("the view of training in a log", () => {
     const { stream: log, written } = stream(false);
     const judge = { requests: 9, cached: 2, prompt_tokens: 40_000, completion_tokens: 2000, cost: 0.0528 };
     const lost = { timeout: 1, not_json: 2 };
-    const judged = { training_reward: 0.7, training_n: 40, groups_lost: lost, groups_flat: 2, judge_agreement: 0.9 };
+    const judged = {
+      training_reward: 0.7,
+      training_n: 40,
+      groups_no_verdict: lost,
+      groups_flat: 2,
+      judge_agreement: 0.9,
+    };
     new TrainView(log, 20, true).step({ ...line, ...judged, judge });
     expect(written[1]?.split("\n")).toEqual([
       " 3/20   25.0 %  16–37    64     0.7     5/8      5     150    1.8e-7       12",
@@ -314,7 +320,7 @@ describe("the view of training on a terminal", () => {
     expect(shown(() => view.rewarded([1, 2], { kind: "rewarded", rewards: [0.2, 1] }))).toContain(
       "2/4  0:02 < 0:02  judged 2/4  reward 0.6 (n=2)",
     );
-    expect(shown(() => view.rewarded([3, 4], { kind: "lost" }))).toContain("judged 4/4  reward 0.6 (n=2)");
+    expect(shown(() => view.rewarded([3, 4], { kind: "no_verdict" }))).toContain("judged 4/4  reward 0.6 (n=2)");
     view.phase(1, "validation", 4);
     expect(shown(() => view.rollout(rollout))).toContain("1/4  0:01 < 0:03  reward 0.5 (n=1)");
   });

@@ -83,7 +83,7 @@ describe("a judge of correctness", () => {
 
   it("without a verdict costs the group its reward, never makes one up", async () => {
     const reward = shapedReward(await context());
-    expect(await reward(["blue", "mumble"].map(saying), 1)).toEqual({ kind: "lost", reason: "not_json" });
+    expect(await reward(["blue", "mumble"].map(saying), 1)).toEqual({ kind: "no_verdict", reason: "not_json" });
   });
 
   it("decides on held-out success; what it does not decide is left out and counted", async () => {
@@ -102,7 +102,7 @@ describe("a judge of correctness", () => {
       const grade = async (trajectory: Trajectory) => {
         const reward = { ...trajectory.reward, success: trajectory.index === 0 };
         return trajectory.scenario.id === "s9"
-          ? ({ kind: "lost", reason: "cut" } as const)
+          ? ({ kind: "no_verdict", reason: "cut" } as const)
           : ({ kind: "graded", reward } as const);
       };
       await train(partsOf(run, { settings: { steps: 1, validateN: 4 }, change: { grade } }));

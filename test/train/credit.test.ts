@@ -40,20 +40,20 @@ describe("a group's credit", () => {
 
   it("count the rollouts of groups without spread in a mean over rollouts, not those without a reward", async () => {
     const [known, same] = (await credited([group, flat])) as [CreditedGroup, CreditedGroup];
-    const [lost] = creditGroups([group], [{ kind: "lost", reason: "timeout" }], options) as [CreditedGroup];
+    const [noVerdict] = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options) as [CreditedGroup];
     const [few] = creditGroups([group], [{ kind: "broken_off" }], options) as [CreditedGroup];
     const [alike] = creditGroups([flat], [{ kind: "alike" }], options) as [CreditedGroup];
-    expect(rolloutsLearntFrom([known, same, lost, few, alike])).toBe(3 + 2 + 2);
+    expect(rolloutsLearntFrom([known, same, noVerdict, few, alike])).toBe(3 + 2 + 2);
     // One of the others stands for the first group without spread.
-    expect(rolloutsLearntFrom([known, same, lost, few, alike], 1)).toBe(3 + 2);
+    expect(rolloutsLearntFrom([known, same, noVerdict, few, alike], 1)).toBe(3 + 2);
   });
 
   it("are none when the group could not be rewarded", async () => {
-    const lost = creditGroups([group], [{ kind: "lost", reason: "timeout" }], options);
-    expect(lost[0]).toMatchObject({ rewarded: false, lost: "timeout", trainable: false });
-    expect(creditsOf(lost)).toEqual([]);
-    expect(batchOf(lost)).toEqual([]);
-    expect(creditGroups([group], [{ kind: "alike" }], options)[0]).toMatchObject({ lost: null, trainable: false });
+    const noVerdict = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options);
+    expect(noVerdict[0]).toMatchObject({ rewarded: false, noVerdict: "timeout", trainable: false });
+    expect(creditsOf(noVerdict)).toEqual([]);
+    expect(batchOf(noVerdict)).toEqual([]);
+    expect(creditGroups([group], [{ kind: "alike" }], options)[0]).toMatchObject({ noVerdict: null, trainable: false });
   });
 
   it("are none when a judge's scores differ by less than the spread floor", () => {

@@ -159,12 +159,12 @@ describe("training on a judge that lies in 30 % of its answers", () => {
     const lost: Record<string, number> = {};
     for (const { group, reward } of rewards) {
       if (reward.kind === "rewarded") expect(reward.rewards).toEqual(group.map(worthOf));
-      else if (reward.kind === "lost") lost[reward.reason] = (lost[reward.reason] ?? 0) + 1;
+      else if (reward.kind === "no_verdict") lost[reward.reason] = (lost[reward.reason] ?? 0) + 1;
     }
     const [{ metrics = "" } = {}] = rows("SELECT metrics FROM steps WHERE step = 1");
     expect(JSON.parse(String(metrics))).toMatchObject({
       groups: 50,
-      groups_lost: lost,
+      groups_no_verdict: lost,
       training_n: 4 * (50 - sum(lost)),
     });
     // What trained is what the judge said of that very rollout; lost groups trained nothing.
@@ -189,7 +189,7 @@ describe("training on a judge that lies in 30 % of its answers", () => {
     servers.push(judge);
     const { ended, rewards } = await trainJudged({ url: judge.url, groups: 40, steps: 1 });
     expect(ended).toBeUndefined();
-    const lost = rewards.flatMap(({ reward }) => (reward.kind === "lost" ? [reward.reason] : []));
+    const lost = rewards.flatMap(({ reward }) => (reward.kind === "no_verdict" ? [reward.reason] : []));
     expect(lost.length).toBeGreaterThan(8);
     expect(new Set(lost).size).toBeGreaterThan(3);
     for (const { group, reward } of rewards) {

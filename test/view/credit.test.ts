@@ -10,7 +10,7 @@ const taught = [member({ trained: 1, advantage: 0.5 }), member({ trained: 0, adv
 
 const view = (metrics: object): RunView =>
   ({
-    steps: [{ step: 1, metrics: { skipped: null, groups_lost: {}, groups_flat: 0, ...metrics } }],
+    steps: [{ step: 1, metrics: { skipped: null, groups_no_verdict: {}, groups_flat: 0, ...metrics } }],
   }) as unknown as RunView;
 
 describe("a group with advantages", () => {
@@ -29,7 +29,7 @@ describe("a group with advantages", () => {
 });
 
 describe("a group without a reward", () => {
-  const lost = { groups_lost: { timeout: 2 } };
+  const lost = { groups_no_verdict: { timeout: 2 } };
   const why = (rows: readonly Row[], metrics: object) => groupState(rows, view(metrics))?.why;
   const late = "the judge did not answer in time";
 

@@ -1,8 +1,9 @@
 /** Judges, groups and clocks for tests. */
+
+import type { JudgeUsage } from "../../../src/judge/budget.js";
 import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
-import type { JudgeUsage } from "../../../src/judge/purse.js";
 import { defaultRubric, type RulerSettings } from "../../../src/judge/ruler.js";
 import type { Trajectory } from "../../../src/rollout/index.js";
 import type { ChatMessage, Scenario } from "../../../src/tasks/task.js";

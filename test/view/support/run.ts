@@ -102,7 +102,7 @@ function credited(members: readonly Trajectory[], lost: boolean): CreditedGroup 
     brokenOff: [],
     tooFew: false,
     rewarded: !lost,
-    lost: lost ? "timeout" : null,
+    noVerdict: lost ? "timeout" : null,
     agreement: null,
     trainable: trainable && !lost,
     allMasked: false,

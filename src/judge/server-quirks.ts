@@ -1,7 +1,7 @@
 /** One server's variant of the API: requests without the parameters it has refused, and the reading of its answers. */
 import type OpenAI from "openai";
 import { z } from "zod";
-import { type Droppable, Lost } from "./failures.js";
+import { type Droppable, NoVerdict } from "./failures.js";
 
 export interface JudgeMessage {
   readonly role: "system" | "user" | "assistant";
@@ -20,7 +20,7 @@ export interface JudgeAnswer {
   readonly cut: boolean;
 }
 
-export interface DialectSettings {
+export interface ServerQuirksSettings {
   readonly model: string;
   /** Sent only when set: some models take none. */
   readonly temperature: number | undefined;
@@ -34,14 +34,14 @@ export type ChatRequest = OpenAI.ChatCompletionCreateParamsNonStreaming;
 /** How strictly the answer's form is requested. */
 type Format = "json_schema" | "json_object" | "text";
 
-export class Dialect {
-  readonly #settings: DialectSettings;
+export class ServerQuirks {
+  readonly #settings: ServerQuirksSettings;
   readonly #dropped = new Set<Droppable>();
   #format: Format = "json_schema";
   /** Reasoning models use another name for it. */
   #tokenLimit: "max_tokens" | "max_completion_tokens" = "max_tokens";
 
-  constructor(settings: DialectSettings) {
+  constructor(settings: ServerQuirksSettings) {
     this.#settings = settings;
   }
 
@@ -105,12 +105,12 @@ export const completionSchema = z.object({
 
 export type Completion = z.output<typeof completionSchema>;
 
-/** @throws Lost when the judge refuses */
+/** @throws NoVerdict when the judge refuses */
 export function answerIn({ choices }: Completion): JudgeAnswer {
   const [choice] = choices;
   const { content, refusal } = choice?.message ?? {};
   if (refusal || choice?.finish_reason === "content_filter") {
-    throw new Lost("refused", `the judge refuses: ${refusal ?? "its server filtered the answer"}`);
+    throw new NoVerdict("refused", `the judge refuses: ${refusal ?? "its server filtered the answer"}`);
   }
   return { text: content ?? "", cut: choice?.finish_reason === "length" };
 }

@@ -1,6 +1,6 @@
 /** Prompt tokens that the engine evaluated, over those that are unique: a group's common prompt counts once. */
 import { modelFile, trainedContext } from "../../src/engine/index.js";
-import { uniquePromptTokens } from "../../src/play/play.js";
+import { uniquePromptTokens } from "../../src/play/rollouts-file.js";
 import { describe, modelName } from "../measure.js";
 import { enginePlayer, playEmail } from "../rollouts.js";
 import type { Bench, Row } from "../row.js";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
 import { mcpOptions, planServers, serverLogs } from "../mcp/index.js";
-import { chooseScenarios, openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
+import { chooseScenarios, openPlayerFor, playerOptions, type RolloutsSummary, rolloutsToFile } from "../play/index.js";
 import { compact, conversationText, countsText, kindsText, ProgressLine, partsText } from "../report/index.js";
 import { chatOptions } from "../rollout/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
@@ -21,7 +21,7 @@ import { hone, UnfinishedError, UsageError } from "../util/index.js";
 const GROUP_SIZE = 4;
 const MAX_TOKENS = 2048;
 
-function summaryText(summary: PlaySummary): string {
+function summaryText(summary: RolloutsSummary): string {
   const percent = (share: number | null) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
   const { rollouts, groups, success, answered, reward, completion_tokens: tokens } = summary;
   return [
@@ -120,7 +120,7 @@ export const rolloutCommand = defineCommand({
     const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
-      const summary = await play({
+      const summary = await rolloutsToFile({
         settings: {
           task: config.task,
           taskOptions,

@@ -14,7 +14,7 @@ import { HoneError, messageOf, UsageError } from "../util/index.js";
 import { conditionsOf, openGrading } from "./conditions.js";
 import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
 import type { EvalConfig } from "./options.js";
-import { openEngine, playElsewhere, type Stage } from "./playing.js";
+import { openEngine, playElsewhere, type Stage } from "./play-entrant.js";
 import { checkReachable } from "./reach.js";
 
 export interface EvalView {

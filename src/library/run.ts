@@ -21,7 +21,7 @@ import {
   type LoopParts,
   loopSettings,
   openUpdater,
-  playingOf,
+  playContextOf,
   resolveSettings,
   StepClock,
   scenariosFingerprint,
@@ -95,7 +95,7 @@ export class TrainingRun {
     { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
   ): Promise<ValidationRow["result"]> {
     const { run, policy, view, settings } = this.#parts;
-    const playing = playingOf({ run, policy, view, settings, signal });
+    const playing = playContextOf({ run, policy, view, settings, signal });
     return (await validate(playing, run.store.lastStep(), scenarios)).result;
   }
 

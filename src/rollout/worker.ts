@@ -8,9 +8,9 @@ import { ToolServers } from "../mcp/index.js";
 import { type AnyTask, loadTask, type Scenario } from "../tasks/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
-import { openPlayer, type Players } from "./players.js";
 import { opening, playRollout } from "./rollout.js";
 import type { Session } from "./session.js";
+import { openSessions, type SessionSource } from "./session-source.js";
 import type { Trajectory } from "./trajectory.js";
 
 const settings = workerData as WorkerSettings;
@@ -19,7 +19,7 @@ const post = (message: WorkerMessage, ports: MessagePort[] = []) => parentPort?.
 interface Ready {
   task: AnyTask;
   env: unknown;
-  players: Players;
+  players: SessionSource;
   servers: ToolServers | undefined;
 }
 
@@ -36,7 +36,7 @@ async function prepare(): Promise<Ready> {
   if (servers) endWhenTold(servers);
   const task = servers?.task ?? own;
   const env = await task.open(settings.taskOptions);
-  return { task, env, players: await openPlayer(settings.player, task), servers };
+  return { task, env, players: await openSessions(settings.player, task), servers };
 }
 
 let ready: Promise<Ready> | undefined;

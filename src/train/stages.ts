@@ -13,7 +13,7 @@ import { batchOf, type CreditedGroup, creditGroups, creditsOf, rolloutsLearntFro
 import { stepMetricsRow } from "./metrics.js";
 import { checkMismatch, MismatchGrew, mismatchLimits } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
-import { interruptible, playingOf, playSaved } from "./playing.js";
+import { interruptible, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
@@ -81,7 +81,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       timed("rollouts", () =>
         rewarding.during(signal, (signal) =>
           playSaved(
-            { ...playingOf(parts), signal },
+            { ...playContextOf(parts), signal },
             {
               phase: "train",
               step,

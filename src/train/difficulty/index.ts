@@ -10,8 +10,8 @@ import type { RunSettings } from "../../run/index.js";
 import { HoneError, hone } from "../../util/index.js";
 import { gradeOwn, playAndGrade } from "../grading.js";
 import type { LoopParts } from "../parts.js";
-import { playingOf, playSaved } from "../playing.js";
 import type { ScenarioSampler } from "../sampler.js";
+import { playContextOf, playSaved } from "../saved-play.js";
 import { use } from "../settle.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
@@ -89,7 +89,7 @@ async function measure(
   const { run, grade = gradeOwn, signal } = parts;
   const start = run.store.firstStep();
   await use({ ...parts, scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] } }, start);
-  const playing = playingOf(parts);
+  const playing = playContextOf(parts);
   const { graded } = await playAndGrade(signal, grade, (signal, onGroup) =>
     playSaved(
       { ...playing, signal },

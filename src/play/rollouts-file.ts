@@ -36,7 +36,7 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);
 }
 
-export interface PlayOptions {
+export interface RolloutsToFile {
   readonly settings: WorkerSettings;
   readonly choice: ScenarioChoice;
   /** How scenarios are fetched that lie on the Hub. */
@@ -53,7 +53,7 @@ export interface PlayOptions {
   readonly onFailure?: (failure: RolloutFailure) => void;
 }
 
-export interface PlaySummary extends RolloutSummary {
+export interface RolloutsSummary extends RolloutSummary {
   groups: number;
   /** Tokens given to the policies, counted once where a group shares them. */
   prompt_tokens_unique: number;
@@ -73,7 +73,7 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
   return common + group.reduce((sum, { promptTokens }) => sum + promptTokens - common, 0);
 }
 
-export async function play(options: PlayOptions): Promise<PlaySummary> {
+export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsSummary> {
   const { settings, out } = options;
   const task = await loadTask(settings.task);
   const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);

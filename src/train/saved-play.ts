@@ -7,7 +7,7 @@ import { HoneError } from "../util/index.js";
 import { gradeOwn, playGraded } from "./grading.js";
 import type { LoopParts, Played, Policy, View } from "./parts.js";
 
-export interface Playing {
+export interface PlayContext {
   readonly store: RunStore;
   readonly policy: Policy;
   readonly view: View;
@@ -16,9 +16,9 @@ export interface Playing {
   readonly seed: number;
 }
 
-type PlayingParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings">;
+type PlayContextParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings">;
 
-export function playingOf({ run, policy, view, signal, settings }: PlayingParts): Playing {
+export function playContextOf({ run, policy, view, signal, settings }: PlayContextParts): PlayContext {
   return { store: run.store, policy, view, signal, seed: settings.seed };
 }
 
@@ -45,7 +45,7 @@ interface SavedPlay {
 
 /** @throws Interrupted when the signal came before everything was played */
 export async function playSaved(
-  { store, policy, view, signal, seed }: Playing,
+  { store, policy, view, signal, seed }: PlayContext,
   { phase, step, scenarios, groupSize, adapter, onGroup }: SavedPlay,
 ): Promise<Played & { reused: number }> {
   store.dropForeignRollouts(phase, step, adapter);
@@ -76,7 +76,7 @@ export async function playSaved(
  * @param grade decides whether an answer is right, where the task's own reward does not
  */
 export async function validate(
-  playing: Playing,
+  playing: PlayContext,
   at: StepRow,
   scenarios: readonly Scenario[],
   grade: GradeRollout = gradeOwn,

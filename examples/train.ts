@@ -15,8 +15,8 @@ function score({ reward, calls, turns, maxTurns }: Trajectory): number {
 }
 
 const task = await openTask("email", { seed: 1 });
-const model = await openModel("tiny", { gpu: "off", maxTurns: 6, say: console.log });
-const run = await openRun(model, task, { run: "own-loop", steps, say: console.log });
+const model = await openModel("tiny", { gpu: "off", maxTurns: 6, log: console.log });
+const run = await openRun(model, task, { run: "own-loop", steps, log: console.log });
 const heldOut = task.test.slice(0, held);
 
 const show = (name: string, { success, low, high, n }: Awaited<ReturnType<typeof evaluate>>) =>

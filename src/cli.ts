@@ -84,7 +84,7 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
   }
   const stream = config.json ? process.stderr : process.stdout;
   const { signal, stop } = listen();
-  const io: CommandIo = { stream, signal, given, say: (text) => void stream.write(`${text}\n`) };
+  const io: CommandIo = { stream, signal, given, log: (text) => void stream.write(`${text}\n`) };
   try {
     const result = await command.run(config as Parameters<Command["run"]>[0], io);
     if (config.json) process.stdout.write(`${JSON.stringify(result)}\n`);

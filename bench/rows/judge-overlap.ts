@@ -71,7 +71,7 @@ function policyOf(engine: Engine, db: string, maxTokens: number): EnginePolicy {
     maxExceptions: 0,
     releaseWeights: false,
     onFailure: () => undefined,
-    say: () => undefined,
+    log: () => undefined,
   });
 }
 
@@ -89,7 +89,7 @@ function judgedBy(server: ScriptedJudge): RewardGroup {
     tokensPerMinute: undefined,
     price: null,
     maxCost: undefined,
-    say: () => undefined,
+    log: () => undefined,
   });
   const settings = { rubric: defaultRubric, votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
   const context = {

@@ -68,7 +68,7 @@ async function compareGroups(context: BenchContext, engine: Engine, work: Worklo
   const { sequences, rollouts, scripted } = work;
   const settings = { scenarios: rollouts / groupSize, groupSize, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
   const player = (server?: CompletionServer) => comparedPlayer(engine, { temperature: 1, server, scripted });
-  const program = await buildLlamaTool("llama-server", context.say);
+  const program = await buildLlamaTool("llama-server", context.log);
   const rows: Row[] = [];
   for (const logprobs of scripted === undefined ? [true, false] : [true]) {
     const ours = new Side();
@@ -103,7 +103,7 @@ async function compareGroups(context: BenchContext, engine: Engine, work: Worklo
       },
     );
     const note = `ours: ${ours.about()}; theirs: ${theirs.about()}${logprobs ? "" : ", without log-probabilities"}`;
-    context.say(note);
+    context.log(note);
     rows.push({ ...row, note });
   }
   return rows;

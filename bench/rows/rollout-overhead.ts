@@ -36,7 +36,7 @@ export const bench: Bench = {
         target: "at most 0.03",
         note: `${groups.flat().length} rollouts in ${seconds.toFixed(0)} s; of that sampling ${percent((after.sampling - before.sampling) / wall)}, scheduling ${percent((after.scheduling - before.scheduling) / wall)}; starting the workers and the first batch took ${starting.toFixed(1)} s and are left out`,
       };
-      context.say(describe(row));
+      context.log(describe(row));
       return [row];
     } finally {
       await engine.close();

@@ -45,7 +45,7 @@ export const bench: Bench = {
         const row = { model: modelName(model), sequences, ...none, note: `${passes} passes of ${batches} batches` };
         rows.push({ ...row, name, ours: passes / batches, unit: "passes", target: "at most 1.1" });
         rows.push({ ...row, name: `${name}/graphs-kept`, ours: graphsReused / passes, unit: "share", target: "" });
-        for (const one of rows.slice(-2)) context.say(describe(one));
+        for (const one of rows.slice(-2)) context.log(describe(one));
       } finally {
         await engine.close();
       }

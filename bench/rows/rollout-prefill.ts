@@ -38,7 +38,7 @@ export const bench: Bench = {
           target: "at most 1.02",
           note: `${prefilled} evaluated, ${unique} unique, in ${groups.flat().length} rollouts; ${reused} taken from other sequences, ${evicted} sequences evicted`,
         };
-        context.say(describe(row));
+        context.log(describe(row));
         rows.push(row);
       } finally {
         await engine.close();

@@ -95,6 +95,6 @@ function rowOf(steps: readonly MetricsLine[], model: string, context: BenchConte
       `learner at most ${gigabytes(peak)}`,
     ].join("; "),
   };
-  context.say(`${row.name}: ${(100 * row.ours).toFixed(2)} % of a step (${row.note})`);
+  context.log(`${row.name}: ${(100 * row.ours).toFixed(2)} % of a step (${row.note})`);
   return row;
 }

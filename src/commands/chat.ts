@@ -47,7 +47,7 @@ export const chatCommand = defineCommand({
       given: io.given,
       checkpoints: compare ?? checkpoint,
       sequences: 1,
-      say: io.say,
+      log: io.log,
       signal: io.signal,
     });
     try {
@@ -73,7 +73,7 @@ export const chatCommand = defineCommand({
           open: (opening) => openSession(engine, chat, opening, sampling),
         }),
       );
-      for (const { title } of models) io.say(title);
+      for (const { title } of models) io.log(title);
       const env = await task.open(options);
       const terminal = openTerminal(io);
       try {

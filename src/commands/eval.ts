@@ -23,7 +23,7 @@ async function played(config: Parameters<typeof evaluatePlayers>[0], io: Command
           tally.add(trajectory);
           progress.update(() => `${title} ${tally.line(total)}`);
         },
-        say: (text) => progress.say(text),
+        log: (text) => progress.log(text),
       },
     });
   } finally {
@@ -39,10 +39,10 @@ export const evalCommand = defineCommand({
   first: ["project", "run", "checkpoint", "versus", "split", "n", "fresh", "temperature", "page", "gpu", "home"],
   async run(config, io) {
     const { run, matrix } = await played(config, io);
-    io.say(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
+    io.log(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
     if (config.page !== undefined) {
       writeEvaluation(matrix, config.page);
-      io.say(`page: ${config.page}`);
+      io.log(`page: ${config.page}`);
     }
     const result = { run, ...matrix };
     const noVerdict = matrix.columns.filter((column) => column.problem !== null);

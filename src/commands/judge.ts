@@ -13,7 +13,15 @@ import {
 import { hone } from "../util/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
-  const { groups, judged, no_verdict: noVerdict, cached, agreement, broken_off: by, rollouts_broken_off: broken } = summary;
+  const {
+    groups,
+    judged,
+    no_verdict: noVerdict,
+    cached,
+    agreement,
+    broken_off: by,
+    rollouts_broken_off: broken,
+  } = summary;
   return [
     `${judged} of ${groups} groups judged`,
     `  ruler_score         ${judged > 0 ? score : "–"}`,
@@ -66,10 +74,10 @@ export const judgeCommand = defineCommand({
     try {
       const summary = await judgeFile(config, {
         signal: io.signal,
-        say: (text) => progress.say(text),
+        log: (text) => progress.log(text),
         onGroup: ({ scenario, members, verdict }, done, groups) => {
           if (config.debugJudge) {
-            progress.say(
+            progress.log(
               verdict
                 ? groupVerdictText(members, verdict, io.stream.isTTY)
                 : `${scenario}: not judged, fewer than two of its rollouts ended by the model's own doing`,
@@ -84,7 +92,7 @@ export const judgeCommand = defineCommand({
         },
       });
       progress.clear();
-      io.say(summaryText(summary, score, own));
+      io.log(summaryText(summary, score, own));
       return summary;
     } finally {
       progress.clear();

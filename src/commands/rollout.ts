@@ -113,11 +113,11 @@ export const rolloutCommand = defineCommand({
     // What is wrong with the task is said before a model is fetched.
     const task = await loadTask(config.task);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
-    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, say: io.say, signal: io.signal }), choice);
+    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);
     const servers = await planServers(config, task, config.task, serverLogs(config.home), io);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
-    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
+    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.log(line), io.signal);
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
       const summary = await rolloutsToFile({
@@ -144,13 +144,13 @@ export const rolloutCommand = defineCommand({
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
-          if (config.show) progress.say(conversationText(trajectory, io.stream.isTTY, detokenize));
+          if (config.show) progress.log(conversationText(trajectory, io.stream.isTTY, detokenize));
           progress.update(() => tally.line(total));
         },
-        onFailure: ({ id, error }) => progress.say(`rollout ${id} failed: ${error}`),
+        onFailure: ({ id, error }) => progress.log(`rollout ${id} failed: ${error}`),
       });
       progress.clear();
-      io.say(summaryText(summary));
+      io.log(summaryText(summary));
       const result = { ...summary, prompt_tokens_evaluated: engine ? engine.stats().prefilled : null };
       if (summary.interrupted) {
         const message = `interrupted; ${summary.rollouts} finished rollouts are in ${summary.trajectories}`;

@@ -79,23 +79,23 @@ export const rolloutsCommand = defineCommand({
         const { trajectory, ...row } = rollout;
         if ((failed && row.success) || (end !== undefined && row.end !== end)) continue;
         if (scenario !== undefined && row.scenario !== scenario) continue;
-        if (listed.length === 0 && !show) io.say(HEADER);
+        if (listed.length === 0 && !show) io.log(HEADER);
         listed.push(row);
         isMeasured ||= row.phase === "train" && row.step === 0;
         ends[row.end] = (ends[row.end] ?? 0) + 1;
         if (out !== undefined) writeSync(out, `${JSON.stringify(trajectory)}\n`);
-        if (show) io.say(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
-        else io.say(listText(rollout));
+        if (show) io.log(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
+        else io.log(listText(rollout));
       }
     } finally {
       reader.close();
       if (out !== undefined) closeSync(out);
     }
     const credit = listed.length === 0 ? "no such rollout" : `${listed.length} rollouts (${countsText(ends)})`;
-    io.say(
+    io.log(
       `${found.name}: ${credit}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
     );
-    if (difficulty && isMeasured) io.say(`step 0, before training: ${difficultyText(difficulty)}`);
+    if (difficulty && isMeasured) io.log(`step 0, before training: ${difficultyText(difficulty)}`);
     return {
       run: found.name,
       rollouts: listed,

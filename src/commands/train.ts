@@ -56,11 +56,11 @@ export const trainCommand = defineCommand({
   ],
   async run(config, io) {
     let view: TrainView | undefined;
-    const say = (text: string) => (view ? view.say(text) : io.say(text));
+    const log = (text: string) => (view ? view.log(text) : io.log(text));
     try {
       const summary = await runTraining(config, io.given, {
         signal: io.signal,
-        say,
+        log,
         colours: Boolean(io.stream.isTTY),
         watch: (steps, judged) => {
           view = new TrainView(io.stream, steps, judged, config.quiet);
@@ -68,7 +68,7 @@ export const trainCommand = defineCommand({
         },
       });
       view?.end();
-      io.say(summaryText(summary));
+      io.log(summaryText(summary));
       return summary;
     } finally {
       view?.end();

@@ -154,13 +154,13 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
 }
 
 async function trial(request: TrialRequest): Promise<void> {
-  const say = (text: string) => send({ kind: "say", text });
+  const log = (text: string) => send({ kind: "say", text });
   const started = performance.now();
   const options = { model: request.model, sequences: GROUP, contextPerSequence: CONTEXT, ubatch: UBATCH };
   // Nothing is installed: missing libraries are a finding.
   takeDevice(request);
   lookForCuda(request.python === null ? packagesIn() : await packagesOfPython(request.python));
-  const engine = await loadEngine(engineOptions(request, options), say);
+  const engine = await loadEngine(engineOptions(request, options), log);
   try {
     const records = await tryEngine(engine, request.seconds, since(started));
     if (request.python === null) return;

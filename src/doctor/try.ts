@@ -19,7 +19,7 @@ export interface Told {
   failed?: string;
 }
 
-function hear(request: TrialRequest, signal: AbortSignal, say: (text: string) => void): Promise<Told> {
+function hear(request: TrialRequest, signal: AbortSignal, log: (text: string) => void): Promise<Told> {
   const told: Told = {};
   return new Promise((resolve) => {
     const child = fork(fileURLToPath(new URL("./trial.js", import.meta.url)), {
@@ -38,7 +38,7 @@ function hear(request: TrialRequest, signal: AbortSignal, say: (text: string) =>
       last = text.trim().split("\n").at(-1) || last;
     });
     child.on("message", (message: TrialMessage) => {
-      if (message.kind === "say") say(message.text);
+      if (message.kind === "say") log(message.text);
       else if (message.kind === "failed") told.failed = message.message;
       else Object.assign(told, { [message.kind]: message.result });
     });
@@ -87,11 +87,11 @@ export function adapterCheck({ learner, adapter, failed }: Told): Check {
 export async function checkTrial(
   request: Omit<TrialRequest, "folder">,
   signal: AbortSignal,
-  say: (text: string) => void,
+  log: (text: string) => void,
 ): Promise<readonly Check[]> {
   const folder = mkdtempSync(join(tmpdir(), "hone-doctor-"));
   try {
-    const told = await hear({ ...request, folder }, signal, say);
+    const told = await hear({ ...request, folder }, signal, log);
     signal.throwIfAborted();
     return [engineCheck(told), updateCheck(told, request.python), adapterCheck(told)];
   } finally {

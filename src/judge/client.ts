@@ -33,7 +33,7 @@ export interface ClientSettings
   /** Seconds to wait for a server that answers no request. */
   readonly patience: number;
   /** Reports a server that is down, or a parameter that was dropped. */
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 /** No question can be answered any more: the judge stays down, refuses, or the budget is spent. */
@@ -130,7 +130,7 @@ export class JudgeClient {
 
   /** Throws when another attempt is not worthwhile. */
   #checkPatience(failure: Failure & { kind: "retry" }, failed: number, started: number, text: string): void {
-    const { patience, url, say } = this.#settings;
+    const { patience, url, log } = this.#settings;
     const now = this.#clock.now();
     const answersOthers = this.#lastAnswer > started;
     const silent = (now - Math.max(started, this.#lastAnswer)) / 1000;
@@ -142,7 +142,7 @@ export class JudgeClient {
       throw this.#giveUp(`it has not answered for ${silent.toFixed(0)} s (--judge-patience): ${text}`);
     } else if (failed >= 2 && failure.reason !== "rate_limited" && !this.#down) {
       this.#down = true;
-      say(`the judge at ${url} does not answer (${text}); waiting up to ${patience} s`);
+      log(`the judge at ${url} does not answer (${text}); waiting up to ${patience} s`);
     }
   }
 
@@ -217,7 +217,7 @@ export class JudgeClient {
     this.#budget.bill(prompt, completion);
     admission.billed(prompt + completion);
     this.#lastAnswer = this.#clock.now();
-    if (this.#down) this.#settings.say(`the judge at ${this.#settings.url} answers again`);
+    if (this.#down) this.#settings.log(`the judge at ${this.#settings.url} answers again`);
     this.#down = false;
   }
 }

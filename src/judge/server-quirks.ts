@@ -26,7 +26,7 @@ export interface ServerQuirksSettings {
   readonly temperature: number | undefined;
   readonly maxTokens: number | undefined;
   /** Reports each parameter that is no longer sent, and why. */
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 export type ChatRequest = OpenAI.ChatCompletionCreateParamsNonStreaming;
@@ -62,20 +62,20 @@ export class ServerQuirks {
 
   /** Stops sending the parameter that the server has refused in `request`, and reports why. */
   drop(parameter: Droppable, request: ChatRequest, why: string): void {
-    const { say } = this.#settings;
+    const { log } = this.#settings;
     if (parameter === "response_format") {
       const refused = request.response_format?.type;
       // Another request may have found this out at the same time.
       if (refused !== this.#format) return;
       this.#format = refused === "json_schema" ? "json_object" : "text";
       const now = this.#format === "text" ? "plain text" : "JSON without a schema";
-      say(`the judge does not take response_format ${refused} (${why}); asking for ${now} from now on`);
+      log(`the judge does not take response_format ${refused} (${why}); asking for ${now} from now on`);
     } else if (parameter === "max_tokens" && /max_completion_tokens/.test(why) && this.#tokenLimit === "max_tokens") {
       this.#tokenLimit = "max_completion_tokens";
-      say(`the judge does not take max_tokens (${why}); sending max_completion_tokens from now on`);
+      log(`the judge does not take max_tokens (${why}); sending max_completion_tokens from now on`);
     } else if (!this.#dropped.has(parameter)) {
       this.#dropped.add(parameter);
-      say(`the judge does not take ${parameter} (${why}); not sent from now on`);
+      log(`the judge does not take ${parameter} (${why}); not sent from now on`);
     }
   }
 }

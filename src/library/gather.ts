@@ -32,7 +32,7 @@ export async function gather(
 ): Promise<Gathered> {
   const named: GatherChoice = withPresentNames({ ...choice }, "gather: ");
   const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = named;
-  const { player, config, say } = model;
+  const { player, config, log } = model;
   requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
   return gatherRollouts({
     settings: { task: task.reference, taskOptions: task.options, servers: task.servers, player, limits: model.limits },
@@ -43,7 +43,7 @@ export async function gather(
     concurrency: model.concurrency,
     maxExceptions: config.maxExceptions,
     ...(config.workers === undefined ? {} : { workers: config.workers }),
-    onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+    onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
     ...more,
   });
 }

@@ -59,5 +59,5 @@ export const runOptionNames = [
 
 /** Who hears what is worth telling; nobody by default. */
 export interface Listener {
-  readonly say?: (line: string) => void;
+  readonly log?: (line: string) => void;
 }

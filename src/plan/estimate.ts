@@ -17,7 +17,7 @@ const START = 6;
 export async function decodeSpeed(
   model: string,
   machine: MachineChoice,
-  say?: (line: string) => void,
+  log?: (line: string) => void,
 ): Promise<number> {
   const engine = await loadEngine(
     engineOptions(machine, {
@@ -25,7 +25,7 @@ export async function decodeSpeed(
       sequences: PROBE.sequences,
       contextPerSequence: PROBE.prompt + PROBE.tokens + 1,
     }),
-    say,
+    log,
   );
   const prompt = Int32Array.from({ length: PROBE.prompt }, (_, i) => (i * 7) % engine.info.vocabularySize);
   const sequences = Array.from({ length: PROBE.sequences }, () => engine.open(prompt));

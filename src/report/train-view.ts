@@ -115,10 +115,10 @@ export class TrainView {
 
   step(line: MetricsLine): void {
     if (this.#quiet) return;
-    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.say(this.#table.header());
+    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log(this.#table.header());
     this.#rewards.push((this.#judged ? line.training_reward : line.reward) ?? Number.NaN);
     this.#last = line;
-    this.#line.say([this.#table.row(line), ...this.#notes(line)].join("\n"));
+    this.#line.log([this.#table.row(line), ...this.#notes(line)].join("\n"));
   }
 
   /** Notes on a row, on lines of their own. */
@@ -175,15 +175,15 @@ export class TrainView {
     const title = step === 0 ? "before training" : `after step ${step}`;
     const unjudged = countsText(result.unjudged);
     const text = `${title}: success ${shareText(result)}  reward ${compact(result.reward)}  ${compact(seconds)} s`;
-    this.#line.say(
+    this.#line.log(
       [text, ...(unjudged ? [`  not counted, without a verdict: ${unjudged}`] : [])]
         .flatMap((line) => wrap(line, WIDTH))
         .join("\n"),
     );
   }
 
-  say(text: string): void {
-    this.#line.say(text);
+  log(text: string): void {
+    this.#line.log(text);
   }
 
   /** Erases the progress lines. */

@@ -51,7 +51,7 @@ export interface JudgedGroup {
 
 export interface JudgeFileIo {
   readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
   readonly onGroup: (group: JudgedGroup, done: number, groups: number) => void;
 }
 
@@ -71,7 +71,7 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   try {
-    const judge = openJudge(config, "this", cache, undefined, io.say);
+    const judge = openJudge(config, "this", cache, undefined, io.log);
     const groups = await readGroups(file, task.name);
     let answered = 0;
     const asked = await Promise.allSettled(

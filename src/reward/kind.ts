@@ -17,7 +17,7 @@ export interface RewardContext {
   readonly settings: RunSettings;
   readonly config: RulerConfig;
   readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
   /** Whether `say` may use colours. */
   readonly colours: boolean;
 }

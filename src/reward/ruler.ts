@@ -14,13 +14,13 @@ export const rulerKind: RewardKind = {
   spreadFloor: 0.05,
   contents: ({ rulerRubric }) => ({ rubric: createHash("sha256").update(rubricOf(rulerRubric)).digest("hex") }),
   open: (context) => {
-    const { settings, config, task, say, colours } = context;
+    const { settings, config, task, log, colours } = context;
     const chosen = { ...config, ...settings };
     const asked = rulerSettings(chosen, rubricOf(settings.rulerRubric), task, settings.seed);
     return rulerReward(
       context,
       asked,
-      (group, verdict) => config.debugJudge && say(groupVerdictText(group, verdict, colours)),
+      (group, verdict) => config.debugJudge && log(groupVerdictText(group, verdict, colours)),
     );
   },
   grade: gradeSuccess,

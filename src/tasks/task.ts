@@ -218,7 +218,7 @@ export interface ScenarioIo {
   /** How the Hub is spoken to; Hugging Face's variables say it where nobody else does. */
   readonly hub?: HubConfig;
   /** Hears what is downloaded. */
-  readonly say?: (line: string) => void;
+  readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 

@@ -24,7 +24,7 @@ export interface EnginePolicySettings {
   /** Frees the weights too while it sleeps, not the KV cache alone. */
   readonly releaseWeights: boolean;
   readonly onFailure: (failure: RolloutFailure) => void;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 export class EnginePolicy implements Policy {
@@ -94,7 +94,7 @@ export class EnginePolicy implements Policy {
 
   async wake(): Promise<void> {
     const attempt = (sequences: number) => this.#engine.wake({ sequences });
-    const awake = await fitting(this.#concurrency, attempt, this.#settings.say, this.#engine.info.lanes);
+    const awake = await fitting(this.#concurrency, attempt, this.#settings.log, this.#engine.info.lanes);
     this.#concurrency = awake.sequences;
   }
 }

@@ -88,7 +88,7 @@ export interface View {
   progress(progress: Progress): void;
   step(line: MetricsLine): void;
   validation(row: ValidationRow): void;
-  say(text: string): void;
+  log(text: string): void;
 }
 
 export interface LoopSettings extends MismatchSettings {

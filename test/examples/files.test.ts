@@ -18,7 +18,7 @@ beforeAll(async () => {
   task = await loadTask(file);
   scenarios = await task.scenarios({});
   const config = withDefaults(mcpOptions, { mcpStartTimeout: 60 });
-  const plan = await planServers(config, task, file, temporary(), { say: () => undefined });
+  const plan = await planServers(config, task, file, temporary(), { log: () => undefined });
   servers = new ToolServers(plan as NonNullable<typeof plan>, task);
 });
 afterAll(async () => {

@@ -29,7 +29,7 @@ async function plan(mcpServers: object, more: object = {}): Promise<ServerPlan> 
   writeFileSync(mcp, JSON.stringify({ mcpServers }));
   const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
   const config = { mcp, ...unset, mcpStartTimeout: 60, ...more };
-  return (await planServers(config, task, "task.ts", join(folder, "logs"), { say: () => undefined })) as ServerPlan;
+  return (await planServers(config, task, "task.ts", join(folder, "logs"), { log: () => undefined })) as ServerPlan;
 }
 
 async function rollouts(servers: ServerPlan, count: number): Promise<RolloutServers[]> {

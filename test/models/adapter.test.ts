@@ -55,7 +55,7 @@ describe("an adapter in PEFT's form", () => {
     const lock = tryLock(join(home, "adapters/.lock"));
     const controller = new AbortController();
     const io = {
-      say: () => controller.abort(new HoneError("interrupted")),
+      log: () => controller.abort(new HoneError("interrupted")),
       update: () => undefined,
       signal: controller.signal,
     };

@@ -110,7 +110,7 @@ describe("the view of training in a log", () => {
     view.progress({ phase: "update", done: 1, total: 4 });
     view.step(line);
     view.validation({ step: 0, checkpoint: null, result: evaluate([], 0), seconds: 1 });
-    view.say("warning: slow");
+    view.log("warning: slow");
     view.end();
     expect(written).toEqual(["warning: slow\n"]);
   });

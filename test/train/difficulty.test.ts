@@ -39,7 +39,7 @@ async function go(change: Partial<typeof wanted> = {}, fake: FakeParts = {}) {
   const { steps, groupSize, refill } = asked;
   const said: string[] = [];
   const parts = partsOf(run, { ...fake, settings: { steps, groupSize, refill } });
-  const view = { ...parts.view, say: (text: string) => void said.push(text) };
+  const view = { ...parts.view, log: (text: string) => void said.push(text) };
   const within = await withinDifficulty({ ...parts, view }, sampler, asked);
   await train({ ...parts, scenarios: within });
   const measuring = parts.policy.played.filter((line) => line.startsWith("played 3/train 0 "));

@@ -60,7 +60,7 @@ function policyOf(room: { for: number }, lanes = 1) {
     maxExceptions: 0,
     releaseWeights: true,
     onFailure: () => undefined,
-    say: (line) => said.push(line),
+    log: (line) => said.push(line),
   });
   const play = async () => {
     const signal = new AbortController().signal;

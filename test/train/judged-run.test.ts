@@ -95,7 +95,7 @@ async function trainJudged({ url, groups = 5, steps = 2, signal, patience = 300,
   open.push(run);
   const said: string[] = [];
   const client = new JudgeClient(
-    { ...clientSettings, url, patience, timeout: 2, say: (text) => said.push(text) },
+    { ...clientSettings, url, patience, timeout: 2, log: (text) => said.push(text) },
     run.store.judgeSpending(),
     fastClock(50),
   );

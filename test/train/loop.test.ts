@@ -165,7 +165,7 @@ describe("the training loop", () => {
       lifetime: "run",
       step: stepSettings,
       start: () => loading,
-      say: () => undefined,
+      log: () => undefined,
     });
     const view = {
       ...silent,

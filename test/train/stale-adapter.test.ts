@@ -82,7 +82,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     const watch = () => silent;
     return runTraining(withDefaults(trainOptions, given), given, {
       signal,
-      say: () => undefined,
+      log: () => undefined,
       watch,
       colours: false,
     });
@@ -124,7 +124,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     engines.stale = true;
     const evaluate = (checkpoint: string[]) => {
       const given = { home, checkpoint, n: 1, threads: 1, workers: 1 };
-      const view = { begin: () => undefined, rollout: () => undefined, say: () => undefined };
+      const view = { begin: () => undefined, rollout: () => undefined, log: () => undefined };
       return evaluatePlayers(withDefaults(evalOptions, given), given, { signal, view });
     };
     await expect(evaluate(["2"])).rejects.toThrow("the engine still plays the adapter before checkpoint 2");

@@ -57,7 +57,7 @@ export async function withinDifficulty(
     }
   }
   const count = difficultyOf(store.difficulty(), range) as DifficultyCount;
-  if (isTold) parts.view.say(difficultyText(count));
+  if (isTold) parts.view.log(difficultyText(count));
   if (count.kept < groupsPerStep) {
     throw new HoneError(
       `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}. Give a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
@@ -76,7 +76,7 @@ function tell(
   const rollouts = difficultyRollouts ?? groupSize;
   const [least, most] = [Math.min(missing, left), left].map((scenarios) => scenarios * rollouts) as [number, number];
   const number = least === most ? `${most}` : `${least} to ${most}`;
-  view.say(
+  view.log(
     `--difficulty ${difficulty}: first ${number} rollouts, ${rollouts} of a scenario, until ${missing} scenarios are found or none is left; a training step plays ${groupsPerStep * groupSize}`,
   );
 }

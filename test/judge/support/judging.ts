@@ -23,7 +23,7 @@ export const clientSettings: ClientSettings = {
   tokensPerMinute: undefined,
   price: null,
   maxCost: undefined,
-  say: () => undefined,
+  log: () => undefined,
 };
 
 /** A clock on which so many seconds pass in one. */
@@ -36,7 +36,7 @@ export function fastClock(factor: number): Clock {
 
 export function clientOf(change: Partial<ClientSettings>, before?: JudgeUsage, clock: Clock = fastClock(50)) {
   const said: string[] = [];
-  const client = new JudgeClient({ ...clientSettings, say: (text) => said.push(text), ...change }, before, clock);
+  const client = new JudgeClient({ ...clientSettings, log: (text) => said.push(text), ...change }, before, clock);
   return { client, said };
 }
 

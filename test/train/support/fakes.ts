@@ -229,7 +229,7 @@ export const silent: View = {
   progress: () => undefined,
   step: () => undefined,
   validation: () => undefined,
-  say: () => undefined,
+  log: () => undefined,
 };
 
 export const shape = { model: "f00d", lora: { rank: 4, alpha: 8, targets: ["q_proj", "v_proj"] } };
@@ -277,7 +277,7 @@ export function partsOf(run: Run, { tick, learner, change, settings: changed }: 
     lifetime: "run",
     step: stepSettings,
     start: async (from) => (learner ? learner(from) : new FakeLearner(from, tick)),
-    say: () => undefined,
+    log: () => undefined,
   });
   const resolved = { ...settings, ...changed };
   const parts: LoopParts & { policy: FakePolicy } = {

@@ -17,7 +17,7 @@ export const UBATCH = 512;
 /** Rows of logits besides those of the running sequences: positions that are scored at once. */
 export const SCORE_ROWS = 64;
 /**
- * Resting sequences between running ones that get a token too, instead of a second pass over the weights (see
+ * Idle sequences between running ones that get a token too, instead of a second pass over the weights (see
  * `SchedulerSettings::fillGap`). A pass on a GPU costs reading the weights; a CPU pays for each row too.
  */
 const FILL_GAP = { cpu: 2, gpu: 16 };
@@ -155,24 +155,24 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * The first call of a process must come from its main thread. Later calls for the same model file and name, from any
  * thread, share that engine's weights, contexts and decode threads; each caller must close it.
  *
- * @param say reports when the engine yields to other programs and when it stops yielding; and when a GPU compiles for long
+ * @param log reports when the engine yields to other programs and when it stops yielding; and when a GPU compiles for long
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
  * EngineOutOfMemory for a lack of memory
  */
-export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
+export async function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine> {
   const addon = await openAddon(options.gpu ?? "auto", options.device);
   const settings = settingsOf(options, addon);
   try {
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
-    const native = await whileCompiling(addon, say, () => addon.load(settings));
+    const native = await whileCompiling(addon, log, () => addon.load(settings));
     // Workers join an engine that the main thread governs. On a GPU threads do little work. Lanes of one thread share the
     // cores with other programs by the system's scheduling.
     const meet = settings.threads > settings.lanes;
     const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
-    const governor = governed ? governorOf(native, settings.threads, say) : undefined;
-    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor, say);
+    const governor = governed ? governorOf(native, settings.threads, log) : undefined;
+    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor, log);
   } catch (error) {
     throw engineError(error);
   }

@@ -104,8 +104,8 @@ export function chatErrorText(error: unknown, key: string | undefined): string {
     if (text !== "" && !messages.includes(text)) messages.push(text);
     at = at.cause;
   }
-  const telling = messages.filter((text) => !/^(Connection error\.|fetch failed)$/.test(text));
-  const line = ((telling.length > 0 ? telling : messages).join(": ") || String(error))
+  const informative = messages.filter((text) => !/^(Connection error\.|fetch failed)$/.test(text));
+  const line = ((informative.length > 0 ? informative : messages).join(": ") || String(error))
     .replace(/\s+/g, " ")
     .slice(0, 500);
   return withoutKey(printable(line), key);

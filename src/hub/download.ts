@@ -103,7 +103,7 @@ async function download(
     });
     // A server that knows no ranges begins again each time: what it repeats is no progress.
     let furthest = have;
-    await exchange(request, options, async ({ response }, { heard, advanced }) => {
+    await exchange(request, options, async ({ response }, { received, advanced }) => {
       if (response.status !== 206) have = 0;
       const announced = announcedLength(response);
       if (announced !== undefined && (have > 0 ? have + announced > file.size : announced !== file.size)) {
@@ -113,7 +113,7 @@ async function download(
       const output = await open(part, have > 0 ? "a" : "w");
       try {
         for await (const chunk of response.body ?? []) {
-          heard();
+          received();
           if (have + chunk.length > file.size) {
             await output.truncate(0);
             throw wrongLength(url, `over ${file.size}`, file.size);

@@ -65,7 +65,7 @@ export interface Answer {
 /** How a request hears of its answer's body. */
 export interface Reception {
   /** A piece came: silence counts from there. */
-  heard(): void;
+  received(): void;
   /** Something came that was not here before: patience begins anew. */
   advanced(): void;
 }
@@ -94,7 +94,7 @@ export async function exchange<T>(
     let interruption: Interrupted;
     try {
       return await use(await follow(request(), options, either), {
-        heard: () => void timer.refresh(),
+        received: () => void timer.refresh(),
         advanced: () => {
           fruitless = 0;
         },

@@ -127,8 +127,8 @@ export function toolsFingerprint(tools: readonly ServerTool[]): string {
 }
 
 /** How a server's tools differ from those that the model was told of; undefined when they are the same. */
-export function changedTools(told: readonly ServerTool[], now: readonly ListedTool[]): string | undefined {
-  for (const { toolName, description, inputSchema } of told) {
+export function changedTools(known: readonly ServerTool[], now: readonly ListedTool[]): string | undefined {
+  for (const { toolName, description, inputSchema } of known) {
     const tool = now.find(({ name }) => name === toolName);
     if (!tool) return `has no tool ${toolName} any more`;
     if (tool.description !== description || JSON.stringify(tool.inputSchema) !== JSON.stringify(inputSchema)) {

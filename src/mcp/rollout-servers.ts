@@ -163,8 +163,8 @@ export class ToolServers {
 
   async #check(connection: Connection): Promise<void> {
     const { name } = connection.server;
-    const told = this.#plan.tools.filter(({ server }) => server === name);
-    const changed = changedTools(told, await connection.tools());
+    const planned = this.#plan.tools.filter(({ server }) => server === name);
+    const changed = changedTools(planned, await connection.tools());
     if (!changed) return;
     const failure = new ServerFailure("tools_changed", name, changed);
     connection.giveUp(failure);

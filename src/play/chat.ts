@@ -60,8 +60,8 @@ class Conversation {
   }
 
   /** @param text undefined for the task's own question */
-  async hear(text: string | undefined): Promise<void> {
-    if (this.#session) this.#tell(this.#session, text ?? "");
+  async onMessage(text: string | undefined): Promise<void> {
+    if (this.#session) this.#continue(this.#session, text ?? "");
     else this.#begin(text);
     await this.#answer(this.#session as Session);
   }
@@ -75,7 +75,7 @@ class Conversation {
     this.#session = this.#speaker.open({ messages: [...this.messages], tools });
   }
 
-  #tell(session: Session, text: string): void {
+  #continue(session: Session, text: string): void {
     const said: ChatMessage = { role: "user", content: text };
     this.#pending = [...this.#pending, said];
     session.respond(this.#pending, []);
@@ -84,7 +84,7 @@ class Conversation {
 
   #show(message: ChatMessage): void {
     this.messages.push(message);
-    this.#options.terminal.say(messageLines(message, this.#options.useColours));
+    this.#options.terminal.print(messageLines(message, this.#options.useColours));
   }
 
   async #answer(session: Session): Promise<void> {
@@ -98,7 +98,7 @@ class Conversation {
         this.#pending = [];
         this.#show(assistantMessage(turn));
       } else if (this.#turns === 1 && turn.stop !== "stop") this.#startAgain();
-      if (turn.stop !== "stop") terminal.say(cut[turn.stop]);
+      if (turn.stop !== "stop") terminal.print(cut[turn.stop]);
       if (turn.stop !== "stop" || turn.calls.length === 0) return;
       const { records, responses, answered } = await this.#run(turn);
       this.#pending = responses;
@@ -106,7 +106,7 @@ class Conversation {
       if (answered) return;
       session.respond(responses, records);
     }
-    terminal.say(`(${limits.maxTurns} turns without an answer: --max-turns)`);
+    terminal.print(`(${limits.maxTurns} turns without an answer: --max-turns)`);
   }
 
   /** Nothing has been said yet: the next line is the first. */
@@ -166,16 +166,16 @@ export async function chat(options: ChatOptions): Promise<Chatted[]> {
   const { task, scenario, speakers, limits, terminal, signal, useColours } = options;
   const conversations = speakers.map((speaker) => new Conversation(speaker, options));
   const first = opening(task, scenario, limits.maxTurns).messages;
-  for (const message of first) if (message.role !== "user") terminal.say(messageLines(message, useColours));
-  terminal.say(`Say something, or quit. An empty line asks: ${scenario.question}`);
+  for (const message of first) if (message.role !== "user") terminal.print(messageLines(message, useColours));
+  terminal.print(`Say something, or quit. An empty line asks: ${scenario.question}`);
   try {
     for (let begun = false; ; begun = true) {
       const line = await terminal.ask();
       if (line === undefined || line.trim() === "quit") break;
       if (begun && line.trim() === "") continue;
       for (const conversation of conversations.filter(({ full }) => !full)) {
-        if (conversations.length > 1) terminal.say(`— ${conversation.name}`);
-        await conversation.hear(line.trim() === "" ? undefined : line);
+        if (conversations.length > 1) terminal.print(`— ${conversation.name}`);
+        await conversation.onMessage(line.trim() === "" ? undefined : line);
       }
       if (conversations.every(({ full }) => full)) break;
     }

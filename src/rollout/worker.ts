@@ -24,7 +24,7 @@ interface Ready {
 }
 
 /** A thread that is just ended never takes leave of its children: the process would keep their remains. */
-function endWhenTold(servers: ToolServers): void {
+function closeOnMessage(servers: ToolServers): void {
   const { port1, port2 } = new MessageChannel();
   port1.once("message", () => void servers.close().then(() => port1.close()));
   post({ kind: "holds", end: port2 }, [port2]);
@@ -33,7 +33,7 @@ function endWhenTold(servers: ToolServers): void {
 async function prepare(): Promise<Ready> {
   const own = await loadTask(settings.task);
   const servers = settings.servers && new ToolServers(settings.servers, own);
-  if (servers) endWhenTold(servers);
+  if (servers) closeOnMessage(servers);
   const task = servers?.task ?? own;
   const env = await task.open(settings.taskOptions);
   return { task, env, players: await openSessions(settings.player, task), servers };

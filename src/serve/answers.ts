@@ -73,5 +73,5 @@ export function shown(engine: Engine, token: number): { readonly token: string; 
 }
 
 /** What was told of the tokens that are part of the text. */
-export const toldOfText = (told: readonly SampledToken[], stop: "token" | "text" | "length") =>
-  stop === "token" ? told.slice(0, -1) : told;
+export const logprobsOfText = (tokens: readonly SampledToken[], stop: "token" | "text" | "length") =>
+  stop === "token" ? tokens.slice(0, -1) : tokens;

@@ -2,13 +2,13 @@
 import type { SampledToken } from "../engine/index.js";
 import {
   allOf,
+  logprobsOfText,
   newAnswerId,
   nowSeconds,
   requestSeed,
   samplingOf,
   shown,
   stopTextsOf,
-  toldOfText,
   usageOf,
 } from "./answers.js";
 import { type Delta, Deltas, reasoningOf } from "./deltas.js";
@@ -30,10 +30,10 @@ const callsOf = ({ calls }: Answer) =>
     function: { name, arguments: JSON.stringify(args) },
   }));
 
-function logprobsOf(model: ServedModel, told: readonly SampledToken[]) {
+function logprobsOf(model: ServedModel, sampled: readonly SampledToken[]) {
   const { engine } = model;
   return {
-    content: told.map(({ token, own = 0, likeliest = [] }) => ({
+    content: sampled.map(({ token, own = 0, likeliest = [] }) => ({
       ...shown(engine, token),
       logprob: own,
       top_logprobs: likeliest.map((one) => ({ ...shown(engine, one.token), logprob: one.logprob })),
@@ -78,7 +78,7 @@ export async function chatCompletion(model: ServedModel, request: ChatRequest, e
     );
   const ofChoice = (answer: Answer) => ({
     finish_reason: finishOf(answer),
-    logprobs: wants === undefined ? null : logprobsOf(model, toldOfText(answer.told, answer.stop)),
+    logprobs: wants === undefined ? null : logprobsOf(model, logprobsOfText(answer.tokens, answer.stop)),
     ...(request.return_token_ids ? { token_ids: [...answer.segment.ids] } : {}),
   });
 

@@ -1,13 +1,13 @@
 /** `POST /v1/completions`: what follows a text, or given tokens. */
 import {
   allOf,
+  logprobsOfText,
   newAnswerId,
   nowSeconds,
   requestSeed,
   samplingOf,
   shown,
   stopTextsOf,
-  toldOfText,
   usageOf,
 } from "./answers.js";
 import { withoutBeginning } from "./deltas.js";
@@ -31,13 +31,13 @@ function promptsOf({ engine }: ServedModel, { prompt }: CompletionRequest): numb
 }
 
 function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
-  const told = toldOfText(turn.told, turn.stop);
-  const tokens = told.map(({ token }) => shown(engine, token).token);
+  const sampled = logprobsOfText(turn.tokens, turn.stop);
+  const tokens = sampled.map(({ token }) => shown(engine, token).token);
   const ends = tokens.map((_, index) => tokens.slice(0, index + 1).join("").length);
   return {
     tokens,
-    token_logprobs: told.map(({ own = 0 }) => own),
-    top_logprobs: told.map(({ likeliest = [] }) =>
+    token_logprobs: sampled.map(({ own = 0 }) => own),
+    top_logprobs: sampled.map(({ likeliest = [] }) =>
       Object.fromEntries(likeliest.map((one) => [shown(engine, one.token).token, one.logprob])),
     ),
     text_offset: [0, ...ends].slice(0, tokens.length),

@@ -45,7 +45,7 @@ export interface Answer extends Pick<SampledTurn, "stop"> {
   readonly read: ReadTurn;
   readonly calls: readonly ToolCall[];
   readonly segment: Segment;
-  readonly told: readonly SampledToken[];
+  readonly tokens: readonly SampledToken[];
   /** Tokens whose KV was kept with the conversation's own sequence. */
   readonly kept: number;
 }
@@ -149,7 +149,7 @@ export class ServedModel {
           sequence = undefined;
         }
         const kept = idle && point ? point.length - 1 : 0;
-        return { read, calls, segment: turn.segment, stop: turn.stop, told: turn.told, kept };
+        return { read, calls, segment: turn.segment, stop: turn.stop, tokens: turn.tokens, kept };
       } finally {
         sequence?.close();
       }

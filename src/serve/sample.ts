@@ -28,7 +28,7 @@ export interface SampledTurn {
   /** "text": one of the texts that end it was found. */
   readonly stop: "token" | "text" | "length";
   /** With `likeliest`: of the tokens in `text` and the one that ended the turn. */
-  readonly told: readonly SampledToken[];
+  readonly tokens: readonly SampledToken[];
   /** Whether the sequence has gone on beyond the turn: it can be used no more. */
   readonly overshot: boolean;
 }
@@ -49,14 +49,14 @@ export async function sampleTurn(
   const ids: number[] = [];
   const sampled: number[] = [];
   const logprobs: number[] = [];
-  const told: SampledToken[] = [];
+  const tokens: SampledToken[] = [];
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const longest = Math.max(0, ...stopTexts.map((text) => text.length));
   const ended = new AbortController();
   let text = "";
   /** Tokens up to the end of a text that ends the turn. */
   let cut: number | undefined;
-  let heard = 0;
+  let received = 0;
 
   const grow = (token: number) => {
     const before = text.length;
@@ -64,13 +64,13 @@ export async function sampleTurn(
     const at = firstOf(text, stopTexts, Math.max(0, before - longest));
     if (at < 0) return;
     text = text.slice(0, at);
-    cut = heard;
+    cut = received;
     ended.abort();
   };
-  const hear = (token: SampledToken) => {
-    heard++;
+  const onToken = (token: SampledToken) => {
+    received++;
     if (cut !== undefined) return;
-    if (likeliest !== undefined) told.push(token);
+    if (likeliest !== undefined) tokens.push(token);
     if (stopIds.includes(token.token)) return;
     grow(token.token);
     onText?.(text);
@@ -84,7 +84,7 @@ export async function sampleTurn(
       sampling: options.sampling,
       stop: stopIds,
       signal: AbortSignal.any([signal, ended.signal]),
-      ...(listens ? { onToken: hear } : {}),
+      ...(listens ? { onToken } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
     });
     signal.throwIfAborted();
@@ -106,7 +106,7 @@ export async function sampleTurn(
         ids.push(id);
         sampled.push(0);
         logprobs.push(0);
-        heard++;
+        received++;
         if (listens) grow(id);
       }
       stop = await sample(ending, left);
@@ -124,7 +124,7 @@ export async function sampleTurn(
     },
     text: cut === undefined ? engine.detokenize(stopped ? kept.slice(0, -1) : kept, { special: true }) : text,
     stop: cut !== undefined ? "text" : stopped ? "token" : "length",
-    told,
+    tokens,
     overshot,
   };
 }

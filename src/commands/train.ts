@@ -1,4 +1,4 @@
-/** `yarn train`: trains a model, or goes on with a run that was interrupted. */
+/** `yarn train`: trains a model, or resumes an interrupted run. */
 import { defineCommand } from "../config/index.js";
 import { difficultyText, shareText, TrainView, usageText } from "../report/index.js";
 import { rewardsText } from "../reward/index.js";

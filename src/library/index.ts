@@ -1,6 +1,6 @@
 /**
- * The library: a program opens a model and a task, plays groups, rewards them as it likes, and updates the model. The loop
- * is the program's own; examples/train.ts is one.
+ * The library: a program opens a model and a task, plays groups, assigns rewards, and updates the model. The loop is
+ * written by the program; examples/train.ts is one.
  */
 export { type EvaluateChoice, evaluate } from "./evaluate.js";
 export { type GatherChoice, gather } from "./gather.js";

@@ -1,7 +1,7 @@
 /**
- * A person talks to models that have a task's tools. The tools run as in a rollout, with the task's environment, and every
- * call is shown with what it returns. Nothing is rewarded. Several models hear the same lines, each in a conversation of
- * its own.
+ * Chat between a person and models that have a task's tools. The tools run as in a rollout, with the task's
+ * environment, and every call is shown with its result. There is no reward. With several models each gets the same
+ * lines in a conversation of its own.
  */
 import { messageLines } from "../report/index.js";
 import { type Opening, OutOfTime, opening, runCall, type Session, ToolFailure, type Turn } from "../rollout/index.js";
@@ -14,7 +14,7 @@ export interface Speaker {
 }
 
 export interface ChatLimits {
-  /** Turns that a model may take before it has to say something. */
+  /** Maximum number of consecutive turns before the model must answer in text. */
   readonly maxTurns: number;
   readonly maxTokens: number;
   readonly turnSeconds: number;
@@ -32,7 +32,7 @@ export interface ChatOptions {
   readonly signal: AbortSignal;
 }
 
-/** Said after a turn that did not end by itself. */
+/** Printed after a turn that was cut off. */
 const cut = {
   length: "(cut at --max-tokens)",
   deadline: "(cut at --turn-timeout)",
@@ -44,10 +44,10 @@ class Conversation {
   readonly #speaker: Speaker;
   readonly messages: ChatMessage[] = [];
   #session: Session | undefined;
-  /** What the model has not been told yet, or has not answered. */
+  /** Messages not yet sent to the model, or not yet answered by it. */
   #pending: ChatMessage[] = [];
   #turns = 0;
-  /** Whether its context is full. */
+  /** Whether the context is full. */
   full = false;
 
   constructor(speaker: Speaker, options: ChatOptions) {
@@ -102,14 +102,14 @@ class Conversation {
       if (turn.stop !== "stop" || turn.calls.length === 0) return;
       const { records, responses, answered } = await this.#run(turn);
       this.#pending = responses;
-      // The model is told of an answer with the next thing that is said to it.
+      // The result of an answer is sent with the person's next line.
       if (answered) return;
       session.respond(responses, records);
     }
     terminal.print(`(${limits.maxTurns} turns without an answer: --max-turns)`);
   }
 
-  /** Nothing has been said yet: the next line is the first. */
+  /** Resets a conversation whose first turn had no tokens: the next line begins it again. */
   #startAgain(): void {
     this.close();
     this.#session = undefined;
@@ -117,7 +117,7 @@ class Conversation {
     this.#turns = 0;
   }
 
-  /** Runs the calls of a turn, up to one that answers. */
+  /** Runs the calls of a turn, up to the first that answers. */
   async #run(turn: Turn) {
     const { task } = this.#options;
     const records: CallRecord[] = [];
@@ -135,7 +135,7 @@ class Conversation {
         answered = record.outcome === "ok" && task.tools.some((tool) => tool.final && tool.name === name);
       } catch (error) {
         if (!(error instanceof ToolFailure || error instanceof OutOfTime)) throw error;
-        // A rollout would end with it. A person can see what it is, and go on.
+        // Would end a rollout. Here the error is shown as the result and the chat goes on.
         content = JSON.stringify({ error: error.message });
       }
       const response: ChatMessage = { role: "tool", name, content, ...(id === undefined ? {} : { id }) };
@@ -161,7 +161,7 @@ export interface Chatted {
   readonly messages: readonly ChatMessage[];
 }
 
-/** Until the person ends it, the signal is aborted, or no model has room left. */
+/** Runs until the person ends it, the signal is aborted, or every model's context is full. */
 export async function chat(options: ChatOptions): Promise<Chatted[]> {
   const { task, scenario, speakers, limits, terminal, signal, useColours } = options;
   const conversations = speakers.map((speaker) => new Conversation(speaker, options));
@@ -180,7 +180,7 @@ export async function chat(options: ChatOptions): Promise<Chatted[]> {
       if (conversations.every(({ full }) => full)) break;
     }
   } catch (error) {
-    // Ctrl-C in the middle of a turn is how people leave.
+    // Ctrl-C during a turn is a normal way to leave.
     if (!signal.aborted) throw error;
   } finally {
     for (const conversation of conversations) conversation.close();

@@ -1,16 +1,16 @@
-/** A person as a player: sees what a model would see, types calls, reads what they return. */
+/** A person as a player: reads the model's prompt, types calls, reads their results. */
 import type { Opening, Session, Turn } from "../rollout/index.js";
 import type { ChatMessage } from "../tasks/index.js";
 import { readCallLine, usage } from "./call-line.js";
 
-/** Where a person's lines come from and where they read. */
+/** Line input and output of a person. */
 export interface Terminal {
-  /** Shows that a line is awaited and resolves to it; undefined when there will be no more. */
+  /** Prompts for a line; undefined at the end of input. */
   ask(): Promise<string | undefined>;
   print(text: string): void;
 }
 
-/** JSON laid out for reading; any other text as it is. */
+/** Pretty-prints JSON; returns other text unchanged. */
 function readable(content: string): string {
   try {
     return JSON.stringify(JSON.parse(content), null, 2);
@@ -31,7 +31,7 @@ export class PersonSession implements Session {
     this.#help();
   }
 
-  /** One call, or plain text; neither when the person stops. */
+  /** One call, or plain text; neither when the person quits. */
   async turn(): Promise<Turn> {
     for (;;) {
       const line = await this.#terminal.ask();

@@ -42,7 +42,7 @@ function logprobsOf(model: ServedModel, sampled: readonly SampledToken[]) {
   };
 }
 
-/** What OpenAI's answers do not have: how the request's conversation was taken. */
+/** hone's extension of OpenAI's answer: how the request's conversation was continued. */
 const extension = ({ point, rewritten }: Conversation, seed: number) => ({
   continued: point !== null,
   history_rewritten: rewritten,

@@ -1,4 +1,4 @@
-/** `POST /v1/completions`: what follows a text, or given tokens. */
+/** `POST /v1/completions`: completes a text, or given tokens. */
 import {
   allOf,
   logprobsOfText,
@@ -16,10 +16,10 @@ import type { ServedModel } from "./model.js";
 import type { CompletionRequest } from "./requests.js";
 import type { SampledTurn } from "./sample.js";
 
-/** OpenAI's, where a request does not say. */
+/** OpenAI's default. */
 const MAX_TOKENS = 16;
 
-/** Texts get the token that the model's texts begin with; ids are taken as they are. */
+/** A text gets the model's BOS token, if it has one; token ids are used unchanged. */
 function promptsOf({ engine }: ServedModel, { prompt }: CompletionRequest): number[][] {
   const several = Array.isArray(prompt) && typeof prompt[0] !== "number" ? (prompt as (string | number[])[]) : null;
   return (several ?? [prompt as string | number[]]).map((one) => {

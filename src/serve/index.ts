@@ -1,4 +1,4 @@
-/** The endpoint: OpenAI's API over models of this process. */
+/** OpenAI-compatible endpoint over models of this process. */
 export { ServedModel } from "./model.js";
 export { type OpenModel, openSubject, type Subject, subjectOptions } from "./open.js";
 export { recordOf } from "./recorder.js";

@@ -1,19 +1,19 @@
 /**
- * The folder that an export becomes. It is written beside its place under another name and renamed when it is whole: a
- * folder that has its name is whole. A list of its files says that it is an export, which --force may replace.
+ * The target folder of an export. It is written under a temporary name beside its place and renamed when complete, so a
+ * folder with the final name is complete. A list of its files marks it as an export, which --force may replace.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { freeBytes, sizeText } from "../hub/index.js";
 import { codeOf, flush, HoneError, messageOf, moveDurably, sha256OfFile, UsageError } from "../util/index.js";
 
-/** Lists the files of an export, with what was exported. */
+/** Lists the files of an export and its source. */
 export const LIST_FILE = "hone-export.json";
 
 const isThere = (folder: string) =>
   existsSync(folder) && !(statSync(folder).isDirectory() && readdirSync(folder).length === 0);
 
-/** @throws UsageError when something is there that must not be replaced */
+/** @throws UsageError when something exists there that must not be replaced */
 export function checkPlace(folder: string, force: boolean): void {
   if (!isThere(folder)) return;
   if (!statSync(folder).isDirectory()) throw new UsageError(`--out ${folder} is a file; give the folder to make`);
@@ -23,7 +23,7 @@ export function checkPlace(folder: string, force: boolean): void {
   if (!force) throw new UsageError(`--out ${folder} is an earlier export; --force replaces it`);
 }
 
-/** @throws HoneError when the disk has less */
+/** @throws HoneError when the disk has less free space */
 export function needDisk(folder: string, bytes: number): void {
   const free = freeBytes(folder);
   if (free >= bytes) return;
@@ -41,7 +41,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Drops what exports to this place left behind when they were killed. */
+/** Removes temporary folders of killed exports to this place. */
 function removeLeftovers(folder: string): void {
   const started = `.${basename(folder)}.`;
   for (const name of readdirSync(dirname(folder))) {
@@ -52,12 +52,12 @@ function removeLeftovers(folder: string): void {
   }
 }
 
-/** Words in which libraries without an error code say that the disk is full. */
+/** Messages about a full disk from libraries without an error code. */
 const FULL = /No space left|ENOSPC|Disk quota|requested and \d+ written|iostream error|File too large/i;
-/** Below this a disk counts as full. */
+/** Free bytes below which the disk counts as full. */
 const NOTHING = 1 << 20;
 
-/** @param about what is being exported, for the list of files */
+/** @param about source of the export, for the list of files */
 export async function writeFolder(
   place: string,
   force: boolean,
@@ -86,7 +86,7 @@ export async function writeFolder(
     replace(folder, draft, aside("old"), force);
     return [...files, LIST_FILE];
   } catch (error) {
-    // What hone says in words of its own is no surprise of the disk's.
+    // A HoneError already has a message of its own.
     const full = FULL.test(messageOf(error)) || (!(error instanceof HoneError) && freeBytes(dirname(folder)) < NOTHING);
     if (!full) throw error;
     throw new HoneError(`the disk filled up during the export to ${folder}; free some space, or give another --out`, {
@@ -98,7 +98,7 @@ export async function writeFolder(
 }
 
 function replace(folder: string, draft: string, old: string, force: boolean): void {
-  // Another process may have made one meanwhile.
+  // Another process may have created it in the meantime.
   checkPlace(folder, force);
   const before = isThere(folder);
   if (before) moveDurably(folder, old);

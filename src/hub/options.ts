@@ -69,7 +69,7 @@ function savedToken(endpoint: string, home: string, env: NodeJS.ProcessEnv): str
   return (existsSync(file) && readFileSync(file, "utf8").trim()) || undefined;
 }
 
-/** @throws HoneError with the way to get a missing file, online or offline */
+/** The error for files that are missing while offline. */
 export function notHere(what: string): HoneError {
   return new HoneError(`${what} was not downloaded before: run once without HF_HUB_OFFLINE`);
 }

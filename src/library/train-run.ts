@@ -1,79 +1,109 @@
-/** The work of `yarn train` without its output: opens the run, starts engine and learner, and runs the loop. */
-import type { GivenOptions } from "../config/index.js";
+/** A whole training: `yarn train` is this function and its output. */
+import { type GivenOptions, givenByProgram, withDefaults } from "../config/index.js";
 import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
-import type { JudgeUsage } from "../judge/index.js";
 import { ensurePython, ensureTrackers, pythonFor } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
-import { type DifficultyCount, difficultyOf, engineFacts, engineText, type Share } from "../report/index.js";
-import { openRewards, pushesOther } from "../reward/index.js";
-import { chatOf, chatSettings, requireFormat } from "../rollout/index.js";
-import { beginRun, bestOf, logEngine, type Run, type ValidationRow } from "../run/index.js";
+import { engineFacts, engineText } from "../report/index.js";
+import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
+import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout/index.js";
+import { logEngine } from "../run/index.js";
 import { readTrackers } from "../track/index.js";
-import { withinDifficulty } from "./difficulty/index.js";
-import { EnginePolicy } from "./engine-policy.js";
-import { firstCheckpoint } from "./init-adapter.js";
-import { train } from "./loop.js";
-import type { View } from "./parts.js";
-import { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
-import { loopSettings } from "./settings.js";
-import { endTracking, tracked, trackingOf } from "./tracked.js";
-import { openUpdater } from "./updater.js";
+import {
+  endTracking,
+  firstCheckpoint,
+  type Prepared,
+  prepare,
+  type TrainConfig,
+  tracked,
+  trackingOf,
+  trainLoop,
+  trainOptions,
+  type View,
+  withinDifficulty,
+} from "../train/index.js";
+import { UsageError } from "../util/index.js";
+import { type Begun, beginWithLearner, stepsOf } from "./begin.js";
+import { type TrainEvents, viewOf } from "./events.js";
+import { Model } from "./model.js";
+import { type Given, modelOptionNames } from "./options.js";
+import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
+import { summarise, type TrainSummary } from "./summary.js";
+import { openedTask } from "./task.js";
 
-export interface TrainIo {
-  readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
-  /**
-   * Creates the view, once the number of steps is known, and whether another reward than the task's own
-   * trains.
-   */
-  readonly watch: (steps: number, judged: boolean) => View;
-  /** Whether `say` may use colours. */
-  readonly colours: boolean;
+export { trainOptions };
+
+export type TrainRunOptions = Given<(typeof trainOptions)[number]>;
+
+/** @param group rollouts of one scenario, without those that ended by no fault of the model; at least two */
+export type RewardFunction = (group: readonly Trajectory[], step: number) => GivenReward | Promise<GivenReward>;
+
+export interface TrainRunChoice extends TrainEvents {
+  /** Trains in place of the reward that the options name. The run is then this program's: `yarn train` cannot go on with it. */
+  readonly reward?: RewardFunction;
+  /** Groups whose rewards by `reward` lie nearer together teach nothing. Default 0; 0.05 suits a judge's scores. */
+  readonly spreadFloor?: number;
+  /** Aborted to stop: finished steps are kept, and the same call goes on after them. */
+  readonly signal?: AbortSignal;
+  /** Whether `say` may be given colours. */
+  readonly colours?: boolean;
 }
 
-export interface TrainSummary {
-  run: string;
-  folder: string;
-  /** Committed steps, over all calls. */
-  steps: number;
-  /** Steps of this call. */
-  seconds: number;
-  /** How hard the scenarios were before training; null without --difficulty. */
-  difficulty: DifficultyCount | null;
-  /** Success on the validation scenarios at the start and after the last step. */
-  before: Share | null;
-  after: Share | null;
-  best: { step: number; success: number } | null;
-  /** Over all updates: mean of their means, highest p99, highest max. null without updates. */
-  gap: { mean: number; p99: number; max: number } | null;
-  /** Cost of judging over all calls; null without a judge. */
-  judge: JudgeUsage | null;
-  /** The best adapter; null when it is the base model. */
-  adapter: string | null;
+/** The program's function as a reward, which the options may not name too. */
+function ownReward({ reward, spreadFloor = 0 }: TrainRunChoice, named: unknown): RewardKind | undefined {
+  if (reward === undefined) {
+    if (spreadFloor !== 0) throw new UsageError("spreadFloor is of a reward function; give one, or leave it out");
+    return undefined;
+  }
+  if (named !== undefined && named !== programKind.name) {
+    throw new UsageError(`--reward ${named} and a reward function are both given; give one of them`);
+  }
+  return programReward(async (group, step) => {
+    const given = await reward(group, step);
+    if (!isNumbers(given)) return given;
+    checkNumbers(group, given, `the group of ${group[0]?.scenario.id}`);
+    return { kind: "rewarded", rewards: given };
+  }, spreadFloor);
 }
 
-/** @throws HoneError when the run cannot continue; finished steps are kept */
-export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
+/**
+ * Trains a model, or goes on with a run that was interrupted, up to its last step: plans memory, plays, rewards, updates,
+ * validates, and stops where nothing is learnt. Options are those of `hone train`.
+ *
+ * @throws UsageError when an option is wrong, or it would be another run now
+ * @throws HoneError when the run cannot go on, or is interrupted; finished steps are kept
+ */
+export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice = {}): Promise<TrainSummary> {
   const started = performance.now();
+  const { say = () => undefined, signal = new AbortController().signal, colours = false } = choice;
+  const asked = await givenByProgram(options, trainOptions);
+  const kind = ownReward(choice, asked.reward);
+  const given = kind ? { ...asked, reward: kind.name } : asked;
+  const config = withDefaults(trainOptions, given);
   const trackers = readTrackers(config.track);
-  const prepared = await prepare(config, given, io.say, io.signal);
-  const { folder, settings, contents, backend } = prepared;
-  const python = await ensurePython(pythonFor(config, backend === "cuda", io.say));
-  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: io.say });
-  const first = await firstCheckpoint(prepared, config, io);
-  const run = await beginRun({ folder, settings, contents, task: prepared.task, fork: config.fork ?? first });
+  const prepared = await prepare(config, given, say, signal, kind);
+  const { settings, model, backend } = prepared;
+  const python = await ensurePython(pythonFor(config, backend === "cuda", say));
+  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: say });
+  const first = await firstCheckpoint(prepared, config, { say, signal });
+  const begun = await beginWithLearner(
+    { ...prepared, fork: config.fork ?? first },
+    { model, config, fitted: prepared.fitted, backend, python, say },
+  );
+  const { run } = begun;
   try {
     const { previousOwner: owner } = run;
     const at = run.store.lastStep().step;
-    if (owner) io.say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
-    if (run.begunAnew) io.say(`${run.folder}: had no step yet, and begins anew with these options`);
-    if (at > 0) io.say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
-    const tracking = trackingOf(trackers, run, settings, python, io.say);
+    if (owner) say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
+    if (run.begunAnew) say(`${run.folder}: had no step yet, and begins anew with these options`);
+    if (at > 0) say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
+    const tracking = trackingOf(trackers, run, settings, python, say);
+    const view = tracked(viewOf(choice), tracking);
+    const { steps } = settings;
+    const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });
     try {
-      const watch: TrainIo["watch"] = (...about) => tracked(io.watch(...about), tracking);
-      await trainWith(run, prepared, config, python, { ...io, watch });
+      await trainWith(begun, prepared, { config, given, kind, start, view, say, signal, colours });
     } finally {
-      await endTracking(tracking, run, settings.steps);
+      await endTracking(tracking, run, steps);
     }
     return summarise(run, (performance.now() - started) / 1000);
   } finally {
@@ -81,22 +111,31 @@ export async function runTraining(config: TrainConfig, given: GivenOptions, io: 
   }
 }
 
+interface Training extends Required<Pick<TrainRunChoice, "say" | "signal" | "colours">> {
+  readonly config: TrainConfig;
+  readonly given: GivenOptions;
+  readonly kind: RewardKind | undefined;
+  /** Called when everything is loaded. */
+  readonly start: () => void;
+  readonly view: View;
+}
+
 async function trainWith(
-  run: Run,
-  { model, task, settings, scenarios, backend, fitted, play }: Prepared,
-  config: TrainConfig,
-  python: string,
-  { signal, say, watch, colours }: TrainIo,
+  begun: Begun,
+  { model: file, task, settings, all, scenarios, fitted, play }: Prepared,
+  { config, given, kind, start, view, say, signal, colours }: Training,
 ): Promise<void> {
+  const { run, updater } = begun;
   const { taskOptions } = play;
-  const rewards = await openRewards({ settings, config, task, taskOptions, store: run.store, signal, say, colours });
+  const rewards = await openRewards({
+    ...{ settings, config, task, taskOptions, store: run.store, kind },
+    ...{ signal, say, colours },
+  });
   const wanted = engineOptions(config, {
-    model,
+    model: file,
     sequences: fitted.concurrency,
     contextPerSequence: settings.context,
   });
-  const threads = decodeThreads(config.threads);
-  const updater = openUpdater({ run, model, settings, config, fitted, backend, python, say });
   let engine: Engine | undefined;
   let closeLog: (() => Promise<void>) | undefined;
   try {
@@ -109,32 +148,28 @@ async function trainWith(
     engine = loaded.engine;
     say(engineText(engine.info));
     run.saw("engine", engineFacts(engine.info));
-    if (loading && threads === usableCores()) leaveCore(engine, loading);
+    if (loading && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
     const chat = chatSettings(settings);
-    requireFormat(chatOf(engine, chat), task.tools, model);
-    const policy = new EnginePolicy(engine, {
-      ...play,
-      engine: loaded.options,
-      limits: limitsOf(settings, config),
-      temperature: settings.temperature,
-      chat,
-      concurrency: loaded.options.sequences,
-      workers: config.workers,
-      maxExceptions: config.maxExceptions,
-      releaseWeights: config.releaseWeights,
-      onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+    requireFormat(chatOf(engine, chat), task.tools, file);
+    const { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens } = settings;
+    const played = { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens };
+    const model = new Model(
+      settings.model,
+      withDefaults(modelOptionNames, { ...given, ...played }),
+      {
+        engine,
+        player: { kind: "engine", engine: loaded.options, sampling: { temperature }, chat, adapter: null },
+        concurrency: loaded.options.sequences,
+      },
       say,
-    });
-    const parts = {
-      run,
-      settings: loopSettings(settings, config, engine.info, rewards.spreadFloor),
-      policy,
-      updater,
-      ...rewards,
-      view: watch(settings.steps, pushesOther(settings)),
-      signal,
-    };
-    await train({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
+    );
+    const { task: reference, servers } = play;
+    const opened = openedTask({ task, reference, options: taskOptions, scenarios: all, mcp: settings.mcp, servers });
+    const { spreadFloor, close: _, ...rewarding } = rewards;
+    const steps = stepsOf(begun, { model, task: opened, settings, config, spreadFloor, view });
+    const parts = { ...steps, ...rewarding, signal };
+    start();
+    await trainLoop({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
   } finally {
     await updater.close();
     await engine?.close();
@@ -149,37 +184,4 @@ function leaveCore(engine: Engine, work: Promise<void>): void {
   engine.holdThreads(engine.info.threads - 1);
   const release = () => engine.holdThreads(undefined);
   work.then(release, release);
-}
-
-function shareOf(row: ValidationRow | undefined): Share | null {
-  if (!row) return null;
-  const { success, n, low, high } = row.result;
-  return { success, n, low, high };
-}
-
-function summarise(run: Run, seconds: number): TrainSummary {
-  const validations = run.store.validations();
-  const last = run.store.lastStep();
-  const best = bestOf(validations);
-  const gaps = run.store.steps().flatMap(({ metrics }) => metrics?.gap ?? []);
-  return {
-    run: run.name,
-    folder: run.folder,
-    steps: last.step,
-    seconds,
-    difficulty: difficultyOf(run.store.difficulty(), run.store.record()?.options.difficulty),
-    before: shareOf(validations.find(({ step }) => step === 0)),
-    after: shareOf(validations.find(({ step }) => step === last.step)),
-    best: best ? { step: best.step, success: best.result.success } : null,
-    gap:
-      gaps.length === 0
-        ? null
-        : {
-            mean: gaps.reduce((sum, gap) => sum + gap.mean, 0) / gaps.length,
-            p99: Math.max(...gaps.map((gap) => gap.p99)),
-            max: Math.max(...gaps.map((gap) => gap.max)),
-          },
-    judge: run.store.judgeSpending() ?? null,
-    adapter: typeof best?.checkpoint === "number" ? run.checkpoints.adapterOf(best.checkpoint) : null,
-  };
 }

@@ -1,10 +1,14 @@
 /** Training: the step, the loop around it, and the setup of both. */
+export { contentsOf } from "./contents.js";
+export { withinDifficulty } from "./difficulty/index.js";
 export { EnginePolicy } from "./engine-policy.js";
 export { checkProbe, gapLimit } from "./gap.js";
 export { gradeOwn, playAndGrade, playGraded } from "./grading.js";
-export type { LoopParts, Played, View } from "./parts.js";
+export { firstCheckpoint } from "./init-adapter.js";
+export { train as trainLoop } from "./loop.js";
+export type { LoopParts, Phase, Played, View } from "./parts.js";
 export { playingOf, validate } from "./playing.js";
-export { limitsOf, playingOptions, prepare, type TrainConfig, trainOptions } from "./prepare.js";
+export { limitsOf, type Prepared, playingOptions, prepare, type TrainConfig, trainOptions } from "./prepare.js";
 export { measureProbe, readProbe } from "./probe.js";
 export { scenariosFingerprint, validationScenarios } from "./sampler.js";
 export { loopSettings, resolveSettings, withAbsolutePaths } from "./settings.js";
@@ -12,6 +16,6 @@ export { settleLast, use } from "./settle.js";
 export { stagesOf } from "./stages.js";
 export { trainStep } from "./step.js";
 export { StepClock } from "./step-clock.js";
-export { runTraining, type TrainSummary } from "./training.js";
-export { type LearnerUpdater, openUpdater } from "./updater.js";
+export { endTracking, tracked, trackingOf } from "./tracked.js";
+export { type LearnerUpdater, openUpdater, type UpdaterSources } from "./updater.js";
 export { scratch, writeLessons } from "./warm-start.js";

@@ -15,7 +15,7 @@ function summaryText({
   best,
   adapter,
   folder,
-  gap,
+  mismatch,
   judge,
 }: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
@@ -24,7 +24,9 @@ function summaryText({
     ...(difficulty ? [`  ${difficultyText(difficulty)}`] : []),
     `  held-out success before  ${share(before)}`,
     `  held-out success after   ${share(after)}`,
-    ...(gap ? [`  engine and learner differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)})`] : []),
+    ...(mismatch
+      ? [`  engine and learner differ by ${mismatch.mean.toFixed(4)} on average (p99 ${mismatch.p99.toFixed(3)})`]
+      : []),
     ...(judge ? [`  judge, over all calls: ${usageText(judge, 0)}`] : []),
     adapter
       ? `  best adapter (step ${best?.step})  ${adapter}`
@@ -44,9 +46,9 @@ export const trainCommand = defineCommand({
     "seed",
     "model",
     "gpu",
-    "group",
+    "groupSize",
     "steps",
-    "groups",
+    "groupsPerStep",
     "learningRate",
     "reward",
     "judgeUrl",
@@ -58,7 +60,7 @@ export const trainCommand = defineCommand({
       const colours = Boolean(io.stream.isTTY);
       const summary = await trainRun(chosen(io.given, trainOptions), { ...shown.events, signal: io.signal, colours });
       shown.end();
-      io.say(summaryText(summary));
+      io.log(summaryText(summary));
       return summary;
     } finally {
       shown.end();

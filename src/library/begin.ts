@@ -27,7 +27,7 @@ interface Stepping {
   readonly model: Model;
   readonly task: OpenTask;
   readonly settings: BeginRun["settings"];
-  readonly config: Pick<Config, "maxGap" | "hfWeights" | "releaseWeights">;
+  readonly config: Pick<Config, "maxMismatch" | "hfWeights" | "releaseWeights">;
   /** See AdvantageOptions; of the rewards. */
   readonly spreadFloor: number;
   readonly view: Steps["view"];

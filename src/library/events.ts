@@ -36,7 +36,7 @@ export interface TrainEvents extends Listener {
 const nothing = () => undefined;
 
 export function viewOf({
-  say = nothing,
+  log = nothing,
   onPhase = nothing,
   onRollout = nothing,
   onRewarded = nothing,
@@ -51,6 +51,6 @@ export function viewOf({
     progress: onProgress,
     step: onStep,
     validation: onValidation,
-    say,
+    log,
   };
 }

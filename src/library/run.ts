@@ -10,7 +10,7 @@ import {
   contentsOf,
   type LearnerUpdater,
   type LoopParts,
-  playingOf,
+  playContextOf,
   resolveSettings,
   StepClock,
   settleLast,
@@ -81,7 +81,7 @@ export class TrainingRun {
     { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
   ): Promise<ValidationRow["result"]> {
     const { run, policy, view, settings } = this.#parts;
-    const playing = playingOf({ run, policy, view, settings, signal });
+    const playing = playContextOf({ run, policy, view, settings, signal });
     return (await validate(playing, run.store.lastStep(), scenarios)).result;
   }
 
@@ -99,7 +99,7 @@ export class TrainingRun {
  * @throws HoneError when the model cannot be trained, or another process has the run
  */
 export async function openRun(model: Model, task: OpenTask, options: RunOptions = {}): Promise<TrainingRun> {
-  const { say = () => undefined, signal, ...values } = options;
+  const { log = () => undefined, signal, ...values } = options;
   const own = await givenByProgram(values, runOptionNames);
   const { config: played, info, limits } = model;
   const { temperature = 1, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens } = played;
@@ -132,18 +132,18 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     stepsPerEpoch: () => 1,
   });
   const contents = contentsOf(info.model, task.task, task.scenarios, task.servers);
-  const cuda = await prepareMachine(config, say, true);
-  const python = await ensurePython(pythonFor(config, cuda, say));
+  const cuda = await prepareMachine(config, log, true);
+  const python = await ensurePython(pythonFor(config, cuda, log));
   const fitted = {
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,
   };
   const begun = await beginWithLearner(
     { folder, settings, contents, task: task.task, fork: config.fork },
-    { model: info.model, config, fitted, backend: info.gpu, python, say },
+    { model: info.model, config, fitted, backend: info.gpu, python, log },
   );
   const { run, updater } = begun;
-  const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, view: viewOf({ say }) });
+  const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, view: viewOf({ log }) });
   try {
     const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
     const at = await settleLast(loop, new StepClock());
@@ -160,7 +160,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
 
 /** The program plays and rewards: a step of hone's own has nothing to do with it. */
 const nothingToPlay: Pick<LoopParts, "scenarios" | "rewardGroup"> = {
-  scenarios: { groups: 0, next: () => [], ofValidation: () => [] },
+  scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] },
   rewardGroup: async () => ({ kind: "rewarded", rewards: [] }),
 };
 

@@ -17,7 +17,7 @@ export interface TrainSummary {
   after: Share | null;
   best: { step: number; success: number } | null;
   /** Over all updates: mean of their means, highest p99, highest max. null without updates. */
-  gap: { mean: number; p99: number; max: number } | null;
+  mismatch: { mean: number; p99: number; max: number } | null;
   /** Cost of judging over all calls; null without a judge. */
   judge: JudgeUsage | null;
   /** The best adapter; null when it is the base model. */
@@ -34,7 +34,7 @@ export function summarise(run: Run, seconds: number): TrainSummary {
   const validations = run.store.validations();
   const last = run.store.lastStep();
   const best = bestOf(validations);
-  const gaps = run.store.steps().flatMap(({ metrics }) => metrics?.gap ?? []);
+  const mismatches = run.store.steps().flatMap(({ metrics }) => metrics?.mismatch ?? []);
   return {
     run: run.name,
     folder: run.folder,
@@ -44,13 +44,13 @@ export function summarise(run: Run, seconds: number): TrainSummary {
     before: shareOf(validations.find(({ step }) => step === 0)),
     after: shareOf(validations.find(({ step }) => step === last.step)),
     best: best ? { step: best.step, success: best.result.success } : null,
-    gap:
-      gaps.length === 0
+    mismatch:
+      mismatches.length === 0
         ? null
         : {
-            mean: gaps.reduce((sum, gap) => sum + gap.mean, 0) / gaps.length,
-            p99: Math.max(...gaps.map((gap) => gap.p99)),
-            max: Math.max(...gaps.map((gap) => gap.max)),
+            mean: mismatches.reduce((sum, mismatch) => sum + mismatch.mean, 0) / mismatches.length,
+            p99: Math.max(...mismatches.map((mismatch) => mismatch.p99)),
+            max: Math.max(...mismatches.map((mismatch) => mismatch.max)),
           },
     judge: run.store.judgeSpending() ?? null,
     adapter: typeof best?.checkpoint === "number" ? run.checkpoints.adapterOf(best.checkpoint) : null,

@@ -44,7 +44,7 @@ export interface TrainRunChoice extends TrainEvents {
   readonly spreadFloor?: number;
   /** Aborted to stop: finished steps are kept, and the same call goes on after them. */
   readonly signal?: AbortSignal;
-  /** Whether `say` may be given colours. */
+  /** Whether `log` may be given colours. */
   readonly colours?: boolean;
 }
 
@@ -74,34 +74,34 @@ function ownReward({ reward, spreadFloor = 0 }: TrainRunChoice, named: unknown):
  */
 export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice = {}): Promise<TrainSummary> {
   const started = performance.now();
-  const { say = () => undefined, signal = new AbortController().signal, colours = false } = choice;
+  const { log = () => undefined, signal = new AbortController().signal, colours = false } = choice;
   const asked = await givenByProgram(options, trainOptions);
   const kind = ownReward(choice, asked.reward);
   const given = kind ? { ...asked, reward: kind.name } : asked;
   const config = withDefaults(trainOptions, given);
   const trackers = readTrackers(config.track);
-  const prepared = await prepare(config, given, say, signal, kind);
+  const prepared = await prepare(config, given, log, signal, kind);
   const { settings, model, backend } = prepared;
-  const python = await ensurePython(pythonFor(config, backend === "cuda", say));
-  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: say });
-  const first = await firstCheckpoint(prepared, config, { say, signal });
+  const python = await ensurePython(pythonFor(config, backend === "cuda", log));
+  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: log });
+  const first = await firstCheckpoint(prepared, config, { log, signal });
   const begun = await beginWithLearner(
     { ...prepared, fork: config.fork ?? first },
-    { model, config, fitted: prepared.fitted, backend, python, say },
+    { model, config, fitted: prepared.fitted, backend, python, log },
   );
   const { run } = begun;
   try {
     const { previousOwner: owner } = run;
     const at = run.store.lastStep().step;
-    if (owner) say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
-    if (run.begunAnew) say(`${run.folder}: had no step yet, and begins anew with these options`);
-    if (at > 0) say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
-    const tracking = trackingOf(trackers, run, settings, python, say);
+    if (owner) log(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
+    if (run.begunAnew) log(`${run.folder}: had no step yet, and begins anew with these options`);
+    if (at > 0) log(`${run.folder}: going on after step ${at} of ${settings.steps}`);
+    const tracking = trackingOf(trackers, run, settings, python, log);
     const view = tracked(viewOf(choice), tracking);
     const { steps } = settings;
     const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });
     try {
-      await trainWith(begun, prepared, { config, given, kind, start, view, say, signal, colours });
+      await trainWith(begun, prepared, { config, given, kind, start, view, log, signal, colours });
     } finally {
       await endTracking(tracking, run, steps);
     }
@@ -111,7 +111,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   }
 }
 
-interface Training extends Required<Pick<TrainRunChoice, "say" | "signal" | "colours">> {
+interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "colours">> {
   readonly config: TrainConfig;
   readonly given: GivenOptions;
   readonly kind: RewardKind | undefined;
@@ -123,13 +123,13 @@ interface Training extends Required<Pick<TrainRunChoice, "say" | "signal" | "col
 async function trainWith(
   begun: Begun,
   { model: file, task, settings, all, scenarios, fitted, play }: Prepared,
-  { config, given, kind, start, view, say, signal, colours }: Training,
+  { config, given, kind, start, view, log, signal, colours }: Training,
 ): Promise<void> {
   const { run, updater } = begun;
   const { taskOptions } = play;
   const rewards = await openRewards({
     ...{ settings, config, task, taskOptions, store: run.store, kind },
-    ...{ signal, say, colours },
+    ...{ signal, log, colours },
   });
   const wanted = engineOptions(config, {
     model: file,
@@ -144,9 +144,9 @@ async function trainWith(
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
     closeLog = await logEngine(run.logFile("engine.log"), wanted.gpu);
-    const loaded = await loadFitting(wanted, say);
+    const loaded = await loadFitting(wanted, log);
     engine = loaded.engine;
-    say(engineText(engine.info));
+    log(engineText(engine.info));
     run.saw("engine", engineFacts(engine.info));
     if (loading && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
     const chat = chatSettings(settings);
@@ -161,7 +161,7 @@ async function trainWith(
         player: { kind: "engine", engine: loaded.options, sampling: { temperature }, chat, adapter: null },
         concurrency: loaded.options.sequences,
       },
-      say,
+      log,
     );
     const { task: reference, servers } = play;
     const opened = openedTask({ task, reference, options: taskOptions, scenarios: all, mcp: settings.mcp, servers });

@@ -8,7 +8,7 @@ export function showTraining(stream: NodeJS.WriteStream, quiet = false) {
   let view: TrainView | undefined;
   return {
     events: {
-      say: (text: string) => (view ? view.say(text) : void stream.write(`${text}\n`)),
+      log: (text: string) => (view ? view.log(text) : void stream.write(`${text}\n`)),
       onStart: ({ steps, judged }: { readonly steps: number; readonly judged: boolean }) => {
         view = new TrainView(stream, steps, judged, quiet);
       },

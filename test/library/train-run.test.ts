@@ -53,7 +53,7 @@ describe("trainRun with the program's own reward", () => {
   const options = (steps: number) => ({
     ...{ home, task, python, steps, run: "own", model: modelPath("qwen2-tiny-f16.gguf"), gpu: "off" as const },
     ...{ threads: 1, workers: 1, context: 256, maxTokens: 8, maxTurns: 1 },
-    ...{ groups: 2, group: 3, validateN: 1, validateEvery: 0, learningRate: 1e-2, warmup: 0, loraRank: 4 },
+    ...{ groupsPerStep: 2, groupSize: 3, validateN: 1, validateEvery: 0, learningRate: 1e-2, warmup: 0, loraRank: 4 },
   });
   /** The first rollout of a group is the best, whatever it is. */
   const first: RewardFunction = (group) => group.map((_, i) => (i === 0 ? 4 : 1));
@@ -83,7 +83,7 @@ describe("trainRun with the program's own reward", () => {
 
     const said: string[] = [];
     const lacking: RewardFunction = () => [1, 0];
-    await expect(trainRun(options(2), { reward: lacking, say: (line) => said.push(line) })).rejects.toThrow(
+    await expect(trainRun(options(2), { reward: lacking, log: (line) => said.push(line) })).rejects.toThrow(
       /^the group of v\d+ has 3 rollouts and 2 rewards; give one for each$/,
     );
     expect(said).toContain(`${folder}: going on after step 1 of 2`);

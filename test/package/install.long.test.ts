@@ -76,7 +76,18 @@ describe("npm install of the tarball in an empty folder", () => {
   it("trains on the email task, with a Python environment that it makes first", async () => {
     const built = await hone("build-db", "--mailboxes", "10");
     expect(built.status, built.stderr).toBe(0);
-    const small = ["--groups", "2", "--group", "4", "--max-turns", "3", "--validate-n", "2", "--steps", "1"];
+    const small = [
+      "--groups-per-step",
+      "2",
+      "--group-size",
+      "4",
+      "--max-turns",
+      "3",
+      "--validate-n",
+      "2",
+      "--steps",
+      "1",
+    ];
     const { status, stdout, stderr } = await hone("train", "--task", "email", "--gpu", "off", "--json", ...small);
     expect(status, stderr).toBe(0);
     const python = join(folder, "node_modules/@hone-rl/hone/.venv");

@@ -18,18 +18,26 @@ export {
   openModel,
   openRun,
   openTask,
+  type RewardFunction,
   type Ruler,
   type RulerOptions,
   type RunOptions,
   ruler,
   type TaskChoice,
   type TrainChoice,
+  type TrainEvents,
   TrainingRun,
+  type TrainRunChoice,
+  type TrainRunOptions,
+  type TrainStart,
+  type TrainSummary,
   train,
+  trainOptions,
+  trainRun,
 } from "./library/index.js";
 export type { GroupReward } from "./reward/index.js";
 export type { Gathered, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
-export type { Adapter, Evaluation, MetricsLine } from "./run/index.js";
+export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";
 export {
   answerOf,
   type CallOutcome,

@@ -1,5 +1,5 @@
 /** What `npm pack` packs: all that runs, nothing else, and a program of another project finds its types and its commands. */
-import { readFileSync, rmSync, unlinkSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/util/paths.js";
@@ -27,6 +27,13 @@ describe("the package", () => {
     expect(
       files.filter((path) => /(^|\/)tests?\/|^src\/|^bench|^dist\/bench|\.test\.|\.map$|buildinfo|pycache/.test(path)),
     ).toEqual([]);
+  });
+
+  it("has all of Python's side but its tests", () => {
+    for (const folder of ["native/learner", "native/tracker"]) {
+      const there = readdirSync(join(packageRoot, folder), { withFileTypes: true }).filter((entry) => entry.isFile());
+      expect(files).toEqual(expect.arrayContaining(there.map(({ name }) => `${folder}/${name}`)));
+    }
   });
 
   it("gives programs its types, which find their mistakes", () => {

@@ -14,7 +14,7 @@ export const inputOptions = {
     out: text("File to write: trajectories, one JSON line each.", {
       accepts: "a path",
       defaultText:
-        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html; export, pack: a folder",
+        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
     }),
     page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
       accepts: "a path",

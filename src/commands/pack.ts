@@ -15,9 +15,9 @@ const packCommand = defineCommand({
   epilogue:
     "--out is the folder to make. --model takes several models with commas; hone's own need not be named. --python names a Python of the version that the other machine has. --learner unsloth packs Unsloth too. docs/pack.md says what the other machine must have.",
   async run(config, io) {
-    const done = await pack(config, linesTo(io.say, io.signal));
-    io.say(`${done.folder}: ${done.files.length} files, ${sizeText(done.bytes)} unpacked`);
-    io.say("copy them to the other machine, and start there: node unpack.mjs --into FOLDER");
+    const done = await pack(config, linesTo(io.log, io.signal));
+    io.log(`${done.folder}: ${done.files.length} files, ${sizeText(done.bytes)} unpacked`);
+    io.log("copy them to the other machine, and start there: node unpack.mjs --into FOLDER");
     return done;
   },
 });
@@ -31,7 +31,7 @@ const unpackCommand = defineCommand({
   async run({ pack: from = ".", into = "hone" }, io) {
     try {
       const { folder, target, hone: version, models } = await unpack(from, into, io);
-      io.say(`hone ${version} for ${target} is in ${folder}`);
+      io.log(`hone ${version} for ${target} is in ${folder}`);
       return { folder, target, hone: version, models };
     } catch (error) {
       if (error instanceof UnpackError) throw new HoneError(error.message, { cause: error });

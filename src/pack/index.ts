@@ -3,7 +3,7 @@
  *
  * ```ts
  * await pack({ for: "linux-x64-cuda13", out: "pack", partSize: "1900M", ... }, io);
- * await unpack("pack", "hone", { say });
+ * await unpack("pack", "hone", { log });
  * ```
  */
 export { type PackConfig, type Packed, pack, packingOptions } from "./pack.js";

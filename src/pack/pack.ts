@@ -70,7 +70,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const unsloth = learner === "unsloth";
       await collectWheels({
         ...{ folder: wheels, build: target.build, python, torchIndex, unsloth },
-        onProgress: io.say,
+        onProgress: io.log,
       });
       const names = readdirSync(wheels);
       const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));
@@ -79,7 +79,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const own = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string };
       const name = `hone-${own.version}-${target.name}`;
       bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
-      io.say(`writing ${entries.length} files in parts of ${config.partSize}`);
+      io.log(`writing ${entries.length} files in parts of ${config.partSize}`);
       const parts = await writeParts(entries, draft, name, readSize(config.partSize), io.signal);
       const about: Omit<Manifest, "files"> = {
         ...{ format: FORMAT, target: target.name, hone: own.version },

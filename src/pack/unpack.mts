@@ -56,7 +56,7 @@ export interface Here {
 }
 
 export interface UnpackIo {
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
   /** The machine; replaced in tests. */
   readonly here?: Here;
@@ -142,7 +142,7 @@ async function checkParts(folder: string, { parts, files }: Manifest, io: Unpack
     const there = statSync(join(folder, name)).size;
     const damaged = (how: string) => new UnpackError(`${name} is damaged (${how}); copy it again`);
     if (there !== bytes) throw damaged(`it has ${there} bytes in place of ${bytes}`);
-    io.say(`checking ${name}`);
+    io.log(`checking ${name}`);
     const hash = createHash("sha256");
     for await (const chunk of createReadStream(join(folder, name), { highWaterMark: 1 << 20 })) {
       io.signal?.throwIfAborted();
@@ -207,8 +207,8 @@ export async function unpack(from: string, place: string, io: UnpackIo): Promise
   await removeLeftovers(into);
   needDisk(dirname(into), manifest);
   await checkParts(folder, manifest, io);
-  if (manifest.cuda && here.driver === undefined) io.say("note: no NVIDIA driver was found on this machine");
-  io.say(`unpacking ${gigabytes(manifest.unpacked.bytes)} into ${into}`);
+  if (manifest.cuda && here.driver === undefined) io.log("note: no NVIDIA driver was found on this machine");
+  io.log(`unpacking ${gigabytes(manifest.unpacked.bytes)} into ${into}`);
   const draft = join(dirname(into), `.${basename(into)}.${process.pid}.part`);
   try {
     await rm(draft, { recursive: true, force: true });
@@ -254,8 +254,8 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   try {
-    const say = (text: string) => console.log(text);
-    const { folder, hone } = await unpack(dirname(fileURLToPath(import.meta.url)), given ?? "hone", { say });
+    const log = (text: string) => console.log(text);
+    const { folder, hone } = await unpack(dirname(fileURLToPath(import.meta.url)), given ?? "hone", { log });
     console.log(`hone ${hone} is in ${folder}. Go on with: cd ${folder} && npx --no -- hone doctor --install`);
     return 0;
   } catch (error) {

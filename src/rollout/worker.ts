@@ -1,5 +1,5 @@
 /**
- * The code of one rollout worker (a piscina thread): it loads the task, opens its world, and plays whole groups. The
+ * The code of one rollout worker (a piscina thread): it loads the task, opens its environment, and plays whole groups. The
  * JavaScript of many rollouts runs here concurrently; the engine or API they wait for runs elsewhere.
  */
 import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
@@ -8,9 +8,9 @@ import { ToolServers } from "../mcp/index.js";
 import { type AnyTask, loadTask, type Scenario } from "../tasks/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
-import { openPlayer, type Players } from "./players.js";
 import { opening, playRollout } from "./rollout.js";
 import type { Session } from "./session.js";
+import { openSessions, type SessionSource } from "./session-source.js";
 import type { Trajectory } from "./trajectory.js";
 
 const settings = workerData as WorkerSettings;
@@ -18,8 +18,8 @@ const post = (message: WorkerMessage, ports: MessagePort[] = []) => parentPort?.
 
 interface Ready {
   task: AnyTask;
-  world: unknown;
-  players: Players;
+  env: unknown;
+  players: SessionSource;
   servers: ToolServers | undefined;
 }
 
@@ -35,14 +35,14 @@ async function prepare(): Promise<Ready> {
   const servers = settings.servers && new ToolServers(settings.servers, own);
   if (servers) endWhenTold(servers);
   const task = servers?.task ?? own;
-  const world = await task.open(settings.taskOptions);
-  return { task, world, players: await openPlayer(settings.player, task), servers };
+  const env = await task.open(settings.taskOptions);
+  return { task, env, players: await openSessions(settings.player, task), servers };
 }
 
 let ready: Promise<Ready> | undefined;
 
 async function playMember(
-  { task, world, players, servers }: Ready,
+  { task, env, players, servers }: Ready,
   scenario: Scenario,
   member: GroupJob["members"][number],
   session: Session,
@@ -52,7 +52,7 @@ async function playMember(
   const { answer, reason, deadlineCause, tokens, ...outcome } = await playRollout({
     task: own?.task ?? task,
     scenario,
-    world,
+    env,
     session,
     limits,
     folder: own?.folder,

@@ -92,7 +92,7 @@ describe.runIf(program)(`an export in GGUF form in llama-server${lack}`, () => {
 
   const exported = async (to: "gguf" | "gguf-lora") => {
     const type = to === "gguf" ? { type: "f16" as const } : {};
-    const io = { say: () => undefined, update: () => undefined };
+    const io = { log: () => undefined, update: () => undefined };
     const config = configIn(home, python, { to, out: join(home, to), ...type });
     return (await exportRun(config, io)).folder;
   };

@@ -40,7 +40,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const io = { say: () => undefined, update: () => undefined };
+const io = { log: () => undefined, update: () => undefined };
 const config = (more: Partial<ModelConfig> = {}): ModelConfig => ({
   ...{ home: join(folder, "state"), weights: undefined, python: "/nowhere/python", torchIndex: undefined },
   ...{ hfEndpoint: server.endpoint, hfToken: undefined, hfOffline: false },

@@ -52,7 +52,7 @@ describe.skipIf(lack)(`a pack for linux-x64-cpu${lack}`, () => {
 
   it("trains three steps", () => {
     npx("build-db", "--mailboxes", "10");
-    const size = ["--groups", "2", "--group", "4", "--max-turns", "3", "--validate-n", "2"];
+    const size = ["--groups-per-step", "2", "--group-size", "4", "--max-turns", "3", "--validate-n", "2"];
     expect(npx("train", "--model", "tiny", "--steps", "3", ...size, "--gpu", "off")).toMatchObject({ steps: 3 });
     expect(existsSync(join(hone, ".hone/email/models/tiny/checkpoints/0003/adapter.gguf"))).toBe(true);
   });

@@ -18,9 +18,9 @@ import { readManifest, unpack } from "../../src/pack/unpack.mjs";
 
 const base = mkdtempSync(join(tmpdir(), "hone-pack-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
-const said: string[] = [];
-const io = { say: (line: string) => void said.push(line), update: () => undefined };
-const log = join(base, "pip.log");
+const logged: string[] = [];
+const io = { log: (line: string) => void logged.push(line), update: () => undefined };
+const pipLog = join(base, "pip.log");
 
 /** A Python of a version that makes environments of itself, and "downloads" PyTorch when it is asked for. */
 function python(name: string, version: string): string {
@@ -31,7 +31,7 @@ function python(name: string, version: string): string {
 case "$*" in
   *version_info*) echo "${version}";;
   "-m venv --clear "*) mkdir -p "$4/bin"; cp "$0" "$4/bin/python";;
-  "-m pip "*) echo "$*" >> "${log}"
+  "-m pip "*) echo "$*" >> "${pipLog}"
     for last; do [ "$before" = --dest ] && dest="$last"; before="$last"; done
     case "$*" in *whl/cpu*) exit 1;; esac
     echo wheel > "$dest/torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl";;
@@ -60,7 +60,7 @@ describe("a pack of hone", () => {
     const tiny = readFileSync(new URL("../../models/tiny/tiny.gguf", import.meta.url));
     writeFileSync(model, tiny);
     await pack(configOf({ model: `tiny,${model}` }), io);
-    await unpack(out, into, { say: () => undefined });
+    await unpack(out, into, { log: () => undefined });
   }, 300_000);
 
   it("has parts of the size, the program that unpacks it, and says what the machine must have", () => {
@@ -90,10 +90,10 @@ describe("a pack of hone", () => {
       "hone-wheels.json",
       "torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl",
     ]);
-    const asked = readFileSync(log, "utf8").trim().split("\n");
+    const asked = readFileSync(pipLog, "utf8").trim().split("\n");
     expect(asked[0]).toMatch(/pip .*download --only-binary :all: --dest \S+ .*--no-deps --no-index torch==2\.13\.0$/);
     expect(asked.at(-1)).toMatch(/ -r \S+requirements\.txt$/);
-    expect(said).toContain("downloading torch==2.13.0 for the CPU");
+    expect(logged).toContain("downloading torch==2.13.0 for the CPU");
   });
 
   it("runs where it was unpacked: the engine, a task, the model that it brought", () => {
@@ -103,7 +103,19 @@ describe("a pack of hone", () => {
     const built = spawnSync(hone, ["build-db", "--mailboxes", "2", "--json"], { cwd: into, encoding: "utf8" });
     expect(built.status, built.stderr).toBe(0);
     const played = run(
-      ...["rollout", "--model", "models/mine.gguf", "--n", "1", "--group", "1", "--max-turns", "1", "--gpu", "off"],
+      ...[
+        "rollout",
+        "--model",
+        "models/mine.gguf",
+        "--n",
+        "1",
+        "--group-size",
+        "1",
+        "--max-turns",
+        "1",
+        "--gpu",
+        "off",
+      ],
       ...["--context", "2048", "--max-tokens", "4", "--threads", "1", "--workers", "1", "--json"],
     );
     expect(played.status, played.stderr).toBe(0);
@@ -132,7 +144,7 @@ describe("what cannot be packed", () => {
       /installing Python packages for .* failed: ERROR: no such thing/,
     ],
   ] as const)(
-    "is said in one line, and leaves nothing: %s",
+    "is logged in one line, and leaves nothing: %s",
     async (_, given, message) => {
       const special: Record<string, string> = {
         old: python("old", "3 8"),

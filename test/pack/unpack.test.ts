@@ -52,7 +52,7 @@ function entries(): Entry[] {
 }
 
 const unpacking = (given: Partial<Here> = {}) =>
-  unpack(packed(), into(), { say: () => undefined, here: { ...here, ...given } });
+  unpack(packed(), into(), { log: () => undefined, here: { ...here, ...given } });
 
 /** One line, and nothing in the place or beside it. */
 async function refused(work: Promise<unknown>): Promise<string> {
@@ -111,10 +111,10 @@ describe("a pack", () => {
       expect(await refused(unpacking(machine))).toMatch(message);
     }
     await smallPack(packed(), entries(), cuda);
-    const said: string[] = [];
-    await unpack(packed(), into(), { say: (line) => said.push(line), here });
+    const logged: string[] = [];
+    await unpack(packed(), into(), { log: (line) => logged.push(line), here });
     // A machine without a card may be one whose driver comes later.
-    expect(said).toContain("note: no NVIDIA driver was found on this machine");
+    expect(logged).toContain("note: no NVIDIA driver was found on this machine");
   });
 
   it("takes a newer glibc and the oldest driver", async () => {
@@ -195,8 +195,8 @@ describe("the place", () => {
   it("stays empty when the work is ended", async () => {
     await smallPack(packed(), entries());
     const ended = new AbortController();
-    const say = (line: string) => void (line.startsWith("unpacking") && ended.abort(new UnpackError("interrupted")));
-    expect(await refused(unpack(packed(), into(), { say, here, signal: ended.signal }))).toBe("interrupted");
+    const log = (line: string) => void (line.startsWith("unpacking") && ended.abort(new UnpackError("interrupted")));
+    expect(await refused(unpack(packed(), into(), { log, here, signal: ended.signal }))).toBe("interrupted");
   });
 
   it("is refused before the work on a disk that is too small", async () => {

@@ -14,5 +14,12 @@ export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from ".
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
-export { type Player, type RolloutFailure, readTrajectories, type Trajectory } from "./trajectory.js";
+export {
+  type AgentCounts,
+  type Branch,
+  type Player,
+  type RolloutFailure,
+  readTrajectories,
+  type Trajectory,
+} from "./trajectory.js";
 export { type TokenRecord, Transcript } from "./transcript.js";

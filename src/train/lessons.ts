@@ -127,7 +127,8 @@ export function batchOf(groups: readonly Taught[]): BatchGroup[] {
         .filter(({ masked }) => !masked)
         .map(({ trajectory, advantage }) => {
           if (!trajectory.tokens) throw new HoneError(`the rollout ${trajectory.id} has no tokens to train on`);
-          return { tokens: trajectory.tokens, advantage };
+          const branches = trajectory.branches?.map(({ tokens }) => tokens);
+          return { tokens: trajectory.tokens, branches, advantage };
         }),
     );
 }

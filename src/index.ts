@@ -31,6 +31,9 @@ export type { GroupReward } from "./reward/index.js";
 export type { Gathered, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
 export type { Adapter, Evaluation, MetricsLine } from "./run/index.js";
 export {
+  type AgentContext,
+  type AgentRollout,
+  type AgentTaskDefinition,
   answerOf,
   type CallOutcome,
   type CallRecord,
@@ -56,10 +59,12 @@ export {
   matches,
   numericMatch,
   type PlainOptions,
+  type Ran,
   type ReplyContext,
   type Reward,
   type RewardPart,
   type RolloutEnd,
+  type RunOptions as ProgramOptions,
   type Scenario,
   type ScenarioIo,
   type Score,

@@ -41,6 +41,7 @@ export async function gather(
     maxExceptions: config.maxExceptions,
     ...(config.workers === undefined ? {} : { workers: config.workers }),
     onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
+    onNote: say,
     ...more,
   });
 }

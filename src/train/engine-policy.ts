@@ -83,6 +83,7 @@ export class EnginePolicy implements Policy {
       signal,
       onTrajectory,
       onFailure,
+      onNote: this.#settings.say,
       ...(onGroup === undefined ? {} : { onGroup }),
       ...(workers === undefined ? {} : { workers }),
     });

@@ -55,6 +55,7 @@ const UNNOTED = {
   rollouts_broken_off: 0,
   broken_off: {},
   groups_broken_off: 0,
+  agent: {},
 } satisfies Partial<StepMetricsRow>;
 
 function readStep(row: RawStep): StepRow {

@@ -16,6 +16,7 @@ const ways = {
   "the built-in loop": "mail.ts",
   "an agent of the AI SDK, in this process": "mail-ai-sdk.ts",
   "an agent over HTTP": "mail-http.ts",
+  "a Python program": "mail-python.ts",
 };
 
 function withoutIds(message: ChatMessage): object {
@@ -27,7 +28,7 @@ function withoutIds(message: ChatMessage): object {
   };
 }
 
-test("the mail task draws the same token ids built in, as an AI SDK agent and as an HTTP agent", async () => {
+test("the mail task draws the same token ids built in, by the AI SDK, by OpenAI's client and by a Python program", async () => {
   const played: Record<string, Trajectory[]> = {};
   for (const [way, file] of Object.entries(ways)) {
     const { groups, failures } = await playTask(support(file), scenarios, { run: 3 });

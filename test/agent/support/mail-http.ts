@@ -1,16 +1,7 @@
 /** The mail task as an agent that speaks OpenAI's API, with the client for it. */
-import { defineTask, z } from "@hone-rl/hone";
+import { defineTask } from "@hone-rl/hone";
 import OpenAI from "openai";
-import { MAX_TURNS, parts, rewardOf, scenarios, system } from "./mail.js";
-
-const schemaOf = (parameters: z.ZodType) => {
-  const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: "input" });
-  return schema;
-};
-const tools = Object.entries(parts).map(([name, { description, parameters }]) => ({
-  type: "function" as const,
-  function: { name, description, parameters: schemaOf(parameters) },
-}));
+import { MAX_TURNS, parts, rewardOf, scenarios, system, apiTools as tools } from "./mail.js";
 
 export default defineTask({
   name: "mail-http",

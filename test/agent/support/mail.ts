@@ -10,10 +10,12 @@ export const scenarios = () => [
 export const system =
   "You are an email search agent. Use the tools to search and read emails. You may take up to 6 turns. User's email address is a@x.example. Today's date is 2031-01-05.";
 
-const found = [
+export const found = [
   { message_id: "<a1@x.example>", snippet: "the <b>Falcon</b> deadline is Friday" },
   { message_id: "<b2@x.example>", snippet: "lunch on Monday" },
 ];
+
+export const body = "The deadline of Falcon is Friday, says Karen.";
 
 export const parts = {
   search_inbox: {
@@ -24,8 +26,7 @@ export const parts = {
   read_email: {
     description: "Read one mail of the user.",
     parameters: z.strictObject({ message_id: z.string() }),
-    execute: ({ message_id }: { message_id: string }) =>
-      ({ message_id, body: "The deadline of Falcon is Friday, says Karen." }) as unknown,
+    execute: ({ message_id }: { message_id: string }) => ({ message_id, body }) as unknown,
   },
   return_final_answer: {
     description: "Answer the user's question. Ends the search.",
@@ -35,6 +36,12 @@ export const parts = {
 };
 
 export const MAX_TURNS = 6;
+
+/** The tools as OpenAI's API takes them. */
+export const apiTools = Object.entries(parts).map(([name, { description, parameters }]) => {
+  const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: "input" });
+  return { type: "function" as const, function: { name, description, parameters: schema } };
+});
 
 /** Something that differs between rollouts. */
 export const rewardOf = (turns: number, answered: boolean) => ({

@@ -13,14 +13,17 @@ interface Waiter {
 export class Seats<Key> {
   readonly #capacity: number;
   readonly #mostWaiting: number;
+  readonly #mostResting: number;
   readonly #waiting = new Set<Waiter>();
   /** Sequences that rest, the one that has rested longest first. */
   readonly #resting = new Map<Key, Sequence>();
   #running = 0;
 
-  constructor(capacity: number, mostWaiting: number) {
+  /** @param mostResting fewer than there are slots, where others share them */
+  constructor(capacity: number, mostWaiting: number, mostResting = capacity) {
     this.#capacity = capacity;
     this.#mostWaiting = mostWaiting;
+    this.#mostResting = mostResting;
   }
 
   get counts(): { readonly running: number; readonly waiting: number; readonly resting: number } {
@@ -91,6 +94,10 @@ export class Seats<Key> {
   /** Lets a sequence rest until it goes on. */
   rest(key: Key, sequence: Sequence): void {
     this.#resting.set(key, sequence);
+    for (const [oldest] of this.#resting) {
+      if (this.#resting.size <= this.#mostResting) return;
+      this.close(oldest);
+    }
   }
 
   close(key: Key): void {

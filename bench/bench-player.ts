@@ -8,10 +8,10 @@ import { type EngineOptions, loadEngine, type Sequence } from "../src/engine/ind
 import {
   type EnginePlayer,
   ExpertSession,
-  enginePlayers,
+  engineSessions,
   type PlayerSpec,
-  type Players,
   type Session,
+  type SessionSource,
 } from "../src/rollout/index.js";
 import type { AnyTask } from "../src/tasks/task.js";
 import { packageRoot } from "../src/util/paths.js";
@@ -67,12 +67,12 @@ function scriptedSession(writer: Session, expert: ExpertSession): Session {
 }
 
 /** For rollout workers (`PlayerSpec`, kind "module"). */
-export async function openPlayer(settings: BenchPlayer, task: AnyTask): Promise<Players> {
+export async function openSessions(settings: BenchPlayer, task: AnyTask): Promise<SessionSource> {
   const { server, scripted, temperature } = settings;
   const engine = await loadEngine(settings.engine);
   const spec: EnginePlayer = { kind: "engine", engine: settings.engine, sampling: { temperature }, adapter: null };
   const client = server && new CompletionClient(server);
-  const players = enginePlayers(engine, spec, (prompt, count) => {
+  const players = engineSessions(engine, spec, (prompt, count) => {
     const sequences = client
       ? Array.from({ length: count }, () => new ServerSequence(client, engine, prompt))
       : engine.openGroup(prompt, count);

@@ -7,7 +7,7 @@ import type { BenchContext } from "./row.js";
 
 /** Runs a command of hone, its words on stderr. */
 export function hone(context: BenchContext, ...args: string[]): Promise<void> {
-  context.say(`hone ${args.join(" ")}`);
+  context.log(`hone ${args.join(" ")}`);
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], {
       stdio: ["ignore", process.stderr, process.stderr],

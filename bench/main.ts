@@ -100,14 +100,14 @@ async function main(): Promise<void> {
     for (const { name, about } of benches) console.log(`${name.padEnd(30)} ${about}`);
     return;
   }
-  const say = (line: string) => console.error(line);
+  const log = (line: string) => console.error(line);
   const busy = busyWarning();
-  if (busy) say(busy);
+  if (busy) log(busy);
   let measuredOn: Setting | undefined;
   const threads = decodeThreads(options.threads);
   const context: BenchContext = {
     ...options,
-    say,
+    log,
     async load(wanted): Promise<Engine> {
       // Given, so that they stay: a measurement does not give way to other programs.
       const engine = await loadEngine({ ...wanted, gpu: options.gpu, threads });
@@ -117,7 +117,7 @@ async function main(): Promise<void> {
   };
 
   if (options.quick) {
-    if (options.model === undefined) await ensureTestModels(["0.5b"], say);
+    if (options.model === undefined) await ensureTestModels(["0.5b"], log);
     await quick(context, options.model ?? modelPath("qwen2-0.5b-shape-f16.gguf"));
     return;
   }
@@ -129,10 +129,10 @@ async function main(): Promise<void> {
     );
   }
   const sets = options.model === undefined ? chosen.flatMap(({ models }) => models) : [];
-  await ensureTestModels([...new Set(sets)], say);
+  await ensureTestModels([...new Set(sets)], log);
   const rows: Row[] = [];
   for (const bench of chosen) {
-    say(`\n${bench.name}: ${bench.about}`);
+    log(`\n${bench.name}: ${bench.about}`);
     rows.push(...(await bench.run(context)).map((row) => ({ threads, ...row })));
   }
   for (const row of rows) console.log(`${describe(row)}${row.target === "" ? "" : ` (wanted: ${row.target})`}`);

@@ -39,7 +39,7 @@ export async function compare(
     ratio: median(rounds.map(ratio)),
     rounds,
   };
-  context.say(describe(result));
+  context.log(describe(result));
   return result;
 }
 

@@ -48,7 +48,7 @@ export async function quick(context: BenchContext, model: string): Promise<void>
     try {
       if (context.adapter !== undefined) await engine.useAdapter(context.adapter);
       shown = engine.info;
-      context.say(`measuring ${sequences} sequence${sequences === 1 ? "" : "s"}`);
+      context.log(`measuring ${sequences} sequence${sequences === 1 ? "" : "s"}`);
       speeds.push(await speedOf(engine, sequences, BUDGET_MS / counts.length));
     } finally {
       await engine.close();

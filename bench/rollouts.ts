@@ -13,7 +13,7 @@ import { type BenchPlayer, benchPlayer } from "./bench-player.js";
 
 export interface RolloutSettings {
   readonly scenarios: number;
-  readonly group: number;
+  readonly groupSize: number;
   readonly concurrency: number;
   readonly maxTurns: number;
   /** Tokens a turn may have. */
@@ -35,7 +35,7 @@ async function mailDatabase(): Promise<string> {
 export async function playEmail(player: PlayerSpec, settings: RolloutSettings): Promise<Gathered> {
   const taskOptions = { db: await mailDatabase() };
   const all = await emailTask.scenarios(taskOptions);
-  const { maxTurns, maxTokens, group, concurrency, step } = settings;
+  const { maxTurns, maxTokens, groupSize, concurrency, step } = settings;
   const limits = { maxTurns, maxTokens, turnSeconds: 600, toolSeconds: 30, rolloutSeconds: 3600 } as const;
   return gather({
     settings: { task: "email", taskOptions, player, limits: { ...limits, onToolError: "observe" } },
@@ -45,11 +45,11 @@ export async function playEmail(player: PlayerSpec, settings: RolloutSettings): 
       if (!scenario) throw new HoneError("the synthetic mailbox has no scenarios");
       return scenario;
     }),
-    group,
+    groupSize,
     run: "bench",
     step,
     concurrency,
-    maxExceptions: settings.scenarios * group,
+    maxExceptions: settings.scenarios * groupSize,
   });
 }
 

@@ -64,5 +64,5 @@ export interface BenchContext {
   /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */
   load(options: Omit<EngineOptions, "gpu" | "device" | "threads">): Promise<Engine>;
   /** Says on stderr what is going on. */
-  say(line: string): void;
+  log(line: string): void;
 }

@@ -15,8 +15,8 @@ function score({ reward, calls, turns, maxTurns }: Trajectory): number {
 }
 
 const task = await openTask("email", { seed: 1 });
-const model = await openModel("tiny", { gpu: "off", maxTurns: 6, say: console.log });
-const run = await openRun(model, task, { run: "own-loop", steps, say: console.log });
+const model = await openModel("tiny", { gpu: "off", maxTurns: 6, log: console.log });
+const run = await openRun(model, task, { run: "own-loop", steps, log: console.log });
 const heldOut = task.test.slice(0, held);
 
 const show = (name: string, { success, low, high, n }: Awaited<ReturnType<typeof evaluate>>) =>
@@ -29,7 +29,7 @@ try {
   while (run.step < steps) {
     const step = run.step + 1;
     const scenarios = new Random("scenarios", step).sample(task.train, groups);
-    const played = await gather(model, task, scenarios, { group: 8, step });
+    const played = await gather(model, task, scenarios, { groupSize: 8, step });
     const rewards = played.groups.map((group) => group.map(score));
     const { training_reward: mean, success, skipped } = await train(run, played.groups, { rewards });
     console.log(`step ${step}: reward ${mean?.toFixed(2)}, success ${success.toFixed(2)} ${skipped ?? ""}`);

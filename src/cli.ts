@@ -13,6 +13,7 @@ import {
   type CommandIo,
   declare,
   flagOf,
+  oldNamesOf,
   options,
   optionsOf,
   readGiven,
@@ -25,10 +26,11 @@ import { HoneError, messageOf, nearest, program, refusalOf, UnfinishedError, Usa
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {
   const known = optionsOf(command);
+  const old = oldNamesOf(known);
   const flags: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(argv)) {
     if (key === "_" || key === "$0" || key === "help") continue;
-    const name = known.find((candidate) => candidate === key);
+    const name = [...known, ...old].find((candidate) => candidate === key);
     if (!name) {
       const flag = `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
       const flagNames = known.map(flagOf);
@@ -82,7 +84,7 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
   }
   const stream = config.json ? process.stderr : process.stdout;
   const { signal, stop } = listen();
-  const io: CommandIo = { stream, signal, given, say: (text) => void stream.write(`${text}\n`) };
+  const io: CommandIo = { stream, signal, given, log: (text) => void stream.write(`${text}\n`) };
   try {
     const result = await command.run(config as Parameters<Command["run"]>[0], io);
     if (config.json) process.stdout.write(`${JSON.stringify(result)}\n`);

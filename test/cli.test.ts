@@ -135,9 +135,9 @@ describe("the command line", () => {
     [["models", "pull"], /models pull needs --model/],
     [["models", "pull", "a/b", "c/d"], /models pull does not know what to do with "c\/d"/],
     [["rolout"], /there is no command rolout; did you mean rollout\?/],
-    [["rollout", "--grupp", "3"], /--grupp: rollout has no such option; did you mean --group\?/],
-    [["rollout", "--group"], /[Nn]ot enough arguments.*group/],
-    [["rollout", "--group", "none"], /--group: "none" is not accepted; give a whole number from 1/],
+    [["rollout", "--grup-size", "3"], /--grup-size: rollout has no such option; did you mean --group-size\?/],
+    [["rollout", "--group-size"], /[Nn]ot enough arguments.*group/],
+    [["rollout", "--group-size", "none"], /--group-size: "none" is not accepted; give a whole number from 1/],
     [["rollout", "extra"], /rollout does not know what to do with "extra"/],
   ])("refuses %j with one line and exit code 2", (args, message) => {
     const { status, stdout, stderr } = hone(...args);
@@ -175,7 +175,7 @@ describe("the command line", () => {
       "--expert",
       "--n",
       "3",
-      "--group",
+      "--group-size",
       "2",
       "--json",
     );
@@ -194,5 +194,18 @@ describe("the command line", () => {
       interrupted: false,
     });
     expect(readdirSync(join(folder, ".hone/rollouts"))).toHaveLength(1);
+  });
+
+  it("take an option by its old flag, with a notice, and show the present one alone", () => {
+    const task = join(packageRoot, "examples/arithmetic.ts");
+    const { status, stdout, stderr } = hone(
+      ...["rollout", "--task", task, "--expert", "--n", "1", "--group", "2", "--json"],
+    );
+    expect(stderr.match(/^hone: --group is now called --group-size; the old name is still read$/gm)).toHaveLength(1);
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ rollouts: 2, groups: 1 });
+    const help = hone("rollout", "--help", "all").stdout;
+    expect(help).toContain("--group-size");
+    expect(help).not.toMatch(/--group\b(?!-)/);
   });
 });

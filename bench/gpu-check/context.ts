@@ -7,16 +7,16 @@ export interface CheckContext {
   readonly gpu: "cuda" | "vulkan";
   /** Tiny shapes, few sequences. */
   readonly rehearse: boolean;
-  say(line: string): void;
+  log(line: string): void;
   /** Keeps what is known so far: what follows may be cut off. */
   save(results: object): void;
 }
 
 /** For what `yarn bench` measures with. */
-export function benchContext({ say }: Pick<CheckContext, "say">, gpu: Gpu, rounds: number): BenchContext {
+export function benchContext({ log }: Pick<CheckContext, "log">, gpu: Gpu, rounds: number): BenchContext {
   return {
     ...{ model: undefined, adapter: undefined, sequences: undefined, threads: undefined, db: undefined },
-    ...{ gpu, rounds, say },
+    ...{ gpu, rounds, log },
     load: (wanted) => loadEngine({ ...wanted, gpu, threads: decodeThreads(undefined) }),
   };
 }

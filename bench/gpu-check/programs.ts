@@ -18,7 +18,7 @@ export async function hone(folder: string, ...args: string[]): Promise<Record<st
 }
 
 /** The last line of `metrics.jsonl` that a run wrote. */
-export function lastMetrics(run: string): { memory: { peak: number; loaded: number } | null; gap: object | null } {
+export function lastMetrics(run: string): { memory: { peak: number; loaded: number } | null; mismatch: object | null } {
   const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trim().split("\n");
   return JSON.parse(lines.at(-1) as string);
 }

@@ -32,7 +32,7 @@ try {
   await section.run({
     gpu,
     rehearse: rehearse === "1",
-    say: (line) => console.error(line),
+    log: (line) => console.error(line),
     save: (known) => {
       results = known;
       write("unfinished");

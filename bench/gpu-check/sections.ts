@@ -48,9 +48,9 @@ const doctor: Section = {
 const parity: Section = {
   name: "parity",
   about: "log-probabilities of the card against those of the CPU, without and with an adapter",
-  run: ({ gpu, rehearse, say, save }) =>
+  run: ({ gpu, rehearse, log, save }) =>
     inFolder(async (folder) => {
-      const { model, adapter } = await shapedModel(rehearse ? "tiny" : "0.5b", say);
+      const { model, adapter } = await shapedModel(rehearse ? "tiny" : "0.5b", log);
       const random = new Random("gpu-check");
       const ids = Array.from({ length: rehearse ? 40 : 300 }, () => random.integer(0, 200));
       writeFileSync(join(folder, "ids.json"), JSON.stringify(ids));
@@ -61,9 +61,9 @@ const parity: Section = {
       const rows: object[] = [];
       for (const [name, more] of [["without", []] as const, ["with", ["--adapter", adapter]] as const]) {
         const [card, cpu] = [await score(gpu, [...more]), await score("off", [...more])];
-        const gaps = card.map((value, i) => Math.abs(value - (cpu[i] as number)));
-        const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-        rows.push({ adapter: name, tokens: gaps.length, mean, max: Math.max(...gaps) });
+        const mismatches = card.map((value, i) => Math.abs(value - (cpu[i] as number)));
+        const mean = mismatches.reduce((sum, mismatch) => sum + mismatch, 0) / mismatches.length;
+        rows.push({ adapter: name, tokens: mismatches.length, mean, max: Math.max(...mismatches) });
         save({ rows });
       }
     }),
@@ -78,8 +78,8 @@ function speed(shape: Shape): Section {
     name: `speed-${shape}`,
     about: `tokens/s of the ${shape} shape by sequences, without and with an adapter, beside llama-batched-bench`,
     async run(context) {
-      const { gpu, rehearse, say, save } = context;
-      const { model, adapter } = await shapedModel(rehearse ? "tiny" : shape, say);
+      const { gpu, rehearse, log, save } = context;
+      const { model, adapter } = await shapedModel(rehearse ? "tiny" : shape, log);
       const rows: object[] = [];
       for (const sequences of rehearse ? [1, 2] : [1, 8, 32, 64, 256]) {
         const engine = await benchContext(context, gpu, 1).load({ model, sequences, contextPerSequence: 512 });
@@ -91,7 +91,7 @@ function speed(shape: Shape): Section {
           await decodeSpeed(engine, { ...settings, tokens: 4 });
           const adapted = await decodeSpeed(engine, settings);
           await engine.useAdapter(null);
-          const tool = await buildLlamaTool("llama-batched-bench", say);
+          const tool = await buildLlamaTool("llama-batched-bench", log);
           const row = { sequences, without_adapter: bare, with_adapter: adapted };
           rows.push(row);
           const results = { model: modelName(model), device: engine.info.compute, rows };
@@ -99,7 +99,7 @@ function speed(shape: Shape): Section {
           const theirs = await batchedBench(tool, engine, settings);
           Object.assign(row, { llama_batched_bench: theirs, ratio: bare / theirs });
           save(results);
-          say(`${shape} × ${sequences}: ${bare.toFixed(0)} tokens/s, with an adapter ${adapted.toFixed(0)}`);
+          log(`${shape} × ${sequences}: ${bare.toFixed(0)} tokens/s, with an adapter ${adapted.toFixed(0)}`);
         } finally {
           await engine.close();
         }
@@ -112,8 +112,8 @@ const updates: Section = {
   name: "updates",
   about: "an update by PEFT and by Unsloth: tokens/s, peak, and how far their gradients are apart",
   async run(context) {
-    const { rehearse, say, save } = context;
-    const python = await ensurePython({ development: true, unsloth: true, onProgress: say });
+    const { rehearse, log, save } = context;
+    const python = await ensurePython({ development: true, unsloth: true, onProgress: log });
     const [tiny, large] = sizes as readonly [Size, Size];
     const side = (name: Side[0]): Side => [name];
     const size: Size = rehearse
@@ -144,14 +144,27 @@ interface Training {
  * A run whose updates are real whatever its model can do: coins are its rewards. The rehearsal has the tests' task for a
  * software GPU, whose kernels are compiled one by one.
  */
-async function training({ gpu, rehearse, say }: CheckContext): Promise<Training> {
+async function training({ gpu, rehearse, log }: CheckContext): Promise<Training> {
   const [concurrency, context] = rehearse ? [2, 64] : [32, 1024];
-  const model = rehearse ? "tiny" : (await shapedModel("0.5b", say)).model;
+  const model = rehearse ? "tiny" : (await shapedModel("0.5b", log)).model;
   const task = rehearse ? ["--task", join(packageRoot, "test/train/support/vowels-on-gpu-task.ts")] : [];
   const patience = ["--turn-timeout", 900, "--rollout-timeout", 900];
   const size = rehearse
-    ? ["--groups", 2, "--group", 2, "--max-turns", 2, "--max-tokens", 9, "--temperature", 2, "--validate-n", 1]
-    : ["--groups", 8, "--group", 4, "--max-turns", 2, "--max-tokens", 64, "--validate-n", 8];
+    ? [
+        "--groups-per-step",
+        2,
+        "--group-size",
+        2,
+        "--max-turns",
+        2,
+        "--max-tokens",
+        9,
+        "--temperature",
+        2,
+        "--validate-n",
+        1,
+      ]
+    : ["--groups-per-step", 8, "--group-size", 4, "--max-turns", 2, "--max-tokens", 64, "--validate-n", 8];
   const learner = ["--micro-batch-tokens", MICRO_BATCH, "--lora-rank", 16, "--control", "random-reward"];
   const engine = ["--gpu", gpu, "--concurrency", concurrency, "--context", context, "--workers", 1];
   const args = ["train", "--model", model, "--run", "check", ...task, ...patience, ...size, ...learner, ...engine];
@@ -172,7 +185,7 @@ const steps: Section = {
       await database(folder, check);
       const before = usedOnCard();
       const { result, peak } = await peakOnCard(() => hone(folder, ...args, "--steps", "3"));
-      const { memory, gap } = lastMetrics(join(folder, run));
+      const { memory, mismatch } = lastMetrics(join(folder, run));
       const plan = planMemory({
         ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
         ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
@@ -182,7 +195,7 @@ const steps: Section = {
       const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));
       save({
         run: result,
-        gap,
+        mismatch,
         learner: { planned: learner, measured: memory?.peak ?? null },
         card: { planned: plan.gpu?.peak ?? null, measured: peak === null || before === null ? null : peak - before },
       });

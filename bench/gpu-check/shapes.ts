@@ -14,9 +14,9 @@ export interface ShapedModel {
   readonly adapter: string;
 }
 
-export async function shapedModel(shape: Shape, say: (line: string) => void): Promise<ShapedModel> {
+export async function shapedModel(shape: Shape, log: (line: string) => void): Promise<ShapedModel> {
   if (shape === "tiny") {
-    await ensureTestModels(["tiny"], say);
+    await ensureTestModels(["tiny"], log);
     return { model: modelPath("qwen2-tiny-f16.gguf"), adapter: modelPath("qwen2-tiny-adapter-2.gguf") };
   }
   const named = (folder: string) => ({
@@ -24,18 +24,18 @@ export async function shapedModel(shape: Shape, say: (line: string) => void): Pr
     adapter: join(folder, `qwen2-${shape}-shape-adapter-r16.gguf`),
   });
   if (shape === "0.5b") {
-    await ensureTestModels(["0.5b"], say);
+    await ensureTestModels(["0.5b"], log);
     return named(modelPath("."));
   }
   const folder = join(packageRoot, "build/gpu-check-models", shape);
   if (existsSync(folder)) return named(folder);
-  say(`making a model of random weights in the shape ${shape}, once`);
+  log(`making a model of random weights in the shape ${shape}, once`);
   const aside = `${folder}.${process.pid}.part`;
   mkdirSync(aside, { recursive: true });
   try {
     const source = await output(process.execPath, [join(packageRoot, "scripts/llama-source.mjs")]);
     if (source.code !== 0) throw new HoneError(source.text.trim());
-    const python = await ensurePython({ development: true, onProgress: say, anyBuild: true });
+    const python = await ensurePython({ development: true, onProgress: log, anyBuild: true });
     const script = join(packageRoot, "bench/gpu-check/shapes.py");
     const made = await output(python, [script, source.text.trim(), aside, shape]);
     if (made.code !== 0) throw new HoneError(`${script} failed: ${made.text.trim().split("\n").at(-1)}`);

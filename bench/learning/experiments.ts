@@ -71,7 +71,7 @@ export interface Outcome {
   readonly commands: readonly string[];
   /** Of `yarn train`, from the command to its end. */
   readonly seconds: number;
-  readonly gap: unknown;
+  readonly mismatch: unknown;
   /** Of the run's own validations, in order of the step. */
   readonly validations: readonly (Share & { step: number })[];
   /** Share of the step's training rollouts that solved their question, from step 1. */
@@ -147,7 +147,7 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
   const train = trainArguments(experiment);
   const evaluate = evalArguments(experiment, n);
-  const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; gap: unknown };
+  const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; mismatch: unknown };
   const asked = (evaluation: Base["evaluations"][number], ...flags: string[]) =>
     base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : [];
   const heldOut = asked("held-out", "--fresh");
@@ -173,7 +173,7 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
     control,
     commands: commandsOf(experiment, n),
     seconds: phases.total ?? 0,
-    gap: trained.gap,
+    mismatch: trained.mismatch,
     validations,
     training: steps.map(({ success }) => success),
     phases,

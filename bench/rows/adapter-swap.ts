@@ -39,7 +39,7 @@ export const bench: Bench = {
         target: "at most 50 ms",
         note: `median of ${SWAPS} swaps, slowest ${Math.max(...times).toFixed(1)} ms`,
       };
-      context.say(describe(row));
+      context.log(describe(row));
       return [row];
     } finally {
       await engine.close();

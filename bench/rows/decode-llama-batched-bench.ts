@@ -25,7 +25,7 @@ export const bench: Bench = {
         const engine = await context.load({ model, sequences, contextPerSequence: 512 });
         try {
           const length = decodeLength(engine);
-          const tool = await buildLlamaTool("llama-batched-bench", context.say);
+          const tool = await buildLlamaTool("llama-batched-bench", context.log);
           // Small models are done before a clock is worth reading.
           const tokens = engine.info.parameters < 5e7 ? 400 : length.tokens;
           const settings = { sequences, prompt: Math.min(length.prompt, 64), tokens };

@@ -95,7 +95,7 @@ export const bench: Bench = {
           const decode = 1 - sampling - scheduling;
           const most = ((result.ratio ?? 0) / decode).toFixed(2);
           const profile = `ours is in llama_decode for ${(100 * decode).toFixed(1)} % of its time: with nothing else to do the ratio would be ${most}`;
-          context.say(profile);
+          context.log(profile);
           rows.push({ ...result, note: `${one.note}; ${profile}` });
         }
       } finally {

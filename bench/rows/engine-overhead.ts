@@ -34,7 +34,7 @@ export const bench: Bench = {
           target: "at most 0.03",
           note: `sampling ${percent(sampling)}, scheduling ${percent(scheduling)}; prompts included`,
         };
-        context.say(describe(row));
+        context.log(describe(row));
         rows.push(row);
       } finally {
         await engine.close();

@@ -17,7 +17,7 @@ import { openMailDatabase } from "../../src/tasks/email/database.js";
 import { emailTask } from "../../src/tasks/email/index.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { EnginePolicy } from "../../src/train/engine-policy.js";
-import { ScenarioCursor } from "../../src/train/sampler.js";
+import { ScenarioSampler } from "../../src/train/sampler.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, BenchContext, Row } from "../row.js";
@@ -38,15 +38,15 @@ async function stepTime(policy: EnginePolicy, scenarios: readonly Scenario[], re
     run: "bench",
     step: 1,
     scenarios,
-    group: GROUP,
+    groupSize: GROUP,
     have: [],
     signal: new AbortController().signal,
     onTrajectory: () => undefined,
     onGroup: (group) => rewarding.begin(group),
   });
   const rewards = await rewarding.all(groups, { kind: "rewarded", rewards: [] });
-  const lost = rewards.filter(({ kind }) => kind === "lost").length;
-  if (lost > 0) throw new Error(`${lost} groups have no verdict`);
+  const noVerdict = rewards.filter(({ kind }) => kind === "no_verdict").length;
+  if (noVerdict > 0) throw new Error(`${noVerdict} groups have no verdict`);
   return performance.now() - started;
 }
 
@@ -71,7 +71,7 @@ function policyOf(engine: Engine, db: string, maxTokens: number): EnginePolicy {
     maxExceptions: 0,
     releaseWeights: false,
     onFailure: () => undefined,
-    say: () => undefined,
+    log: () => undefined,
   });
 }
 
@@ -89,7 +89,7 @@ function judgedBy(server: ScriptedJudge): RewardGroup {
     tokensPerMinute: undefined,
     price: null,
     maxCost: undefined,
-    say: () => undefined,
+    log: () => undefined,
   });
   const settings = { rubric: defaultRubric, votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
   const context = {
@@ -108,7 +108,9 @@ async function overlap(context: BenchContext, db: string, model: string, maxToke
   const server = await startScriptedJudge({ score: knowingScore(mail), seconds: JUDGE });
   try {
     const policy = policyOf(engine, db, maxTokens);
-    const scenarios = new ScenarioCursor(await emailTask.scenarios({ db }), { groups: GROUPS, seed: 1 }).ofStep(1);
+    const scenarios = new ScenarioSampler(await emailTask.scenarios({ db }), { groupsPerStep: GROUPS, seed: 1 }).ofStep(
+      1,
+    );
     await stepTime(policy, scenarios.slice(0, 1), taskReward);
     const judged = judgedBy(server);
     const row = {

@@ -64,11 +64,11 @@ async function warmUp(sequence: Sequence): Promise<void> {
 }
 const WARMING = Int32Array.of(1, 2, 3);
 
-async function compareGroups(context: BenchContext, engine: Engine, work: Workload, group: number): Promise<Row[]> {
+async function compareGroups(context: BenchContext, engine: Engine, work: Workload, groupSize: number): Promise<Row[]> {
   const { sequences, rollouts, scripted } = work;
-  const settings = { scenarios: rollouts / group, group, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
+  const settings = { scenarios: rollouts / groupSize, groupSize, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
   const player = (server?: CompletionServer) => comparedPlayer(engine, { temperature: 1, server, scripted });
-  const program = await buildLlamaTool("llama-server", context.say);
+  const program = await buildLlamaTool("llama-server", context.log);
   const rows: Row[] = [];
   for (const logprobs of scripted === undefined ? [true, false] : [true]) {
     const ours = new Side();
@@ -76,7 +76,7 @@ async function compareGroups(context: BenchContext, engine: Engine, work: Worklo
     const row = await compare(
       context,
       {
-        name: `${name}/group-${group}${logprobs ? "" : "/no-logprobs"}`,
+        name: `${name}/group-${groupSize}${logprobs ? "" : "/no-logprobs"}`,
         model: modelName(work.model),
         sequences,
         unit: "rollouts/s",
@@ -103,7 +103,7 @@ async function compareGroups(context: BenchContext, engine: Engine, work: Worklo
       },
     );
     const note = `ours: ${ours.about()}; theirs: ${theirs.about()}${logprobs ? "" : ", without log-probabilities"}`;
-    context.say(note);
+    context.log(note);
     rows.push({ ...row, note });
   }
   return rows;

@@ -24,10 +24,17 @@ export const bench: Bench = {
     try {
       let done = 0;
       for (let step = 0; done < ALL; step++) {
-        const settings = { scenarios: STEP / 4, group: 4, concurrency: sequences, maxTurns: 10, maxTokens: 256, step };
+        const settings = {
+          scenarios: STEP / 4,
+          groupSize: 4,
+          concurrency: sequences,
+          maxTurns: 10,
+          maxTokens: 256,
+          step,
+        };
         done += played(await playEmail(enginePlayer(engine), settings));
         megabytes.push(process.memoryUsage.rss() / 1e6);
-        if (done % FIRST === 0) context.say(`${done} rollouts: ${megabytes.at(-1)?.toFixed(0)} MB`);
+        if (done % FIRST === 0) context.log(`${done} rollouts: ${megabytes.at(-1)?.toFixed(0)} MB`);
       }
     } finally {
       await engine.close();
@@ -45,7 +52,7 @@ export const bench: Bench = {
       target: "ratio >= 0.95",
       note: `ours: after ${ALL} rollouts, theirs: after ${FIRST}; of all readings the lowest ${Math.min(...megabytes).toFixed(0)} MB, the highest ${Math.max(...megabytes).toFixed(0)} MB`,
     };
-    context.say(describe(row));
+    context.log(describe(row));
     return [row];
   },
 };

@@ -14,7 +14,7 @@ export const bench: Bench = {
     const engine = await context.load({ model, sequences, contextPerSequence: 2048 });
     try {
       const start = performance.now();
-      const settings = { scenarios: 4, group: 8, concurrency: sequences, maxTurns: 4, maxTokens: 64, step: 1 };
+      const settings = { scenarios: 4, groupSize: 8, concurrency: sequences, maxTurns: 4, maxTokens: 64, step: 1 };
       const playing = playEmail(enginePlayer(engine), settings);
       // Measured from the end of the first batch.
       const firstBatch = await firstWork(() => engine.stats().batches > 0, playing);
@@ -36,7 +36,7 @@ export const bench: Bench = {
         target: "at most 0.03",
         note: `${groups.flat().length} rollouts in ${seconds.toFixed(0)} s; of that sampling ${percent((after.sampling - before.sampling) / wall)}, scheduling ${percent((after.scheduling - before.scheduling) / wall)}; starting the workers and the first batch took ${starting.toFixed(1)} s and are left out`,
       };
-      context.say(describe(row));
+      context.log(describe(row));
       return [row];
     } finally {
       await engine.close();

@@ -37,7 +37,7 @@ export const bench: Bench = {
       const options = { model, sequences, contextPerSequence, lanes: 1, ...shapes };
       const engine = await context.load(options);
       try {
-        const settings = { scenarios: (2 * sequences) / GROUP, group: GROUP, concurrency: sequences, maxTurns: 10 };
+        const settings = { scenarios: (2 * sequences) / GROUP, groupSize: GROUP, concurrency: sequences, maxTurns: 10 };
         await playEmail(playerWith(engine, shapes), { ...settings, maxTokens: 256, step: 0 });
         const { batches, passes, graphsReused } = engine.stats();
         const name = `rollout/passes/${shapes.pooledKv ? "pooled" : "split"}${shapes.steadyShapes ? "" : "-any-shape"}`;
@@ -45,7 +45,7 @@ export const bench: Bench = {
         const row = { model: modelName(model), sequences, ...none, note: `${passes} passes of ${batches} batches` };
         rows.push({ ...row, name, ours: passes / batches, unit: "passes", target: "at most 1.1" });
         rows.push({ ...row, name: `${name}/graphs-kept`, ours: graphsReused / passes, unit: "share", target: "" });
-        for (const one of rows.slice(-2)) context.say(describe(one));
+        for (const one of rows.slice(-2)) context.log(describe(one));
       } finally {
         await engine.close();
       }

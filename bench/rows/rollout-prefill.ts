@@ -1,6 +1,6 @@
 /** Prompt tokens that the engine evaluated, over those that are unique: a group's common prompt counts once. */
 import { modelFile, trainedContext } from "../../src/engine/index.js";
-import { uniquePromptTokens } from "../../src/play/play.js";
+import { uniquePromptTokens } from "../../src/play/rollouts-file.js";
 import { describe, modelName } from "../measure.js";
 import { enginePlayer, playEmail } from "../rollouts.js";
 import type { Bench, Row } from "../row.js";
@@ -14,15 +14,21 @@ export const bench: Bench = {
     const sequences = context.sequences?.[0] ?? 16;
     const contextPerSequence = Math.min(4096, await trainedContext(model));
     const rows: Row[] = [];
-    for (const group of [4, 8]) {
+    for (const groupSize of [4, 8]) {
       const engine = await context.load({ model, sequences, contextPerSequence });
       try {
-        const settings = { scenarios: 128 / group, group, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
-        const { groups } = await playEmail(enginePlayer(engine), { ...settings, step: group });
+        const settings = {
+          scenarios: 128 / groupSize,
+          groupSize,
+          concurrency: sequences,
+          maxTurns: 10,
+          maxTokens: 256,
+        };
+        const { groups } = await playEmail(enginePlayer(engine), { ...settings, step: groupSize });
         const { prefilled, reused, evicted } = engine.stats();
         const unique = groups.reduce((sum, one) => sum + uniquePromptTokens(one), 0);
         const row: Row = {
-          name: `rollout/prefill/group-${group}`,
+          name: `rollout/prefill/group-${groupSize}`,
           model: modelName(model),
           sequences,
           ours: prefilled / unique,
@@ -32,7 +38,7 @@ export const bench: Bench = {
           target: "at most 1.02",
           note: `${prefilled} evaluated, ${unique} unique, in ${groups.flat().length} rollouts; ${reused} taken from other sequences, ${evicted} sequences evicted`,
         };
-        context.say(describe(row));
+        context.log(describe(row));
         rows.push(row);
       } finally {
         await engine.close();

@@ -18,8 +18,8 @@ const STEPS = 2;
 /** Rewards are coins: a model of random weights earns none that differ. This seed's coins differ in every group. */
 const OPTIONS = {
   steps: STEPS,
-  groups: 2,
-  group: 4,
+  groupsPerStep: 2,
+  groupSize: 4,
   "max-tokens": 24,
   "max-turns": 3,
   "validate-n": 1,
@@ -83,7 +83,7 @@ function rowOf(steps: readonly MetricsLine[], model: string, context: BenchConte
   const row: Row = {
     name: "train/step-overhead",
     model: modelName(model),
-    sequences: OPTIONS.groups * OPTIONS.group,
+    sequences: OPTIONS.groupsPerStep * OPTIONS.groupSize,
     ours: outside / all,
     theirs: null,
     ratio: null,
@@ -95,6 +95,6 @@ function rowOf(steps: readonly MetricsLine[], model: string, context: BenchConte
       `learner at most ${gigabytes(peak)}`,
     ].join("; "),
   };
-  context.say(`${row.name}: ${(100 * row.ours).toFixed(2)} % of a step (${row.note})`);
+  context.log(`${row.name}: ${(100 * row.ours).toFixed(2)} % of a step (${row.note})`);
   return row;
 }

@@ -39,9 +39,9 @@ export default defineTask<Shop, { readonly python: string }, typeof options>({
   open: ({ python }) => ({ python }),
 
   /** 1 for the right sum, 0.2 for each of the two that it looked up. */
-  rollout: async ({ scenario, world, run }) => {
+  rollout: async ({ scenario, env, run }) => {
     const agent = join(import.meta.dirname, "agent.py");
-    const { stdout } = await run(world.python, [agent], { input: JSON.stringify(scenario) });
+    const { stdout } = await run(env.python, [agent], { input: JSON.stringify(scenario) });
     const { answer, looked_up: lookedUp } = JSON.parse(stdout.trimEnd().split("\n").at(-1) as string) as {
       answer: number | null;
       looked_up: string[];

@@ -74,7 +74,7 @@ bool Scheduler::makeRoom() {
   }
   Sequence* longest = nullptr;
   for (auto& [id, sequence] : sequences_) {
-    if (sequence.state != State::resting || sequence.slot < 0) continue;
+    if (sequence.state != State::idle || sequence.slot < 0) continue;
     if (!longest || sequence.restingSince < longest->restingSince) longest = &sequence;
   }
   if (!longest || Clock::now() < longest->restingSince + std::chrono::milliseconds(settings_.restMs)) return false;
@@ -160,7 +160,7 @@ Scheduler::Clock::time_point Scheduler::nextEvent() const {
   // A command is waiting for other lanes, and everything else for the command: no slot changes hands.
   if (!queue_.empty() && queue_.front().sequence == 0) return event;
   for (const auto& [id, sequence] : sequences_) {
-    if (sequence.state != State::resting || sequence.slot < 0) continue;
+    if (sequence.state != State::idle || sequence.slot < 0) continue;
     event = std::min(event, sequence.restingSince + std::chrono::milliseconds(settings_.restMs));
   }
   return event;

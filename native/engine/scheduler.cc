@@ -290,7 +290,7 @@ void Scheduler::endTurn(Sequence& sequence, Stop stop, Failure error) {
   } else {
     running_.erase(std::find(running_.begin(), running_.end(), &sequence));
   }
-  sequence.state = State::resting;
+  sequence.state = State::idle;
   sequence.restingSince = Clock::now();
   turn->result.stop = stop;
   turn->result.error = std::move(error);

@@ -156,7 +156,7 @@ class Scheduler {
     std::vector<float> scores;
   };
 
-  enum class State { resting, queued, running };
+  enum class State { idle, queued, running };
 
   struct Sequence {
     SequenceId id = 0;
@@ -164,7 +164,7 @@ class Scheduler {
     GroupId group = 0;
     std::vector<Token> tokens;
     int slot = -1;
-    State state = State::resting;
+    State state = State::idle;
     Clock::time_point restingSince;
     std::shared_ptr<Turn> turn;
 

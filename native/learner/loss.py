@@ -164,9 +164,9 @@ def bounded(tokens: Tokens, objective: Objective) -> torch.Tensor:
 def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict[str, float]]:
     """Distance between the engine and the learner before the update."""
     log_ratio = (old - rollout).double()
-    gap = log_ratio.abs()
+    mismatch = log_ratio.abs()
     return {
-        "gap": {"mean": gap.mean().item(), "p99": gap.quantile(0.99).item(), "max": gap.max().item()},
+        "mismatch": {"mean": mismatch.mean().item(), "p99": mismatch.quantile(0.99).item(), "max": mismatch.max().item()},
         # Samples come from the rollout policy: KL(rollout ‖ old).
-        "klRollout": {"k1": -log_ratio.mean().item(), "k3": (log_ratio.exp() - log_ratio - 1).mean().item()},
+        "mismatchKl": {"k1": -log_ratio.mean().item(), "k3": (log_ratio.exp() - log_ratio - 1).mean().item()},
     }

@@ -16,7 +16,7 @@ export type { AgentOutcome } from "./play.js";
 
 export interface AgentsSettings {
   readonly task: AnyTask;
-  readonly world: unknown;
+  readonly env: unknown;
   readonly player: EnginePlayer;
   readonly limits: RolloutLimits;
   /** Hears, once each, what is not done as agents ask, and errors that no rollout is known for. */
@@ -38,7 +38,7 @@ export interface Agents {
 }
 
 /** Opens the endpoint of this thread. */
-export async function openAgents({ task, world, player, limits, onNote }: AgentsSettings): Promise<Agents> {
+export async function openAgents({ task, env, player, limits, onNote }: AgentsSettings): Promise<Agents> {
   const engine = await loadEngine(player.engine);
   const chat = chatOf(engine, player.chat);
   const host = await Host.open();
@@ -49,7 +49,7 @@ export async function openAgents({ task, world, player, limits, onNote }: Agents
     play: ({ scenario, seed, onWaiting }) => {
       const settings = { name: "hone", engine, chat, sampling: player.sampling, seed, limits, onNote, onWaiting };
       const model = new RolloutModel(settings);
-      return playAgent({ task, scenario, world, model, temperature, host, limits, programs });
+      return playAgent({ task, scenario, env, model, temperature, host, limits, programs });
     },
     close: async () => {
       await Promise.all([...programs].map((all) => all.end()));

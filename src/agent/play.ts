@@ -18,7 +18,7 @@ const GRACE = 5;
 export interface AgentRolloutInput {
   readonly task: AnyTask;
   readonly scenario: Scenario;
-  readonly world: unknown;
+  readonly env: unknown;
   readonly model: RolloutModel;
   readonly temperature: number;
   readonly host: Host;
@@ -52,17 +52,17 @@ class Hung extends HoneError {}
 
 /** @throws HoneError where the code fails, or hangs */
 export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome> {
-  const { task, scenario, world, model, host, limits } = input;
+  const { task, scenario, env, model, host, limits } = input;
   const started = performance.now();
   const output = new Output();
   const over = new AbortController();
   const key = host.add(model);
   const baseUrl = host.url;
-  const env = { OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key };
-  const programs = new Programs({ env, output, signal: over.signal });
+  const variables = { OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key };
+  const programs = new Programs({ env: variables, output, signal: over.signal });
   input.programs.add(programs);
   const context = {
-    ...{ scenario, world, baseUrl, apiKey: key, signal: over.signal },
+    ...{ scenario, env, baseUrl, apiKey: key, signal: over.signal },
     model: languageModel(model, input.temperature),
     run: programs.run.bind(programs),
   };

@@ -25,7 +25,7 @@ const WAITING = 48;
  * The engine has a slot for each rollout. The other sequences of one leave their KV where it is: they find it again as any
  * that begins alike, unless somebody needed the room.
  */
-const RESTING = 1;
+const IDLE = 1;
 /** More than a rollout's turns can have: nothing of it is forgotten. */
 const BOUNDS = { tokens: Number.POSITIVE_INFINITY, points: Number.POSITIVE_INFINITY };
 
@@ -76,7 +76,7 @@ export class RolloutModel extends ServedModel {
   #begun = 0;
 
   constructor(settings: RolloutModelSettings) {
-    super([settings.name], settings.engine, settings.chat, BOUNDS, new Seats(AT_ONCE, WAITING, RESTING));
+    super([settings.name], settings.engine, settings.chat, BOUNDS, new Seats(AT_ONCE, WAITING, IDLE));
     this.#settings = settings;
     settings.onWaiting(0, "the agent");
   }

@@ -44,7 +44,7 @@ export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
         limits: { ...LIMITS, maxTurns, toolSeconds },
       },
       scenarios,
-      group: 1,
+      groupSize: 1,
       run: seed,
       step: 0,
       concurrency: AT_ONCE,

@@ -88,7 +88,7 @@ async function checkAgent(
   };
 }
 
-/** @throws HoneError when the task cannot list its scenarios or open its world */
+/** @throws HoneError when the task cannot list its scenarios or open its environment */
 export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
   const { taskOptions, n, seed, signal, servers: surveyed } = settings;
   const servers = surveyed && new ToolServers(surveyed.plan, settings.task);
@@ -100,17 +100,17 @@ export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
     return some.length <= n ? some : new Random("check", seed, split).sample(some, n);
   });
   if (task.rollout) return checkAgent(settings, all, chosen);
-  const world = await task.open(taskOptions);
+  const env = await task.open(taskOptions);
   const probed: Probed[] = [];
   try {
     for (const scenario of chosen) {
       for (const probe of probes) {
         if (probe === "expert" && !task.expert) continue;
-        probed.push(await probeScenario({ ...settings, task, world, servers }, scenario, probe));
+        probed.push(await probeScenario({ ...settings, task, env, servers }, scenario, probe));
       }
     }
   } finally {
-    await task.close(world);
+    await task.close(env);
     await servers?.close();
   }
   signal.throwIfAborted();

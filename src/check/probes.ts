@@ -80,7 +80,7 @@ function sessionOf(probe: Probe, task: AnyTask, scenario: Scenario, seed: number
 
 export interface ProbeSettings {
   readonly task: AnyTask;
-  readonly world: unknown;
+  readonly env: unknown;
   readonly servers: ToolServers | undefined;
   readonly maxTurns: number;
   readonly toolSeconds: number;
@@ -90,7 +90,7 @@ export interface ProbeSettings {
 
 /** Plays one scenario as a probe; what the task throws is the finding. */
 export async function probeScenario(
-  { task, world, servers, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
+  { task, env, servers, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
   scenario: Scenario,
   probe: Probe,
 ): Promise<Probed> {
@@ -107,7 +107,7 @@ export async function probeScenario(
     opening(task, scenario, maxTurns);
     const session = sessionOf(probe, task, scenario, seed);
     const own = await servers?.begin(`${scenario.id}/${probe}`, scenario);
-    const about = { task: own?.task ?? task, scenario, world, session, limits, signal, folder: own?.folder };
+    const about = { task: own?.task ?? task, scenario, env, session, limits, signal, folder: own?.folder };
     const outcome = await playRollout(about).finally(() => own?.end());
     return { probe, scenario: scenario.id, outcome, error: undefined };
   } catch (error) {

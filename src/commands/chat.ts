@@ -47,7 +47,7 @@ export const chatCommand = defineCommand({
       given: io.given,
       checkpoints: compare ?? checkpoint,
       sequences: 1,
-      say: io.say,
+      log: io.log,
       signal: io.signal,
     });
     try {
@@ -73,14 +73,14 @@ export const chatCommand = defineCommand({
           open: (opening) => openSession(engine, chat, opening, sampling),
         }),
       );
-      for (const { title } of models) io.say(title);
-      const world = await task.open(options);
+      for (const { title } of models) io.log(title);
+      const env = await task.open(options);
       const terminal = openTerminal(io);
       try {
         const said = await chat({
           task,
           scenario,
-          world,
+          env,
           speakers,
           terminal,
           useColours: io.stream.isTTY === true,
@@ -98,7 +98,7 @@ export const chatCommand = defineCommand({
         return { scenario: scenario.id, conversations: said };
       } finally {
         terminal.close();
-        await task.close(world);
+        await task.close(env);
       }
     } finally {
       await subject.close();

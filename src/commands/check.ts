@@ -53,7 +53,7 @@ export const checkCommand = defineCommand({
     if (config.mcp !== undefined && io.given.task === undefined) {
       const surveyed = await surveyServers(config, undefined, "", logs, io.signal);
       const found = surveyed ? checkServers(surveyed) : { servers: [], findings: [] };
-      io.say([...serverLines(found.servers), ...findingLines(found.findings)].join("\n"));
+      io.log([...serverLines(found.servers), ...findingLines(found.findings)].join("\n"));
       failOn(found.findings, config.mcp, found);
       return found;
     }
@@ -63,17 +63,17 @@ export const checkCommand = defineCommand({
       task,
       reference: config.task,
       taskOptions: taskOptionsOf(task, config, givenForTask(io.given)),
-      io: { hub: config, say: io.say, signal: io.signal },
+      io: { hub: config, log: io.log, signal: io.signal },
       servers,
       n: config.n ?? (task.rollout ? PLAYED_BY_AGENTS : SCENARIOS),
       seed: config.seed,
       maxTurns: config.maxTurns,
       toolSeconds: config.toolTimeout,
-      model: await resolveModel(config.model ?? DEFAULT_MODEL, config, linesTo(io.say, io.signal)),
+      model: await resolveModel(config.model ?? DEFAULT_MODEL, config, linesTo(io.log, io.signal)),
       context: config.context ?? CONTEXT,
       signal: io.signal,
     });
-    io.say(checkText(result));
+    io.log(checkText(result));
     failOn(result.findings, `the task ${task.name}`, result);
     return result;
   },

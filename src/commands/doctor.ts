@@ -16,17 +16,17 @@ export const doctorCommand = defineCommand({
       const device = reportDevice(config);
       const { torchIndex } = config;
       const unsloth = config.learner === "unsloth";
-      await ensurePython({ onProgress: io.say, torchIndex, device, cpu: !usesCuda(config, device), unsloth });
+      await ensurePython({ onProgress: io.log, torchIndex, device, cpu: !usesCuda(config, device), unsloth });
     }
     const checks: Check[] = [];
-    await diagnose(config, io.signal, io.say, (check) => {
+    await diagnose(config, io.signal, io.log, (check) => {
       checks.push(check);
-      io.say(checkText(check));
+      io.log(checkText(check));
     });
     const bad = checks.filter(({ state }) => state === "wrong").map(({ name }) => name);
     const result = { ok: bad.length === 0, checks };
     if (bad.length > 0) throw new UnfinishedError(`doctor: to be mended: ${bad.join(", ")}`, result);
-    io.say("all is well");
+    io.log("all is well");
     return result;
   },
 });

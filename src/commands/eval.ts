@@ -23,7 +23,7 @@ async function played(config: Parameters<typeof evaluatePlayers>[0], io: Command
           tally.add(trajectory);
           progress.update(() => `${title} ${tally.line(total)}`);
         },
-        say: (text) => progress.say(text),
+        log: (text) => progress.log(text),
       },
     });
   } finally {
@@ -39,16 +39,19 @@ export const evalCommand = defineCommand({
   first: ["project", "run", "checkpoint", "versus", "split", "n", "fresh", "temperature", "page", "gpu", "home"],
   async run(config, io) {
     const { run, matrix } = await played(config, io);
-    io.say(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
+    io.log(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);
     if (config.page !== undefined) {
       writeEvaluation(matrix, config.page);
-      io.say(`page: ${config.page}`);
+      io.log(`page: ${config.page}`);
     }
     const result = { run, ...matrix };
-    const lost = matrix.columns.filter((column) => column.problem !== null);
-    if (lost.length > 0) {
-      const names = lost.map(({ title }) => title).join(", ");
-      throw new UnfinishedError(`${lost.length} of ${matrix.columns.length} players have no result: ${names}`, result);
+    const noVerdict = matrix.columns.filter((column) => column.problem !== null);
+    if (noVerdict.length > 0) {
+      const names = noVerdict.map(({ title }) => title).join(", ");
+      throw new UnfinishedError(
+        `${noVerdict.length} of ${matrix.columns.length} players have no result: ${names}`,
+        result,
+      );
     }
     return result;
   },

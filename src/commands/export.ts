@@ -15,9 +15,9 @@ export const exportCommand = defineCommand({
   epilogue:
     "--out is the folder to make; without it exports/RUN-STEP-FORM in the home folder. docs/export.md says how each form is loaded.",
   async run(config, io) {
-    const done = await exportRun(config, linesTo(io.say, io.signal));
-    io.say(`${done.folder}: ${done.files.join(", ")}`);
-    if (done.repository !== null) io.say(`on the Hub: ${done.repository}`);
+    const done = await exportRun(config, linesTo(io.log, io.signal));
+    io.log(`${done.folder}: ${done.files.join(", ")}`);
+    if (done.repository !== null) io.log(`on the Hub: ${done.repository}`);
     return done;
   },
 });

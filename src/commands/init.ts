@@ -50,7 +50,7 @@ export const initCommand = defineCommand({
     const name = nameOf(ground.folder);
     const files = writeProject(ground, { name, hone: dependency, model });
     const smoke = model === DEFAULT_MODEL;
-    io.say(
+    io.log(
       [
         `${ground.folder}: ${files.join(", ")}`,
         "Now, in that folder:",

@@ -1,7 +1,7 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
 import { defineCommand } from "../config/index.js";
 import { mcpOptions } from "../mcp/index.js";
-import { bar, countsText, Mean, ProgressLine, rulingText, usageText } from "../report/index.js";
+import { bar, countsText, groupVerdictText, Mean, ProgressLine, usageText } from "../report/index.js";
 import {
   independentReward,
   type JudgeSummary,
@@ -13,12 +13,20 @@ import {
 import { hone } from "../util/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
-  const { groups, judged, lost, cached, agreement, broken_off: by, rollouts_broken_off: broken } = summary;
+  const {
+    groups,
+    judged,
+    no_verdict: noVerdict,
+    cached,
+    agreement,
+    broken_off: by,
+    rollouts_broken_off: broken,
+  } = summary;
   return [
     `${judged} of ${groups} groups judged`,
     `  ruler_score         ${judged > 0 ? score : "–"}`,
     `  independent_reward  ${judged > 0 ? own : "–"}`,
-    `  left out            ${countsText(lost) || "none"}`,
+    `  left out            ${countsText(noVerdict) || "none"}`,
     ...(broken > 0
       ? [`  not sent            ${broken} rollouts, their end was not the model's: ${countsText(by)}`]
       : []),
@@ -62,29 +70,29 @@ export const judgeCommand = defineCommand({
     const progress = new ProgressLine(io.stream);
     const score = new Mean();
     const own = new Mean();
-    let lost = 0;
+    let noVerdict = 0;
     try {
       const summary = await judgeFile(config, {
         signal: io.signal,
-        say: (text) => progress.say(text),
-        onGroup: ({ scenario, members, ruling }, done, groups) => {
+        log: (text) => progress.log(text),
+        onGroup: ({ scenario, members, verdict }, done, groups) => {
           if (config.debugJudge) {
-            progress.say(
-              ruling
-                ? rulingText(members, ruling, io.stream.isTTY)
+            progress.log(
+              verdict
+                ? groupVerdictText(members, verdict, io.stream.isTTY)
                 : `${scenario}: not judged, fewer than two of its rollouts ended by the model's own doing`,
             );
           }
-          if (!ruling?.scores) lost++;
-          for (const one of ruling?.scores ?? []) score.add(one.score);
-          if (ruling?.scores) for (const trajectory of members) own.add(independentReward(trajectory));
+          if (!verdict?.scores) noVerdict++;
+          for (const one of verdict?.scores ?? []) score.add(one.score);
+          if (verdict?.scores) for (const trajectory of members) own.add(independentReward(trajectory));
           progress.update(
-            () => `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${lost}`,
+            () => `judging ${bar(done / groups, 20)} ${done}/${groups} groups  reward ${score}  left out ${noVerdict}`,
           );
         },
       });
       progress.clear();
-      io.say(summaryText(summary, score, own));
+      io.log(summaryText(summary, score, own));
       return summary;
     } finally {
       progress.clear();

@@ -35,7 +35,7 @@ export const logprobsCommand = defineCommand({
   required: ["model", "tokens"],
   async run(config, io) {
     takeDevice(config);
-    const lines = linesTo(io.say, io.signal);
+    const lines = linesTo(io.log, io.signal);
     const model = await resolveModel(config.model, config, lines);
     const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
     const tokens = readTokens(existing(config.tokens, "--tokens"));
@@ -45,17 +45,17 @@ export const logprobsCommand = defineCommand({
         `${config.tokens} holds ${tokens.length} token ids; the model was trained with ${trained} at most`,
       );
     }
-    const say = (line: string) => io.say(line);
-    await prepareMachine(config, say);
+    const log = (line: string) => io.log(line);
+    await prepareMachine(config, log);
     const wanted = engineOptions(config, { model, sequences: 1, contextPerSequence: tokens.length });
-    const engine = await loadEngine(wanted, say);
+    const engine = await loadEngine(wanted, log);
     try {
       if (adapter !== null) await engine.useAdapter(adapter);
       const logprobs = [...(await engine.score(tokens))];
       logprobs.forEach((logprob, i) => {
         const id = tokens[i + 1] as number;
         const text = JSON.stringify(printable(engine.detokenize([id], { special: true })));
-        io.say(`${logprob.toFixed(5).padStart(10)}  ${String(id).padStart(7)}  ${text}`);
+        io.log(`${logprob.toFixed(5).padStart(10)}  ${String(id).padStart(7)}  ${text}`);
       });
       return { logprobs };
     } finally {

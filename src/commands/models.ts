@@ -40,7 +40,7 @@ function table(rows: readonly (readonly string[])[]): string {
 const DEFAULT_MACHINE = { gpu: "auto", device: undefined } as const;
 
 /** This machine as training would find it; a GPU that cannot be used is said, and the list is of the rest. */
-async function thisMachine(say: (text: string) => void) {
+async function thisMachine(log: (text: string) => void) {
   const threads = decodeThreads(undefined);
   const host = mainMemory();
   try {
@@ -57,7 +57,7 @@ async function thisMachine(say: (text: string) => void) {
     return { machine: { host, gpu: found }, kind: gpu?.kind ?? (false as const), threads };
   } catch (error) {
     if (!(error instanceof HoneError)) throw error;
-    say(error.message);
+    log(error.message);
     return { machine: { host, gpu: null }, kind: false as const, threads };
   }
 }
@@ -100,8 +100,8 @@ const listCommand = defineCommand({
   options: ["home", ...modelOptions],
   async run(config, io) {
     const rows = await listModels(config);
-    const here = await thisMachine(io.say);
-    io.say(
+    const here = await thisMachine(io.log);
+    io.log(
       table([
         ["name", "here", "parameters", "smallest GPU", "trains here", "licence", "tool calls", "on the Hub"],
         ...rows.map((row) => {
@@ -119,7 +119,7 @@ const listCommand = defineCommand({
         }),
       ]),
     );
-    io.say(
+    io.log(
       `planned for default settings, not tried; here is ${machineText(here)}; \`${hone("models")} show NAME\` lists the options`,
     );
     return rows.map((row) => jsonRow(row, here));
@@ -135,13 +135,13 @@ const pullCommand = defineCommand({
   positional: "model",
   async run(config, io) {
     const progress = new ProgressLine(io.stream);
-    const say = (text: string) => progress.say(text);
-    const lines = linesTo(say, io.signal);
+    const log = (text: string) => progress.log(text);
+    const lines = linesTo(log, io.signal);
     const update = io.stream.isTTY ? (line: () => string) => progress.update(line) : lines.update;
     try {
       const file = await resolveModel(config.model, config, { ...lines, update }, { renew: true });
       progress.clear();
-      io.say(file);
+      io.log(file);
       return { name: config.model, file };
     } finally {
       progress.clear();
@@ -158,7 +158,7 @@ const showCommand = defineCommand({
   positional: "model",
   async run(config, io) {
     const about = await showModel(config.model, config);
-    const here = await thisMachine(io.say);
+    const here = await thisMachine(io.log);
     const { smallest_gpu, fits } = plannedFor(about, here);
     const lines: [string, string | null][] = [
       ["", about.description],
@@ -174,7 +174,7 @@ const showCommand = defineCommand({
       ["here", hereText(about) || "no"],
       ...about.files.map((file): [string, string] => ["file", file]),
     ];
-    io.say([about.name, ...lines.flatMap(([key, value]) => (value ? [`  ${key.padEnd(14)}${value}`] : []))].join("\n"));
+    io.log([about.name, ...lines.flatMap(([key, value]) => (value ? [`  ${key.padEnd(14)}${value}`] : []))].join("\n"));
     return jsonRow(about, here);
   },
 });
@@ -188,7 +188,7 @@ const removeCommand = defineCommand({
   positional: "model",
   async run(config, io) {
     const done = removeModel(config.model, config);
-    io.say(`${done.name}: ${sizeText(done.bytes)} freed\n${done.removed.map((path) => `  ${path}`).join("\n")}`);
+    io.log(`${done.name}: ${sizeText(done.bytes)} freed\n${done.removed.map((path) => `  ${path}`).join("\n")}`);
     return done;
   },
 });

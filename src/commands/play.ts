@@ -28,17 +28,17 @@ export const playCommand = defineCommand({
     const { maxTurns, split, seed } = config;
     const plain = await loadTask(config.task);
     const options = taskOptionsOf(plain, config, givenForTask(io.given));
-    const all = await scenariosOf(plain, options, { hub: config, say: io.say, signal: io.signal });
+    const all = await scenariosOf(plain, options, { hub: config, log: io.log, signal: io.signal });
     const [scenario] = chooseScenarios(all, { split, scenario: config.scenario, n: 1, seed });
     if (!scenario) throw new HoneError("there is no scenario to play");
     const plan = await planServers(config, plain, config.task, serverLogs(config.home), io);
     const servers = plan && new ToolServers(plan, plain);
     const own = await servers?.begin(scenario.id, scenario);
     const task = own?.task ?? plain;
-    const world = await task.open(options);
+    const env = await task.open(options);
     const terminal = openTerminal(io);
     try {
-      io.say(`scenario ${scenario.id}`);
+      io.log(`scenario ${scenario.id}`);
       const session = new PersonSession(opening(task, scenario, maxTurns), terminal);
       const limits = {
         maxTurns,
@@ -51,7 +51,7 @@ export const playCommand = defineCommand({
       const outcome = await playRollout({
         task,
         scenario,
-        world,
+        env,
         session,
         limits,
         signal: io.signal,
@@ -60,7 +60,7 @@ export const playCommand = defineCommand({
       const { reward, end, turns, answer } = outcome;
       const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
       const ending = end === "no_tool_call" ? "stopped" : end.replaceAll("_", " ");
-      io.say(
+      io.log(
         [
           `${reward.success ? "Solved" : "Not solved"}: ${ending} in turn ${turns}, reward ${Number(reward.reward.toFixed(3))}`,
           ...(parts.length > 0 ? [`  ${parts.join(", ")}`] : []),
@@ -70,7 +70,7 @@ export const playCommand = defineCommand({
       return { scenario: scenario.id, question: scenario.question, end, turns, answer: answer ?? null, ...reward };
     } finally {
       terminal.close();
-      await task.close(world);
+      await task.close(env);
       own?.end();
       await servers?.close();
     }

@@ -18,7 +18,7 @@ export const reportCommand = defineCommand({
       const file = out ?? `${runs.map(({ name }) => name).join("+")}.html`;
       const summary = await writeReport(runs, file, sample);
       const { bytes, rollouts, embedded } = summary;
-      io.say(`${file}: ${compact(bytes / 1e6)} MB, conversations of ${embedded} of ${rollouts} rollouts`);
+      io.log(`${file}: ${compact(bytes / 1e6)} MB, conversations of ${embedded} of ${rollouts} rollouts`);
       return summary;
     } finally {
       for (const run of runs) run.close();

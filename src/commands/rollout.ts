@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
 import { mcpOptions, planServers, serverLogs } from "../mcp/index.js";
-import { chooseScenarios, openPlayerFor, type PlaySummary, play, playerOptions } from "../play/index.js";
+import { chooseScenarios, openPlayerFor, playerOptions, type RolloutsSummary, rolloutsToFile } from "../play/index.js";
 import { compact, conversationText, countsText, kindsText, ProgressLine, partsText } from "../report/index.js";
 import { chatOptions } from "../rollout/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
@@ -18,10 +18,10 @@ import {
 import { hone, UnfinishedError, UsageError } from "../util/index.js";
 
 /** Rollouts of a scenario, and tokens of a turn, when nobody says. */
-const GROUP = 4;
+const GROUP_SIZE = 4;
 const MAX_TOKENS = 2048;
 
-function summaryText(summary: PlaySummary): string {
+function summaryText(summary: RolloutsSummary): string {
   const percent = (share: number | null) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
   const { rollouts, groups, success, answered, reward, completion_tokens: tokens } = summary;
   return [
@@ -68,7 +68,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 export const rolloutCommand = defineCommand({
   name: "rollout",
   summary: "Play scenarios and report how it went.",
-  example: `${hone("rollout")} --expert --n 1 --group 1 --show`,
+  example: `${hone("rollout")} --expert --n 1 --group-size 1 --show`,
   options: [
     ...taskOptionNames,
     "checkpoint",
@@ -79,7 +79,7 @@ export const rolloutCommand = defineCommand({
     "scenario",
     "split",
     "n",
-    "group",
+    "groupSize",
     "maxTurns",
     "onToolError",
     "turnTimeout",
@@ -101,7 +101,7 @@ export const rolloutCommand = defineCommand({
     "scenario",
     "split",
     "n",
-    "group",
+    "groupSize",
     "temperature",
     "gpu",
     "seed",
@@ -114,14 +114,14 @@ export const rolloutCommand = defineCommand({
     // What is wrong with the task is said before a model is fetched.
     const task = await loadTask(config.task);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
-    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, say: io.say, signal: io.signal }), choice);
+    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);
     const servers = await planServers(config, task, config.task, serverLogs(config.home), io);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const progress = new ProgressLine(io.stream);
-    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.say(line), io.signal);
+    const { spec, engine, concurrency } = await openPlayerFor(config, (line) => progress.log(line), io.signal);
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
-      const summary = await play({
+      const summary = await rolloutsToFile({
         settings: {
           task: config.task,
           taskOptions,
@@ -138,21 +138,21 @@ export const rolloutCommand = defineCommand({
         },
         choice,
         io: { hub: config },
-        group: config.group ?? GROUP,
+        groupSize: config.groupSize ?? GROUP_SIZE,
         concurrency,
         workers: config.workers,
         maxExceptions: config.maxExceptions,
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
-          if (config.show) progress.say(conversationText(trajectory, io.stream.isTTY, detokenize));
+          if (config.show) progress.log(conversationText(trajectory, io.stream.isTTY, detokenize));
           progress.update(() => tally.line(total));
         },
-        onFailure: ({ id, error }) => progress.say(`rollout ${id} failed: ${error}`),
-        onNote: (text) => progress.say(text),
+        onFailure: ({ id, error }) => progress.log(`rollout ${id} failed: ${error}`),
+        onNote: (text) => progress.log(text),
       });
       progress.clear();
-      io.say(summaryText(summary));
+      io.log(summaryText(summary));
       const result = { ...summary, prompt_tokens_evaluated: engine ? engine.stats().prefilled : null };
       if (summary.interrupted) {
         const message = `interrupted; ${summary.rollouts} finished rollouts are in ${summary.trajectories}`;

@@ -42,11 +42,11 @@ const listText = ({ phase, step, scenario, member, ...row }: SeenRollout) =>
   ]);
 
 /** What the update was told, and a judge's words. */
-function lessonText({ trainingReward, advantage, explanation }: SeenRollout): string {
+function creditText({ trainingReward, advantage, explanation }: SeenRollout): string {
   if (trainingReward === null && explanation === null) return "";
-  const told =
+  const credit =
     trainingReward === null ? "" : `trained: reward ${compact(trainingReward)}, advantage ${signed(advantage)}\n`;
-  return `${told}${explanation === null ? "" : `judge: ${printable(explanation)}\n`}`;
+  return `${credit}${explanation === null ? "" : `judge: ${printable(explanation)}\n`}`;
 }
 
 function fileToWrite(path: string): number {
@@ -79,23 +79,23 @@ export const rolloutsCommand = defineCommand({
         const { trajectory, ...row } = rollout;
         if ((failed && row.success) || (end !== undefined && row.end !== end)) continue;
         if (scenario !== undefined && row.scenario !== scenario) continue;
-        if (listed.length === 0 && !show) io.say(HEADER);
+        if (listed.length === 0 && !show) io.log(HEADER);
         listed.push(row);
         isMeasured ||= row.phase === "train" && row.step === 0;
         ends[row.end] = (ends[row.end] ?? 0) + 1;
         if (out !== undefined) writeSync(out, `${JSON.stringify(trajectory)}\n`);
-        if (show) io.say(conversationText(trajectory, io.stream.isTTY) + lessonText(rollout));
-        else io.say(listText(rollout));
+        if (show) io.log(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
+        else io.log(listText(rollout));
       }
     } finally {
       reader.close();
       if (out !== undefined) closeSync(out);
     }
-    const told = listed.length === 0 ? "no such rollout" : `${listed.length} rollouts (${countsText(ends)})`;
-    io.say(
-      `${found.name}: ${told}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
+    const credit = listed.length === 0 ? "no such rollout" : `${listed.length} rollouts (${countsText(ends)})`;
+    io.log(
+      `${found.name}: ${credit}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
     );
-    if (difficulty && isMeasured) io.say(`step 0, before training: ${difficultyText(difficulty)}`);
+    if (difficulty && isMeasured) io.log(`step 0, before training: ${difficultyText(difficulty)}`);
     return {
       run: found.name,
       rollouts: listed,

@@ -28,10 +28,10 @@ export const runsCommand = defineCommand({
       const { steps, best } = lookAt(folder);
       return { project, run: name, steps, best, changed: new Date(changed).toISOString(), folder };
     });
-    if (runs.length === 0) io.say(`there are no runs in ${home}; \`${hone("train")}\` makes one`);
+    if (runs.length === 0) io.log(`there are no runs in ${home}; \`${hone("train")}\` makes one`);
     for (const { project, run, steps, best, changed } of runs) {
       const success = best ? `best after step ${best.step}: success ${shareText(best)}` : "not validated yet";
-      io.say(`${project}/${run}  ${steps} steps  ${success}  ${changed.slice(0, 16).replace("T", " ")}`);
+      io.log(`${project}/${run}  ${steps} steps  ${success}  ${changed.slice(0, 16).replace("T", " ")}`);
     }
     return runs;
   },

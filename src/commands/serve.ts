@@ -24,14 +24,14 @@ export const serveCommand = defineCommand({
       withBase: true,
       name: (run, checkpoint) => (checkpoint === "base" ? checkpoint : run),
       sequences: concurrency,
-      say: io.say,
+      log: io.log,
       signal: io.signal,
     });
     try {
       const models = subject.models.map(({ names, engine, chat }) => new ServedModel(names, engine, chat));
       const endpoint = await openEndpoint({ port, apiKey, models });
-      for (const { names, title } of subject.models) io.say(`model ${names.join(", ")}: ${title}`);
-      io.say(`${endpoint.url}  (Ctrl-C ends it)`);
+      for (const { names, title } of subject.models) io.log(`model ${names.join(", ")}: ${title}`);
+      io.log(`${endpoint.url}  (Ctrl-C ends it)`);
       await new Promise<void>((resolve) => {
         if (io.signal.aborted) resolve();
         else io.signal.addEventListener("abort", () => resolve(), { once: true });

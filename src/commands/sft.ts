@@ -18,7 +18,7 @@ import { checkTrainable, conversingModel, linesTo, modelOptions, resolveModel } 
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
-import { scratch, writeLessons } from "../train/index.js";
+import { scratch, writeImitationBatch } from "../train/index.js";
 import { HoneError, hone, UsageError } from "../util/index.js";
 
 /** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
@@ -76,18 +76,18 @@ export const sftCommand = defineCommand({
     takeDevice(config);
     const plain = await loadTask(config.task);
     const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
-    const model = await resolveModel(config.model, config, linesTo(io.say, io.signal));
+    const model = await resolveModel(config.model, config, linesTo(io.log, io.signal));
     checkTrainable(await conversingModel(model), model, config.hfWeights !== undefined);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const into = resolve(config.into ?? join(config.home, "sft", stamp));
     const progress = new ProgressLine(io.stream);
-    const cuda = (await prepareMachine(config, io.say, true)) || config.gpu === "cuda";
+    const cuda = (await prepareMachine(config, io.log, true)) || config.gpu === "cuda";
     const found = cuda ? cudaFound() : undefined;
     if (found && found.majors.length === 0) throw new HoneError(`${found.problem}; mend that, or use --gpu off`);
     const backend = cuda ? "cuda" : config.gpu === "vulkan" || config.gpu === "metal" ? config.gpu : false;
     const { device, note } = learnerDevice(backend);
-    if (note) io.say(note);
-    const python = await ensurePython(pythonFor(config, cuda, io.say));
+    if (note) io.log(note);
+    const python = await ensurePython(pythonFor(config, cuda, io.log));
     const { batch, end } = scratch(into);
     try {
       // Only its tokenizer is used: one small sequence.
@@ -98,11 +98,11 @@ export const sftCommand = defineCommand({
       const lora = config.fullWeights
         ? null
         : { rank: loraRank, alpha: config.loraAlpha ?? 2 * loraRank, targets: config.loraTargets };
-      const lessons = await writeLessons(
+      const learnt = await writeImitationBatch(
         { file, engine, task, successes: config.successes, templateArg: config.templateArg },
         batch,
       ).finally(() => engine.close());
-      io.say(`${lessons.trajectories} of ${lessons.read} rollouts, ${lessons.sampledTokens} tokens to learn`);
+      io.log(`${learnt.trajectories} of ${learnt.read} rollouts, ${learnt.sampledTokens} tokens to learn`);
       const onProgress = ({ phase, done, total }: { phase: string; done: number; total: number }) =>
         progress.update(() => `${phase} ${done}/${total}`);
       const learner = await startLearner(
@@ -120,7 +120,7 @@ export const sftCommand = defineCommand({
         },
         { onProgress, signal: io.signal },
       );
-      progress.say(learnerText(learner.info));
+      progress.log(learnerText(learner.info));
       const stop = () => void learner.close();
       io.signal.addEventListener("abort", stop, { once: true });
       if (io.signal.aborted) stop();
@@ -138,7 +138,7 @@ export const sftCommand = defineCommand({
           onProgress,
         });
         progress.clear();
-        for (const note of metrics.notes ?? []) io.say(note);
+        for (const note of metrics.notes ?? []) io.log(note);
         // With a manifest it is a checkpoint, which `yarn train --fork` can start from.
         if (lora) {
           const about = { run: basename(into), step: 0, model: modelFingerprint(model), lora };
@@ -146,10 +146,10 @@ export const sftCommand = defineCommand({
         }
         const written = join(into, config.fullWeights ? "model.gguf" : "adapter.gguf");
         const loss = (value: number | null) => (value === null ? "–" : value.toFixed(3));
-        io.say(
+        io.log(
           `loss ${loss(metrics.loss.first)} → ${loss(metrics.loss.last)} a token in ${metrics.updates} updates, ${metrics.seconds.total.toFixed(1)} s\nwritten to ${written}`,
         );
-        return { ...metrics, lessons, written };
+        return { ...metrics, batch: learnt, written };
       } finally {
         io.signal.removeEventListener("abort", stop);
         await learner.close();

@@ -21,7 +21,7 @@ export function openTerminal(io: CommandIo): Terminal & { close(): void } {
       const { value, done } = await iterator.next();
       return done ? undefined : value;
     },
-    say: (text) => io.say(text),
+    say: (text) => io.log(text),
     close: () => lines.close(),
   };
 }

@@ -15,7 +15,7 @@ function summaryText({
   best,
   adapter,
   folder,
-  gap,
+  mismatch,
   judge,
 }: TrainSummary): string {
   const share = (value: TrainSummary["before"]) => (value ? shareText(value) : "–");
@@ -24,7 +24,9 @@ function summaryText({
     ...(difficulty ? [`  ${difficultyText(difficulty)}`] : []),
     `  held-out success before  ${share(before)}`,
     `  held-out success after   ${share(after)}`,
-    ...(gap ? [`  engine and learner differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)})`] : []),
+    ...(mismatch
+      ? [`  engine and learner differ by ${mismatch.mean.toFixed(4)} on average (p99 ${mismatch.p99.toFixed(3)})`]
+      : []),
     ...(judge ? [`  judge, over all calls: ${usageText(judge, 0)}`] : []),
     adapter
       ? `  best adapter (step ${best?.step})  ${adapter}`
@@ -44,9 +46,9 @@ export const trainCommand = defineCommand({
     "seed",
     "model",
     "gpu",
-    "group",
+    "groupSize",
     "steps",
-    "groups",
+    "groupsPerStep",
     "learningRate",
     "reward",
     "judgeUrl",
@@ -54,11 +56,11 @@ export const trainCommand = defineCommand({
   ],
   async run(config, io) {
     let view: TrainView | undefined;
-    const say = (text: string) => (view ? view.say(text) : io.say(text));
+    const log = (text: string) => (view ? view.log(text) : io.log(text));
     try {
       const summary = await runTraining(config, io.given, {
         signal: io.signal,
-        say,
+        log,
         colours: Boolean(io.stream.isTTY),
         watch: (steps, judged) => {
           view = new TrainView(io.stream, steps, judged, config.quiet);
@@ -66,7 +68,7 @@ export const trainCommand = defineCommand({
         },
       });
       view?.end();
-      io.say(summaryText(summary));
+      io.log(summaryText(summary));
       return summary;
     } finally {
       view?.end();

@@ -13,8 +13,8 @@ export const viewCommand = defineCommand({
     const runs = openRuns({ home, project }, words);
     try {
       const server = await serveRuns(runs, port ?? 0);
-      for (const { problem } of runs) if (problem !== null) io.say(`not shown: ${problem}`);
-      io.say(`${runs.map(({ name }) => name).join(", ")}: ${server.url}  (Ctrl-C ends it)`);
+      for (const { problem } of runs) if (problem !== null) io.log(`not shown: ${problem}`);
+      io.log(`${runs.map(({ name }) => name).join(", ")}: ${server.url}  (Ctrl-C ends it)`);
       await new Promise<void>((resolve) => {
         if (io.signal.aborted) resolve();
         else io.signal.addEventListener("abort", () => resolve(), { once: true });

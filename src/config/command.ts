@@ -5,7 +5,7 @@ import type { Option } from "./option.js";
 /** Output and input of a running command. */
 export interface CommandIo {
   /** One line (or several) for people: stdout, or stderr under `--json`. */
-  say(text: string): void;
+  log(text: string): void;
   /** Aborted by the first Ctrl-C or SIGTERM: finish what must be finished and return or throw. */
   readonly signal: AbortSignal;
   /** The stream of the output, for progress that redraws itself; check `isTTY` first. */

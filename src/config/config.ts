@@ -8,6 +8,7 @@ import { createJiti } from "jiti";
 import { HoneError, messageOf, nearest, UsageError } from "../util/index.js";
 import type { Option, OptionKind } from "./option.js";
 import { definitions } from "./options.js";
+import { renamed, withPresentNames } from "./renamed.js";
 
 export type OptionName = keyof typeof definitions;
 
@@ -29,15 +30,14 @@ export type Config<K extends OptionName = OptionName> = ConfigOf<Pick<typeof def
 
 const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** The flag of an option: `sentBefore` is `--sent-before`. */
-export const flagOf = (name: OptionName) => `--${kebab(name)}`;
+/** The flag of an option, also of one by an old name: `sentBefore` is `--sent-before`. */
+export const flagOf = (name: string) => `--${kebab(name)}`;
+
+const variableOf = (name: string) => `HONE_${kebab(name).replaceAll("-", "_").toUpperCase()}`;
 
 const withVariables = (own: Readonly<Record<string, Option>>) =>
   Object.fromEntries(
-    Object.entries(own).map(([name, definition]) => [
-      name,
-      { ...definition, env: definition.env || `HONE_${kebab(name).replaceAll("-", "_").toUpperCase()}` },
-    ]),
+    Object.entries(own).map(([name, definition]) => [name, { ...definition, env: definition.env || variableOf(name) }]),
   );
 
 /** All options, with their environment variables filled in; those of rooms above too (`ownOptions`). */
@@ -167,22 +167,34 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
   const values: Partial<Record<OptionName, unknown>> = {};
 
   const file = folder === null ? undefined : await readConfigFile(folder);
-  for (const [key, value] of Object.entries(file?.values ?? {})) {
+  for (const [key, value] of Object.entries(withPresentNames(file?.values ?? {}, `${file?.file}: `))) {
     if (!Object.hasOwn(options, key)) throw unknownKey(file?.file ?? "", key, optionNames);
     if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, `${file?.file}: ${key}`);
   }
 
-  const known = optionNames.map((name) => options[name].env);
+  const ofEnv = new Map<string, string>([
+    ...optionNames.map((name) => [options[name].env, name] as const),
+    ...Object.keys(renamed).map((name) => [variableOf(name), name] as const),
+  ]);
+  const fromEnv: Record<string, string> = {};
   for (const [key, value] of Object.entries(env)) {
-    const name = optionNames.find((candidate) => options[candidate].env === key);
-    if (name === undefined && key.startsWith("HONE_")) throw unknownKey("environment", key, known);
-    if (name !== undefined && value !== undefined && (value !== "" || options[name].kind === "flag")) {
-      values[name] = check(name, value, key);
+    const name = ofEnv.get(key);
+    if (name === undefined && key.startsWith("HONE_")) {
+      throw unknownKey(
+        "environment",
+        key,
+        optionNames.map((one) => options[one].env),
+      );
     }
+    if (name !== undefined && value !== undefined && (value !== "" || options[name as OptionName]?.kind === "flag"))
+      fromEnv[name] = value;
   }
+  const variable = (name: string) => options[name as OptionName]?.env ?? variableOf(name);
+  for (const [name, value] of Object.entries(withPresentNames(fromEnv, "", variable)))
+    values[name as OptionName] = check(name as OptionName, value, variable(name));
 
-  for (const [key, value] of Object.entries(flags)) {
-    if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, flagOf(key as OptionName));
+  for (const [key, value] of Object.entries(withPresentNames(flags, "", flagOf))) {
+    if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, flagOf(key));
   }
 
   return values;
@@ -198,10 +210,11 @@ export async function givenByProgram(
   values: Readonly<Record<string, unknown>>,
   names: readonly OptionName[],
 ): Promise<GivenOptions> {
-  const unknown = Object.keys(values).find((key) => !(names as readonly string[]).includes(key));
+  const present = withPresentNames(values, "options: ");
+  const unknown = Object.keys(present).find((key) => !(names as readonly string[]).includes(key));
   if (unknown !== undefined) throw unknownKey("options", unknown, names);
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("HF_")));
-  return readGiven({ flags: values, env, folder: null });
+  return readGiven({ flags: present, env, folder: null });
 }
 
 /** Fills in defaults. */

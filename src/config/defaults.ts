@@ -24,8 +24,8 @@ export function sizeOf(parameters: number): Size {
 /** Defaults of training. Names are those of the options; the last ones are not options. */
 export interface TrainingDefaults {
   readonly steps: number;
-  readonly groups: number;
-  readonly group: number;
+  readonly groupsPerStep: number;
+  readonly groupSize: number;
   readonly learningRate: number;
   readonly finalLearningRate: number;
   readonly warmup: number;
@@ -46,8 +46,8 @@ export interface TrainingDefaults {
 // ART's settings for models of 0.5 and 3 billion parameters, with larger groups.
 const small: TrainingDefaults = {
   steps: 50,
-  groups: 8,
-  group: 8,
+  groupsPerStep: 8,
+  groupSize: 8,
   learningRate: 1e-5,
   finalLearningRate: 1e-5,
   warmup: 3,
@@ -67,8 +67,8 @@ export const bySize: Readonly<Record<Size, TrainingDefaults>> = {
   // Shown to lift a model of 4 million parameters within 20 steps; see models/tiny.
   tiny: {
     steps: 30,
-    groups: 8,
-    group: 8,
+    groupsPerStep: 8,
+    groupSize: 8,
     learningRate: 2e-3,
     finalLearningRate: 5e-4,
     warmup: 3,
@@ -104,7 +104,7 @@ export const presetNames = ["art-e", "art-notebook"] as const;
 
 // Common to OpenPipe's email agents.
 const art: Preset = {
-  group: 4,
+  groupSize: 4,
   warmup: 0,
   loraRank: 8,
   loraAlpha: 16,
@@ -127,7 +127,7 @@ export const presets: Readonly<Record<(typeof presetNames)[number], Preset>> = {
   "art-e": {
     ...art,
     passes: 3,
-    groups: 12,
+    groupsPerStep: 12,
     learningRate: 1.2e-5,
     finalLearningRate: 1.2e-5,
     reward: "shaped",
@@ -138,7 +138,7 @@ export const presets: Readonly<Record<(typeof presetNames)[number], Preset>> = {
   "art-notebook": {
     ...art,
     steps: 20,
-    groups: 2,
+    groupsPerStep: 2,
     learningRate: 1e-5,
     finalLearningRate: 1e-5,
     reward: "ruler",

@@ -3,6 +3,7 @@ import type { Argv, Options } from "yargs";
 import { nearest, program, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
 import { flagOf, isOwn, type OptionName, options } from "./config.js";
+import { oldNamesOf, renamed } from "./renamed.js";
 
 type NamedCommand = Pick<Command, "name" | "positional">;
 
@@ -92,6 +93,9 @@ export function declare(parser: Argv, command: Command, everything: boolean, mor
   ordered.sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
   for (const name of ordered) {
     parser.option(flagOf(name).slice(2), declaration(name, short && !first.has(name)));
+  }
+  for (const name of oldNamesOf(names)) {
+    parser.option(flagOf(name).slice(2), declaration(renamed[name] as OptionName, true));
   }
   parser.group("help", `${options.json.group}:`);
   // Types are left out, since the descriptions say which values are accepted. yargs' typings lack the call.

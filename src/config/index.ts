@@ -23,3 +23,4 @@ export {
   objectiveOf,
 } from "./objectives.js";
 export { choice, date, flag, inGroup, list, readRange, text, whole } from "./option.js";
+export { oldNamesOf, presentNames, withPresentNames } from "./renamed.js";

@@ -65,7 +65,9 @@ export const inputOptions = {
     split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
     scenario: text("One scenario, by its id."),
     n: whole(1, MANY, "Number of scenarios, drawn by the seed.", { defaultText: "all, or the command's own" }),
-    group: whole(1, 1024, "Rollouts of each scenario.", { defaultText: `4; in training ${bySizeText("group")}` }),
+    groupSize: whole(1, 1024, "Rollouts of each scenario.", {
+      defaultText: `4; in training ${bySizeText("groupSize")}`,
+    }),
     seed: whole(0, MANY, "Seed of all random draws, tasks' too.", { default: 1 }),
     rank: choice(
       ["date", "bm25"],

@@ -68,9 +68,14 @@ export const learnerOptions = {
     releaseWeights: flag("Free the engine's weights too during an update, not only its KV cache.", {
       default: false,
     }),
-    maxGap: real(0, 100, "Stop when the log-probabilities of engine and learner differ by more than this on average.", {
-      defaultText:
-        "8 times the first step's, from 0.0015 to 0.02 (0.05 for weights below 16 bits), and 8 times its p99, at least 0.03",
-    }),
+    maxMismatch: real(
+      0,
+      100,
+      "Stop when the log-probabilities of engine and learner differ by more than this on average.",
+      {
+        defaultText:
+          "8 times the first step's, from 0.0015 to 0.02 (0.05 for weights below 16 bits), and 8 times its p99, at least 0.03",
+      },
+    ),
   }),
 };

@@ -13,12 +13,12 @@ export const runOptions = {
     steps: whole(1, MANY, "Total number of steps. A larger number than before continues a finished run.", {
       defaultText: bySizeText("steps"),
     }),
-    groups: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groups") }),
+    groupsPerStep: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groupsPerStep") }),
     difficulty: shares(
       "Train only on scenarios of which this share of rollouts succeeds with the model that the run starts from. They are played first; what lies outside is set aside.",
       { defaultText: "all scenarios" },
     ),
-    difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", { defaultText: "--group" }),
+    difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", { defaultText: "--group-size" }),
     preset: choice(
       presetNames,
       "Settings of a known experiment; other given options override them. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",

@@ -23,13 +23,13 @@ const PLAYED = 5;
 
 /**
  * @param onCheck called with each check as soon as it is done
- * @param say reports work that takes long
+ * @param log reports work that takes long
  * @throws UsageError when `device` names no card
  */
 export async function diagnose(
   choice: DoctorChoice,
   signal: AbortSignal,
-  say: (text: string) => void,
+  log: (text: string) => void,
   onCheck: (check: Check) => void,
 ): Promise<void> {
   onCheck(checkNode());
@@ -62,5 +62,5 @@ export async function diagnose(
     python: facts?.executable ?? null,
     seconds: PLAYED,
   };
-  for (const check of await checkTrial(request, signal, say)) onCheck(check);
+  for (const check of await checkTrial(request, signal, log)) onCheck(check);
 }

@@ -35,7 +35,7 @@ export interface LearnerTrial {
   /** Bytes. */
   readonly peak: number;
   /** Mean distance between the engine's and the learner's log-probabilities of the sampled tokens, nats. */
-  readonly gap: number;
+  readonly mismatch: number;
   /** Its limit for these weights. */
   readonly limit: number;
 }

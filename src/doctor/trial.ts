@@ -19,7 +19,7 @@ import {
 } from "../learn/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, type TokenRecord } from "../rollout/index.js";
-import { gapLimit, measureProbe, readProbe } from "../train/index.js";
+import { measureProbe, mismatchLimit, readProbe } from "../train/index.js";
 import { messageOf } from "../util/index.js";
 import type { EngineTrial, TrialMessage, TrialRequest } from "./trial-words.js";
 
@@ -94,7 +94,7 @@ async function tryEngine(engine: Engine, seconds: number, loadSeconds: number) {
 }
 
 /** A batch in which every other rollout has the higher reward. */
-async function writeLesson(file: string, records: readonly TokenRecord[]): Promise<void> {
+async function writeTrialBatch(file: string, records: readonly TokenRecord[]): Promise<void> {
   const chosen = records.slice(0, LEARNT);
   const rewards = chosen.map((_, index) => index % 2);
   const { advantages } = groupAdvantages(rewards, { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
@@ -106,7 +106,7 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
   const batch = join(request.folder, "batch.safetensors");
   const into = join(request.folder, "checkpoint");
   mkdirSync(into);
-  await writeLesson(batch, records);
+  await writeTrialBatch(batch, records);
   const started = performance.now();
   const learner = await startLearner({
     python,
@@ -143,8 +143,8 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
         loadSeconds,
         updateSeconds: metrics.seconds.total,
         peak: metrics.memory.peak,
-        gap: metrics.gap.mean,
-        limit: gapLimit(engine.info.weightType),
+        mismatch: metrics.mismatch.mean,
+        limit: mismatchLimit(engine.info.weightType),
       },
     });
   } finally {
@@ -154,13 +154,13 @@ async function tryUpdate(engine: Engine, records: readonly TokenRecord[], reques
 }
 
 async function trial(request: TrialRequest): Promise<void> {
-  const say = (text: string) => send({ kind: "say", text });
+  const log = (text: string) => send({ kind: "say", text });
   const started = performance.now();
   const options = { model: request.model, sequences: GROUP, contextPerSequence: CONTEXT, ubatch: UBATCH };
   // Nothing is installed: missing libraries are a finding.
   takeDevice(request);
   lookForCuda(request.python === null ? packagesIn() : await packagesOfPython(request.python));
-  const engine = await loadEngine(engineOptions(request, options), say);
+  const engine = await loadEngine(engineOptions(request, options), log);
   try {
     const records = await tryEngine(engine, request.seconds, since(started));
     if (request.python === null) return;

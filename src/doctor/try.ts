@@ -19,7 +19,7 @@ export interface Told {
   failed?: string;
 }
 
-function hear(request: TrialRequest, signal: AbortSignal, say: (text: string) => void): Promise<Told> {
+function hear(request: TrialRequest, signal: AbortSignal, log: (text: string) => void): Promise<Told> {
   const told: Told = {};
   return new Promise((resolve) => {
     const child = fork(fileURLToPath(new URL("./trial.js", import.meta.url)), {
@@ -38,7 +38,7 @@ function hear(request: TrialRequest, signal: AbortSignal, say: (text: string) =>
       last = text.trim().split("\n").at(-1) || last;
     });
     child.on("message", (message: TrialMessage) => {
-      if (message.kind === "say") say(message.text);
+      if (message.kind === "say") log(message.text);
       else if (message.kind === "failed") told.failed = message.message;
       else Object.assign(told, { [message.kind]: message.result });
     });
@@ -68,10 +68,10 @@ function updateCheck({ engine, learner, failed }: Told, python: string | null): 
   if (!engine) return none("update", "not tried: there were no rollouts to learn from");
   if (python === null) return none("update", "not tried: there is no Python that could learn");
   if (!learner) return wrong("update", "no update could be made", failed ?? "no reason was given");
-  const { backend, device, precision, loadSeconds, updateSeconds, peak, gap, limit } = learner;
+  const { backend, device, precision, loadSeconds, updateSeconds, peak, mismatch, limit } = learner;
   const by = backend === "unsloth" ? ", Unsloth" : "";
-  const words = `${device}, ${precision}${by}; loaded in ${seconds(loadSeconds)}, updated in ${seconds(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(gap)} from the engine`;
-  if (gap <= limit) return ok("update", words, { ...learner });
+  const words = `${device}, ${precision}${by}; loaded in ${seconds(loadSeconds)}, updated in ${seconds(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(mismatch)} from the engine`;
+  if (mismatch <= limit) return ok("update", words, { ...learner });
   return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...learner });
 }
 
@@ -87,11 +87,11 @@ export function adapterCheck({ learner, adapter, failed }: Told): Check {
 export async function checkTrial(
   request: Omit<TrialRequest, "folder">,
   signal: AbortSignal,
-  say: (text: string) => void,
+  log: (text: string) => void,
 ): Promise<readonly Check[]> {
   const folder = mkdtempSync(join(tmpdir(), "hone-doctor-"));
   try {
-    const told = await hear({ ...request, folder }, signal, say);
+    const told = await hear({ ...request, folder }, signal, log);
     signal.throwIfAborted();
     return [engineCheck(told), updateCheck(told, request.python), adapterCheck(told)];
   } finally {

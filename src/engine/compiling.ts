@@ -14,10 +14,10 @@ export const COMPILING =
 /** Runs work during which a GPU may have to compile, and reports it once if it lasts. */
 export async function whileCompiling<T>(
   addon: Pick<Addon, "warming">,
-  say: ((line: string) => void) | undefined,
+  log: ((line: string) => void) | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (!say) return work();
+  if (!log) return work();
   let since: number | undefined;
   let told = false;
   const timer = setInterval(() => {
@@ -25,7 +25,7 @@ export async function whileCompiling<T>(
     else since ??= Date.now();
     if (told || since === undefined || Date.now() - since < TELL_AFTER_MS) return;
     told = true;
-    say(COMPILING);
+    log(COMPILING);
   }, LOOK_EVERY_MS);
   try {
     return await work();

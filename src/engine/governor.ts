@@ -60,19 +60,19 @@ const TELL_EVERY_MS = 60_000;
 /** Reports changes of the threads without repetition; the end is reported if the beginning was. */
 class Teller {
   readonly #chosen: number;
-  readonly #say: (line: string) => void;
+  readonly #log: (line: string) => void;
   #since: number | undefined;
   #toldAt = Number.NEGATIVE_INFINITY;
   #told = false;
 
-  constructor(chosen: number, say: (line: string) => void) {
+  constructor(chosen: number, log: (line: string) => void) {
     this.#chosen = chosen;
-    this.#say = say;
+    this.#log = log;
   }
 
   hear(at: number, threads: number, others: number): void {
     if (threads === this.#chosen) {
-      if (this.#told) this.#say(`the cores are free again: decoding with ${threads} threads`);
+      if (this.#told) this.#log(`the cores are free again: decoding with ${threads} threads`);
       this.#told = false;
       this.#since = undefined;
       return;
@@ -83,7 +83,7 @@ class Teller {
     this.#toldAt = at;
     const held = Math.max(1, Math.round(others));
     const cores = held === 1 ? "a core" : `${held} cores`;
-    this.#say(`other programs keep ${cores} busy: decoding with ${threads} of ${this.#chosen} threads`);
+    this.#log(`other programs keep ${cores} busy: decoding with ${threads} of ${this.#chosen} threads`);
   }
 }
 
@@ -104,14 +104,14 @@ export class ThreadGovernor {
   constructor(
     engine: Governed,
     settings: { readonly threads: number; readonly cores: number },
-    say: (line: string) => void = () => undefined,
+    log: (line: string) => void = () => undefined,
     sample: () => CpuSample = sampleCpu,
   ) {
     this.#engine = engine;
     this.#chosen = settings.threads;
     this.#cores = settings.cores;
     this.#sample = sample;
-    this.#teller = new Teller(settings.threads, say);
+    this.#teller = new Teller(settings.threads, log);
     this.#pace = { threads: settings.threads, roomy: 0 };
     // Does not keep an otherwise finished process alive.
     this.#timer = setInterval(() => this.#look(), INTERVAL_MS).unref();
@@ -154,9 +154,9 @@ export class ThreadGovernor {
 export function governorOf(
   engine: Governed,
   threads: number,
-  say?: (line: string) => void,
+  log?: (line: string) => void,
 ): ThreadGovernor | undefined {
   const cores = usableCores();
   if (threads < 2 || cores !== cpus().length) return undefined;
-  return new ThreadGovernor(engine, { threads, cores }, say);
+  return new ThreadGovernor(engine, { threads, cores }, log);
 }

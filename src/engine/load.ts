@@ -17,7 +17,7 @@ export const UBATCH = 512;
 /** Rows of logits besides those of the running sequences: positions that are scored at once. */
 export const SCORE_ROWS = 64;
 /**
- * Resting sequences between running ones that get a token too, instead of a second pass over the weights (see
+ * Idle sequences between running ones that get a token too, instead of a second pass over the weights (see
  * `SchedulerSettings::fillGap`). A pass on a GPU costs reading the weights; a CPU pays for each row too.
  */
 const FILL_GAP = { cpu: 2, gpu: 16 };
@@ -44,6 +44,20 @@ export function pooledByDefault(
   return each <= POOLED_SEQUENCES && each * contextPerSequence <= POOLED_CELLS;
 }
 
+/**
+ * Highest number of rows of a pass on a Vulkan device with subgroups of 4: llvmpipe with vectors of 128 bits, as on
+ * processors without AVX. llvmpipe's subgroups are as wide as its vectors, and say so in its name. llama.cpp's small tile of
+ * a matrix product (32 columns; taken for adapters of rank 32 and less) then lets invocations beyond the tile write into
+ * the next 32 columns: log-probabilities of later rows are wrong, and differ from run to run. Up to 32 columns there is
+ * no next tile.
+ */
+const ROWS_OF_SUBGROUPS_OF_4 = 32;
+
+function mostRows(devices: readonly { readonly isGpu: boolean; readonly description: string }[]): number {
+  const narrow = devices.some(({ isGpu, description }) => isGpu && /^llvmpipe .*\b128 bits/.test(description));
+  return narrow ? ROWS_OF_SUBGROUPS_OF_4 : Number.POSITIVE_INFINITY;
+}
+
 function whole(name: string, value: number): number {
   if (!Number.isInteger(value) || value < 1)
     throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
@@ -63,7 +77,9 @@ export function lanesOf(modelBytes: number, useGpu: boolean, threads: number, se
   return !useGpu && modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences) : 1;
 }
 
-function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: number): NativeSettings {
+function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
+  const devices = addon.devices();
+  const useGpu = gpuOf(devices) !== false;
   let model: string;
   try {
     model = realpathSync(options.model);
@@ -80,7 +96,7 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
     sequences,
     contextPerSequence: whole("contextPerSequence", options.contextPerSequence),
     batch,
-    ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH)),
+    ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH), mostRows(devices)),
     outputs: sequences + SCORE_ROWS,
     exact: options.exact ?? false,
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
@@ -88,7 +104,10 @@ function settingsOf(options: EngineOptions, useGpu: boolean, mostSequences: numb
   };
   const fitting = lanesOf(statSync(model).size, useGpu, settings.threads, sequences);
   const lanes = Math.min(whole("lanes", options.lanes ?? fitting), settings.threads, sequences);
-  const pooledKv = options.pooledKv ?? (useGpu && pooledByDefault(settings, lanes));
+  // In a pool, a pass has room for prompts besides a row of each sequence.
+  const room = settings.ubatch >= 2 * Math.ceil(sequences / lanes);
+  const pooledKv = options.pooledKv ?? (useGpu && room && pooledByDefault(settings, lanes));
+  const mostSequences = addon.mostSequences();
   const most = pooledKv ? Math.floor(mostSequences / 2) : mostSequences; // padding has as many again
   if (Math.ceil(sequences / lanes) > most) {
     const all = lanes === 1 ? "" : `, ${lanes * most} in ${lanes} lanes`;
@@ -136,24 +155,24 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * The first call of a process must come from its main thread. Later calls for the same model file and name, from any
  * thread, share that engine's weights, contexts and decode threads; each caller must close it.
  *
- * @param say reports when the engine yields to other programs and when it stops yielding; and when a GPU compiles for long
+ * @param log reports when the engine yields to other programs and when it stops yielding; and when a GPU compiles for long
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
  * EngineOutOfMemory for a lack of memory
  */
-export async function loadEngine(options: EngineOptions, say?: (line: string) => void): Promise<Engine> {
+export async function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine> {
   const addon = await openAddon(options.gpu ?? "auto", options.device);
-  const settings = settingsOf(options, gpuOf(addon.devices()) !== false, addon.mostSequences());
+  const settings = settingsOf(options, addon);
   try {
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
-    const native = await whileCompiling(addon, say, () => addon.load(settings));
+    const native = await whileCompiling(addon, log, () => addon.load(settings));
     // Workers join an engine that the main thread governs. On a GPU threads do little work. Lanes of one thread share the
     // cores with other programs by the system's scheduling.
     const meet = settings.threads > settings.lanes;
     const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
-    const governor = governed ? governorOf(native, settings.threads, say) : undefined;
-    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor, say);
+    const governor = governed ? governorOf(native, settings.threads, log) : undefined;
+    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor, log);
   } catch (error) {
     throw engineError(error);
   }

@@ -118,20 +118,20 @@ export class LocalEngine implements Engine {
   readonly #addon: Addon;
   readonly #native: NativeEngine;
   readonly #governor: ThreadGovernor | undefined;
-  readonly #say: ((line: string) => void) | undefined;
+  readonly #log: ((line: string) => void) | undefined;
 
   constructor(
     addon: Addon,
     native: NativeEngine,
     info: EngineInfo,
     governor?: ThreadGovernor,
-    say?: (line: string) => void,
+    log?: (line: string) => void,
   ) {
     this.#addon = addon;
     this.#native = native;
     this.info = info;
     this.#governor = governor;
-    this.#say = say;
+    this.#log = log;
   }
 
   get adapter(): string | null {
@@ -192,7 +192,7 @@ export class LocalEngine implements Engine {
   }
 
   useAdapter(path: string | null): Promise<void> {
-    return told(whileCompiling(this.#addon, this.#say, () => this.#native.useAdapter(path ?? "")));
+    return told(whileCompiling(this.#addon, this.#log, () => this.#native.useAdapter(path ?? "")));
   }
 
   sleep({ weights = false }: { readonly weights?: boolean } = {}): Promise<void> {
@@ -207,7 +207,7 @@ export class LocalEngine implements Engine {
         `an engine that was loaded with ${most} sequences can wake with ${least} to ${most}, not with ${sequences}`,
       );
     }
-    await told(whileCompiling(this.#addon, this.#say, () => this.#native.wake(sequences)));
+    await told(whileCompiling(this.#addon, this.#log, () => this.#native.wake(sequences)));
   }
 
   holdThreads(threads: number | undefined): void {

@@ -63,7 +63,7 @@ export async function conditionsOf(
   config: EvalConfig,
   given: GivenOptions,
   run: OpenCheckpoints | null,
-  { say, signal }: { say(text: string): void; signal: AbortSignal },
+  { log, signal }: { log(text: string): void; signal: AbortSignal },
 ): Promise<Conditions> {
   const settings = settingsFor(run, given);
   const plain = await loadTask(settings.task);
@@ -93,11 +93,11 @@ export async function conditionsOf(
     plain,
     settings.task,
     serverLogs(config.home),
-    { say, signal },
+    { log, signal },
   );
   const trainedWith = run?.record.contents.tools;
   if (run && trainedWith !== (servers && toolsFingerprint(servers.tools))) {
-    say(`the tools of MCP servers are not those that the run ${run.name} was trained with`);
+    log(`the tools of MCP servers are not those that the run ${run.name} was trained with`);
   }
   return { settings, task: withServerTools(plain, servers), taskOptions, servers, scenarios };
 }
@@ -114,17 +114,17 @@ export async function openGrading(
   { settings, task, taskOptions }: Conditions,
   config: EvalConfig,
   signal: AbortSignal,
-  say: (text: string) => void,
+  log: (text: string) => void,
 ): Promise<Grading> {
   if (settings.accuracy !== "judge") return { grade: gradeOwn, close: async () => undefined };
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
-  const judge = openJudge({ ...config, ...settings }, "--accuracy judge", cache, undefined, say);
-  const world = await task.open(taskOptions);
-  const context = { judge, signal, onSpent: () => undefined, task, world };
+  const judge = openJudge({ ...config, ...settings }, "--accuracy judge", cache, undefined, log);
+  const env = await task.open(taskOptions);
+  const context = { judge, signal, onSpent: () => undefined, task, env };
   return {
     grade: rewardNamed(settings.reward).grade(context),
     close: async () => {
-      await task.close(world);
+      await task.close(env);
       close();
     },
   };

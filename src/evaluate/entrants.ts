@@ -29,7 +29,7 @@ export interface EngineEntrant extends Contestant {
   /** Fingerprint of the model's file that the adapter fits; null where any fits. */
   readonly fingerprint: string | null;
   /** Highest mean distance between engine and learner in any step of the run. */
-  readonly highestGap: number;
+  readonly highestMismatch: number;
 }
 
 export interface ApiEntrant extends Contestant {
@@ -88,7 +88,7 @@ async function checkpointsOf(config: EvalConfig, given: GivenOptions): Promise<E
       chat: chatOfRun(settings, given, config),
       adapter,
       fingerprint: run.record.contents.model ?? null,
-      highestGap: run.highestGap,
+      highestMismatch: run.highestMismatch,
     });
   }
   return { entrants, run: opened[0] ?? null };
@@ -127,7 +127,7 @@ function entrantOf(word: string, config: EvalConfig, given: GivenOptions): Entra
     chat: chatSettings(config),
     adapter: null,
     fingerprint: null,
-    highestGap: 0,
+    highestMismatch: 0,
   };
 }
 

@@ -14,13 +14,13 @@ import { HoneError, messageOf, UsageError } from "../util/index.js";
 import { conditionsOf, openGrading } from "./conditions.js";
 import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
 import type { EvalConfig } from "./options.js";
-import { openEngine, playElsewhere, type Stage } from "./playing.js";
+import { openEngine, playElsewhere, type Stage } from "./play-entrant.js";
 import { checkReachable } from "./reach.js";
 
 export interface EvalView {
   begin(title: string, total: number): void;
   rollout(trajectory: Trajectory, name: string): void;
-  say(text: string): void;
+  log(text: string): void;
 }
 
 export interface Comparison {
@@ -51,16 +51,16 @@ export async function evaluatePlayers(
 ): Promise<Comparison> {
   const { entrants, run } = await findEntrants(config, given);
   const prices = config.prices === undefined ? {} : readPrices(config.prices, "--prices");
-  const say = (text: string) => view.say(text);
-  const conditions = await conditionsOf(config, given, run, { say, signal });
+  const log = (text: string) => view.log(text);
+  const conditions = await conditionsOf(config, given, run, { log, signal });
   for (const one of entrants) if (one.kind === "api") await checkReachable(one.name, one.settings, signal);
-  const models = await resolveModels(config, entrants, signal, say);
+  const models = await resolveModels(config, entrants, signal, log);
 
-  const grading = await openGrading(conditions, config, signal, say);
+  const grading = await openGrading(conditions, config, signal, log);
   const file = config.out === undefined ? undefined : openFile(config.out);
   const results = new Map<Entrant, Result | Error>();
   const stage: Stage = {
-    ...{ config, conditions, grading, prices, signal, say },
+    ...{ config, conditions, grading, prices, signal, log },
     begin: ({ title }, scenarios) => view.begin(title, scenarios),
     rollout: ({ name }, trajectory) => {
       file?.write(`${JSON.stringify({ checkpoint: name, ...trajectory })}\n`);
@@ -68,7 +68,7 @@ export async function evaluatePlayers(
     },
   };
   try {
-    if (models.length > 0) await prepareMachine(config, say);
+    if (models.length > 0) await prepareMachine(config, log);
     for (const model of models) await playOnEngine(stage, model, results);
     for (const entrant of entrants) {
       if (!onEngine(entrant)) results.set(entrant, await caught(stage, entrant, () => playElsewhere(stage, entrant)));
@@ -88,14 +88,14 @@ async function resolveModels(
   config: EvalConfig,
   entrants: readonly Entrant[],
   signal: AbortSignal,
-  say: (text: string) => void,
+  log: (text: string) => void,
 ): Promise<OnEngine[]> {
   const playing = entrants.filter(onEngine);
   if (playing.length > 0) takeDevice(config);
   const models: OnEngine[] = [];
   for (const entrant of playing) {
     const from = { ...config, weights: entrant.weights };
-    const file = await resolveModel(entrant.of, from, linesTo(say, signal));
+    const file = await resolveModel(entrant.of, from, linesTo(log, signal));
     const { fingerprint, name } = entrant;
     if (fingerprint !== null && modelFingerprint(file) !== fingerprint) {
       throw new UsageError(
@@ -120,7 +120,7 @@ async function caught(stage: Stage, { title }: Contestant, play: () => Promise<R
       : error instanceof Error
         ? error
         : new Error(messageOf(error));
-    stage.say(`${title} broke down: ${failure.message}`);
+    stage.log(`${title} broke down: ${failure.message}`);
     return failure;
   }
 }

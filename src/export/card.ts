@@ -15,7 +15,7 @@ export interface CardFacts {
   readonly settings: RunSettings;
   readonly validations: readonly ValidationRow[];
   readonly devices: readonly Device[];
-  readonly gap: number;
+  readonly mismatch: number;
   readonly hone: string;
 }
 
@@ -66,12 +66,12 @@ function resultTable({ validations, step }: CardFacts): string {
 
 /** Settings that decide what was learnt, by the names of their flags. */
 function settingsTable(facts: CardFacts): string {
-  const { settings, devices, gap, hone } = facts;
+  const { settings, devices, mismatch, hone } = facts;
   const rows: [string, unknown][] = [
     ["task", taskName(facts)],
     ["reward", settings.reward],
     ["objective", settings.loss],
-    ["scenarios × rollouts a step", `${settings.groups} × ${settings.group}`],
+    ["scenarios × rollouts a step", `${settings.groupsPerStep} × ${settings.groupSize}`],
     ["learning rate", settings.learningRate],
     ["LoRA rank, alpha", `${settings.loraRank}, ${settings.loraAlpha}`],
     ["LoRA layers", settings.loraTargets.join(", ")],
@@ -79,7 +79,7 @@ function settingsTable(facts: CardFacts): string {
     ["context", settings.context],
     ["turns at most", settings.maxTurns],
     ["seed", settings.seed],
-    ["engine and learner apart, at most (mean, nats)", number(gap)],
+    ["engine and learner apart, at most (mean, nats)", number(mismatch)],
     ...devices.map(({ part, device }): [string, unknown] => [part, device ?? "cpu"]),
     ["hone", hone],
   ];

@@ -81,14 +81,14 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   checkPlace(out, force);
   const python = (wanted: boolean) =>
     wanted
-      ? ensurePython({ onProgress: io.say, anyBuild: true, torchIndex: config.torchIndex, ...pythonOf(config) })
+      ? ensurePython({ onProgress: io.log, anyBuild: true, torchIndex: config.torchIndex, ...pythonOf(config) })
       : Promise.resolve("");
   const interpreter = await python(config.push !== undefined || !isAdapter(form));
   const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
   const type = model ? weightTypeOf(form, config.type, model.weightType) : null;
   const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone: honeVersion() };
   const files = await writeFolder(out, force, about, async (draft) => {
-    io.say(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
+    io.log(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
     let file: string | null = null;
     if (form === "peft") writePeft(chosen, base, settings.model, draft);
     if (form === "gguf-lora") {
@@ -99,7 +99,7 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
     if (form === "ollama" && model && file) {
       const { template, tools } = ollamaTemplate((await chatTemplateOf(model.file)) ?? "", model.file);
       if (!tools) {
-        io.say("the model's template lists tools in a form of its own: in Ollama, name them in the system message");
+        io.log("the model's template lists tools in a form of its own: in Ollama, name them in the system message");
       }
       const { temperature, context } = settings;
       writeFileSync(join(draft, "Modelfile"), modelfileText({ file, template, temperature, context }));
@@ -196,7 +196,7 @@ function card({ opened, step }: Chosen, base: Base, form: Form, type: WeightType
       run: opened.name,
       validations: reader.validations(),
       devices: reader.devices(),
-      gap: opened.highestGap,
+      mismatch: opened.highestMismatch,
       hone: honeVersion(),
     });
   } finally {

@@ -27,7 +27,7 @@ export async function push(
   python: string,
   io: ModelIo,
 ): Promise<string> {
-  io.say(`sending ${folder} to ${repository} at ${endpoint}`);
+  io.log(`sending ${folder} to ${repository} at ${endpoint}`);
   const lines: string[] = [];
   const env = {
     PYTHONPATH: join(packageRoot, "native"),

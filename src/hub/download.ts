@@ -25,7 +25,7 @@ const WORTH_SAYING = 10e6;
 export async function downloadFiles(listing: Listing, paths: readonly string[], options: HubOptions): Promise<string> {
   const { repository, commit } = listing;
   const cache = new RepositoryCache(options.cache, repository);
-  const waiting = () => options.say?.(`waiting for another process that downloads ${repository.id}`);
+  const waiting = () => options.log?.(`waiting for another process that downloads ${repository.id}`);
   const fetchMissing = async () => {
     const files: RemoteFile[] = [];
     for (const path of paths) files.push(await describe(listing, path, options));
@@ -33,7 +33,7 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
     const missing = sum(files.map(({ size }, index) => size - (have[index] as number)));
     needDisk(options, repository.id, missing);
     if (missing >= WORTH_SAYING)
-      options.say?.(`downloading ${sizeText(missing)} of ${repository.id} from ${rootOf(options)}`);
+      options.log?.(`downloading ${sizeText(missing)} of ${repository.id} from ${rootOf(options)}`);
     const total = sum(files.map(({ size }) => size));
     let done = 0;
     for (const [index, file] of files.entries()) {

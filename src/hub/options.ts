@@ -31,7 +31,7 @@ export interface HubOptions extends HttpOptions {
   readonly cache: string;
   onProgress?(progress: HubProgress): void;
   /** Hears what is waited for. */
-  say?(text: string): void;
+  log?(text: string): void;
   /** Free bytes of the disk that has a folder; another answer in tests. */
   freeBytes?(folder: string): number;
 }

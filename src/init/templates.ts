@@ -73,7 +73,7 @@ const scenarios = Object.entries(capitals)
   .join("\n");
 
 /** Small enough to be done in a minute or two on a CPU. */
-const config = { task: "task.ts", steps: 3, groups: 4, group: 6, validateN: 2, maxTurns: 1, maxTokens: 48 };
+const config = { task: "task.ts", steps: 3, groupsPerStep: 4, groupSize: 6, validateN: 2, maxTurns: 1, maxTokens: 48 };
 
 const compilerOptions = {
   target: "es2023",

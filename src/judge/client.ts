@@ -7,33 +7,33 @@ import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
 import { type ChatServer, chatClient, chatErrorText } from "../chat/index.js";
 import { HoneError, Random } from "../util/index.js";
+import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
+import { classify, type Failure, NoVerdict } from "./failures.js";
+import { type Admission, type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
 import {
   answerIn,
   type ChatRequest,
   type Completion,
   completionSchema,
-  Dialect,
-  type DialectSettings,
   droppableIn,
   type JudgeAnswer,
   type JudgeQuestion,
-} from "./dialect.js";
-import { classify, type Failure, Lost } from "./failures.js";
-import { type Admission, type Clock, type LimitSettings, Limits, realClock } from "./limits.js";
-import { type JudgeUsage, noUsage, Purse, type PurseSettings } from "./purse.js";
+  ServerQuirks,
+  type ServerQuirksSettings,
+} from "./server-quirks.js";
 import { estimateTokens } from "./tokens.js";
 
 export interface ClientSettings
   extends ChatServer,
     LimitSettings,
-    DialectSettings,
-    Pick<PurseSettings, "price" | "maxCost"> {
+    ServerQuirksSettings,
+    Pick<JudgeBudgetSettings, "price" | "maxCost"> {
   /** Seconds that one request may take. */
   readonly timeout: number;
   /** Seconds to wait for a server that answers no request. */
   readonly patience: number;
   /** Reports a server that is down, or a parameter that was dropped. */
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 /** No question can be answered any more: the judge stays down, refuses, or the budget is spent. */
@@ -55,9 +55,9 @@ type Attempt =
 export class JudgeClient {
   readonly #settings: ClientSettings;
   readonly #api: OpenAI;
-  readonly #dialect: Dialect;
+  readonly #quirks: ServerQuirks;
   readonly #limits: Limits;
-  readonly #purse: Purse;
+  readonly #budget: JudgeBudget;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   #lastAnswer = Number.NEGATIVE_INFINITY;
@@ -68,15 +68,15 @@ export class JudgeClient {
     const { price, maxCost, maxTokens: completionGuess = COMPLETION_GUESS } = settings;
     this.#settings = settings;
     this.#api = chatClient(settings, 0);
-    this.#dialect = new Dialect(settings);
+    this.#quirks = new ServerQuirks(settings);
     this.#limits = new Limits(settings, clock);
-    this.#purse = new Purse({ price, maxCost, completionGuess }, before);
+    this.#budget = new JudgeBudget({ price, maxCost, completionGuess }, before);
     this.#clock = clock;
   }
 
   /** Requests and tokens sent and billed so far. */
   usage(): JudgeUsage {
-    return this.#purse.usage();
+    return this.#budget.usage();
   }
 
   /** Settings, besides the question, that an answer depends on. */
@@ -86,7 +86,7 @@ export class JudgeClient {
   }
 
   /**
-   * @throws Lost when this question has no answer
+   * @throws NoVerdict when this question has no answer
    * @throws JudgeStopped when no question can be answered any more
    */
   async ask(question: JudgeQuestion, signal: AbortSignal): Promise<JudgeAnswer> {
@@ -110,14 +110,14 @@ export class JudgeClient {
     const random = new Random("judge-wait", question.messages.at(-1)?.content ?? "");
     let failed = 0;
     for (;;) {
-      const request = this.#dialect.request(question);
+      const request = this.#quirks.request(question);
       const attempt = await this.#attempt(request, signal);
       if (attempt.answer) return attempt.answer;
       const { failure, text } = attempt;
       if (failure.kind === "fatal") throw this.#giveUp(`${text}; ${failure.hint}`);
-      if (failure.kind === "lost") throw new Lost(failure.reason, text);
+      if (failure.kind === "no_verdict") throw new NoVerdict(failure.reason, text);
       if (failure.kind === "unsupported") {
-        this.#dialect.drop(failure.parameter, request, text);
+        this.#quirks.drop(failure.parameter, request, text);
         continue;
       }
       failed++;
@@ -130,19 +130,19 @@ export class JudgeClient {
 
   /** Throws when another attempt is not worthwhile. */
   #checkPatience(failure: Failure & { kind: "retry" }, failed: number, started: number, text: string): void {
-    const { patience, url, say } = this.#settings;
+    const { patience, url, log } = this.#settings;
     const now = this.#clock.now();
     const answersOthers = this.#lastAnswer > started;
     const silent = (now - Math.max(started, this.#lastAnswer)) / 1000;
     if (answersOthers) {
       // A rate limit is no failure of the question, as long as the wait is bounded.
       const enough = failure.reason === "rate_limited" ? (now - started) / 1000 > patience : failed >= ATTEMPTS;
-      if (enough) throw new Lost(failure.reason, text);
+      if (enough) throw new NoVerdict(failure.reason, text);
     } else if (silent > patience) {
       throw this.#giveUp(`it has not answered for ${silent.toFixed(0)} s (--judge-patience): ${text}`);
     } else if (failed >= 2 && failure.reason !== "rate_limited" && !this.#down) {
       this.#down = true;
-      say(`the judge at ${url} does not answer (${text}); waiting up to ${patience} s`);
+      log(`the judge at ${url} does not answer (${text}); waiting up to ${patience} s`);
     }
   }
 
@@ -161,7 +161,7 @@ export class JudgeClient {
   /** Sends one request and books its cost. */
   async #attempt(request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
     const prompt = estimateTokens(JSON.stringify(request.messages));
-    const admission = await this.#limits.enter(prompt + this.#purse.usualCompletion, signal);
+    const admission = await this.#limits.enter(prompt + this.#budget.usualCompletion, signal);
     const held = this.#hold(prompt, admission);
     const timeout = new AbortController();
     const abort = () => timeout.abort();
@@ -170,7 +170,7 @@ export class JudgeClient {
     let settled = true;
     try {
       const completion = await this.#api.chat.completions.create(request, { signal: timeout.signal });
-      this.#purse.sent();
+      this.#budget.sent();
       const parsed = completionSchema.safeParse(completion);
       if (!parsed.success) {
         const failure = { kind: "retry", reason: "bad_response", sent: true, after: undefined } as const;
@@ -179,9 +179,9 @@ export class JudgeClient {
       this.#book(parsed.data, prompt, admission);
       return { answer: answerIn(parsed.data) };
     } catch (error) {
-      if (error instanceof Lost) throw error;
+      if (error instanceof NoVerdict) throw error;
       const failure = classify(error, timeout.signal.aborted, droppableIn(request), this.#settings);
-      if (failure.kind !== "retry" || failure.sent) this.#purse.sent();
+      if (failure.kind !== "retry" || failure.sent) this.#budget.sent();
       if (failure.kind === "retry" && failure.after !== undefined) {
         // A wait named by the server applies to all questions; set before this request frees its place for the next one.
         this.#limits.pause(Math.min(failure.after, 1000 * this.#settings.patience));
@@ -194,14 +194,14 @@ export class JudgeClient {
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", abort);
-      if (settled) this.#purse.release(held);
+      if (settled) this.#budget.release(held);
       admission.leave();
     }
   }
 
   /** Dollars that a request may cost. Throws when the budget has less left. */
   #hold(promptTokens: number, admission: Admission): number {
-    const held = this.#purse.hold(promptTokens);
+    const held = this.#budget.hold(promptTokens);
     if (held !== undefined) return held;
     admission.leave();
     const spent = (this.usage().cost ?? 0).toFixed(4);
@@ -214,10 +214,10 @@ export class JudgeClient {
   #book({ usage, choices }: Completion, promptEstimate: number, admission: Admission): void {
     const prompt = usage?.prompt_tokens ?? promptEstimate;
     const completion = usage?.completion_tokens ?? estimateTokens(choices[0]?.message.content ?? "");
-    this.#purse.bill(prompt, completion);
+    this.#budget.bill(prompt, completion);
     admission.billed(prompt + completion);
     this.#lastAnswer = this.#clock.now();
-    if (this.#down) this.#settings.say(`the judge at ${this.#settings.url} answers again`);
+    if (this.#down) this.#settings.log(`the judge at ${this.#settings.url} answers again`);
     this.#down = false;
   }
 }

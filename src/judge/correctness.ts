@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { Claim } from "../tasks/index.js";
-import { Lost } from "./failures.js";
+import { NoVerdict } from "./failures.js";
 import { objectWith } from "./json.js";
 import type { Judge, Question } from "./judge.js";
 import { tagless } from "./serialise.js";
@@ -32,12 +32,12 @@ const schema = {
 
 const verdictSchema = z.object({ reasoning: z.string(), accept: z.boolean() });
 
-/** @throws Lost with a message for the judge */
+/** @throws NoVerdict with a message for the judge */
 export function readCorrectness(text: string): CorrectnessVerdict {
   const parsed = verdictSchema.safeParse(objectWith("accept", text));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  throw new Lost("wrong_form", `${issue?.path.join(".")}: ${issue?.message}`);
+  throw new NoVerdict("wrong_form", `${issue?.path.join(".")}: ${issue?.message}`);
 }
 
 export function correctnessQuestion({ question, golden, given }: Claim): Question<CorrectnessVerdict> {
@@ -52,7 +52,7 @@ export function correctnessQuestion({ question, golden, given }: Claim): Questio
 }
 
 /**
- * @throws Lost when there is no verdict
+ * @throws NoVerdict when there is no verdict
  * @throws JudgeStopped when there will be no verdicts any more
  */
 export async function judgeCorrectness(claim: Claim, judge: Judge, signal: AbortSignal): Promise<CorrectnessVerdict> {

@@ -3,7 +3,7 @@ import { APIConnectionError, APIConnectionTimeoutError, APIError } from "openai"
 import { type ChatServer, refusalHint } from "../chat/index.js";
 
 /** Causes of a missing verdict; counters have these names. */
-export type LossReason =
+export type NoVerdictReason =
   /** The server's, repeatedly. */
   | "rate_limited"
   | "server_error"
@@ -25,11 +25,11 @@ export type LossReason =
   | "wrong_form";
 
 /** A question without a usable answer. */
-export class Lost extends Error {
-  override readonly name = "Lost";
+export class NoVerdict extends Error {
+  override readonly name = "NoVerdict";
 
   constructor(
-    readonly reason: LossReason,
+    readonly reason: NoVerdictReason,
     message: string,
   ) {
     super(message);
@@ -49,7 +49,7 @@ export type Failure =
       readonly after: number | undefined;
     }
   | { readonly kind: "unsupported"; readonly parameter: Droppable }
-  | { readonly kind: "lost"; readonly reason: "too_long" | "bad_request" }
+  | { readonly kind: "no_verdict"; readonly reason: "too_long" | "bad_request" }
   | { readonly kind: "fatal"; readonly hint: string };
 
 /** Connections that were never established. */
@@ -113,9 +113,9 @@ export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Dr
     return retry("rate_limited", retryAfter(error.headers));
   }
   if (status === 400 || status === 422 || status === 501) {
-    if (tooLong.test(message) || code === "context_length_exceeded") return { kind: "lost", reason: "too_long" };
+    if (tooLong.test(message) || code === "context_length_exceeded") return { kind: "no_verdict", reason: "too_long" };
     const parameter = refusedParameter(error, sent);
-    return parameter ? { kind: "unsupported", parameter } : { kind: "lost", reason: "bad_request" };
+    return parameter ? { kind: "unsupported", parameter } : { kind: "no_verdict", reason: "bad_request" };
   }
   if (status >= 500) {
     const parameter = refusedParameter(error, sent);
@@ -123,7 +123,7 @@ export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Dr
     if (parameter === "response_format") return { kind: "unsupported", parameter };
     return retry("server_error", retryAfter(error.headers));
   }
-  if (status === 413) return { kind: "lost", reason: "too_long" };
+  if (status === 413) return { kind: "no_verdict", reason: "too_long" };
   if (status === 408 || status === 409) return retry("server_error", retryAfter(error.headers));
   const hint = refusalHint("judge", server, status);
   if (hint !== undefined) return { kind: "fatal", hint };
@@ -131,5 +131,5 @@ export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Dr
   if (status === 404) {
     return { kind: "fatal", hint: "check --judge-model, and whether --judge-url has to end in /v1" };
   }
-  return { kind: "lost", reason: "bad_request" };
+  return { kind: "no_verdict", reason: "bad_request" };
 }

@@ -2,7 +2,7 @@
  * Finds the one JSON object in a judge's answer: models without a schema write their thoughts, code fences and text around
  * it.
  */
-import { Lost } from "./failures.js";
+import { NoVerdict } from "./failures.js";
 
 /** Thoughts that some servers leave in the text. They may contain drafts of the answer. */
 function withoutThoughts(text: string): string {
@@ -42,7 +42,7 @@ function parse(text: string): unknown {
 
 /**
  * The object that has the key `key`. Never chooses between several.
- * @throws Lost not_json
+ * @throws NoVerdict not_json
  */
 export function objectWith(key: string, written: string): Record<string, unknown> {
   const text = withoutThoughts(written);
@@ -53,8 +53,8 @@ export function objectWith(key: string, written: string): Record<string, unknown
       typeof value === "object" && value !== null && Object.hasOwn(value, key),
   );
   const [first] = fitting;
-  if (!first) throw new Lost("not_json", `there is no JSON object with the key "${key}" in it`);
+  if (!first) throw new NoVerdict("not_json", `there is no JSON object with the key "${key}" in it`);
   const different = new Set(fitting.map((value) => JSON.stringify(value)));
-  if (different.size > 1) throw new Lost("not_json", `there are ${different.size} different JSON objects in it`);
+  if (different.size > 1) throw new NoVerdict("not_json", `there are ${different.size} different JSON objects in it`);
   return first;
 }

@@ -6,13 +6,13 @@ import { createHash } from "node:crypto";
 import { cutText } from "../util/index.js";
 import type { VerdictCache } from "./cache.js";
 import type { JudgeClient } from "./client.js";
-import type { JudgeAnswer, JudgeMessage, JudgeQuestion } from "./dialect.js";
-import { Lost } from "./failures.js";
+import { NoVerdict } from "./failures.js";
+import type { JudgeAnswer, JudgeMessage, JudgeQuestion } from "./server-quirks.js";
 
 export interface Question<V> extends JudgeQuestion {
   /** Part of the cache key, to distinguish repeated requests with the same text. */
   readonly vote?: number;
-  /** Reads an answer. Throws Lost with the judge's mistake, worded for the judge. */
+  /** Reads an answer. Throws NoVerdict with the judge's mistake, worded for the judge. */
   read(text: string): V;
 }
 
@@ -30,9 +30,9 @@ export interface Verdict<V> {
 }
 
 /** A question without a verdict, with the judge's answers. */
-export class LostVerdict extends Lost {
+export class NoVerdictAfterAnswers extends NoVerdict {
   constructor(
-    cause: Lost,
+    cause: NoVerdict,
     readonly exchanges: readonly Exchange[],
   ) {
     super(cause.reason, cause.message);
@@ -61,7 +61,7 @@ export class Judge {
   }
 
   /**
-   * @throws LostVerdict when no verdict can be obtained
+   * @throws NoVerdictAfterAnswers when no verdict can be obtained
    * @throws JudgeStopped when there will be no verdicts any more
    */
   async ask<V>(question: Question<V>, signal: AbortSignal): Promise<Verdict<V>> {
@@ -93,10 +93,10 @@ export class Judge {
 
   async #askAndRepair<V>(question: Question<V>, signal: AbortSignal): Promise<Verdict<V>> {
     const exchanges: Exchange[] = [];
-    const said = async (messages: readonly JudgeMessage[]): Promise<Verdict<V> | Lost> => {
+    const said = async (messages: readonly JudgeMessage[]): Promise<Verdict<V> | NoVerdict> => {
       const answer = await this.client.ask({ messages, form: question.form }, signal);
       const read = readAnswer(question, answer);
-      if (read instanceof Lost) {
+      if (read instanceof NoVerdict) {
         exchanges.push({ answer: answer.text, problem: read.message });
         return read;
       }
@@ -105,26 +105,28 @@ export class Judge {
     };
     try {
       const first = await said(question.messages);
-      if (!(first instanceof Lost)) return first;
+      if (!(first instanceof NoVerdict)) return first;
       const repaired = await said([...question.messages, ...repair(exchanges[0]?.answer ?? "", first)]);
-      if (!(repaired instanceof Lost)) return repaired;
+      if (!(repaired instanceof NoVerdict)) return repaired;
       throw repaired;
     } catch (error) {
-      throw error instanceof Lost ? new LostVerdict(error, exchanges) : error;
+      throw error instanceof NoVerdict ? new NoVerdictAfterAnswers(error, exchanges) : error;
     }
   }
 }
 
-function readAnswer<V>(question: Question<V>, answer: JudgeAnswer): { value: V } | Lost {
+function readAnswer<V>(question: Question<V>, answer: JudgeAnswer): { value: V } | NoVerdict {
   try {
     return { value: question.read(answer.text) };
   } catch (error) {
-    if (!(error instanceof Lost)) throw error;
-    return answer.cut ? new Lost("cut", "it was cut off at the limit of tokens; keep the explanations short") : error;
+    if (!(error instanceof NoVerdict)) throw error;
+    return answer.cut
+      ? new NoVerdict("cut", "it was cut off at the limit of tokens; keep the explanations short")
+      : error;
   }
 }
 
-function repair(answer: string, { message }: Lost): JudgeMessage[] {
+function repair(answer: string, { message }: NoVerdict): JudgeMessage[] {
   return [
     // Some servers refuse an empty turn.
     { role: "assistant", content: cutText(answer, QUOTED) || "(nothing)" },

@@ -7,9 +7,9 @@ import type { Trajectory } from "../rollout/index.js";
 import type { ToolSchema } from "../tasks/index.js";
 import { Random } from "../util/index.js";
 import { JudgeStopped } from "./client.js";
-import { type LossReason, Lost } from "./failures.js";
+import { NoVerdict, type NoVerdictReason } from "./failures.js";
 import { objectWith } from "./json.js";
-import { type Exchange, type Judge, LostVerdict, type Question } from "./judge.js";
+import { type Exchange, type Judge, NoVerdictAfterAnswers, type Question } from "./judge.js";
 import { type Comparison, compareGroup, material } from "./serialise.js";
 import { estimateTokens } from "./tokens.js";
 
@@ -42,18 +42,18 @@ export interface Vote {
   readonly leftOut: number;
   readonly exchanges: readonly Exchange[];
   readonly cached: boolean;
-  /** By attempt; undefined where there was no verdict, with the cause in `lost`. */
+  /** By attempt; undefined where there was no verdict, with the cause in `noVerdict`. */
   readonly scores: readonly Score[] | undefined;
-  readonly lost: { readonly reason: LossReason; readonly message: string } | undefined;
+  readonly noVerdict: { readonly reason: NoVerdictReason; readonly message: string } | undefined;
 }
 
-export interface Ruling {
+export interface GroupVerdict {
   readonly comparison: Comparison;
   readonly votes: readonly Vote[];
   /** For each trajectory of the group, in its order; undefined when the group has no verdict. */
   readonly scores: readonly Score[] | undefined;
   /** Why there are no scores. */
-  readonly lost: { readonly reason: LossReason; readonly message: string } | undefined;
+  readonly noVerdict: { readonly reason: NoVerdictReason; readonly message: string } | undefined;
   /** Share of pairs of attempts that two votes order alike; null with fewer than two votes or attempts. */
   readonly agreement: number | null;
 }
@@ -84,34 +84,34 @@ const entrySchema = z.object({
 /**
  * Reads a judge's answer: exactly one score in [0, 1] for each id.
  * @returns in order of the ids, from "1"
- * @throws Lost with a message for the judge
+ * @throws NoVerdict with a message for the judge
  */
 export function readScores(text: string, count: number): Score[] {
   const { scores } = objectWith("scores", text);
   const ids = Array.from({ length: count }, (_, i) => String(i + 1));
   const wanted = `${count} trajectories, with the ids ${ids.join(", ")}`;
-  if (!Array.isArray(scores)) throw new Lost("wrong_form", '"scores" is not a list');
-  if (scores.length === 0) throw new Lost("no_scores", `"scores" is empty; there are ${wanted}`);
+  if (!Array.isArray(scores)) throw new NoVerdict("wrong_form", '"scores" is not a list');
+  if (scores.length === 0) throw new NoVerdict("no_scores", `"scores" is empty; there are ${wanted}`);
   const entries = scores.map((entry) => {
     const parsed = entrySchema.safeParse(entry);
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
-    throw new Lost("wrong_form", `an entry of "scores" is wrong: ${issue?.path.join(".")}: ${issue?.message}`);
+    throw new NoVerdict("wrong_form", `an entry of "scores" is wrong: ${issue?.path.join(".")}: ${issue?.message}`);
   });
   const unknown = entries.find(({ trajectory_id }) => !ids.includes(trajectory_id));
   if (unknown) {
-    throw new Lost(
+    throw new NoVerdict(
       "unknown_id",
       `there is no trajectory ${JSON.stringify(unknown.trajectory_id)}; there are ${wanted}`,
     );
   }
   const byId = new Map(entries.map((entry) => [entry.trajectory_id, entry]));
-  if (byId.size < entries.length) throw new Lost("repeated_id", `an id stands in it twice; there are ${wanted}`);
-  if (byId.size !== count) throw new Lost("wrong_count", `it has ${byId.size} scores; there are ${wanted}`);
+  if (byId.size < entries.length) throw new NoVerdict("repeated_id", `an id stands in it twice; there are ${wanted}`);
+  if (byId.size !== count) throw new NoVerdict("wrong_count", `it has ${byId.size} scores; there are ${wanted}`);
   return ids.map((id) => {
     const { score, explanation } = byId.get(id) as z.output<typeof entrySchema>;
     if (!(score >= 0 && score <= 1)) {
-      throw new Lost("out_of_range", `the score of trajectory ${id} is ${score}, not between 0 and 1`);
+      throw new NoVerdict("out_of_range", `the score of trajectory ${id} is ${score}, not between 0 and 1`);
     }
     return { score, explanation };
   });
@@ -154,7 +154,7 @@ export function shuffles(count: number, votes: number, ...seed: (string | number
   return orders;
 }
 
-/** See {@link Ruling.agreement}. */
+/** See {@link GroupVerdict.agreement}. */
 export function agreementOf(votes: readonly (readonly Score[])[]): number | null {
   const direction = (a: number, b: number) => (Math.abs(a - b) < SAME ? 0 : Math.sign(a - b));
   let alike = 0;
@@ -177,19 +177,19 @@ export function agreementOf(votes: readonly (readonly Score[])[]): number | null
  * Judges one group. Never throws for an error of the judge: the group then has no scores, and the cause is in the result.
  * @throws JudgeStopped when the judge cannot be asked any more; the signal's reason when that is aborted
  */
-export async function rule(
+export async function judgeGroup(
   group: readonly Trajectory[],
   judge: Judge,
   settings: RulerSettings,
   signal: AbortSignal,
-): Promise<Ruling> {
+): Promise<GroupVerdict> {
   const comparison = compareGroup(group);
   const { attempts, attemptOf } = comparison;
   const scenario = group[0]?.scenario.id ?? "";
   const orders = shuffles(attempts.length, settings.votes, settings.seed, scenario);
   const votes = await Promise.all(orders.map((order, vote) => ask(comparison, order, vote, judge, settings, signal)));
   const counted = votes.flatMap(({ scores }) => (scores ? [scores] : []));
-  const lost = counted.length > 0 ? undefined : votes[0]?.lost;
+  const noVerdict = counted.length > 0 ? undefined : votes[0]?.noVerdict;
   const means =
     counted.length > 0
       ? attempts.map((_, attempt) => meanScore(counted.map((vote) => vote[attempt] as Score)))
@@ -198,7 +198,7 @@ export async function rule(
     comparison,
     votes,
     scores: means && attemptOf.map((attempt) => means[attempt] as Score),
-    lost,
+    noVerdict,
     agreement: agreementOf(counted),
   };
 }
@@ -220,7 +220,7 @@ async function ask(
   signal: AbortSignal,
 ): Promise<Vote> {
   let sent = { text: "", leftOut: 0 };
-  const result = (rest: Pick<Vote, "exchanges" | "cached" | "scores" | "lost">): Vote => ({
+  const result = (rest: Pick<Vote, "exchanges" | "cached" | "scores" | "noVerdict">): Vote => ({
     order,
     material: sent.text,
     leftOut: sent.leftOut,
@@ -242,11 +242,11 @@ async function ask(
       signal,
     );
     const scores = comparison.attempts.map((_, attempt) => value[order.indexOf(attempt)] as Score);
-    return result({ exchanges, cached, scores, lost: undefined });
+    return result({ exchanges, cached, scores, noVerdict: undefined });
   } catch (error) {
-    if (error instanceof JudgeStopped || !(error instanceof Lost)) throw error;
-    const exchanges = error instanceof LostVerdict ? error.exchanges : [];
-    const lost = { reason: error.reason, message: error.message };
-    return result({ exchanges, cached: false, scores: undefined, lost });
+    if (error instanceof JudgeStopped || !(error instanceof NoVerdict)) throw error;
+    const exchanges = error instanceof NoVerdictAfterAnswers ? error.exchanges : [];
+    const noVerdict = { reason: error.reason, message: error.message };
+    return result({ exchanges, cached: false, scores: undefined, noVerdict });
   }
 }

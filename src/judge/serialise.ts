@@ -5,7 +5,7 @@
 import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { cutText } from "../util/index.js";
-import { Lost } from "./failures.js";
+import { NoVerdict } from "./failures.js";
 import { estimateTokens } from "./tokens.js";
 
 /** JSON without any "<": outside of strings JSON has none, and inside them the escape means the same. */
@@ -76,7 +76,7 @@ const LEAST = 120;
 /**
  * @param order positions of attempts; the first of them is called "1"
  * @param budget estimated tokens of the whole question at most, `taken` of which are used already
- * @throws Lost too_long when it does not fit even with the shortest tool results
+ * @throws NoVerdict too_long when it does not fit even with the shortest tool results
  */
 export function material(
   comparison: Comparison,
@@ -105,7 +105,7 @@ export function material(
   }
   if (fits) return fits;
   const least = taken + estimateTokens(render(comparison, order, tools, LEAST).text);
-  throw new Lost(
+  throw new NoVerdict(
     "too_long",
     `the group has about ${least} tokens with its tool results cut short, more than the ${budget} of --judge-input-tokens`,
   );

@@ -159,9 +159,9 @@ export const stepMetrics = z.object({
   /** Norm before clipping, mean over the updates. null where one was not finite. */
   gradNorm: z.number().nullable(),
   /** Distance between the engine's and the learner's log-probabilities of the sampled tokens before the update, nats. */
-  gap: z.object({ mean: z.number(), p99: z.number(), max: z.number() }),
+  mismatch: z.object({ mean: z.number(), p99: z.number(), max: z.number() }),
   /** Estimates of KL(rollout policy ‖ learner) before the update (Schulman's k1 and k3), nats a token. */
-  klRollout: z.object({ k1: z.number(), k3: z.number() }),
+  mismatchKl: z.object({ k1: z.number(), k3: z.number() }),
   /** KL to the base model (k3); null when its coefficient is 0, or where it was not finite. */
   klBase: z.number().nullable(),
   /**

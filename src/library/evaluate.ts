@@ -29,7 +29,7 @@ export async function evaluate(
     signal ?? new AbortController().signal,
     async (trajectory) => ({ kind: "graded", reward: await grade(trajectory) }),
     async (signal, onGroup) => {
-      const played = await gather(model, task, scenarios, { group: 1, seed: `${seed}/eval`, signal, onGroup });
+      const played = await gather(model, task, scenarios, { groupSize: 1, seed: `${seed}/eval`, signal, onGroup });
       signal.throwIfAborted();
       return played;
     },

@@ -1,4 +1,5 @@
 /** Plays groups of rollouts with a model, outside of a training loop of hone's own. */
+import { withPresentNames } from "../config/index.js";
 import { chatOf, type Gathered, gather as gatherRollouts, requireFormat, type Trajectory } from "../rollout/index.js";
 import type { Scenario } from "../tasks/index.js";
 import type { Model } from "./model.js";
@@ -6,7 +7,7 @@ import type { OpenTask } from "./task.js";
 
 export interface GatherChoice {
   /** Rollouts of each scenario. Default 4. */
-  readonly group?: number;
+  readonly groupSize?: number;
   /** Tells gatherings of one seed apart: the step of a run. Default 0. */
   readonly step?: number;
   /** Default the task's. */
@@ -27,21 +28,23 @@ export async function gather(
   model: Model,
   task: OpenTask,
   scenarios: readonly Scenario[],
-  { group = 4, step = 0, seed = task.options.seed, ...more }: GatherChoice = {},
+  choice: GatherChoice = {},
 ): Promise<Gathered> {
-  const { player, config, say } = model;
+  const named: GatherChoice = withPresentNames({ ...choice }, "gather: ");
+  const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = named;
+  const { player, config, log } = model;
   requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
   return gatherRollouts({
     settings: { task: task.reference, taskOptions: task.options, servers: task.servers, player, limits: model.limits },
     scenarios,
-    group,
+    groupSize,
     run: seed,
     step,
     concurrency: model.concurrency,
     maxExceptions: config.maxExceptions,
     ...(config.workers === undefined ? {} : { workers: config.workers }),
-    onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
-    onNote: say,
+    onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
+    onNote: log,
     ...more,
   });
 }

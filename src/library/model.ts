@@ -22,7 +22,7 @@ export class Model {
   readonly config: ModelConfig;
   /** Rollouts at once. */
   readonly concurrency: number;
-  readonly say: (line: string) => void;
+  readonly log: (line: string) => void;
   readonly #player: EnginePlayer;
   #adapter: Adapter | null;
 
@@ -30,13 +30,13 @@ export class Model {
     reference: string,
     config: ModelConfig,
     opened: { engine: Engine; player: EnginePlayer; concurrency: number },
-    say: (line: string) => void,
+    log: (line: string) => void,
   ) {
     this.reference = reference;
     this.config = config;
     this.engine = opened.engine;
     this.concurrency = opened.concurrency;
-    this.say = say;
+    this.log = log;
     this.#player = opened.player;
     const { adapter } = opened.player;
     this.#adapter = adapter === null ? null : { path: opened.engine.adapter as string, sha256: adapter };
@@ -81,7 +81,7 @@ export class Model {
 
   /** The model as a run's policy; what the run puts on it is on the model. */
   policy(task: OpenTask, releaseWeights: boolean): EnginePolicy {
-    const { config, say } = this;
+    const { config, log } = this;
     const model = this;
     class RunPolicy extends EnginePolicy {
       override async use(adapter: Adapter | null): Promise<void> {
@@ -101,8 +101,8 @@ export class Model {
       workers: config.workers,
       maxExceptions: config.maxExceptions,
       releaseWeights,
-      onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
-      say,
+      onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
+      log,
     });
   }
 
@@ -119,10 +119,10 @@ export class Model {
  * @throws HoneError when it cannot be loaded
  */
 export async function openModel(reference: string, options: ModelOptions = {}): Promise<Model> {
-  const { say = () => undefined, signal, ...values } = options;
+  const { log = () => undefined, signal, ...values } = options;
   const given = await givenByProgram(values, modelOptionNames);
   const config = withDefaults([...playerOptions, ...modelOptionNames], { ...given, model: reference });
-  const { spec, engine, concurrency } = await openPlayerFor(config, say, signal);
+  const { spec, engine, concurrency } = await openPlayerFor(config, log, signal);
   if (!engine || spec.kind !== "engine") throw new HoneError(`${reference} is no model that this machine runs`);
-  return new Model(reference, config, { engine, player: spec, concurrency }, say);
+  return new Model(reference, config, { engine, player: spec, concurrency }, log);
 }

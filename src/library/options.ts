@@ -52,12 +52,12 @@ export const runOptionNames = [
   "microBatchTokens",
   "gradientCheckpointing",
   "releaseWeights",
-  "maxGap",
+  "maxMismatch",
   "python",
   "torchIndex",
 ] as const satisfies readonly OptionName[];
 
 /** Who hears what is worth telling; nobody by default. */
 export interface Listener {
-  readonly say?: (line: string) => void;
+  readonly log?: (line: string) => void;
 }

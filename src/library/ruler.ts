@@ -41,12 +41,12 @@ export interface Ruler {
  * @throws UsageError when an option is missing or wrong
  */
 export async function ruler(task: OpenTask, options: RulerOptions): Promise<Ruler> {
-  const { say = () => undefined, signal = new AbortController().signal, ...values } = options;
+  const { log = () => undefined, signal = new AbortController().signal, ...values } = options;
   const config: Pick<Config, (typeof names)[number]> = withDefaults(names, await givenByProgram(values, names));
   const rubric = rubricOf(config.rulerRubric);
   const { cache, close } = openVerdictFile(join(task.options.home, VERDICTS_FILE));
   try {
-    const judge = openJudge(config, "ruler", cache, undefined, say);
+    const judge = openJudge(config, "ruler", cache, undefined, log);
     const settings = rulerSettings(config, rubric, task.task, task.options.seed);
     const context = { judge, signal, onSpent: () => undefined };
     const reward = rewardComparable(rulerReward(context, settings, () => undefined));

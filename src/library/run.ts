@@ -21,7 +21,7 @@ import {
   type LoopParts,
   loopSettings,
   openUpdater,
-  playingOf,
+  playContextOf,
   resolveSettings,
   StepClock,
   scenariosFingerprint,
@@ -95,7 +95,7 @@ export class TrainingRun {
     { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
   ): Promise<ValidationRow["result"]> {
     const { run, policy, view, settings } = this.#parts;
-    const playing = playingOf({ run, policy, view, settings, signal });
+    const playing = playContextOf({ run, policy, view, settings, signal });
     return (await validate(playing, run.store.lastStep(), scenarios)).result;
   }
 
@@ -106,7 +106,7 @@ export class TrainingRun {
   }
 }
 
-const silent = (say: (line: string) => void): View => {
+const silent = (log: (line: string) => void): View => {
   const nothing = () => undefined;
   return {
     phase: nothing,
@@ -115,7 +115,7 @@ const silent = (say: (line: string) => void): View => {
     progress: nothing,
     step: nothing,
     validation: nothing,
-    say,
+    log,
   };
 };
 
@@ -126,7 +126,7 @@ const silent = (say: (line: string) => void): View => {
  * @throws HoneError when the model cannot be trained, or another process has the run
  */
 export async function openRun(model: Model, task: OpenTask, options: RunOptions = {}): Promise<TrainingRun> {
-  const { say = () => undefined, signal, ...values } = options;
+  const { log = () => undefined, signal, ...values } = options;
   const own = await givenByProgram(values, runOptionNames);
   const { config: played, info, limits } = model;
   const { temperature = 1, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens } = played;
@@ -164,20 +164,20 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     scenarios: scenariosFingerprint(task.scenarios),
     ...(task.servers ? { tools: toolsFingerprint(task.servers.tools) } : {}),
   };
-  const cuda = await prepareMachine(config, say, true);
-  const python = await ensurePython(pythonFor(config, cuda, say));
+  const cuda = await prepareMachine(config, log, true);
+  const python = await ensurePython(pythonFor(config, cuda, log));
   const run = await beginRun({ folder, settings, contents, task: task.task, fork: config.fork });
   const fitted = {
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,
   };
-  const updater = openUpdater({ run, model: info.model, settings, config, fitted, backend: info.gpu, python, say });
+  const updater = openUpdater({ run, model: info.model, settings, config, fitted, backend: info.gpu, python, log });
   const parts = {
     run,
     settings: loopSettings(settings, config, info, 0),
     policy: model.policy(task, config.releaseWeights),
     updater,
-    view: silent(say),
+    view: silent(log),
   };
   try {
     const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
@@ -195,7 +195,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
 
 /** The program plays and rewards: a step of hone's own has nothing to do with it. */
 const nothingToPlay: Pick<LoopParts, "scenarios" | "rewardGroup"> = {
-  scenarios: { groups: 0, next: () => [], ofValidation: () => [] },
+  scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] },
   rewardGroup: async () => ({ kind: "rewarded", rewards: [] }),
 };
 

@@ -22,7 +22,7 @@ export interface TaskChoice {
   /** File with MCP servers (`--mcp`), whose tools the model has beside the task's. */
   readonly mcp?: string;
   /** Hears of tools that the model will not have. */
-  readonly say?: (line: string) => void;
+  readonly log?: (line: string) => void;
 }
 
 export interface OpenTask {
@@ -49,14 +49,14 @@ export interface OpenTask {
  */
 export async function openTask(
   reference: string,
-  { set = {}, seed = 1, home = ".hone", mcp, say = () => undefined }: TaskChoice = {},
+  { set = {}, seed = 1, home = ".hone", mcp, log = () => undefined }: TaskChoice = {},
 ): Promise<OpenTask> {
   const task = await loadTask(reference);
   const taskOptions = { ...taskOptionsOf(task, { home, seed }, set), seed, home };
   const scenarios = await scenariosOf(task, taskOptions);
   const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
   const asked = { mcp, ...unset, mcpStartTimeout: options.mcpStartTimeout.default as number };
-  const servers = await planServers(asked, task, reference, serverLogs(home), { say });
+  const servers = await planServers(asked, task, reference, serverLogs(home), { log });
   const of = (split: Scenario["split"]) => scenarios.filter((scenario) => scenario.split === split);
   return {
     task: withServerTools(task, servers),

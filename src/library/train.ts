@@ -78,7 +78,7 @@ export async function train(
   const stepParts = {
     ...parts,
     settings: { ...settings, advantages: { ...settings.advantages, spreadFloor } },
-    scenarios: { groups: played.length, next: () => [], ofValidation: () => [] },
+    scenarios: { groupsPerStep: played.length, next: () => [], ofValidation: () => [] },
     rewardGroup: async () => ({ kind: "rewarded", rewards: [] }) as const,
     signal,
   };

@@ -130,7 +130,7 @@ export async function planServers(
   task: AnyTask,
   reference: string,
   logs: string,
-  { say, signal }: { say(line: string): void; signal?: AbortSignal | undefined },
+  { log, signal }: { log(line: string): void; signal?: AbortSignal | undefined },
 ): Promise<ServerPlan | undefined> {
   const surveyed = await surveyServers(config, task, reference, logs, signal);
   if (!surveyed) return undefined;
@@ -138,7 +138,7 @@ export async function planServers(
   const failed = listed.find(({ failure }) => failure);
   if (failed?.failure) throw failed.failure;
   for (const { server, tool, why, problem } of catalogue.leftOut) {
-    if (why !== "choice") say(`the tool ${tool} of the MCP server ${server} is left out: ${problem}`);
+    if (why !== "choice") log(`the tool ${tool} of the MCP server ${server} is left out: ${problem}`);
   }
   if (plan.tools.length === 0) {
     throw new ServerFailure("server_silent", listed.map(({ server }) => server.name).join(", "), "has no tools");

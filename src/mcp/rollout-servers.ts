@@ -30,7 +30,7 @@ function toolsOf(tools: readonly ServerTool[]): (call: Call) => Tool[] {
 const withTools = (task: AnyTask, tools: readonly Tool[]): AnyTask =>
   Object.assign(Object.create(task) as AnyTask, { tools: [...task.tools, ...tools] });
 
-/** The task as the model sees it, for those who do not call: prompts, judges, lessons. */
+/** The task as the model sees it, for those who do not call: prompts, judges, imitation. */
 export function withServerTools(task: AnyTask, plan: Pick<ServerPlan, "tools"> | undefined): AnyTask {
   if (!plan) return task;
   const nowhere = async ({ server }: ServerTool) => {

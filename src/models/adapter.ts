@@ -152,7 +152,7 @@ export async function adopted(
   const target = resolve(home, "adapters", key.slice(0, 12));
   const isThere = () => existsSync(target) && statSync(target).isDirectory();
   if (isThere()) return target;
-  const waiting = () => io.say("waiting for another process that reads an adapter");
+  const waiting = () => io.log("waiting for another process that reads an adapter");
   const adopt = async () => {
     if (isThere()) return;
     const aside = `${target}.${process.pid}.part`;
@@ -160,7 +160,7 @@ export async function adopted(
     mkdirSync(aside, { recursive: true });
     try {
       const interpreter = await ensurePython({
-        onProgress: io.say,
+        onProgress: io.log,
         anyBuild: true,
         torchIndex,
         ...(python === undefined ? {} : { python }),

@@ -94,19 +94,19 @@ export async function converted(source: ConversionSource, options: ConversionOpt
   const { weights, home } = options;
   const target = await conversionOf(source, weights, home);
   if (existsSync(target)) return target;
-  const waiting = () => io.say("waiting for another process that converts a model");
+  const waiting = () => io.log("waiting for another process that converts a model");
   const convert = async () => {
     if (existsSync(target)) return;
     const parameters = weigh(source.folder, source.paths, source.name);
     await checkDownloads(source);
     needDisk(dirname(target), parameters * BYTES[weights], source.name);
     const python = await ensurePython({
-      onProgress: io.say,
+      onProgress: io.log,
       anyBuild: true,
       torchIndex: options.torchIndex,
       ...(options.python === undefined ? {} : { python: options.python }),
     });
-    io.say(`converting ${source.name} to GGUF with ${weights} weights, once`);
+    io.log(`converting ${source.name} to GGUF with ${weights} weights, once`);
     removeParts(target);
     // Of this process alone: a converter whose hone was killed may still write to its own.
     const part = `${target}.${process.pid}.part`;
@@ -126,7 +126,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
     } finally {
       rmSync(part, { force: true });
     }
-    io.say(`${source.name} is ready: ${target} (${sizeText(statSync(target).size)})`);
+    io.log(`${source.name} is ready: ${target} (${sizeText(statSync(target).size)})`);
   };
   await withLock(join(dirname(target), ".lock"), waiting, convert, io.signal);
   return target;

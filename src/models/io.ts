@@ -1,7 +1,7 @@
 /** Who hears how a model comes to this machine. */
 
 export interface ModelIo {
-  say(text: string): void;
+  log(text: string): void;
   /** Progress that may be shown or not. */
   update(line: () => string): void;
   readonly signal?: AbortSignal | undefined;
@@ -11,13 +11,13 @@ export interface ModelIo {
 const INTERVAL = 10_000;
 
 /** Progress as lines now and then, for those who have lines alone. */
-export function linesTo(say: (text: string) => void, signal?: AbortSignal): ModelIo {
+export function linesTo(log: (text: string) => void, signal?: AbortSignal): ModelIo {
   let last = performance.now();
   const update = (line: () => string) => {
     const now = performance.now();
     if (now - last < INTERVAL) return;
     last = now;
-    say(line());
+    log(line());
   };
-  return { say, update, signal };
+  return { log, update, signal };
 }

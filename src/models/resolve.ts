@@ -153,7 +153,7 @@ async function fromHub(
   const hub: HubOptions = {
     ...hubOptionsOf(config),
     ...(io.signal ? { signal: io.signal } : {}),
-    say: io.say,
+    log: io.log,
     onProgress: (progress) => io.update(() => downloadLine(progress, rate)),
   };
   const repository = { kind: "model", id: reference.repository } as const;
@@ -174,7 +174,7 @@ async function fromHub(
         cause: error,
       });
     }
-    io.say(`${error.message}; taking what was downloaded of ${repository.id} before`);
+    io.log(`${error.message}; taking what was downloaded of ${repository.id} before`);
     return local.use(config.weights);
   }
   return download(reference, listing, config.weights, hub, cache, inspect);

@@ -18,8 +18,8 @@ export const roomOfCard = (gibibytes: number): Room => ({
 
 /** A run with default settings only. */
 export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: number): PlanInput {
-  const { groups, group, loraRank, microBatchTokens } = bySize[sizeOf(shape.parameters)];
-  const concurrency = Math.min(groups * group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
+  const { groupsPerStep, groupSize, loraRank, microBatchTokens } = bySize[sizeOf(shape.parameters)];
+  const concurrency = Math.min(groupsPerStep * groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   return {
     shape,
     concurrency,

@@ -17,7 +17,7 @@ const START = 6;
 export async function decodeSpeed(
   model: string,
   machine: MachineChoice,
-  say?: (line: string) => void,
+  log?: (line: string) => void,
 ): Promise<number> {
   const engine = await loadEngine(
     engineOptions(machine, {
@@ -25,7 +25,7 @@ export async function decodeSpeed(
       sequences: PROBE.sequences,
       contextPerSequence: PROBE.prompt + PROBE.tokens + 1,
     }),
-    say,
+    log,
   );
   const prompt = Int32Array.from({ length: PROBE.prompt }, (_, i) => (i * 7) % engine.info.vocabularySize);
   const sequences = Array.from({ length: PROBE.sequences }, () => engine.open(prompt));
@@ -42,7 +42,7 @@ export async function decodeSpeed(
   }
 }
 
-type Plan = Pick<RunSettings, "steps" | "groups" | "group" | "validateEvery" | "validateN">;
+type Plan = Pick<RunSettings, "steps" | "groupsPerStep" | "groupSize" | "validateEvery" | "validateN">;
 
 /**
  * Seconds of a whole run of the tiny model.
@@ -51,7 +51,7 @@ type Plan = Pick<RunSettings, "steps" | "groups" | "group" | "validateEvery" | "
  * @param speed result of {@link decodeSpeed}
  */
 export function secondsOfRun(plan: Plan, evaluated: number, speed: number): number {
-  const trained = plan.steps * plan.groups * plan.group;
+  const trained = plan.steps * plan.groupsPerStep * plan.groupSize;
   const between = plan.validateEvery > 0 ? Math.ceil(plan.steps / plan.validateEvery) : 1;
   const played = trained + (1 + between) * plan.validateN + evaluated;
   return START + (played * COST.play + trained * COST.learn) / speed;

@@ -45,7 +45,7 @@ export function withFreeChanges(
  * Settings that fit into the available memory, changing only free ones.
  * @throws HoneError when they do not fit into the total memory, with flags that would
  */
-export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, say: (text: string) => void): PlanInput {
+export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, log: (text: string) => void): PlanInput {
   const { host, gpu } = machine;
   const available: Room = { host: host.available, gpu: gpu?.available ?? 0 };
   const total: Room = { host: host.total, gpu: gpu?.total ?? 0 };
@@ -67,6 +67,6 @@ export function fitToMachine(wanted: PlanInput, free: Free, machine: Machine, sa
     throw new HoneError(`this run does not fit: ${need}, ${where} has ${gigabytes(memory.total)}; ${remedy}`);
   }
   const text = `${gigabytes(memory.available)} of ${gigabytes(memory.total)} are free`;
-  say(`memory may run out${gpu ? ` on ${where}` : ""}: ${need}, ${text}; ${remedy}`);
+  log(`memory may run out${gpu ? ` on ${where}` : ""}: ${need}, ${text}; ${remedy}`);
   return input;
 }

@@ -48,7 +48,7 @@ function engineRows(input: PlanInput, { weights, kv, compute, process }: EngineM
     { name: `engine: KV of ${input.concurrency} × ${input.context} tokens`, bytes: kv },
     { name: "engine: computing", bytes: compute },
   ];
-  return { playing, resting: input.releaseWeights ? [itself] : [itself, held] };
+  return { playing, sleeping: input.releaseWeights ? [itself] : [itself, held] };
 }
 
 export function planMemory(input: PlanInput): Plan {
@@ -61,20 +61,20 @@ export function planMemory(input: PlanInput): Plan {
   const pass: PlanRow = { name: `learner: a pass of ${learner.tokens} tokens`, bytes: learner.pass };
 
   /** The learner's place, beside `rows` of the engine. */
-  const shared = ({ playing, resting }: ReturnType<typeof engineRows>): PlacePlan => {
+  const shared = ({ playing, sleeping }: ReturnType<typeof engineRows>): PlacePlan => {
     const away = input.learnerLifetime === "offload" && apart;
     const between = input.learnerLifetime === "step" ? [] : away ? [itself] : [itself, model, adapter];
-    return place([...playing, ...between], [...resting, itself, model, adapter, pass]);
+    return place([...playing, ...between], [...sleeping, itself, model, adapter, pass]);
   };
   const onHost = engineRows(input, engine.host);
   if (!engine.gpu) return { host: shared(onHost), gpu: null };
   const onGpu = engineRows(input, engine.gpu);
   if (!apart) {
     // Metal's GPU uses the host's memory.
-    const both = { playing: [...onHost.playing, ...onGpu.playing], resting: [...onHost.resting, ...onGpu.resting] };
+    const both = { playing: [...onHost.playing, ...onGpu.playing], sleeping: [...onHost.sleeping, ...onGpu.sleeping] };
     return input.gpu === "metal"
       ? { host: shared(both), gpu: null }
-      : { host: shared(onHost), gpu: place(onGpu.playing, onGpu.resting) };
+      : { host: shared(onHost), gpu: place(onGpu.playing, onGpu.sleeping) };
   }
 
   const { process, loading } = learnerHost(input);
@@ -86,7 +86,7 @@ export function planMemory(input: PlanInput): Plan {
   const step = input.learnerLifetime === "step";
   const host = place(
     [...onHost.playing, ...(step ? [] : [python, ...larger([reading], stored)])],
-    [...onHost.resting, python, ...(step ? [reading] : stored)],
+    [...onHost.sleeping, python, ...(step ? [reading] : stored)],
   );
   return { host, gpu: shared(onGpu) };
 }

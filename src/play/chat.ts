@@ -1,5 +1,5 @@
 /**
- * A person talks to models that have a task's tools. The tools run as in a rollout, with the scenario's world, and every
+ * A person talks to models that have a task's tools. The tools run as in a rollout, with the task's environment, and every
  * call is shown with what it returns. Nothing is rewarded. Several models hear the same lines, each in a conversation of
  * its own.
  */
@@ -24,7 +24,7 @@ export interface ChatLimits {
 export interface ChatOptions {
   readonly task: AnyTask;
   readonly scenario: Scenario;
-  readonly world: unknown;
+  readonly env: unknown;
   readonly speakers: readonly Speaker[];
   readonly limits: ChatLimits;
   readonly terminal: Terminal;

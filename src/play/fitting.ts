@@ -9,7 +9,7 @@ import { type Engine, type EngineOptions, EngineOutOfMemory, loadEngine } from "
 export async function fitting<T>(
   most: number,
   attempt: (sequences: number) => Promise<T>,
-  say: (line: string) => void,
+  log: (line: string) => void,
   least = 1,
 ): Promise<{ result: T; sequences: number }> {
   for (let sequences = most; ; ) {
@@ -18,7 +18,7 @@ export async function fitting<T>(
     } catch (error) {
       if (!(error instanceof EngineOutOfMemory) || !error.fewerHelp || sequences <= least) throw error;
       const fewer = Math.max(least, Math.floor(sequences / 2));
-      say(`the engine did not fit into memory; from now on --concurrency ${fewer} instead of ${sequences}`);
+      log(`the engine did not fit into memory; from now on --concurrency ${fewer} instead of ${sequences}`);
       sequences = fewer;
     }
   }
@@ -27,8 +27,8 @@ export async function fitting<T>(
 /** Loads an engine with as many of the sequences as memory suffices for. The options are those it was loaded with. */
 export async function loadFitting(
   options: EngineOptions,
-  say: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<{ engine: Engine; options: EngineOptions }> {
-  const loaded = await fitting(options.sequences, (sequences) => loadEngine({ ...options, sequences }, say), say);
+  const loaded = await fitting(options.sequences, (sequences) => loadEngine({ ...options, sequences }, log), log);
   return { engine: loaded.result, options: { ...options, sequences: loaded.sequences } };
 }

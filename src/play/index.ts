@@ -1,6 +1,6 @@
 /** Playing outside of training: who plays, which scenarios, into which file. */
 export { type ChatLimits, type Chatted, chat, type Speaker } from "./chat.js";
+export { adapterFile, existing, openPlayerFor, playerOptions } from "./choose-player.js";
 export { fitting, loadFitting } from "./fitting.js";
 export { PersonSession, type Terminal } from "./person-session.js";
-export { chooseScenarios, type PlaySummary, play } from "./play.js";
-export { adapterFile, existing, openPlayerFor, playerOptions } from "./player.js";
+export { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "./rollouts-file.js";

@@ -1,6 +1,6 @@
 /** Output about judging: the stages of one verdict (`--debug-judge`), the live line, the total. */
 import pc from "picocolors";
-import type { JudgeUsage, Ruling, Vote } from "../judge/index.js";
+import type { GroupVerdict, JudgeUsage, Vote } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { printable } from "../util/index.js";
 import { compact } from "./progress-line.js";
@@ -33,7 +33,7 @@ export function usageText(usage: JudgeUsage, cached: number): string {
 }
 
 /** Ids of the trajectories behind each id of a vote: identical trajectories share one. */
-function sentAs(group: readonly Trajectory[], { comparison }: Ruling, { order }: Vote): string[] {
+function sentAs(group: readonly Trajectory[], { comparison }: GroupVerdict, { order }: Vote): string[] {
   return order.map((attempt) =>
     group
       .filter((_, i) => comparison.attemptOf[i] === attempt)
@@ -42,8 +42,8 @@ function sentAs(group: readonly Trajectory[], { comparison }: Ruling, { order }:
   );
 }
 
-function voteText(group: readonly Trajectory[], ruling: Ruling, vote: Vote, title: string, c: Colours): string {
-  const names = sentAs(group, ruling, vote);
+function voteText(group: readonly Trajectory[], verdict: GroupVerdict, vote: Vote, title: string, c: Colours): string {
+  const names = sentAs(group, verdict, vote);
   const short = vote.leftOut > 0 ? `, ${compact(vote.leftOut)} characters of tool results left out` : "";
   const answers = vote.exchanges.flatMap(({ answer, problem }, i) => [
     c.bold(`  ${i === 0 ? "raw answer" : "raw answer after one correction"}`),
@@ -59,7 +59,7 @@ function voteText(group: readonly Trajectory[], ruling: Ruling, vote: Vote, titl
           return `    trajectory ${i + 1} (${names[i]})  ${c.bold(number(score))}  ${cut(printable(explanation))}`;
         }),
       ]
-    : [c.red(`  no verdict: ${vote.lost?.reason}: ${printable(vote.lost?.message ?? "")}`)];
+    : [c.red(`  no verdict: ${vote.noVerdict?.reason}: ${printable(vote.noVerdict?.message ?? "")}`)];
   return [
     c.bold(`  ${title}sent to the judge${short}`),
     block(vote.material || "(nothing)"),
@@ -69,9 +69,9 @@ function voteText(group: readonly Trajectory[], ruling: Ruling, vote: Vote, titl
 }
 
 /** Everything about one group's verdict. */
-export function rulingText(group: readonly Trajectory[], ruling: Ruling, useColours: boolean): string {
+export function groupVerdictText(group: readonly Trajectory[], verdict: GroupVerdict, useColours: boolean): string {
   const c = pc.createColors(Boolean(useColours));
-  const { comparison, votes, scores, lost, agreement } = ruling;
+  const { comparison, votes, scores, noVerdict, agreement } = verdict;
   const different = comparison.attempts.length;
   const head = [
     `${group.length} trajectories`,
@@ -83,11 +83,11 @@ export function rulingText(group: readonly Trajectory[], ruling: Ruling, useColo
         const score = number(scores[i]?.score ?? Number.NaN);
         return `    ${id}  reward ${c.bold(score)}  independent_reward ${number(reward.reward)}`;
       })
-    : [`    left out: ${lost?.reason}`];
+    : [`    left out: ${noVerdict?.reason}`];
   return [
     `${c.bold(c.inverse(` judging ${group[0]?.scenario.id ?? ""} `))} ${head.join(", ")}`,
     ...votes.map((vote, i) =>
-      voteText(group, ruling, vote, votes.length > 1 ? `vote ${i + 1} of ${votes.length}: ` : "", c),
+      voteText(group, verdict, vote, votes.length > 1 ? `vote ${i + 1} of ${votes.length}: ` : "", c),
     ),
     ...(agreement === null ? [] : [`  votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
     c.bold("  the group with its new rewards"),

@@ -45,7 +45,7 @@ export class ProgressLine {
   }
 
   /** Prints a permanent line above the progress. */
-  say(text: string): void {
+  log(text: string): void {
     this.clear();
     this.#stream.write(`${text}\n`);
   }

@@ -115,19 +115,19 @@ export class TrainView {
 
   step(line: MetricsLine): void {
     if (this.#quiet) return;
-    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.say(this.#table.header());
+    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log(this.#table.header());
     this.#rewards.push((this.#judged ? line.training_reward : line.reward) ?? Number.NaN);
     this.#last = line;
-    this.#line.say([this.#table.row(line), ...this.#notes(line)].join("\n"));
+    this.#line.log([this.#table.row(line), ...this.#notes(line)].join("\n"));
   }
 
   /** Notes on a row, on lines of their own. */
   #notes(line: MetricsLine): string[] {
-    const { groups_lost: lost, judge, judge_agreement: agreement, reused, failures } = line;
+    const { groups_no_verdict: noVerdict, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
       line.skipped ? (skips[line.skipped] ?? line.skipped) : "",
       ...(this.#judged ? judgedNotes(line) : []),
-      Object.keys(lost).length > 0 ? `groups left out: ${countsText(lost)}` : "",
+      Object.keys(noVerdict).length > 0 ? `groups left out: ${countsText(noVerdict)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
       line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
@@ -150,7 +150,7 @@ export class TrainView {
 
   #standing(): string[] {
     if (!this.#last) return [];
-    const { step, seconds, memory, loss, gap, grad_norm: norm } = this.#last;
+    const { step, seconds, memory, loss, mismatch, grad_norm: norm } = this.#last;
     const elapsed = (performance.now() - this.#begun) / 1000;
     // Includes validations between steps, assuming that future ones are as frequent.
     const left = (elapsed / this.#rewards.length) * (this.#steps - step);
@@ -159,7 +159,7 @@ export class TrainView {
       `${compact(rate)} tok/s`,
       ...(loss === null ? [] : [`loss ${compact(loss)}`]),
       ...(norm === null ? [] : [`grad ${compact(norm)}`]),
-      ...(gap ? [`gap ${compact(gap.mean)}`] : []),
+      ...(mismatch ? [`mismatch ${compact(mismatch.mean)}`] : []),
       ...(memory ? [`learner ${gigabytes(memory.peak)}`] : []),
     ];
     const progress = `${bar(step / this.#steps, 20)} ${step}/${this.#steps} steps  ${clock(elapsed)} < ${clock(left)}  reward `;
@@ -175,15 +175,15 @@ export class TrainView {
     const title = step === 0 ? "before training" : `after step ${step}`;
     const unjudged = countsText(result.unjudged);
     const text = `${title}: success ${shareText(result)}  reward ${compact(result.reward)}  ${compact(seconds)} s`;
-    this.#line.say(
+    this.#line.log(
       [text, ...(unjudged ? [`  not counted, without a verdict: ${unjudged}`] : [])]
         .flatMap((line) => wrap(line, WIDTH))
         .join("\n"),
     );
   }
 
-  say(text: string): void {
-    this.#line.say(text);
+  log(text: string): void {
+    this.#line.log(text);
   }
 
   /** Erases the progress lines. */

@@ -21,12 +21,12 @@ export const composedKind: RewardKind = {
     const weight = rulerWeightOf(context.task.reward) as number;
     const judge = rulerKind.open(context);
     return async (group, step) => {
-      const ruling = await judge(group, step);
-      if (ruling.kind !== "rewarded") return ruling;
+      const judged = await judge(group, step);
+      if (judged.kind !== "rewarded") return judged;
       return {
-        ...ruling,
-        rewards: ruling.rewards.map((score, i) => (group[i]?.reward.reward as number) + weight * score),
-        parts: ruling.rewards.map((score) => ({ [RULER_PART]: score })),
+        ...judged,
+        rewards: judged.rewards.map((score, i) => (group[i]?.reward.reward as number) + weight * score),
+        parts: judged.rewards.map((score) => ({ [RULER_PART]: score })),
       };
     };
   },

@@ -3,7 +3,7 @@ import { createWriteStream, existsSync, mkdirSync, renameSync, rmSync } from "no
 import { dirname, join, resolve } from "node:path";
 import { finished } from "node:stream/promises";
 import type { Config } from "../config/index.js";
-import { type JudgeUsage, openVerdictFile, type Ruling, rule } from "../judge/index.js";
+import { type GroupVerdict, type JudgeUsage, judgeGroup, openVerdictFile } from "../judge/index.js";
 import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { count, mean } from "../report/index.js";
 import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
@@ -25,7 +25,7 @@ export interface JudgeSummary extends JudgeUsage {
   groups: number;
   judged: number;
   /** Groups without a verdict, by cause; "broken_off": fewer than two rollouts were left to compare. Not in the new file. */
-  lost: Record<string, number>;
+  no_verdict: Record<string, number>;
   /**
    * Rollouts that ended by no fault of the model. They are not sent to the judge, and without a verdict they are not in
    * the new file.
@@ -46,12 +46,12 @@ export interface JudgedGroup {
   /** The members sent to the judge, or that would have been. */
   readonly members: readonly Trajectory[];
   /** Null when too few members were left to compare: the judge was not asked. */
-  readonly ruling: Ruling | null;
+  readonly verdict: GroupVerdict | null;
 }
 
 export interface JudgeFileIo {
   readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
   readonly onGroup: (group: JudgedGroup, done: number, groups: number) => void;
 }
 
@@ -71,20 +71,20 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   try {
-    const judge = openJudge(config, "this", cache, undefined, io.say);
+    const judge = openJudge(config, "this", cache, undefined, io.log);
     const groups = await readGroups(file, task.name);
     let answered = 0;
     const asked = await Promise.allSettled(
       groups.map(async ([scenario, group]): Promise<JudgedGroup> => {
         const members = comparable(group);
-        const ruling = tooFewLeft(members, group) ? null : await rule(members, judge, settings, io.signal);
-        const judged = { scenario, members, ruling };
+        const verdict = tooFewLeft(members, group) ? null : await judgeGroup(members, judge, settings, io.signal);
+        const judged = { scenario, members, verdict };
         io.onGroup(judged, ++answered, groups.length);
         return judged;
       }),
     );
     const done = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-    const judged = done.filter(({ ruling }) => ruling?.scores).length;
+    const judged = done.filter(({ verdict }) => verdict?.scores).length;
     await write(out, done.flatMap(judgedMembers));
     const failed = asked.find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
     if (failed) {
@@ -93,12 +93,12 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
         `${failed.reason.message}. ${judged} of ${groups.length} groups were judged until then and are in ${out}; the same command goes on with the rest`,
       );
     }
-    const agreements = done.flatMap(({ ruling }) => ruling?.agreement ?? []);
+    const agreements = done.flatMap(({ verdict }) => verdict?.agreement ?? []);
     const broken = groups.flatMap(([, group]) => group.flatMap((trajectory) => brokenOff(trajectory) ?? []));
     return {
       groups: groups.length,
       judged,
-      lost: count(done.flatMap(({ ruling }) => (ruling ? (ruling.lost?.reason ?? []) : "broken_off"))),
+      no_verdict: count(done.flatMap(({ verdict }) => (verdict ? (verdict.noVerdict?.reason ?? []) : "broken_off"))),
       rollouts_broken_off: broken.length,
       broken_off: count(broken),
       cached: judge.cached,
@@ -131,8 +131,8 @@ async function readGroups(file: string, task: string): Promise<[scenario: string
   return [...groups];
 }
 
-function judgedMembers({ members, ruling }: JudgedGroup): JudgedTrajectory[] {
-  const scores = ruling?.scores;
+function judgedMembers({ members, verdict }: JudgedGroup): JudgedTrajectory[] {
+  const scores = verdict?.scores;
   if (!scores) return [];
   return members.map((trajectory, i) => {
     const { score, explanation } = scores[i] as NonNullable<(typeof scores)[number]>;

@@ -71,7 +71,7 @@ export function openJudge(
   why: string,
   cache: VerdictCache,
   before: JudgeUsage | undefined,
-  say: (text: string) => void,
+  log: (text: string) => void,
 ): Judge {
   requireJudge(config, why);
   const model = config.judgeModel as string;
@@ -95,7 +95,7 @@ export function openJudge(
       tokensPerMinute: config.judgeTpm,
       price,
       maxCost: config.judgeMaxCost,
-      say,
+      log,
     },
     before ?? noUsage(),
   );

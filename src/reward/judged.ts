@@ -1,5 +1,13 @@
 /** The judge's part in training: rewards of groups, and whether held-out answers are right. */
-import { allAlike, type Judge, judgeCorrectness, Lost, type RulerSettings, type Ruling, rule } from "../judge/index.js";
+import {
+  allAlike,
+  type GroupVerdict,
+  type Judge,
+  judgeCorrectness,
+  judgeGroup,
+  NoVerdict,
+  type RulerSettings,
+} from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { JudgeCount } from "../run/index.js";
 import type { AnyTask, FinishedRollout, Reward } from "../tasks/index.js";
@@ -17,24 +25,24 @@ export interface JudgingContext {
 /** Input of a correctness judge. */
 export interface GradingContext extends JudgingContext {
   readonly task: AnyTask;
-  /** The task's world, opened on this thread. */
-  readonly world: unknown;
+  /** The task's environment, opened on this thread. */
+  readonly env: unknown;
 }
 
 /** RULER's scores in place of the rewards. */
 export function rulerReward(
   { judge, signal, onSpent }: JudgingContext,
   settings: RulerSettings,
-  onRuling: (group: readonly Trajectory[], ruling: Ruling) => void,
+  onVerdict: (group: readonly Trajectory[], verdict: GroupVerdict) => void,
 ): RewardGroup {
   return async (group) => {
     // Nothing to compare, so no request.
     if (allAlike(group)) return { kind: "alike" };
-    const ruling = await rule(group, judge, settings, signal);
+    const verdict = await judgeGroup(group, judge, settings, signal);
     onSpent();
-    onRuling(group, ruling);
-    const { scores, lost, agreement } = ruling;
-    if (!scores) return { kind: "lost", reason: lost?.reason ?? "no_scores" };
+    onVerdict(group, verdict);
+    const { scores, noVerdict, agreement } = verdict;
+    if (!scores) return { kind: "no_verdict", reason: noVerdict?.reason ?? "no_scores" };
     return {
       kind: "rewarded",
       rewards: scores.map(({ score }) => score),
@@ -49,8 +57,8 @@ export function shapedReward(context: GradingContext): RewardGroup {
   const grade = gradeShaped(context);
   return async (group) => {
     const grades = await Promise.all(group.map(grade));
-    const lost = grades.find((one) => one.kind === "lost");
-    if (lost) return { kind: "lost", reason: lost.reason };
+    const noVerdict = grades.find((one) => one.kind === "no_verdict");
+    if (noVerdict) return { kind: "no_verdict", reason: noVerdict.reason };
     return { kind: "rewarded", rewards: grades.flatMap((one) => (one.kind === "graded" ? one.reward.reward : [])) };
   };
 }
@@ -75,8 +83,8 @@ function grading(
       const right = claim ? (await judgeCorrectness(claim, judge, signal)).accept : trajectory.reward.success;
       return { kind: "graded", reward: await reward(trajectory, right) };
     } catch (error) {
-      if (!(error instanceof Lost)) throw error;
-      return { kind: "lost", reason: error.reason };
+      if (!(error instanceof NoVerdict)) throw error;
+      return { kind: "no_verdict", reason: error.reason };
     } finally {
       if (claim) onSpent();
     }
@@ -85,10 +93,10 @@ function grading(
 
 /** The task's graded reward (`--reward shaped`). */
 export function gradeShaped(context: GradingContext): GradeRollout {
-  const { task, world } = context;
+  const { task, env } = context;
   requireShaped(task);
   return grading(context, (trajectory, right) =>
-    (task.shaped as NonNullable<AnyTask["shaped"]>)(finishedOf(trajectory), trajectory.scenario, world, right),
+    (task.shaped as NonNullable<AnyTask["shaped"]>)(finishedOf(trajectory), trajectory.scenario, env, right),
   );
 }
 

@@ -12,12 +12,12 @@ import type { GradeRollout, RewardGroup } from "./reward.js";
 /** What a reward's functions are given. */
 export interface RewardContext {
   readonly task: AnyTask;
-  /** The task's world, opened on this thread, where `needsWorld` or held-out answers are judged; else undefined. */
-  readonly world: unknown;
+  /** The task's environment, opened on this thread, where `needsEnv` or held-out answers are judged; else undefined. */
+  readonly env: unknown;
   readonly settings: RunSettings;
   readonly config: RulerConfig;
   readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
   /** Whether `say` may use colours. */
   readonly colours: boolean;
 }
@@ -37,8 +37,8 @@ interface Common {
   readonly spreadFloor: number;
   /** Who decides whether held-out answers are right, unless `--accuracy` is given. */
   readonly accuracy: "task" | "judge";
-  /** Whether the task's world is needed on the main thread. */
-  readonly needsWorld: boolean;
+  /** Whether the task's environment is needed on the main thread. */
+  readonly needsEnv: boolean;
   /** @throws UsageError when the task lacks something that the reward needs */
   requireTask(task: AnyTask): void;
   /** Texts, besides settings, that rewards depend on, by name: other texts make it another run. */
@@ -58,7 +58,7 @@ export type RewardKind = Common &
 export const ordinary = {
   spreadFloor: 0,
   accuracy: "task",
-  needsWorld: false,
+  needsEnv: false,
   requireTask: () => undefined,
   contents: () => ({}),
 } as const;

@@ -16,7 +16,7 @@ export interface RewardSources {
   /** Stores verdicts and their cost. */
   readonly store: RunStore;
   readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
   /** Whether `say` may use colours. */
   readonly colours: boolean;
 }
@@ -48,18 +48,18 @@ function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => R
 }
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
-  const { settings, config, task, store, signal, say, colours } = sources;
+  const { settings, config, task, store, signal, log, colours } = sources;
   const kind = rewardNamed(settings.reward);
   const why = whyJudge(settings, kind);
   const chosen = { ...config, ...settings };
-  const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), say);
+  const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log);
   const gradesByJudge = settings.accuracy === "judge";
-  const needsWorld = kind.needsWorld || gradesByJudge;
-  const world = needsWorld ? await task.open(sources.taskOptions) : undefined;
+  const needsEnv = kind.needsEnv || gradesByJudge;
+  const env = needsEnv ? await task.open(sources.taskOptions) : undefined;
   const close = async () => {
-    if (needsWorld) await task.close(world);
+    if (needsEnv) await task.close(env);
   };
-  const context: RewardContext = { task, world, settings, config, signal, say, colours };
+  const context: RewardContext = { task, env, settings, config, signal, log, colours };
   if (!judge) return { ...trained(settings, kind, () => kind.open(context as JudgedContext)), close };
   const onSpent = () => store.saveJudgeSpending(judge.client.usage());
   const judged: JudgedContext = { ...context, judge, onSpent };

@@ -21,14 +21,14 @@ export type GroupReward =
   /** Fewer than two rollouts are left to compare: the others ended by no fault of the model. */
   | { readonly kind: "broken_off" }
   /** The group could not be rewarded: it is left out and counted under its cause. */
-  | { readonly kind: "lost"; readonly reason: string };
+  | { readonly kind: "no_verdict"; readonly reason: string };
 
 export type RewardGroup = (group: readonly Trajectory[], step: number) => Promise<GroupReward>;
 
 /** A held-out rollout's reward when a judge, not the task, decides whether its answer is right. */
 export type Graded =
   | { readonly kind: "graded"; readonly reward: Reward }
-  | { readonly kind: "lost"; readonly reason: string };
+  | { readonly kind: "no_verdict"; readonly reason: string };
 
 export type GradeRollout = (trajectory: Trajectory) => Promise<Graded>;
 

@@ -1,6 +1,6 @@
 /** `--reward ruler`: a judge compares the rollouts of a group. */
 import { createHash } from "node:crypto";
-import { rulingText } from "../report/index.js";
+import { groupVerdictText } from "../report/index.js";
 import { rubricOf, rulerSettings } from "./judge.js";
 import { gradeSuccess, rulerReward } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
@@ -14,10 +14,14 @@ export const rulerKind: RewardKind = {
   spreadFloor: 0.05,
   contents: ({ rulerRubric }) => ({ rubric: createHash("sha256").update(rubricOf(rulerRubric)).digest("hex") }),
   open: (context) => {
-    const { settings, config, task, say, colours } = context;
+    const { settings, config, task, log, colours } = context;
     const chosen = { ...config, ...settings };
     const asked = rulerSettings(chosen, rubricOf(settings.rulerRubric), task, settings.seed);
-    return rulerReward(context, asked, (group, ruling) => config.debugJudge && say(rulingText(group, ruling, colours)));
+    return rulerReward(
+      context,
+      asked,
+      (group, verdict) => config.debugJudge && log(groupVerdictText(group, verdict, colours)),
+    );
   },
   grade: gradeSuccess,
 };

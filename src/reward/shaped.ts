@@ -8,7 +8,7 @@ export const shapedKind: RewardKind = {
   about: "the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email)",
   judged: true,
   accuracy: "judge",
-  needsWorld: true,
+  needsEnv: true,
   requireTask: requireShaped,
   open: shapedReward,
   grade: gradeShaped,

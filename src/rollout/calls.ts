@@ -20,7 +20,7 @@ export const MAX_RESULT_CHARS = 1_000_000;
 export interface Running {
   readonly task: AnyTask;
   readonly scenario: Scenario;
-  readonly world: unknown;
+  readonly env: unknown;
   readonly limits: { readonly maxTurns: number; readonly toolSeconds: number };
   readonly signal: AbortSignal;
 }
@@ -89,7 +89,7 @@ async function execute(
   input: Running,
   deadline: number,
 ): Promise<unknown> {
-  const { scenario, world, signal, limits } = input;
+  const { scenario, env, signal, limits } = input;
   const left = deadline - Date.now();
   const milliseconds = Math.max(0, Math.min(limits.toolSeconds * 1000, left));
   const stop = new AbortController();
@@ -109,7 +109,7 @@ async function execute(
         );
       }, milliseconds);
     });
-    return await Promise.race([run({ scenario, world, signal: stop.signal }), ended]);
+    return await Promise.race([run({ scenario, env, signal: stop.signal }), ended]);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", abort);

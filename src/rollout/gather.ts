@@ -25,7 +25,7 @@ export interface GatherOptions {
   readonly settings: WorkerSettings;
   readonly scenarios: readonly Scenario[];
   /** Rollouts of each scenario. */
-  readonly group: number;
+  readonly groupSize: number;
   /** Names from which the seeds are derived. */
   readonly run: string | number;
   readonly step: number;
@@ -133,11 +133,13 @@ class Gathering {
       };
     });
     this.#groups = options.scenarios.map((scenario) => {
-      const members = Array.from({ length: options.group }, (_, index) => {
+      const members = Array.from({ length: options.groupSize }, (_, index) => {
         const id = `${scenario.id}/${index}`;
         return { id, index, seed: deriveSeed(options.run, options.step, scenario.id, index) };
       });
-      const done = (options.have ?? []).filter((one) => one.scenario.id === scenario.id && one.index < options.group);
+      const done = (options.have ?? []).filter(
+        (one) => one.scenario.id === scenario.id && one.index < options.groupSize,
+      );
       const indices = new Set(done.map(({ index }) => index));
       const left = new Map(members.filter(({ index }) => !indices.has(index)).map((member) => [member.id, member]));
       return { scenario, left, done, hung: undefined, tries: 0 };
@@ -153,7 +155,7 @@ class Gathering {
     const workers = options.workers ?? Math.max(1, Math.min(4, availableParallelism() - 1));
     const threads = Math.min(
       workers,
-      Math.ceil(options.concurrency / options.group),
+      Math.ceil(options.concurrency / options.groupSize),
       Math.max(1, this.#pending.length),
     );
     this.#pool = new Piscina<GroupJob, GroupResult>({

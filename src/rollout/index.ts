@@ -8,10 +8,10 @@ export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";
 export type { EnginePlayer, GroupJob, PlayerSpec, WorkerSettings } from "./job.js";
 export { openSession } from "./open-session.js";
-export { enginePlayers, type Players } from "./players.js";
 export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
+export { engineSessions, type SessionSource } from "./session-source.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
 export {

@@ -58,7 +58,7 @@ export interface RolloutOutcome {
 export interface RolloutInput {
   readonly task: AnyTask;
   readonly scenario: Scenario;
-  readonly world: unknown;
+  readonly env: unknown;
   readonly session: Session;
   readonly limits: RolloutLimits;
   readonly signal: AbortSignal;
@@ -87,7 +87,7 @@ function assistantMessage(turn: Turn): ChatMessage {
 
 /** Plays one rollout to its end and rewards it. */
 export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> {
-  const { task, scenario, world, session, limits, signal, onWaiting } = input;
+  const { task, scenario, env, session, limits, signal, onWaiting } = input;
   const started = performance.now();
   const deadline = Date.now() + limits.rolloutSeconds * 1000;
   const messages = task.prompt(scenario, { maxTurns: limits.maxTurns });
@@ -195,7 +195,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   }
   waitingFor("the reward", turns);
   const finished = { messages, calls, answer, end, turns, maxTurns: limits.maxTurns, folder: input.folder };
-  const reward = await task.reward(finished, scenario, world);
+  const reward = await task.reward(finished, scenario, env);
   if (!Number.isFinite(reward.reward)) {
     throw new Error(
       `the reward of task ${task.name} for scenario ${scenario.id} is ${reward.reward}, not a finite number`,

@@ -1,5 +1,5 @@
 /**
- * The code of one rollout worker (a piscina thread): it loads the task, opens its world, and plays whole groups. The
+ * The code of one rollout worker (a piscina thread): it loads the task, opens its environment, and plays whole groups. The
  * JavaScript of many rollouts runs here concurrently; the engine or API they wait for runs elsewhere.
  */
 import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
@@ -9,9 +9,9 @@ import { ToolServers } from "../mcp/index.js";
 import { type AnyTask, loadTask, type Scenario } from "../tasks/index.js";
 import { HoneError, messageOf, UsageError } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
-import { openPlayer, type Players } from "./players.js";
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "./rollout.js";
 import type { Session } from "./session.js";
+import { openSessions, type SessionSource } from "./session-source.js";
 import type { Trajectory } from "./trajectory.js";
 
 const settings = workerData as WorkerSettings;
@@ -19,8 +19,8 @@ const post = (message: WorkerMessage, ports: MessagePort[] = []) => parentPort?.
 
 interface Ready {
   task: AnyTask;
-  world: unknown;
-  players: Players;
+  env: unknown;
+  players: SessionSource;
   servers: ToolServers | undefined;
   /** Where the task's own code plays. */
   agents: Agents | undefined;
@@ -34,7 +34,7 @@ function endWhenTold(holder: { close(): Promise<void> }): void {
 }
 
 /** The room is loaded where it is needed: it is above this one, and has the endpoint. */
-async function openAgents(task: AnyTask, world: unknown): Promise<Agents> {
+async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
   const { player, limits } = settings;
   if (player.kind !== "engine") {
     throw new UsageError(
@@ -42,7 +42,7 @@ async function openAgents(task: AnyTask, world: unknown): Promise<Agents> {
     );
   }
   const { openAgents } = await import("../agent/index.js");
-  const agents = await openAgents({ task, world, player, limits, onNote: (text) => post({ kind: "note", text }) });
+  const agents = await openAgents({ task, env, player, limits, onNote: (text) => post({ kind: "note", text }) });
   endWhenTold(agents);
   return agents;
 }
@@ -57,9 +57,9 @@ async function prepare(): Promise<Ready> {
   const servers = settings.servers && new ToolServers(settings.servers, own);
   if (servers) endWhenTold(servers);
   const task = servers?.task ?? own;
-  const world = await task.open(settings.taskOptions);
-  const agents = task.rollout ? await openAgents(task, world) : undefined;
-  return { task, world, players: await openPlayer(settings.player, task), servers, agents };
+  const env = await task.open(settings.taskOptions);
+  const agents = task.rollout ? await openAgents(task, env) : undefined;
+  return { task, env, players: await openSessions(settings.player, task), servers, agents };
 }
 
 let ready: Promise<Ready> | undefined;
@@ -94,7 +94,7 @@ async function playMember(
   member: Member,
   session: Session | undefined,
 ): Promise<Trajectory> {
-  const { task, world, servers, agents } = here;
+  const { task, env, servers, agents } = here;
   const onWaiting = waitingOf(member);
   if (!session) {
     const outcome = await (agents as Agents).play({
@@ -108,7 +108,7 @@ async function playMember(
   const outcome = await playRollout({
     task: own?.task ?? task,
     scenario,
-    world,
+    env,
     session,
     limits: settings.limits,
     folder: own?.folder,

@@ -6,7 +6,7 @@ import { chatOptions } from "../rollout/index.js";
 import { HoneError, hone, UsageError } from "../util/index.js";
 import { ADAPTER_FILE, Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { type FoundRun, findRun } from "./place.js";
-import { type Adapter, gapsOf, type RunRecord } from "./records.js";
+import { type Adapter, mismatchesOf, type RunRecord } from "./records.js";
 import { bestOf, STORE_FILE } from "./run.js";
 import { type RunSettings, settingsOf } from "./settings.js";
 import { RunStore } from "./store.js";
@@ -57,7 +57,7 @@ export interface OpenCheckpoints {
   readonly record: RunRecord;
   readonly chosen: readonly ChosenCheckpoint[];
   /** Highest mean distance between engine and learner in any step; 0 before the first update. */
-  readonly highestGap: number;
+  readonly highestMismatch: number;
 }
 
 /** Some checkpoints of a run. Throws as {@link chooseCheckpoint}. */
@@ -72,8 +72,8 @@ export async function openCheckpoints(
       throw new HoneError(`the run ${folder} was ended before it began; \`${hone("train")}\` begins it again`);
     const chosen: ChosenCheckpoint[] = [];
     for (const asked of names) chosen.push(await chooseCheckpoint(folder, store, asked));
-    const highestGap = Math.max(0, ...gapsOf(store.steps()).map(({ mean }) => mean));
-    return { folder, name, record, chosen, highestGap };
+    const highestMismatch = Math.max(0, ...mismatchesOf(store.steps()).map(({ mean }) => mean));
+    return { folder, name, record, chosen, highestMismatch };
   } finally {
     store.close();
   }

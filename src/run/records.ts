@@ -90,7 +90,7 @@ export interface StepMetricsRow {
   rollouts_masked: number;
   /** Groups without a usable reward, and their causes. */
   groups_unrewarded: number;
-  groups_lost: Record<string, number>;
+  groups_no_verdict: Record<string, number>;
   /** Groups with fewer than two rollouts left after broken-off ones were removed. */
   groups_broken_off: number;
   /** Mean of the training reward over the rollouts of rewarded groups, and their number. null when there are none. */
@@ -118,7 +118,7 @@ export interface StepMetricsRow {
   /** Estimate (k3) of the KL divergence to the base model before the updates, where it is part of the loss (--kl). */
   kl_base: number | null;
   /** Distance of log-probabilities between rollout and learner, nats. */
-  gap: { mean: number; p99: number; max: number } | null;
+  mismatch: { mean: number; p99: number; max: number } | null;
   /** The engine's score of the checkpoint's probe with the new adapter (probe.ts); null without an update. */
   probe: ProbeReading | null;
   grad_norm: number | null;
@@ -161,7 +161,7 @@ export interface JudgeCount extends JudgeUsage {
 }
 
 /** Reward and advantage of one rollout in an update. */
-export interface Lesson {
+export interface RolloutCredit {
   /** Id of the trajectory's scenario, and its position in the group. */
   readonly scenario: string;
   readonly member: number;
@@ -225,11 +225,11 @@ export function metricsLine({ step, checkpoint, metrics, timing }: StepRow): Met
  * Distances of engine and learner in a run's updates, oldest first.
  * @param numerics only steps with these count; undefined: all
  */
-export function gapsOf(
+export function mismatchesOf(
   steps: readonly Pick<StepRow, "metrics" | "timing">[],
   numerics?: string,
-): NonNullable<StepMetricsRow["gap"]>[] {
+): NonNullable<StepMetricsRow["mismatch"]>[] {
   return steps
     .filter(({ timing }) => numerics === undefined || timing?.numerics === numerics)
-    .flatMap(({ metrics }) => metrics?.gap ?? []);
+    .flatMap(({ metrics }) => metrics?.mismatch ?? []);
 }

@@ -63,7 +63,7 @@ const migrations: readonly string[] = [
   );
   `,
   `
-  -- A judge's words on a rollout; noted with its lesson.
+  -- A judge's words on a rollout; noted with its credit.
   ALTER TABLE rollouts ADD COLUMN explanation TEXT;
 
   -- What judges have said, by what they were asked; see src/judge/cache.ts.

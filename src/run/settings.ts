@@ -7,8 +7,8 @@ import type { RunRecord } from "./records.js";
 /** Changing one of these makes it another run. */
 export const identity = [
   "seed",
-  "groups",
-  "group",
+  "groupsPerStep",
+  "groupSize",
   "learningRate",
   "finalLearningRate",
   "warmup",

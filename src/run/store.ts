@@ -10,14 +10,14 @@ import Database from "better-sqlite3";
 import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { codeOf, HoneError } from "../util/index.js";
+import { readMetrics, readOptions } from "./older.js";
 import { pack, unpack } from "./packing.js";
 import type {
   Device,
-  Lesson,
+  RolloutCredit,
   RolloutPhase,
   RunRecord,
   ScenarioDifficulty,
-  StepMetricsRow,
   StepRow,
   ValidationRow,
 } from "./records.js";
@@ -40,37 +40,8 @@ interface RawValidation {
 
 const STEP = "step, checkpoint, adapter, metrics, timing";
 
-/**
- * For rows of older versions: then every rollout was trained, no checkpoint had a probe, and there was one update per
- * step.
- */
-const UNNOTED = {
-  probe: null,
-  groups_masked: 0,
-  groups_refilled: 0,
-  rollouts_masked: 0,
-  importance_truncated: null,
-  importance_masked: null,
-  overflows: 0,
-  rollouts_broken_off: 0,
-  broken_off: {},
-  groups_broken_off: 0,
-  agent: {},
-} satisfies Partial<StepMetricsRow>;
-
 function readStep(row: RawStep): StepRow {
   return { ...row, metrics: readMetrics(JSON.parse(row.metrics)), timing: JSON.parse(row.timing) };
-}
-
-/** `mismatch_kl` was called `kl` before mini-batches existed. */
-type OldMetrics = Omit<StepMetricsRow, "updates" | "mismatch_kl"> & { readonly kl?: number | null };
-
-function readMetrics(written: StepMetricsRow | OldMetrics | null): StepMetricsRow | null {
-  if (!written) return null;
-  // In the order of writing.
-  if ("mismatch_kl" in written) return { ...written, ...UNNOTED, ...written };
-  const { kl = null, ...metrics } = written;
-  return { ...UNNOTED, ...metrics, updates: metrics.skipped === null ? 1 : 0, mismatch_kl: kl };
 }
 
 export class RunStore {
@@ -124,7 +95,7 @@ export class RunStore {
     const row = this.#database.prepare("SELECT name, created, options, contents FROM run").get() as
       | { name: string; created: string; options: string; contents: string }
       | undefined;
-    return row && { ...row, options: JSON.parse(row.options), contents: JSON.parse(row.contents) };
+    return row && { ...row, options: readOptions(JSON.parse(row.options)), contents: JSON.parse(row.contents) };
   }
 
   /** Begins the run: from the base model (checkpoint null) or from an adopted checkpoint. */
@@ -207,13 +178,13 @@ export class RunStore {
    * The commit point of a step.
    * @param settled false where the engine has not yet been checked to play the step's adapter: see `settleStep`
    */
-  commitStep(row: StepRow, lessons: readonly Lesson[], settled = true): void {
+  commitStep(row: StepRow, credits: readonly RolloutCredit[], settled = true): void {
     const note = this.#database.prepare(
       `UPDATE rollouts SET training_reward = ?, advantage = ?, explanation = ?
        WHERE phase = 'train' AND step = ? AND scenario = ? AND member = ?`,
     );
     this.#database.transaction(() => {
-      for (const { scenario, member, reward, advantage, explanation } of lessons) {
+      for (const { scenario, member, reward, advantage, explanation } of credits) {
         note.run(reward, advantage, explanation, row.step, scenario, member);
       }
       this.#insertStep(row, settled);

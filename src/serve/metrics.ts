@@ -52,10 +52,10 @@ export function metricsText(counts: Counts, models: readonly ServedModel[]): str
       of((one) => one.seats.counts.waiting),
     ),
     ...metric(
-      "hone_sequences_resting",
+      "hone_sequences_idle",
       "gauge",
-      "Sequences kept for conversations that may go on.",
-      of((one) => one.seats.counts.resting),
+      "Sequences kept for idle conversations.",
+      of((one) => one.seats.counts.idle),
     ),
     ...metric(
       "hone_turns_recorded",

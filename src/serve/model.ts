@@ -142,11 +142,11 @@ export class ServedModel {
   answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
     const { point, append, tools } = conversation;
     return this.seats.run(wanted.signal, async () => {
-      const resting = point && this.seats.take(point);
-      let sequence: Sequence | undefined = resting || undefined;
+      const idle = point && this.seats.take(point);
+      let sequence: Sequence | undefined = idle || undefined;
       try {
         sequence ??= this.#open([...idsOf(point), ...append]);
-        const turn = await this.#sample(sequence, resting ? append : [], wanted, true);
+        const turn = await this.#sample(sequence, idle ? append : [], wanted, true);
         const read = readTurn(this.chat, turn.text, tools.length > 0);
         const before = point?.calls ?? 0;
         const written = withIds(read.calls, before);
@@ -165,10 +165,10 @@ export class ServedModel {
           calls.length > 0 ? { ...message, tool_calls: calls } : message,
         );
         if (!turn.overshot) {
-          this.seats.rest(recorded, sequence);
+          this.seats.keep(recorded, sequence);
           sequence = undefined;
         }
-        const kept = resting && point ? point.length - 1 : 0;
+        const kept = idle && point ? point.length - 1 : 0;
         return { read, calls, segment: turn.segment, stop: turn.stop, told: turn.told, kept, point: recorded };
       } finally {
         sequence?.close();

@@ -136,7 +136,7 @@ export interface OpenSubjectOptions {
   name?(run: string, checkpoint: string): string;
   /** Sequences of each model at once. */
   readonly sequences: number;
-  readonly say: (line: string) => void;
+  readonly log: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -147,9 +147,9 @@ export interface OpenSubjectOptions {
  * @throws HoneError when a model cannot be had or loaded
  */
 export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions): Promise<Subject> {
-  const { given, checkpoints, sequences, say, signal, name = (_, checkpoint) => checkpoint } = options;
+  const { given, checkpoints, sequences, log, signal, name = (_, checkpoint) => checkpoint } = options;
   const subject = readSubject(config);
-  const lines = linesTo(say, signal);
+  const lines = linesTo(log, signal);
   let opened: OpenCheckpoints | undefined;
   if (subject.run) {
     const names = checkpoints ?? [await bestOrLatest(subject.run)];
@@ -187,7 +187,7 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
     settings?.[option] === undefined || given[option] !== undefined ? [] : [[option, settings[option]]],
   );
   const chat = chatSettings({ ...config, ...Object.fromEntries(own) });
-  await prepareMachine(config, say);
+  await prepareMachine(config, log);
   const contextPerSequence = Math.min(config.context ?? settings?.context ?? CONTEXT, trainedContext);
   const models: OpenModel[] = [];
   const close = async () => {
@@ -198,10 +198,10 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
     for (const [index, { names, title, adapter }] of wanted.entries()) {
       // One lane: any sequence can start from what any other has evaluated.
       const asked = { model: file, name: index === 0 ? "" : names[0], lanes: 1, sequences: most, contextPerSequence };
-      const { engine, options: loaded } = await loadFitting(engineOptions(config, asked), say);
+      const { engine, options: loaded } = await loadFitting(engineOptions(config, asked), log);
       most = loaded.sequences;
       models.push({ names, title, engine, chat: chatOf(engine, chat) });
-      if (index === 0) say(engineText(engine.info));
+      if (index === 0) log(engineText(engine.info));
       if (adapter !== null) await engine.useAdapter(adapter);
     }
     return { settings, models, close };

@@ -1,7 +1,7 @@
 /**
- * Who may use the engine now. A sequence takes one of the engine's slots for its KV; so many requests run at once as
- * there are slots, and the others wait in their order. The sequences of conversations that rest keep their slots, so
- * that they go on where they were, until a running one needs the room: then the one that has rested longest is closed.
+ * Admission of requests to the engine. A sequence takes one of the engine's slots for its KV; as many requests run at once
+ * as there are slots, and the others wait in their order. Idle conversations keep their sequences and slots, so that
+ * their KV is reused, until a running request needs the slot: then the longest idle sequence is closed.
  */
 import type { Sequence } from "../engine/index.js";
 import { queueFull } from "./errors.js";
@@ -13,21 +13,21 @@ interface Waiter {
 export class Seats<Key> {
   readonly #capacity: number;
   readonly #mostWaiting: number;
-  readonly #mostResting: number;
+  readonly #mostIdle: number;
   readonly #waiting = new Set<Waiter>();
-  /** Sequences that rest, the one that has rested longest first. */
-  readonly #resting = new Map<Key, Sequence>();
+  /** Sequences of idle conversations, the longest idle first. */
+  readonly #idle = new Map<Key, Sequence>();
   #running = 0;
 
-  /** @param mostResting fewer than there are slots, where others share them */
-  constructor(capacity: number, mostWaiting: number, mostResting = capacity) {
+  /** @param mostIdle fewer than there are slots, where others share them */
+  constructor(capacity: number, mostWaiting: number, mostIdle = capacity) {
     this.#capacity = capacity;
     this.#mostWaiting = mostWaiting;
-    this.#mostResting = mostResting;
+    this.#mostIdle = mostIdle;
   }
 
-  get counts(): { readonly running: number; readonly waiting: number; readonly resting: number } {
-    return { running: this.#running, waiting: this.#waiting.size, resting: this.#resting.size };
+  get counts(): { readonly running: number; readonly waiting: number; readonly idle: number } {
+    return { running: this.#running, waiting: this.#waiting.size, idle: this.#idle.size };
   }
 
   /** @throws ApiError (429) when so many could not wait: to be asked before any of them does */
@@ -75,27 +75,27 @@ export class Seats<Key> {
     if (first && this.#running < this.#capacity) first.begin();
   }
 
-  /** The sequence that rests under that name, which is the caller's from now on. */
+  /** The idle sequence of that key, which is the caller's from now on. */
   take(key: Key): Sequence | undefined {
-    const sequence = this.#resting.get(key);
-    this.#resting.delete(key);
+    const sequence = this.#idle.get(key);
+    this.#idle.delete(key);
     return sequence;
   }
 
-  /** Closes sequences that rest until a new one has room. Within `run`. */
+  /** Closes idle sequences until a new one has room. Within `run`. */
   makeRoom(): void {
-    for (const [key, sequence] of this.#resting) {
-      if (this.#running + this.#resting.size <= this.#capacity) return;
-      this.#resting.delete(key);
+    for (const [key, sequence] of this.#idle) {
+      if (this.#running + this.#idle.size <= this.#capacity) return;
+      this.#idle.delete(key);
       sequence.close();
     }
   }
 
-  /** Lets a sequence rest until it goes on. */
-  rest(key: Key, sequence: Sequence): void {
-    this.#resting.set(key, sequence);
-    for (const [oldest] of this.#resting) {
-      if (this.#resting.size <= this.#mostResting) return;
+  /** Keeps the sequence of an idle conversation. */
+  keep(key: Key, sequence: Sequence): void {
+    this.#idle.set(key, sequence);
+    for (const [oldest] of this.#idle) {
+      if (this.#idle.size <= this.#mostIdle) return;
       this.close(oldest);
     }
   }
@@ -105,7 +105,7 @@ export class Seats<Key> {
   }
 
   closeAll(): void {
-    for (const sequence of this.#resting.values()) sequence.close();
-    this.#resting.clear();
+    for (const sequence of this.#idle.values()) sequence.close();
+    this.#idle.clear();
   }
 }

@@ -20,10 +20,10 @@ export interface Ran {
   readonly stderr: string;
 }
 
-export interface AgentContext<S extends Scenario = Scenario, W = unknown> {
+export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
   readonly scenario: S;
   /** What the task opened on this thread. */
-  readonly world: W;
+  readonly env: E;
   /** The model for the AI SDK, in this process. */
   readonly model: LanguageModelV3;
   /** The same model by OpenAI's API on this machine, for everything else. */
@@ -40,8 +40,8 @@ export interface AgentContext<S extends Scenario = Scenario, W = unknown> {
 }
 
 /** Plays one rollout. A number is a reward of one part; from 1 on the scenario counts as solved. */
-export type AgentRollout<S extends Scenario = Scenario, W = unknown> = (
-  context: AgentContext<S, W>,
+export type AgentRollout<S extends Scenario = Scenario, E = unknown> = (
+  context: AgentContext<S, E>,
 ) => number | Reward | Promise<number | Reward>;
 
 /** The reward of what an agent returned. @throws Error when it is none */

@@ -6,28 +6,28 @@ import { HoneError, messageOf } from "../util/index.js";
 import type { FinishedRollout, Reward, Scenario } from "./task.js";
 
 /** From 0 to 1 as a rule; true is 1, false is 0. */
-export type Score<S extends Scenario = Scenario, W = unknown> = (
+export type Score<S extends Scenario = Scenario, E = unknown> = (
   rollout: FinishedRollout,
   scenario: S,
-  world: W,
+  env: E,
 ) => number | boolean | Promise<number | boolean>;
 
-export interface RewardPart<S extends Scenario = Scenario, W = unknown> {
+export interface RewardPart<S extends Scenario = Scenario, E = unknown> {
   /** What the total gets for a score of 1; negative takes away. */
   readonly weight: number;
-  readonly score: Score<S, W>;
+  readonly score: Score<S, E>;
 }
 
-export interface Composition<S extends Scenario = Scenario, W = unknown> {
-  readonly parts: Readonly<Record<string, RewardPart<S, W>>>;
+export interface Composition<S extends Scenario = Scenario, E = unknown> {
+  readonly parts: Readonly<Record<string, RewardPart<S, E>>>;
   /** When the scenario counts as solved: a part that has to score 1, or a function of all scores. */
   readonly success: string | ((scores: Readonly<Record<string, number>>) => boolean);
   /** Weight of a judge's score of the rollout, from 0 to 1: `--reward composed`. */
   readonly ruler?: number;
 }
 
-export interface ComposedReward<S extends Scenario = Scenario, W = unknown> {
-  (rollout: FinishedRollout, scenario: S, world: W): Promise<Reward>;
+export interface ComposedReward<S extends Scenario = Scenario, E = unknown> {
+  (rollout: FinishedRollout, scenario: S, env: E): Promise<Reward>;
   /** Undefined where no judge has a part. */
   readonly rulerWeight: number | undefined;
 }
@@ -35,10 +35,10 @@ export interface ComposedReward<S extends Scenario = Scenario, W = unknown> {
 /** Name of the part that a judge scores. */
 export const RULER_PART = "ruler";
 
-async function scoreOf<S extends Scenario, W>(
+async function scoreOf<S extends Scenario, E>(
   name: string,
-  { score }: RewardPart<S, W>,
-  ...about: [FinishedRollout, S, W]
+  { score }: RewardPart<S, E>,
+  ...about: [FinishedRollout, S, E]
 ): Promise<number> {
   const where = `the part ${name} of the reward, on scenario ${about[1].id},`;
   let value: number | boolean;
@@ -58,11 +58,11 @@ async function scoreOf<S extends Scenario, W>(
  *
  * @throws TypeError when nothing is composed, or a name is taken
  */
-export function composeReward<S extends Scenario = Scenario, W = unknown>({
+export function composeReward<S extends Scenario = Scenario, E = unknown>({
   parts,
   success,
   ruler,
-}: Composition<S, W>): ComposedReward<S, W> {
+}: Composition<S, E>): ComposedReward<S, E> {
   const named = Object.entries(parts);
   if (named.length === 0) throw new TypeError("composeReward: give at least one part");
   if (Object.hasOwn(parts, RULER_PART)) throw new TypeError(`composeReward: the name ${RULER_PART} is the judge's`);
@@ -73,9 +73,9 @@ export function composeReward<S extends Scenario = Scenario, W = unknown>({
   );
   if (wrong) throw new TypeError(`composeReward: the weight of ${wrong[0]} is ${wrong[1]}, which is no number`);
 
-  const reward = async (rollout: FinishedRollout, scenario: S, world: W): Promise<Reward> => {
+  const reward = async (rollout: FinishedRollout, scenario: S, env: E): Promise<Reward> => {
     const scores: Record<string, number> = {};
-    for (const [name, part] of named) scores[name] = await scoreOf(name, part, rollout, scenario, world);
+    for (const [name, part] of named) scores[name] = await scoreOf(name, part, rollout, scenario, env);
     return {
       reward: named.reduce((sum, [name, { weight }]) => sum + weight * (scores[name] as number), 0),
       success: typeof success === "string" ? (scores[success] as number) >= 1 : success(scores),

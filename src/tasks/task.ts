@@ -3,12 +3,12 @@
  * model is told, which tools it has, and how a finished trajectory is rewarded. hone does the rest.
  *
  * Everything here is message-level: a task never sees tokens. It runs on any thread (scenarios are plain data, and
- * each worker opens its own world), so a task keeps what it knows about one rollout in nothing but its arguments.
+ * each worker opens its own environment), so a task keeps what it knows about one rollout in nothing but its arguments.
  */
 import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";
 import { HoneError, type Random } from "../util/index.js";
-import type { AgentRollout } from "./agent.js";
+import type { AgentContext, AgentRollout } from "./agent.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
 import type { Reward, Scenario } from "./scenario.js";
 import type { TaskServers } from "./servers.js";
@@ -16,15 +16,15 @@ import type { TaskServers } from "./servers.js";
 export type { Reward, Scenario, Split } from "./scenario.js";
 
 /** What a tool can see while it runs. */
-export interface ToolContext<S extends Scenario = Scenario, W = unknown> {
+export interface ToolContext<S extends Scenario = Scenario, E = unknown> {
   readonly scenario: S;
   /** What the task opened on this thread. */
-  readonly world: W;
+  readonly env: E;
   /** Aborted when the tool's deadline passes or the rollout is cancelled. */
   readonly signal: AbortSignal;
 }
 
-export interface Tool<P extends ToolParameters = ToolParameters, S extends Scenario = Scenario, W = unknown> {
+export interface Tool<P extends ToolParameters = ToolParameters, S extends Scenario = Scenario, E = unknown> {
   readonly name: string;
   /** For the model: what it does and when to use it. */
   readonly description: string;
@@ -39,7 +39,7 @@ export interface Tool<P extends ToolParameters = ToolParameters, S extends Scena
    * Runs one call. The result is shown to the model: a string as it is, anything else as JSON.
    * Throw {@link ToolError} for what the model did wrong and should read; any other error fails the rollout.
    */
-  execute(args: ArgumentsOf<P>, context: ToolContext<S, W>): unknown;
+  execute(args: ArgumentsOf<P>, context: ToolContext<S, E>): unknown;
 }
 
 /** The model's own mistake, worded for the model: it reads `{"error": message}` and goes on. */
@@ -47,20 +47,20 @@ export class ToolError extends Error {
   override readonly name = "ToolError";
 }
 
-export interface ToolDefinition<P extends ToolParameters, S extends Scenario, W> {
+export interface ToolDefinition<P extends ToolParameters, S extends Scenario, E> {
   name: string;
   description: string;
   parameters: P;
   final?: boolean;
-  execute(args: ArgumentsOf<P>, context: ToolContext<S, W>): unknown;
+  execute(args: ArgumentsOf<P>, context: ToolContext<S, E>): unknown;
 }
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
 /** Checks and completes a tool. Throws TypeError on a name that models' APIs do not take. */
-export function defineTool<P extends ToolParameters, S extends Scenario = Scenario, W = unknown>(
-  tool: ToolDefinition<P, S, W>,
-): Tool<P, S, W> {
+export function defineTool<P extends ToolParameters, S extends Scenario = Scenario, E = unknown>(
+  tool: ToolDefinition<P, S, E>,
+): Tool<P, S, E> {
   if (!toolName.test(tool.name)) {
     throw new TypeError(`tool name ${JSON.stringify(tool.name)}: use letters, digits, _ and -, at most 64 of them`);
   }
@@ -157,7 +157,7 @@ export interface Claim {
 }
 
 /** What a task sees when it answers the model as the user. */
-export interface ReplyContext<S extends Scenario = Scenario, W = unknown> extends ToolContext<S, W> {
+export interface ReplyContext<S extends Scenario = Scenario, E = unknown> extends ToolContext<S, E> {
   /** The whole conversation, the text that is to be answered last. */
   readonly messages: readonly ChatMessage[];
   readonly calls: readonly CallRecord[];
@@ -199,11 +199,11 @@ export interface ScenarioIo {
   /** How the Hub is spoken to; Hugging Face's variables say it where nobody else does. */
   readonly hub?: HubConfig;
   /** Hears what is downloaded. */
-  readonly say?: (line: string) => void;
+  readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 
-export interface Task<S extends Scenario = Scenario, W = unknown> {
+export interface Task<S extends Scenario = Scenario, E = unknown> {
   readonly name: string;
   /** One line for people. */
   readonly description: string;
@@ -212,16 +212,16 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
   /** All scenarios, both splits, in a stable order. */
   scenarios(options: PlainOptions, io?: ScenarioIo): readonly S[] | Promise<readonly S[]>;
   /** Opens what the tools need on this thread (a database connection, say). Called once per thread. */
-  open(options: PlainOptions): W | Promise<W>;
+  open(options: PlainOptions): E | Promise<E>;
   /** Closes what `open` opened. */
-  close(world: W): void | Promise<void>;
+  close(env: E): void | Promise<void>;
   /** The messages before the model's first turn. */
   prompt(scenario: S, limits: { maxTurns: number }): ChatMessage[];
   /**
    * Any number of tools. Where none is final, the model answers in plain text: a turn without calls ends the rollout
    * with it, unless `reply` goes on.
    */
-  readonly tools: readonly Tool<ToolParameters, S, W>[];
+  readonly tools: readonly Tool<ToolParameters, S, E>[];
   /** MCP servers whose tools the model has beside `tools`. */
   readonly mcp?: TaskServers<S>;
   /**
@@ -229,10 +229,10 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
    * said to it, and it ends the rollout as if there were no `reply`. `text` is the turn without the model's thoughts.
    * An error that it throws ends the rollout as a tool's failure does.
    */
-  reply?(context: ReplyContext<S, W>, text: string): string | null | Promise<string | null>;
-  reward(rollout: FinishedRollout, scenario: S, world: W): Reward | Promise<Reward>;
+  reply?(context: ReplyContext<S, E>, text: string): string | null | Promise<string | null>;
+  reward(rollout: FinishedRollout, scenario: S, env: E): Reward | Promise<Reward>;
   /** In the place of all that plays and rewards: the task's own code has the conversation. */
-  readonly rollout?: AgentRollout<S, W>;
+  rollout?(context: AgentContext<S, E>): ReturnType<AgentRollout>;
   /**
    * For tasks with free answers: what a judge has to be asked to know whether the rollout's answer is right. null when
    * the reward's own `success` settles it: the answers agree word for word, or there is none.
@@ -244,7 +244,7 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
    */
   freeAnswers?(scenarios: readonly S[]): boolean;
   /** A graded reward for which it is known whether the answer is right: `--reward shaped`. */
-  shaped?(rollout: FinishedRollout, scenario: S, world: W, right: boolean): Reward | Promise<Reward>;
+  shaped?(rollout: FinishedRollout, scenario: S, env: E, right: boolean): Reward | Promise<Reward>;
   /**
    * A scripted player, when the task has one: yields the calls (or the text) of each turn and is sent their results
    * (or the reply). It makes warm-start traces and shows the task without a model.
@@ -254,7 +254,7 @@ export interface Task<S extends Scenario = Scenario, W = unknown> {
 
 type Completed = "description" | "options" | "scenarios" | "open" | "close" | "tools";
 
-export type TaskDefinition<S extends Scenario, W, O extends z.ZodObject> = Omit<Task<S, W>, Completed> & {
+export type TaskDefinition<S extends Scenario, E, O extends z.ZodObject> = Omit<Task<S, E>, Completed> & {
   description?: string;
   /**
    * The task's own options, each with a default unless it must be given; `.describe()` is what help says of it, and
@@ -263,16 +263,16 @@ export type TaskDefinition<S extends Scenario, W, O extends z.ZodObject> = Omit<
   options?: O;
   /** A function of the options; or `fromFile`, which brings options of its own. */
   scenarios(options: TaskOptions<O>, io?: ScenarioIo): readonly S[] | Promise<readonly S[]>;
-  tools?: Task<S, W>["tools"];
-  open?(options: TaskOptions<O>): W | Promise<W>;
-  close?(world: W): void | Promise<void>;
+  tools?: Task<S, E>["tools"];
+  open?(options: TaskOptions<O>): E | Promise<E>;
+  close?(env: E): void | Promise<void>;
 };
 
 /** A task that its own code plays and rewards: see docs/agents.md. */
-export type AgentTaskDefinition<S extends Scenario, W, O extends z.ZodObject> = Omit<
-  TaskDefinition<S, W, O>,
+export type AgentTaskDefinition<S extends Scenario, E, O extends z.ZodObject> = Omit<
+  TaskDefinition<S, E, O>,
   "prompt" | "reward" | "rollout"
-> & { rollout: AgentRollout<S, W>; prompt?: undefined; reward?: undefined };
+> & { rollout: AgentRollout<S, E>; prompt?: undefined; reward?: undefined };
 
 /** What hone plays and rewards a task with. */
 const playedNames = ["prompt", "tools", "mcp", "reply", "reward", "claim", "freeAnswers", "shaped", "expert"] as const;
@@ -297,16 +297,16 @@ const broughtBy = (scenarios: unknown) => (scenarios as { readonly options?: z.Z
  * Checks and completes a task. Throws TypeError when two tools share a name, an option has a common one's, or an agent's
  * task has parts that are not its own.
  */
-export function defineTask<S extends Scenario, W = undefined, O extends z.ZodObject = z.ZodObject>(
-  definition: AgentTaskDefinition<S, W, O>,
-): Task<S, W>;
-export function defineTask<S extends Scenario, W = undefined, O extends z.ZodObject = z.ZodObject>(
-  definition: TaskDefinition<S, W, O>,
-): Task<S, W>;
-export function defineTask<S extends Scenario, W, O extends z.ZodObject>(
-  given: TaskDefinition<S, W, O> | AgentTaskDefinition<S, W, O>,
-): Task<S, W> {
-  const definition = given.rollout ? { ...given, ...unplayed(given) } : (given as TaskDefinition<S, W, O>);
+export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
+  definition: AgentTaskDefinition<S, E, O>,
+): Task<S, E>;
+export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
+  definition: TaskDefinition<S, E, O>,
+): Task<S, E>;
+export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
+  given: TaskDefinition<S, E, O> | AgentTaskDefinition<S, E, O>,
+): Task<S, E> {
+  const definition = given.rollout ? { ...given, ...unplayed(given) } : (given as TaskDefinition<S, E, O>);
   const { tools = [], options: own = z.object({}) } = definition;
   const names = tools.map((tool) => tool.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -326,10 +326,10 @@ export function defineTask<S extends Scenario, W, O extends z.ZodObject>(
     options,
     description: definition.description ?? definition.name,
     scenarios: (given, io) => definition.scenarios(parse(given), io),
-    open: (given) => (definition.open ? definition.open(parse(given)) : (undefined as W)),
+    open: (given) => (definition.open ? definition.open(parse(given)) : (undefined as E)),
     close: definition.close ?? (() => undefined),
   };
 }
 
-/** A task whose scenario and world types are not known here, as it comes from a file. */
+/** A task whose scenario and environment types are not known here, as it comes from a file. */
 export type AnyTask = Task<Scenario, unknown>;

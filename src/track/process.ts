@@ -60,7 +60,7 @@ export interface TrackerSettings {
   readonly about: object;
   /** Rows of the run so far; the process takes those after its last recorded step. */
   readonly history: readonly Row[];
-  readonly say: (line: string) => void;
+  readonly log: (line: string) => void;
   /** Arguments of Python; replaced in tests. */
   readonly program?: readonly string[];
 }
@@ -152,7 +152,7 @@ export class TrackerProcess {
       if (Date.now() - this.#sign > limit) break;
       if (!told && Date.now() - begun > TELL) {
         told = true;
-        this.#settings.say(`${this.#settings.name}: waiting until it has written what it was told`);
+        this.#settings.log(`${this.#settings.name}: waiting until it has written what it was told`);
       }
       await Promise.race([this.#exited, sleep(LOOK)]);
     }
@@ -171,13 +171,13 @@ export class TrackerProcess {
       this.#kill();
       return;
     }
-    const { name, history, say } = this.#settings;
+    const { name, history, log } = this.#settings;
     if (message.type === "ready") {
       const { last, where, note } = message;
       this.#ready = true;
       this.#last = last;
-      say(`${name}: ${last < 0 ? "" : `going on after step ${last}; `}${where}`);
-      if (note !== null) say(`${name}: ${note}`);
+      log(`${name}: ${last < 0 ? "" : `going on after step ${last}; `}${where}`);
+      if (note !== null) log(`${name}: ${note}`);
       this.#queue = [...history.filter(({ step }) => step > last), ...this.#queue];
       this.#bound();
     } else if (message.type === "done") {
@@ -194,7 +194,7 @@ export class TrackerProcess {
     if (over > 0) {
       this.#queue.splice(0, over);
       if (this.#dropped === 0)
-        this.#settings.say(`${this.#settings.name}: it takes too long; the oldest steps that wait for it are left out`);
+        this.#settings.log(`${this.#settings.name}: it takes too long; the oldest steps that wait for it are left out`);
       this.#dropped += over;
     }
     const large = this.#queue.length - MOST_SAMPLES;
@@ -228,9 +228,9 @@ export class TrackerProcess {
   #giveUp(why: string): void {
     if (this.#gone) return;
     this.#gone = true;
-    const { name, logFile, say } = this.#settings;
+    const { name, logFile, log } = this.#settings;
     const since = this.#last < 0 ? "nothing of this run is" : `what comes after step ${this.#last} is not`;
-    say(
+    log(
       `${name} ${why}: ${since} in it; training is not concerned, and the next \`${hone("train")} --track ${name}\` of this run makes up for it (${lastLine(logFile)}log: ${logFile})`,
     );
     this.#queue = [];

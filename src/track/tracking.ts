@@ -43,7 +43,7 @@ export class Tracking {
   /** The start has been validated. */
   #started: boolean;
 
-  constructor(names: readonly TrackerName[], run: TrackedRun, python: string, say: (line: string) => void) {
+  constructor(names: readonly TrackerName[], run: TrackedRun, python: string, log: (line: string) => void) {
     this.#run = run;
     const { folder, project, record } = run;
     const { name, created, options, contents } = record;
@@ -57,7 +57,7 @@ export class Tracking {
     this.#trackers = names.map(
       (tracker) =>
         new TrackerProcess({
-          ...{ name: tracker, python, about, history, say },
+          ...{ name: tracker, python, about, history, log },
           logFile: join(folder, "logs", `${tracker}.log`),
         }),
     );

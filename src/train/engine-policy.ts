@@ -24,7 +24,7 @@ export interface EnginePolicySettings {
   /** Frees the weights too while it sleeps, not the KV cache alone. */
   readonly releaseWeights: boolean;
   readonly onFailure: (failure: RolloutFailure) => void;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 export class EnginePolicy implements Policy {
@@ -62,7 +62,7 @@ export class EnginePolicy implements Policy {
     return probe ? measureProbe(this.#engine, probe) : null;
   }
 
-  async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
+  async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
     const { workers, maxExceptions, onFailure } = this.#settings;
     return gather({
@@ -76,26 +76,26 @@ export class EnginePolicy implements Policy {
       run,
       step,
       scenarios,
-      group,
+      groupSize,
       have,
       concurrency: this.#concurrency,
       maxExceptions,
       signal,
       onTrajectory,
       onFailure,
-      onNote: this.#settings.say,
+      onNote: this.#settings.log,
       ...(onGroup === undefined ? {} : { onGroup }),
       ...(workers === undefined ? {} : { workers }),
     });
   }
 
-  async rest(): Promise<void> {
+  async sleep(): Promise<void> {
     await this.#engine.sleep({ weights: this.#settings.releaseWeights });
   }
 
   async wake(): Promise<void> {
     const attempt = (sequences: number) => this.#engine.wake({ sequences });
-    const woken = await fitting(this.#concurrency, attempt, this.#settings.say, this.#engine.info.lanes);
-    this.#concurrency = woken.sequences;
+    const awake = await fitting(this.#concurrency, attempt, this.#settings.log, this.#engine.info.lanes);
+    this.#concurrency = awake.sequences;
   }
 }

@@ -45,7 +45,7 @@ function gradedOf(trajectories: readonly Trajectory[], grades: readonly Graded[]
   return {
     graded,
     failures,
-    unjudged: count(grades.flatMap((grade) => (grade.kind === "lost" ? [grade.reason] : []))),
+    unjudged: count(grades.flatMap((grade) => (grade.kind === "no_verdict" ? [grade.reason] : []))),
   };
 }
 

@@ -31,14 +31,14 @@ function brokenOffText(steps: readonly StepMetricsRow[]): string {
 
 /** @param steps in a row in which no group had a reward */
 function unrewardedText(steps: readonly StepMetricsRow[]): string {
-  const lost = steps.findLast(({ skipped }) => skipped === "unrewarded");
+  const noVerdict = steps.findLast(({ skipped }) => skipped === "unrewarded");
   const broken = steps.some(({ skipped }) => skipped === "broken_off");
   const judge =
-    lost &&
-    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(lost.groups_lost)}); look at what it answers with --debug-judge, or take another --judge-model`;
+    noVerdict &&
+    `the judge gave no verdict that can be used${broken ? "" : ` in ${steps.length} steps in a row`} (the last: ${countsText(noVerdict.groups_no_verdict)}); look at what it answers with --debug-judge, or take another --judge-model`;
   const rollouts =
     broken &&
-    `no group had two rollouts to compare${lost ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`${hone("rollout")}\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
+    `no group had two rollouts to compare${noVerdict ? "" : ` in ${steps.length} steps in a row`}, because others ended by no fault of the model (${brokenOffText(steps)}). Look at the \`reason\` of a rollout of \`${hone("rollout")}\`; mend the tool that fails, or raise --tool-timeout, --turn-timeout and --rollout-timeout, or lower --concurrency where rollouts wait for the engine`;
   if (judge && rollouts)
     return `no group had a reward in ${steps.length} steps in a row: in some ${judge}; in others ${rollouts}`;
   return judge || rollouts || "";
@@ -73,10 +73,10 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
     : success < 0.05 && before > 0.2
       ? `it had been ${(100 * before).toFixed(1)} % in an earlier step: the updates have broken the model, start again from an earlier checkpoint (--fork) with a lower --learning-rate`
       : success < 0.05
-        ? `the scenarios are too hard for this model: warm it up on expert traces (\`${hone("sft")}\`), take easier scenarios, a larger model or a larger --group`
+        ? `the scenarios are too hard for this model: warm it up on expert traces (\`${hone("sft")}\`), take easier scenarios, a larger model or a larger --group-size`
         : success > 0.95
           ? "the model solves them all: take harder scenarios"
-          : "every scenario is either always solved or never: raise --group or --temperature, or mix scenarios of other difficulty";
+          : "every scenario is either always solved or never: raise --group-size or --temperature, or mix scenarios of other difficulty";
   const same = `in each group all rollouts${truncated ? " that are learnt from" : ""} got the same reward`;
   throw new HoneError(
     `nothing was learnt in ${flat} steps in a row: ${same}${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,

@@ -48,10 +48,10 @@ interface Starting {
 export async function firstCheckpoint(
   { folder, model, settings, contents, initial }: Starting,
   config: Pick<Config, "home" | "python" | "torchIndex">,
-  io: { readonly say: (text: string) => void; readonly signal: AbortSignal },
+  io: { readonly log: (text: string) => void; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
   if (initial === undefined || hasBegun(folder)) return undefined;
-  const into = await adopted(initial, model, config, linesTo(io.say, io.signal));
+  const into = await adopted(initial, model, config, linesTo(io.log, io.signal));
   const lora = { rank: settings.loraRank, alpha: settings.loraAlpha, targets: [...settings.loraTargets] };
   const about = { run: basename(initial.folder), step: 0, model: contents.model as string, lora };
   await sealCheckpoint(into, about, ADOPTED_FILES);

@@ -1,7 +1,7 @@
 /** The training loop: one step after the other (step.ts), with regular validations; old checkpoints are deleted. */
 import type { StepRow } from "../run/index.js";
 import type { LoopParts } from "./parts.js";
-import { playingOf, validate } from "./playing.js";
+import { playContextOf, validate } from "./saved-play.js";
 import { settleLast, use } from "./settle.js";
 import { stagesOf } from "./stages.js";
 import { trainStep } from "./step.js";
@@ -36,7 +36,7 @@ async function trainSteps(parts: LoopParts): Promise<void> {
   const clock = new StepClock();
   const useAfter = (row: StepRow) => clock.measure("swap", () => use(parts, row));
   const validateAt = (row: StepRow) =>
-    clock.measure("validation", () => validate(playingOf(parts), row, heldOut, parts.grade));
+    clock.measure("validation", () => validate(playContextOf(parts), row, heldOut, parts.grade));
   let at = await settleLast(parts, clock);
   for (;;) {
     if (at.step === 1 && run.store.validations().length === 0) {

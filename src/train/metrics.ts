@@ -3,11 +3,11 @@ import type { StepMetrics } from "../learn/index.js";
 import { count, mean, meansOf } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
-import { isIdle, type Taught } from "./lessons.js";
+import { type CreditedGroup, isIdle } from "./credit.js";
 
 /** @param further number of groups that were played in place of idle ones */
 export function stepMetricsRow(
-  groups: readonly Taught[],
+  groups: readonly CreditedGroup[],
   failures: readonly RolloutFailure[],
   learningRate: number,
   update: StepMetrics | null,
@@ -20,7 +20,7 @@ export function stepMetricsRow(
   const broken = trajectories.flatMap((trajectory) => brokenOff(trajectory) ?? []);
   const tooFew = groups.filter((group) => group.tooFew).length;
   const calls = trajectories.flatMap((trajectory) => trajectory.calls);
-  const lost = groups.flatMap((group) => group.lost ?? []);
+  const noVerdict = groups.flatMap((group) => group.noVerdict ?? []);
   const agreements = groups.flatMap((group) => group.agreement ?? []);
   const trained = groups
     .filter(({ rewarded }) => rewarded)
@@ -43,8 +43,8 @@ export function stepMetricsRow(
     groups_masked: groups.filter(({ allMasked }) => allMasked).length,
     groups_refilled: further,
     rollouts_masked: groups.flatMap(({ members }) => members.filter(({ masked }) => masked)).length,
-    groups_unrewarded: lost.length,
-    groups_lost: count(lost),
+    groups_unrewarded: noVerdict.length,
+    groups_no_verdict: count(noVerdict),
     groups_broken_off: tooFew,
     training_reward: trained.length === 0 ? null : mean(trained),
     training_n: trained.length,
@@ -54,14 +54,14 @@ export function stepMetricsRow(
     ]),
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
-    skipped: update ? update.skipped : skipReason(groups, lost.length, tooFew),
+    skipped: update ? update.skipped : skipReason(groups, noVerdict.length, tooFew),
     tokens: update?.tokens.total ?? 0,
     sampled_tokens: update?.tokens.sampled ?? 0,
     loss: update?.loss ?? null,
     updates: update?.updates ?? 0,
-    mismatch_kl: update?.klRollout.k3 ?? null,
+    mismatch_kl: update?.mismatchKl.k3 ?? null,
     kl_base: update?.klBase ?? null,
-    gap: update?.gap ?? null,
+    mismatch: update?.mismatch ?? null,
     probe: null,
     grad_norm: update?.gradNorm ?? null,
     entropy: update?.entropy ?? null,
@@ -78,8 +78,8 @@ function summed(counts: readonly object[]): Record<string, number> {
   return sums;
 }
 
-function skipReason(groups: readonly Taught[], lost: number, tooFew: number): SkipReason {
+function skipReason(groups: readonly CreditedGroup[], noVerdict: number, tooFew: number): SkipReason {
   if (groups.some(({ allMasked }) => allMasked)) return "truncated";
-  if (lost + tooFew === 0 || lost + tooFew < groups.length) return "no_spread";
-  return tooFew >= lost ? "broken_off" : "unrewarded";
+  if (noVerdict + tooFew === 0 || noVerdict + tooFew < groups.length) return "no_spread";
+  return tooFew >= noVerdict ? "broken_off" : "unrewarded";
 }

@@ -4,8 +4,8 @@ import type { GroupReward, Rewards } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
-import type { GapSettings } from "./gap.js";
-import type { ScenarioCursor } from "./sampler.js";
+import type { MismatchSettings } from "./mismatch.js";
+import type { ScenarioSampler } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
 export interface PlayRequest {
@@ -14,7 +14,7 @@ export interface PlayRequest {
   readonly step: number;
   readonly scenarios: readonly Scenario[];
   /** Rollouts of each scenario. */
-  readonly group: number;
+  readonly groupSize: number;
   /** Rollouts that were played before: they are part of the result and not played again. */
   readonly have: readonly Trajectory[];
   readonly signal: AbortSignal;
@@ -42,7 +42,7 @@ export interface Policy {
   probe(): Promise<ProbeReading | null>;
   play(request: PlayRequest): Promise<Played>;
   /** Frees memory for the learner; nothing is played until `wake`. */
-  rest(): Promise<void>;
+  sleep(): Promise<void>;
   /**
    * Wakes with fewer concurrent rollouts from now on where memory does not suffice for as many as before.
    * @throws EngineOutOfMemory when it does not suffice for one; the policy sleeps as before
@@ -88,14 +88,14 @@ export interface View {
   progress(progress: Progress): void;
   step(line: MetricsLine): void;
   validation(row: ValidationRow): void;
-  say(text: string): void;
+  log(text: string): void;
 }
 
-export interface LoopSettings extends GapSettings {
+export interface LoopSettings extends MismatchSettings {
   readonly seed: number;
   readonly steps: number;
   /** Rollouts of each scenario. */
-  readonly group: number;
+  readonly groupSize: number;
   readonly temperature: number;
   readonly schedule: Schedule;
   readonly advantages: AdvantageOptions;
@@ -114,7 +114,7 @@ export interface LoopSettings extends GapSettings {
 export interface LoopParts extends Omit<Rewards, "spreadFloor" | "close"> {
   readonly run: Run;
   readonly settings: LoopSettings;
-  readonly scenarios: Pick<ScenarioCursor, "groups" | "next" | "ofValidation">;
+  readonly scenarios: Pick<ScenarioSampler, "groupsPerStep" | "next" | "ofValidation">;
   readonly policy: Policy;
   readonly updater: Updater;
   readonly view: View;

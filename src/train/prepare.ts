@@ -42,7 +42,7 @@ import {
 } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { initialAdapter } from "./init-adapter.js";
-import { ScenarioCursor, scenariosFingerprint } from "./sampler.js";
+import { ScenarioSampler, scenariosFingerprint } from "./sampler.js";
 import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 
 /** Options for rollouts of a run besides its settings. */
@@ -71,8 +71,8 @@ export const trainOptions = [
   "initAdapter",
   "preset",
   "steps",
-  "groups",
-  "group",
+  "groupsPerStep",
+  "groupSize",
   "learningRate",
   "finalLearningRate",
   "warmup",
@@ -110,7 +110,7 @@ export const trainOptions = [
   "microBatchTokens",
   "gradientCheckpointing",
   "releaseWeights",
-  "maxGap",
+  "maxMismatch",
   "track",
   "quiet",
 ] as const satisfies readonly OptionName[];
@@ -135,7 +135,7 @@ export function limitsOf(
 export async function prepare(
   config: TrainConfig,
   asGiven: GivenOptions,
-  say: (text: string) => void,
+  log: (text: string) => void,
   signal?: AbortSignal,
 ) {
   // Before anything that may create the Python environment, which is made for the card.
@@ -157,32 +157,32 @@ export async function prepare(
     givenForTask(given),
   );
   const taskOptions = { ...set, home: config.home, seed: chosen("seed") };
-  const all = await scenariosOf(plain, taskOptions, { hub: config, say, ...(signal ? { signal } : {}) });
+  const all = await scenariosOf(plain, taskOptions, { hub: config, log, ...(signal ? { signal } : {}) });
   const settingsFor = (shape: ModelShape) => {
     const settings = resolveSettings({
       given,
       recorded,
       model: { reference, ...shape },
       set,
-      stepsPerEpoch: (groups) => new ScenarioCursor(all, { groups, seed: 0 }).stepsPerEpoch,
+      stepsPerEpoch: (groupsPerStep) => new ScenarioSampler(all, { groupsPerStep, seed: 0 }).stepsPerEpoch,
     });
     return { settings, initial: initialAdapter(config, settings, shape) };
   };
   // Where the configuration suffices, a mismatch with the model is reported before its weights are downloaded.
-  const model = await resolveModel(reference, { ...config, weights }, linesTo(say, signal), { inspect: settingsFor });
+  const model = await resolveModel(reference, { ...config, weights }, linesTo(log, signal), { inspect: settingsFor });
   const shape = await conversingModel(model);
   checkTrainable(shape, model, config.hfWeights !== undefined);
   const { settings, initial } = settingsFor(shape);
-  const scenarios = new ScenarioCursor(all, settings);
+  const scenarios = new ScenarioSampler(all, settings);
 
-  await prepareMachine(config, say, true);
+  await prepareMachine(config, log, true);
   const gpu = await gpuMemory(gpuChosen(config));
   if (config.learnerLifetime === "offload" && gpu?.kind !== "cuda") {
     throw new UsageError(
       "--learner-lifetime offload moves the learner off an NVIDIA GPU, and here it computes on the CPU; use --learner-lifetime step to give its memory back",
     );
   }
-  const most = Math.min(settings.groups * settings.group, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
+  const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = config.concurrency ?? most;
   const fitted = fitToMachine(
     {
@@ -208,19 +208,19 @@ export async function prepare(
         settings.microBatchTokens === bySize[sizeOf(shape.parameters)].microBatchTokens,
     },
     { host: mainMemory(), gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free } },
-    say,
+    log,
   );
   const servers = await planServers(
     { ...settings, mcpStartTimeout: config.mcpStartTimeout },
     plain,
     taskReference,
     join(folder, "logs", "mcp"),
-    { say, signal },
+    { log, signal },
   );
   const task = withServerTools(plain, servers);
   requireRewards(settings, task);
   const warning = wordingWarning(settings, task, all);
-  if (warning) say(warning);
+  if (warning) log(warning);
   const contents = {
     model: modelFingerprint(model),
     task: task.name,

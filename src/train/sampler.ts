@@ -9,12 +9,12 @@
 import { createHash } from "node:crypto";
 import type { Scenario } from "../tasks/index.js";
 import { HoneError, Random, UsageError } from "../util/index.js";
-import { isIdle, type Taught } from "./lessons.js";
+import { type CreditedGroup, isIdle } from "./credit.js";
 
-export class ScenarioCursor {
+export class ScenarioSampler {
   readonly #train: readonly Scenario[];
   readonly #test: readonly Scenario[];
-  readonly #groups: number;
+  readonly #groupsPerStep: number;
   readonly #seed: number;
   /** Ids of the train split that are played; undefined plays all. */
   #kept: ReadonlySet<string> | undefined;
@@ -24,10 +24,10 @@ export class ScenarioCursor {
    * @throws HoneError when a split has no scenarios
    * @throws UsageError when the train split does not fill one step
    */
-  constructor(scenarios: readonly Scenario[], { groups, seed }: { groups: number; seed: number }) {
+  constructor(scenarios: readonly Scenario[], { groupsPerStep, seed }: { groupsPerStep: number; seed: number }) {
     this.#train = scenarios.filter(({ split }) => split === "train");
     this.#test = scenarios.filter(({ split }) => split === "test");
-    this.#groups = groups;
+    this.#groupsPerStep = groupsPerStep;
     this.#seed = seed;
     for (const [split, found] of [["train", this.#train] as const, ["test", this.#test] as const]) {
       if (found.length === 0) {
@@ -36,21 +36,26 @@ export class ScenarioCursor {
         );
       }
     }
-    if (this.#train.length < groups) {
-      throw new UsageError(`--groups ${groups}: the train split has only ${this.#train.length} scenarios`);
+    if (this.#train.length < groupsPerStep) {
+      throw new UsageError(
+        `--groups-per-step ${groupsPerStep}: the train split has only ${this.#train.length} scenarios`,
+      );
     }
   }
 
   /** Scenarios in a step. */
-  get groups(): number {
-    return this.#groups;
+  get groupsPerStep(): number {
+    return this.#groupsPerStep;
   }
 
   /** The same, of whose train split only these are played, in the order that they have among all. */
-  only(ids: ReadonlySet<string>): ScenarioCursor {
-    const cursor = new ScenarioCursor([...this.#train, ...this.#test], { groups: this.#groups, seed: this.#seed });
-    cursor.#kept = ids;
-    return cursor;
+  only(ids: ReadonlySet<string>): ScenarioSampler {
+    const sampler = new ScenarioSampler([...this.#train, ...this.#test], {
+      groupsPerStep: this.#groupsPerStep,
+      seed: this.#seed,
+    });
+    sampler.#kept = ids;
+    return sampler;
   }
 
   /** The train split as an epoch goes through it; of the first one the beginning is known before all are. */
@@ -61,14 +66,14 @@ export class ScenarioCursor {
   #isKept = ({ id }: Scenario) => this.#kept?.has(id) ?? true;
 
   get stepsPerEpoch(): number {
-    return Math.floor(this.#train.filter(this.#isKept).length / this.#groups);
+    return Math.floor(this.#train.filter(this.#isKept).length / this.#groupsPerStep);
   }
 
   /** Different scenarios for one step, counted from 1. */
   ofStep(step: number): Scenario[] {
     const epoch = Math.floor((step - 1) / this.stepsPerEpoch);
-    const start = ((step - 1) % this.stepsPerEpoch) * this.#groups;
-    return this.ofEpoch(epoch).slice(start, start + this.#groups);
+    const start = ((step - 1) % this.stepsPerEpoch) * this.#groupsPerStep;
+    return this.ofEpoch(epoch).slice(start, start + this.#groupsPerStep);
   }
 
   /**
@@ -76,7 +81,7 @@ export class ScenarioCursor {
    * order of the step's own, at most `refill` of them; none when the step goes on to its update. Further scenarios do not
    * count in the epoch: they may have been played in it, or will be.
    */
-  next(step: number, soFar: readonly Taught[], refill: number): Scenario[] {
+  next(step: number, soFar: readonly CreditedGroup[], refill: number): Scenario[] {
     const own = this.ofStep(step);
     if (soFar.length === 0) return own;
     const further = soFar.length - own.length;
@@ -95,7 +100,7 @@ export class ScenarioCursor {
   }
 }
 
-/** See {@link ScenarioCursor.ofValidation}. */
+/** See {@link ScenarioSampler.ofValidation}. */
 export function validationScenarios(
   all: readonly Scenario[],
   { seed, validateN }: { seed: number; validateN: number },

@@ -26,7 +26,7 @@ import { rewardNamed } from "../reward/index.js";
 import { changeable, engineNumerics, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { hone, UsageError } from "../util/index.js";
-import { gapLimit } from "./gap.js";
+import { mismatchLimit } from "./mismatch.js";
 import type { LoopSettings } from "./parts.js";
 
 export interface SettingsSources {
@@ -38,7 +38,7 @@ export interface SettingsSources {
   /** The task's options. */
   readonly set?: PlainOptions;
   /** Steps of one pass over the train split, for presets that count in passes. */
-  readonly stepsPerEpoch: (groups: number) => number;
+  readonly stepsPerEpoch: (groupsPerStep: number) => number;
 }
 
 /**
@@ -80,7 +80,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
     given.steps ??
     recorded?.options.steps ??
     preset.steps ??
-    (preset.passes ? preset.passes * stepsPerEpoch(settings.groups) : size.steps);
+    (preset.passes ? preset.passes * stepsPerEpoch(settings.groupsPerStep) : size.steps);
   const resolved = { ...settings, set, steps: steps as number };
   checkSettings(resolved, model.trainedContext);
   return resolved;
@@ -121,17 +121,17 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
   if (settings.temperature === 0) {
     throw new UsageError("--temperature 0: rollouts of a group would all be the same, and only differences teach");
   }
-  if (settings.group === 1) {
-    throw new UsageError("--group 1: a rollout is compared with others of its scenario; give at least 2");
+  if (settings.groupSize === 1) {
+    throw new UsageError("--group-size 1: a rollout is compared with others of its scenario; give at least 2");
   }
   if (settings.difficultyRollouts !== undefined && settings.difficulty === undefined) {
     throw new UsageError(
       `--difficulty-rollouts ${settings.difficultyRollouts}: says how often --difficulty plays each scenario; give --difficulty too, such as 0.1..0.9`,
     );
   }
-  if (settings.minibatches > settings.groups) {
+  if (settings.minibatches > settings.groupsPerStep) {
     throw new UsageError(
-      `--minibatches ${settings.minibatches}: a step has only ${settings.groups} groups to deal (--groups), and none is split`,
+      `--minibatches ${settings.minibatches}: a step has only ${settings.groupsPerStep} groups to deal (--groups-per-step), and none is split`,
     );
   }
   if (settings.clipLow !== undefined && objectiveOf(settings.loss).clipLow === null) {
@@ -173,7 +173,7 @@ export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model 
  */
 export function loopSettings(
   settings: RunSettings,
-  config: Pick<Config, "maxGap" | "hfWeights">,
+  config: Pick<Config, "maxMismatch" | "hfWeights">,
   engine: EngineInfo,
   spreadFloor: number,
 ): LoopSettings {
@@ -181,9 +181,9 @@ export function loopSettings(
     ...settings,
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
-    maxGap: config.maxGap ?? gapLimit(engine.weightType),
+    maxMismatch: config.maxMismatch ?? mismatchLimit(engine.weightType),
     // A given limit replaces the calibrated ones.
-    calibrateGap: config.maxGap === undefined,
+    calibrateMismatch: config.maxMismatch === undefined,
     numerics: { engine: engineNumerics(engine), hfWeights: config.hfWeights !== undefined },
   };
 }

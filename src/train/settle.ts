@@ -4,10 +4,10 @@
  * settled. If the check fails, the commit is undone: repeating the step repairs a checkpoint whose own files are wrong.
  */
 import { EngineOutOfMemory } from "../engine/index.js";
-import { gapsOf, learnerPart, metricsLine, numericsOf, type ProbeReading, type StepRow } from "../run/index.js";
+import { learnerPart, metricsLine, mismatchesOf, numericsOf, type ProbeReading, type StepRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
-import { checkProbe, gapLimits } from "./gap.js";
 import { checkProgress } from "./guards.js";
+import { checkProbe, mismatchLimits } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
 import type { StepClock } from "./step-clock.js";
 
@@ -65,7 +65,7 @@ async function seen({ run, settings, policy }: LoopParts, row: StepRow, adapter:
   // The learner's numerics of that time, and the engine's of now.
   const made = steps.find(({ step }) => step === row.checkpoint)?.timing;
   const numerics = numericsOf(settings.numerics.engine, made ? learnerPart(made.numerics) : null);
-  checkProbe(reading, gapLimits(gapsOf(steps, numerics), settings).mean, adapter, consequence);
+  checkProbe(reading, mismatchLimits(mismatchesOf(steps, numerics), settings).mean, adapter, consequence);
   return reading;
 }
 

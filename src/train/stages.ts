@@ -6,14 +6,14 @@ import { once } from "node:events";
 import { type StepMetrics, writeBatch } from "../learn/index.js";
 import { comparable, type GroupReward, GroupWork, rewardComparable } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";
-import { gapsOf, learnerNumerics, numericsOf, type StepRow } from "../run/index.js";
+import { learnerNumerics, mismatchesOf, numericsOf, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
-import { checkGap, GapGrew, gapLimits } from "./gap.js";
-import { batchOf, lessonsOf, rolloutsLearntFrom, type Taught, teach } from "./lessons.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, rolloutsLearntFrom } from "./credit.js";
 import { stepMetricsRow } from "./metrics.js";
+import { checkMismatch, MismatchGrew, mismatchLimits } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
-import { interruptible, playingOf, playSaved } from "./playing.js";
+import { interruptible, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { wakeWith } from "./settle.js";
 import type { ClockPhase, StepClock } from "./step-clock.js";
@@ -32,7 +32,7 @@ type Published = Pick<StepRow, "checkpoint" | "adapter">;
 
 interface DoneStep {
   readonly played: readonly PlayedGroups[];
-  readonly groups: readonly Taught[];
+  readonly groups: readonly CreditedGroup[];
   readonly learnt: StepMetrics | null;
   readonly policy: Published;
 }
@@ -43,14 +43,14 @@ interface DoneStep {
  */
 export interface Stages {
   /** @param soFar the step's groups so far: its own scenarios when there are none, then replacements */
-  sample(soFar: readonly Taught[]): readonly Scenario[];
+  sample(soFar: readonly CreditedGroup[]): readonly Scenario[];
   /** A group's rewards are requested as soon as it is complete, while others are being played. */
   play(scenarios: readonly Scenario[]): Promise<PlayedGroups>;
   /** Waits for the outstanding rewards. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
-  advantages(groups: Groups, rewards: readonly GroupReward[]): readonly Taught[];
+  advantages(groups: Groups, rewards: readonly GroupReward[]): readonly CreditedGroup[];
   /** Meanwhile the engine's memory is the learner's. null when no group is trainable. */
-  update(groups: readonly Taught[]): Promise<StepMetrics | null>;
+  update(groups: readonly CreditedGroup[]): Promise<StepMetrics | null>;
   /** Gives the new checkpoint its number. */
   publish(learnt: StepMetrics | null): Promise<Published>;
   commit(done: DoneStep): StepRow;
@@ -81,12 +81,12 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       timed("rollouts", () =>
         rewarding.during(signal, (signal) =>
           playSaved(
-            { ...playingOf(parts), signal },
+            { ...playContextOf(parts), signal },
             {
               phase: "train",
               step,
               scenarios,
-              group: settings.group,
+              groupSize: settings.groupSize,
               adapter: at.adapter,
               onGroup: (group) => rewarding.begin(group),
             },
@@ -98,17 +98,20 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       timed("rewards", () => stoppable(() => rewarding.all(groups, { kind: "rewarded", rewards: [] }))),
 
     advantages: (groups, rewards) =>
-      teach(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
+      creditGroups(groups, rewards, { ...settings.advantages, maskTruncated: settings.maskTruncated }),
 
     update: async (groups) => {
-      await timed("swap", () => policy.rest());
+      await timed("swap", () => policy.sleep());
       const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate)));
       if (learnt) {
         try {
-          checkGap(learnt.gap, gapLimits(gapsOf(run.store.steps(), numericsWith(learnt)), settings));
+          checkMismatch(
+            learnt.mismatch,
+            mismatchLimits(mismatchesOf(run.store.steps(), numericsWith(learnt)), settings),
+          );
         } catch (error) {
           // Otherwise they would be reused as this policy's rollouts when the run continues.
-          if (error instanceof GapGrew) run.store.dropRollouts("train", step);
+          if (error instanceof MismatchGrew) run.store.dropRollouts("train", step);
           throw error;
         }
       }
@@ -122,7 +125,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
 
     commit: ({ played, groups, learnt, policy: now }) => {
       const failures = played.flatMap((round) => round.failures);
-      const further = groups.length - scenarios.groups;
+      const further = groups.length - scenarios.groupsPerStep;
       const row: StepRow = {
         step,
         ...now,
@@ -135,7 +138,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
           numerics: numericsWith(learnt),
         },
       };
-      run.store.commitStep(row, lessonsOf(groups), row.checkpoint === at.checkpoint);
+      run.store.commitStep(row, creditsOf(groups), row.checkpoint === at.checkpoint);
       return row;
     },
 
@@ -146,7 +149,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
 async function updateOn(
   { run, settings, scenarios, updater, view, signal }: LoopParts,
   at: StepRow,
-  groups: readonly Taught[],
+  groups: readonly CreditedGroup[],
   learningRate: number,
 ): Promise<StepMetrics | null> {
   const batch = batchOf(groups);
@@ -161,7 +164,7 @@ async function updateOn(
     into: run.checkpoints.draft(step),
     from: run.checkpointOf(at),
     learningRate,
-    rollouts: rolloutsLearntFrom(groups, groups.length - scenarios.groups),
+    rollouts: rolloutsLearntFrom(groups, groups.length - scenarios.groupsPerStep),
     seed: deriveSeed("minibatches", settings.seed, step),
     signal,
     onProgress: (progress) => view.progress(progress),

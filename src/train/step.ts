@@ -15,7 +15,7 @@
  * the engine's probability (native/learner/importance.py).
  */
 import type { StepRow } from "../run/index.js";
-import type { Taught } from "./lessons.js";
+import type { CreditedGroup } from "./credit.js";
 import type { PlayedGroups, Stages } from "./stages.js";
 
 /**
@@ -32,7 +32,7 @@ export async function trainStep({
   commit,
   wake,
 }: Stages): Promise<StepRow> {
-  const groups: Taught[] = [];
+  const groups: CreditedGroup[] = [];
   const played: PlayedGroups[] = [];
   for (;;) {
     const scenarios = sample(groups);

@@ -17,7 +17,7 @@ export function trackingOf(
   run: Run,
   { steps, validateEvery }: TrackedSettings,
   python: string,
-  say: (line: string) => void,
+  log: (line: string) => void,
 ): Tracking | undefined {
   const record = run.store.record();
   if (names.length === 0 || !record) return undefined;
@@ -32,7 +32,7 @@ export function trackingOf(
     validations: run.store.validations(),
     validated: (step: number) => step === steps || (validateEvery > 0 && step % validateEvery === 0),
   };
-  return new Tracking(names, tracked, python, say);
+  return new Tracking(names, tracked, python, log);
 }
 
 /** Passes every event to both views. */
@@ -60,7 +60,7 @@ export function tracked(view: View, tracking: Tracking | undefined): View {
       view.validation(row);
       tracking.validation(row);
     },
-    say: (text) => view.say(text),
+    log: (text) => view.log(text),
   };
 }
 

@@ -21,7 +21,7 @@ import { openUpdater } from "./updater.js";
 
 export interface TrainIo {
   readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
   /**
    * Creates the view, once the number of steps is known, and whether another reward than the task's own
    * trains.
@@ -45,7 +45,7 @@ export interface TrainSummary {
   after: Share | null;
   best: { step: number; success: number } | null;
   /** Over all updates: mean of their means, highest p99, highest max. null without updates. */
-  gap: { mean: number; p99: number; max: number } | null;
+  mismatch: { mean: number; p99: number; max: number } | null;
   /** Cost of judging over all calls; null without a judge. */
   judge: JudgeUsage | null;
   /** The best adapter; null when it is the base model. */
@@ -56,19 +56,19 @@ export interface TrainSummary {
 export async function runTraining(config: TrainConfig, given: GivenOptions, io: TrainIo): Promise<TrainSummary> {
   const started = performance.now();
   const trackers = readTrackers(config.track);
-  const prepared = await prepare(config, given, io.say, io.signal);
+  const prepared = await prepare(config, given, io.log, io.signal);
   const { folder, settings, contents, backend } = prepared;
-  const python = await ensurePython(pythonFor(config, backend === "cuda", io.say));
-  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: io.say });
+  const python = await ensurePython(pythonFor(config, backend === "cuda", io.log));
+  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: io.log });
   const first = await firstCheckpoint(prepared, config, io);
   const run = await beginRun({ folder, settings, contents, task: prepared.task, fork: config.fork ?? first });
   try {
     const { previousOwner: owner } = run;
     const at = run.store.lastStep().step;
-    if (owner) io.say(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
-    if (run.begunAnew) io.say(`${run.folder}: had no step yet, and begins anew with these options`);
-    if (at > 0) io.say(`${run.folder}: going on after step ${at} of ${settings.steps}`);
-    const tracking = trackingOf(trackers, run, settings, python, io.say);
+    if (owner) io.log(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
+    if (run.begunAnew) io.log(`${run.folder}: had no step yet, and begins anew with these options`);
+    if (at > 0) io.log(`${run.folder}: going on after step ${at} of ${settings.steps}`);
+    const tracking = trackingOf(trackers, run, settings, python, io.log);
     try {
       const watch: TrainIo["watch"] = (...about) => tracked(io.watch(...about), tracking);
       await trainWith(run, prepared, config, python, { ...io, watch });
@@ -86,17 +86,17 @@ async function trainWith(
   { model, task, settings, scenarios, backend, fitted, play }: Prepared,
   config: TrainConfig,
   python: string,
-  { signal, say, watch, colours }: TrainIo,
+  { signal, log, watch, colours }: TrainIo,
 ): Promise<void> {
   const { taskOptions } = play;
-  const rewards = await openRewards({ settings, config, task, taskOptions, store: run.store, signal, say, colours });
+  const rewards = await openRewards({ settings, config, task, taskOptions, store: run.store, signal, log, colours });
   const wanted = engineOptions(config, {
     model,
     sequences: fitted.concurrency,
     contextPerSequence: settings.context,
   });
   const threads = decodeThreads(config.threads);
-  const updater = openUpdater({ run, model, settings, config, fitted, backend, python, say });
+  const updater = openUpdater({ run, model, settings, config, fitted, backend, python, log });
   let engine: Engine | undefined;
   let closeLog: (() => Promise<void>) | undefined;
   try {
@@ -105,9 +105,9 @@ async function trainWith(
     const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
     loading?.catch(() => undefined);
     closeLog = await logEngine(run.logFile("engine.log"), wanted.gpu);
-    const loaded = await loadFitting(wanted, say);
+    const loaded = await loadFitting(wanted, log);
     engine = loaded.engine;
-    say(engineText(engine.info));
+    log(engineText(engine.info));
     run.saw("engine", engineFacts(engine.info));
     if (loading && threads === usableCores()) leaveCore(engine, loading);
     const chat = chatSettings(settings);
@@ -122,8 +122,8 @@ async function trainWith(
       workers: config.workers,
       maxExceptions: config.maxExceptions,
       releaseWeights: config.releaseWeights,
-      onFailure: ({ id, error }) => say(`rollout ${id} failed: ${error}`),
-      say,
+      onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
+      log,
     });
     const parts = {
       run,
@@ -161,7 +161,7 @@ function summarise(run: Run, seconds: number): TrainSummary {
   const validations = run.store.validations();
   const last = run.store.lastStep();
   const best = bestOf(validations);
-  const gaps = run.store.steps().flatMap(({ metrics }) => metrics?.gap ?? []);
+  const mismatches = run.store.steps().flatMap(({ metrics }) => metrics?.mismatch ?? []);
   return {
     run: run.name,
     folder: run.folder,
@@ -171,13 +171,13 @@ function summarise(run: Run, seconds: number): TrainSummary {
     before: shareOf(validations.find(({ step }) => step === 0)),
     after: shareOf(validations.find(({ step }) => step === last.step)),
     best: best ? { step: best.step, success: best.result.success } : null,
-    gap:
-      gaps.length === 0
+    mismatch:
+      mismatches.length === 0
         ? null
         : {
-            mean: gaps.reduce((sum, gap) => sum + gap.mean, 0) / gaps.length,
-            p99: Math.max(...gaps.map((gap) => gap.p99)),
-            max: Math.max(...gaps.map((gap) => gap.max)),
+            mean: mismatches.reduce((sum, mismatch) => sum + mismatch.mean, 0) / mismatches.length,
+            p99: Math.max(...mismatches.map((mismatch) => mismatch.p99)),
+            max: Math.max(...mismatches.map((mismatch) => mismatch.max)),
           },
     judge: run.store.judgeSpending() ?? null,
     adapter: typeof best?.checkpoint === "number" ? run.checkpoints.adapterOf(best.checkpoint) : null,

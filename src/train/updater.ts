@@ -33,7 +33,7 @@ export interface UpdaterSettings {
   readonly step: Omit<StepSettings, keyof UpdateRequest>;
   /** Starts a learner from a checkpoint folder, or with a new adapter. Aborting the signal ends it while it loads. */
   readonly start: (from: string | undefined, signal: AbortSignal) => Promise<LearnerLike>;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 /** Micro-batches are not made smaller than this many tokens: then their size is not the cause. */
@@ -89,7 +89,7 @@ export class LearnerUpdater implements Updater {
   /** Notes already shown: a new learner reports the same ones. */
   #note(lines: readonly string[]): void {
     for (const line of lines) {
-      if (!this.#noted.has(line)) this.#settings.say(line);
+      if (!this.#noted.has(line)) this.#settings.log(line);
       this.#noted.add(line);
     }
   }
@@ -105,7 +105,7 @@ export class LearnerUpdater implements Updater {
       return await this.#fitting(request);
     } catch (error) {
       if (!(error instanceof LearnerDied) || request.signal.aborted) throw error;
-      this.#settings.say(`${error.message}; once more from the last checkpoint`);
+      this.#settings.log(`${error.message}; once more from the last checkpoint`);
       await this.#end();
       return this.#fitting(request);
     }
@@ -124,7 +124,7 @@ export class LearnerUpdater implements Updater {
       } catch (error) {
         if (!(error instanceof LearnerOutOfMemory) || microBatchTokens / 2 < SMALLEST_MICRO_BATCH) throw error;
         this.#microBatchTokens = Math.floor(microBatchTokens / 2);
-        this.#settings.say(
+        this.#settings.log(
           `the update did not fit into memory; from now on --micro-batch-tokens ${this.#microBatchTokens} instead of ${microBatchTokens}`,
         );
       }
@@ -143,13 +143,13 @@ export interface UpdaterSources {
   /** The engine's device. */
   readonly backend: EngineInfo["gpu"];
   readonly python: string;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 /** The learner of a run, from its settings. Nothing is started before the first use. */
-export function openUpdater({ run, model, settings, config, fitted, backend, python, say }: UpdaterSources) {
+export function openUpdater({ run, model, settings, config, fitted, backend, python, log }: UpdaterSources) {
   const { device, note } = learnerDevice(backend);
-  if (note) say(note);
+  if (note) log(note);
   const { hfWeights } = config;
   const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
   let said = "";
@@ -189,11 +189,11 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
         { signal },
       );
       const text = learnerText(learner.info);
-      if (text !== said) say(text);
+      if (text !== said) log(text);
       said = text;
       run.saw("learner", learnerFacts(learner.info));
       return learner;
     },
-    say,
+    log,
   });
 }

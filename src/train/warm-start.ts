@@ -50,7 +50,7 @@ export function tokensOfMessages(
   return record;
 }
 
-export interface LessonSource {
+export interface ImitationSource {
   /** Trajectory file. */
   readonly file: string;
   /** An engine with the model to be trained, used as its tokenizer. */
@@ -62,7 +62,7 @@ export interface LessonSource {
   readonly successes: boolean;
 }
 
-export interface Lessons extends BatchSummary {
+export interface ImitationBatch extends BatchSummary {
   /** Trajectories in the file. */
   readonly read: number;
   /** Left out: not solved, or longer than the model's context. */
@@ -71,7 +71,7 @@ export interface Lessons extends BatchSummary {
 }
 
 /** Converts a trajectory file into a batch file. Throws HoneError when nothing in it can be trained on. */
-export async function writeLessons(source: LessonSource, batch: string): Promise<Lessons> {
+export async function writeImitationBatch(source: ImitationSource, batch: string): Promise<ImitationBatch> {
   const { file, task, engine } = source;
   const { model, trainedContext: context } = engine.info;
   const tools = task.tools.map((tool) => toolSchema(tool));

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RunStore } from "../../src/run/store.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { support } from "./support/playing.js";
@@ -21,7 +21,18 @@ const STEPS = 2;
 
 function trained(task: string, ...more: string[]): RunStore {
   const cli = join(packageRoot, "dist/src/cli.js");
-  const small = ["--groups", "2", "--group", "3", "--max-turns", "6", "--max-tokens", "40", "--validate-n", "1"];
+  const small = [
+    "--groups-per-step",
+    "2",
+    "--group-size",
+    "3",
+    "--max-turns",
+    "6",
+    "--max-tokens",
+    "40",
+    "--validate-n",
+    "1",
+  ];
   const options = ["--steps", String(STEPS), ...small, "--threads", "1", "--learning-rate", "1e-2", "--warmup", "0"];
   const args = ["train", "--task", support(`${task}.ts`), "--model", "tiny", ...options, "--python", python, ...more];
   const { status, stderr } = spawnSync(process.execPath, [cli, ...args], { cwd: folder, encoding: "utf8" });
@@ -47,7 +58,7 @@ test("an AI SDK agent whose rollouts are trees learns from every sequence, and e
       const played = rollouts.reduce((sum, { completionTokens }) => sum + completionTokens, 0);
       expect(metrics.sampled_tokens).toBe(played);
     }
-    expect(metrics?.gap?.mean).toBeLessThan(gapLimit("F16"));
+    expect(metrics?.mismatch?.mean).toBeLessThan(mismatchLimit("F16"));
   }
   store.close();
 });
@@ -59,7 +70,7 @@ test("a Python program that speaks OpenAI's API learns as well", () => {
   for (const { metrics } of steps) {
     expect(metrics?.failures).toBe(0);
     expect(metrics?.updates).toBe(1);
-    expect(metrics?.gap?.mean).toBeLessThan(gapLimit("F16"));
+    expect(metrics?.mismatch?.mean).toBeLessThan(mismatchLimit("F16"));
   }
   store.close();
 });

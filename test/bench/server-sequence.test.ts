@@ -77,7 +77,7 @@ describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
   });
 
   it("plays the script of four full turns, as the engine does", async () => {
-    const settings = { scenarios: 2, group: 2, concurrency: 4, maxTurns: 10, maxTokens: 256, step: 0 };
+    const settings = { scenarios: 2, groupSize: 2, concurrency: 4, maxTurns: 10, maxTokens: 256, step: 0 };
     for (const on of [undefined, { port: server.port, logprobs: true }]) {
       const result = await playEmail(comparedPlayer(engine, { temperature: 1, server: on, scripted: 12 }), settings);
       expect(result.failures).toEqual([]);

@@ -2,7 +2,7 @@ import { APIError } from "openai";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { chatClient } from "../../src/chat/client.js";
 import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/chat/server.js";
-import { openPlayerFor } from "../../src/play/player.js";
+import { openPlayerFor } from "../../src/play/choose-player.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "../judge/support/server.js";
 
 const servers: ChatServer[] = [];

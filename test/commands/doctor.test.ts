@@ -184,7 +184,7 @@ describe("the adapter after the trial's update", () => {
     loadSeconds: 1,
     updateSeconds: 1,
     peak: 1e9,
-    gap: 1e-4,
+    mismatch: 1e-4,
     limit: 0.02,
   };
   const state = (after: number, before: number) => adapterCheck({ learner, adapter: { after, before } }).state;

@@ -77,7 +77,7 @@ describe("hone init", () => {
       scenarios: { train: 8, test: 2 },
       findings: [],
     });
-    const shown = hone("rollout", "--expert", "--group", "1", "--json");
+    const shown = hone("rollout", "--expert", "--group-size", "1", "--json");
     expect(JSON.parse(shown.stdout)).toMatchObject({ rollouts: 10, success: 1 });
     const tsc = spawnSync(join(packageRoot, "node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
     expect(tsc.stdout).toBe("");

@@ -66,7 +66,7 @@ describe("yarn hone judge", () => {
     expect(JSON.parse(stdout)).toMatchObject({
       groups: 2,
       judged: 2,
-      lost: {},
+      no_verdict: {},
       requests: 2,
       cached: 0,
       prompt_tokens: 200,
@@ -119,7 +119,7 @@ describe("yarn hone judge", () => {
     const json = await judge("r.jsonl", ...access(), "--json");
     expect(JSON.parse(json.stdout)).toMatchObject({
       judged: 2,
-      lost: { broken_off: 1 },
+      no_verdict: { broken_off: 1 },
       rollouts_broken_off: 2,
       broken_off: { deadline_queue: 1, tool_failure: 1 },
     });

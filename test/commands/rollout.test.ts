@@ -76,7 +76,7 @@ describe("--checkpoint", () => {
 describe("a task's options", () => {
   const scenarioOf = (...flags: string[]) => {
     const out = join(folder, "options.jsonl");
-    const { status, stderr } = rollout(...flags, "--expert", "--n", "1", "--group", "1", "--out", out);
+    const { status, stderr } = rollout(...flags, "--expert", "--n", "1", "--group-size", "1", "--out", out);
     expect(status, stderr).toBe(0);
     return (JSON.parse(readFileSync(out, "utf8")) as { scenario: { id: string; steps: unknown[] } }).scenario;
   };
@@ -85,7 +85,7 @@ describe("a task's options", () => {
     expect(scenarioOf(...arithmetic, "--set", "steps=2", "--set", "scenarios=10").steps).toHaveLength(2);
     expect(scenarioOf(...arithmetic, "--seed", "8").id).toMatch(/^sum-8-/);
     const about =
-      "options: z.object({ word: z.string() }), open: ({ word, seed }) => [word, seed].join(' '), reward: (_, __, world) => { throw new Error(world); },";
+      "options: z.object({ word: z.string() }), open: ({ word, seed }) => [word, seed].join(' '), reward: (_, __, env) => { throw new Error(env); },";
     const { stderr } = rollout("--task", taskFile("worded", about), "--expert", "--set", "word=12", "--seed", "3");
     expect(stderr).toContain("12 3");
   });
@@ -115,7 +115,7 @@ describe("Ctrl-C", () => {
       ...engine,
       "--n",
       "1000",
-      "--group",
+      "--group-size",
       "8",
       "--max-tokens",
       "400",
@@ -253,7 +253,7 @@ describe("a task without tools", () => {
       "--task",
       taskFile("plain", about),
       ...model,
-      "--group",
+      "--group-size",
       "2",
       "--max-tokens",
       "6",
@@ -273,7 +273,7 @@ describe("a tool that", () => {
     const { status, stdout, stderr } = rollout(
       ...flags,
       "--expert",
-      "--group",
+      "--group-size",
       "1",
       "--json",
       "--out",

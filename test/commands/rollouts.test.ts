@@ -124,8 +124,8 @@ describe("yarn hone metrics", () => {
       row.replaceAll(/"(?:[^"]|"")*"/g, "text").split(",")[names.indexOf(name)];
     expect(rows).toHaveLength(1 + 5);
     expect(rows.slice(1).map((row) => cell(row, "step"))).toEqual(["0", "1", "2", "3", "4"]);
-    expect(cell(rows[4] as string, "groups_lost.timeout")).toBe("3");
-    expect(cell(rows[2] as string, "groups_lost.timeout")).toBe("");
+    expect(cell(rows[4] as string, "groups_no_verdict.timeout")).toBe("3");
+    expect(cell(rows[2] as string, "groups_no_verdict.timeout")).toBe("");
     expect(cell(rows[3] as string, "seconds.total")).toBe("15");
     const held = (step: number) => cell(rows[step + 1] as string, "validation.success");
     expect([held(0), held(1), held(4)]).toEqual([

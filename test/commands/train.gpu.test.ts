@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../../src/run/checkpoints.js";
 import { RunStore } from "../../src/run/store.js";
-import { GAP_FLOOR, GAP_MULTIPLE, gapLimit } from "../../src/train/gap.js";
+import { MISMATCH_FLOOR, MISMATCH_MULTIPLE, mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { gpu } from "../support/gpu.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -28,7 +28,7 @@ const task = [
   "--temperature",
   "2",
 ];
-const small = ["--group", "2", "--concurrency", "2", "--context", "64", "--max-turns", "2"];
+const small = ["--group-size", "2", "--concurrency", "2", "--context", "64", "--max-turns", "2"];
 const common = [...task, "--model", "tiny", "--gpu", gpu.backend, ...small, ...patience, "--json"];
 
 describe("yarn rollout", () => {
@@ -45,7 +45,7 @@ describe("yarn rollout", () => {
 describe("yarn train", () => {
   const STEPS = 3;
   const start = (python: string) => {
-    const steps = ["--steps", String(STEPS), "--groups", "2", "--validate-n", "2", "--keep", String(STEPS)];
+    const steps = ["--steps", String(STEPS), "--groups-per-step", "2", "--validate-n", "2", "--keep", String(STEPS)];
     const rates = ["--learning-rate", "1e-2", "--warmup", "0"];
     return spawn(process.execPath, [cli, "train", ...common, ...steps, ...rates, "--python", python], {
       cwd: folder,
@@ -104,11 +104,12 @@ describe("yarn train", () => {
     store.close();
     expect(computed).toHaveLength(STEPS);
     for (const by of computed) expect(by).toMatch(new RegExp(`^engine ${gpu.backend} .* F16 KV F16`));
-    const gaps = metrics.map(({ gap }) => gap.mean as number);
+    const mismatches = metrics.map(({ mismatch }) => mismatch.mean as number);
     console.log(
-      `engine and learner apart, mean |Δ| of each step: ${gaps.map((gap) => gap.toExponential(1)).join(" ")}`,
+      `engine and learner apart, mean |Δ| of each step: ${mismatches.map((mismatch) => mismatch.toExponential(1)).join(" ")}`,
     );
-    expect(gaps[0]).toBeLessThan(gapLimit("F16"));
-    for (const gap of gaps) expect(gap).toBeLessThan(Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * (gaps[0] as number)));
+    expect(mismatches[0]).toBeLessThan(mismatchLimit("F16"));
+    for (const mismatch of mismatches)
+      expect(mismatch).toBeLessThan(Math.max(MISMATCH_FLOOR.mean, MISMATCH_MULTIPLE * (mismatches[0] as number)));
   });
 });

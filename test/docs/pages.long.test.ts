@@ -8,7 +8,7 @@ import { folderOf, runBlock } from "./shell.js";
 
 /** Smaller where a line does not say otherwise. */
 const small = {
-  ...{ HONE_GPU: "off", HONE_MAILBOXES: "40", HONE_GROUPS: "4", HONE_GROUP: "4" },
+  ...{ HONE_GPU: "off", HONE_MAILBOXES: "40", HONE_GROUPS_PER_STEP: "4", HONE_GROUP_SIZE: "4" },
   ...{ HONE_VALIDATE_N: "8", HONE_N: "16" },
 };
 /** Pages that go on with the run of another. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MOST_SEQUENCES } from "../../src/config/player-options.js";
 import { openAddon } from "../../src/engine/addon.js";
 import { modelFile, usableCores } from "../../src/engine/index.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { adapterPath, close, prompt, testEngine } from "./support.js";
 
 const MB = 2 ** 20;
@@ -42,7 +42,7 @@ describe("an engine on a CPU", () => {
     const mean = scores.reduce((sum, score, i) => sum + Math.abs(score - (other[i] as number)), 0) / scores.length;
 
     expect(mean).toBeGreaterThan(0);
-    expect(mean).toBeLessThan(gapLimit("F16"));
+    expect(mean).toBeLessThan(mismatchLimit("F16"));
     await close(exact);
   });
 

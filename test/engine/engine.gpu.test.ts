@@ -69,6 +69,17 @@ const held = () => {
   return device ? device.totalBytes - device.freeBytes : Number.NaN;
 };
 
+/** Log-probabilities of all tokens but the first, from another process: a process has one device. */
+function scoresOnCpu(file: string, adapter: string | undefined, ids: ArrayLike<number>): number[] {
+  const tokens = join(folder, "tokens.json");
+  writeFileSync(tokens, JSON.stringify(Array.from(ids)));
+  const on = adapter === undefined ? [] : ["--adapter", adapter];
+  const args = ["logprobs", "--model", file, ...on, "--tokens", tokens, "--gpu", "off", "--json"];
+  const said = spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], { encoding: "utf8" });
+  expect(said.status, said.stderr).toBe(0);
+  return (JSON.parse(said.stdout) as { logprobs: number[] }).logprobs;
+}
+
 beforeAll(async () => {
   const python = await ensureLearnerPython();
   ({ played } = await playCases(tested, few));
@@ -111,13 +122,8 @@ describe("log-probabilities", () => {
 
   it.each(tested)("equal the CPU's, but for rounding: $family, $weights, $adapter", (one) => {
     const { alone, scored } = playedBy(one);
-    const file = join(folder, "tokens.json");
-    writeFileSync(file, JSON.stringify(alone.tokens));
-    const on = one.adapter === "none" ? [] : ["--adapter", modelPath(`${one.family}-tiny-${one.adapter}.gguf`)];
-    const args = ["logprobs", "--model", caseModel(one), ...on, "--tokens", file, "--gpu", "off", "--json"];
-    const said = spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], { encoding: "utf8" });
-    expect(said.status, said.stderr).toBe(0);
-    const cpu = (JSON.parse(said.stdout) as { logprobs: number[] }).logprobs;
+    const on = one.adapter === "none" ? undefined : modelPath(`${one.family}-tiny-${one.adapter}.gguf`);
+    const cpu = scoresOnCpu(caseModel(one), on, alone.tokens);
     expect(cpu).toHaveLength(scored.length);
     const { mean, max } = difference(scored.map((value, i): Pair => [value, cpu[i] as number]));
     // Each of both is off by its own rounding; a CPU's is the smaller one.
@@ -125,6 +131,22 @@ describe("log-probabilities", () => {
     lines.push(`${caseName(one).padEnd(20)} scored, from the CPU's: ${mean.toExponential(1)} ${max.toExponential(1)}`);
     expect(mean).toBeLessThanOrEqual(2 * (limit?.mean ?? Number.NaN));
     expect(max).toBeLessThanOrEqual(2 * (limit?.max ?? Number.NaN));
+  });
+
+  it("of a pass with more rows than a tile of a product has, with an adapter, equal the CPU's", async () => {
+    const tokens = prompt("more rows than a tile of a product has; ".repeat(3)).slice(0, 100);
+    const asked = { model, gpu: gpu.backend, threads: 1, sequences: 1, contextPerSequence: tokens.length };
+    const long = await loadEngine({ ...asked, name: "long" });
+    await long.useAdapter(adapter);
+    const scored = await long.score(tokens);
+    await long.close();
+    const cpu = scoresOnCpu(model, adapter, tokens);
+    const { mean, max } = difference(cpu.map((value, i): Pair => [scored[i] as number, value]));
+    lines.push(`100 tokens, adapter-1, scored, from the CPU's: ${mean.toExponential(1)} ${max.toExponential(1)}`);
+    const [limit] = reference
+      .ways(plain, playedBy(plain))
+      .flatMap(({ way, limit }) => (way === "scored" ? [limit] : []));
+    expect(mean).toBeLessThanOrEqual(2 * (limit?.mean ?? Number.NaN));
   });
 
   it.each(tested.filter((one) => one.adapter !== "none"))(

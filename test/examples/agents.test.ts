@@ -97,7 +97,7 @@ it("python-agent plays over HTTP, and is paid for what it looked up and summed",
       const [stdout, stderr] = await Promise.all([child.stdout.toArray(), child.stderr.toArray()]);
       return { stdout: Buffer.concat(stdout).toString("utf8"), stderr: Buffer.concat(stderr).toString("utf8") };
     };
-    const context = { scenario, world: { python: "python3" }, run };
+    const context = { scenario, env: { python: "python3" }, run };
     return (await Promise.resolve(task.rollout?.(context as unknown as AgentContext)).finally(() =>
       server.close(),
     )) as Reward;

@@ -27,7 +27,7 @@ describe("the arithmetic example", () => {
   });
 
   const play = (session: Session, scenario: Scenario) =>
-    playRollout({ task, scenario, world: undefined, session, limits, signal: new AbortController().signal });
+    playRollout({ task, scenario, env: undefined, session, limits, signal: new AbortController().signal });
   const expert = (scenario: Scenario, mistakes: number) =>
     play(new ExpertSession(task, scenario, new Random("expert", scenario.id), { mistakes }), scenario);
 
@@ -66,7 +66,7 @@ describe("the arithmetic example", () => {
 
   it("tells the model of a division by 0", () => {
     const calculate = task.tools.find(({ name }) => name === "calculate");
-    const context = { scenario: scenarios[0] as Scenario, world: undefined, signal: new AbortController().signal };
+    const context = { scenario: scenarios[0] as Scenario, env: undefined, signal: new AbortController().signal };
     expect(() => calculate?.execute({ operator: "divide", a: 1, b: 0 }, context)).toThrow(
       expect.objectContaining({ name: "ToolError", message: "a number cannot be divided by 0" }),
     );

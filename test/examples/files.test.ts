@@ -18,7 +18,7 @@ beforeAll(async () => {
   task = await loadTask(file);
   scenarios = await task.scenarios({});
   const config = withDefaults(mcpOptions, { mcpStartTimeout: 60 });
-  const plan = await planServers(config, task, file, temporary(), { say: () => undefined });
+  const plan = await planServers(config, task, file, temporary(), { log: () => undefined });
   servers = new ToolServers(plan as NonNullable<typeof plan>, task);
 });
 afterAll(async () => {
@@ -29,7 +29,7 @@ async function play(scenario: Scenario, mistakes: number) {
   const own = await servers.begin(scenario.id, scenario);
   const session = new ExpertSession(own.task, scenario, new Random("expert", scenario.id), { mistakes });
   const limits = { maxTurns: 5, maxTokens: 1, turnSeconds: 60, toolSeconds: 60, rolloutSeconds: 120 } as const;
-  const about = { scenario, session, world: undefined, signal: new AbortController().signal };
+  const about = { scenario, session, env: undefined, signal: new AbortController().signal };
   const asked = {
     ...about,
     task: own.task,

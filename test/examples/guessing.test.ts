@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 const play = (session: Session, scenario: Scenario) =>
-  playRollout({ task, scenario, world: undefined, session, limits, signal: new AbortController().signal });
+  playRollout({ task, scenario, env: undefined, session, limits, signal: new AbortController().signal });
 const expert = (scenario: Scenario, mistakes: number) =>
   play(new ExpertSession(task, scenario, new Random("expert", scenario.id), { mistakes }), scenario);
 
@@ -51,7 +51,7 @@ describe("the guessing example", () => {
   });
 
   it("asks again when it hears no number", async () => {
-    const context = { scenario: scenarios[0], world: undefined, messages: [], calls: [], turns: 1, maxTurns: 8 };
+    const context = { scenario: scenarios[0], env: undefined, messages: [], calls: [], turns: 1, maxTurns: 8 };
     const reply = await task.reply?.({ ...context, signal: new AbortController().signal } as never, "Hello!");
     expect(reply).toBe("Say a whole number from 1 to 100.");
   });

@@ -21,7 +21,7 @@ import { adapterOf, checkNear, configIn, prepared, trainedRun } from "./support.
 
 const home = mkdtempSync(join(tmpdir(), "hone-export-"));
 const out = (name: string) => join(home, "out", name);
-const io = { say: () => undefined, update: () => undefined };
+const io = { log: () => undefined, update: () => undefined };
 let python: string;
 beforeAll(async () => {
   python = await prepared();

@@ -28,7 +28,7 @@ const pushed = (name: string, hfToken: string) =>
       ...{ home, run: "counted", to: "peft", out: join(home, name), force: false, push: `me/${name}`, python },
       ...{ hfEndpoint: server.endpoint, hfToken, hfOffline: false },
     } as ExportConfig,
-    { say: () => undefined, update: () => undefined },
+    { log: () => undefined, update: () => undefined },
   );
 
 test("an export is sent to a new, private repository, the token to the Hub alone", async () => {

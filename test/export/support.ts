@@ -55,7 +55,15 @@ export async function trainedRun(home: string, name: string, options: object = {
   const { adapter } = await checkpoints.publish(4, { run: name, model: contents.model, lora });
   const store = RunStore.open(join(folder, "run.sqlite"));
   const settings = {
-    ...{ model, task: "/home/somebody/counting.ts", reward: "task", loss: "grpo", groups: 4, group: 8, seed: 7 },
+    ...{
+      model,
+      task: "/home/somebody/counting.ts",
+      reward: "task",
+      loss: "grpo",
+      groupsPerStep: 4,
+      groupSize: 8,
+      seed: 7,
+    },
     ...{ learningRate: 1e-4, loraRank: 8, loraAlpha: 16, loraTargets: lora.targets, temperature: 1 },
     ...{ context: 512, maxTurns: 6, ...options },
   };

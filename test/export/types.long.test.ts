@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(home, { recursive: true }));
 
 const configOf = (given: Partial<ExportConfig>) => configIn(home, python, given);
-const io = { say: () => undefined, update: () => undefined };
+const io = { log: () => undefined, update: () => undefined };
 
 it.each(["f16", "bf16", "q8_0"] as const)(
   "a GGUF file with %s weights is the engine's model with its adapter",

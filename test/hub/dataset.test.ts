@@ -205,7 +205,7 @@ test("too small a disk is told before the first byte; what is here needs no room
 test("two at once: one downloads, the other waits and finds it", async () => {
   const said: string[] = [];
   const say = (text: string) => said.push(text);
-  const [one, two] = await Promise.all([fetched({ say }), fetched({ say })]);
+  const [one, two] = await Promise.all([fetched({ log: say }), fetched({ log: say })]);
   expect(one).toEqual(two);
   expect(said).toEqual(["waiting for another process that downloads a/mails"]);
   expect(gets().filter(({ host }) => host === "cdn")).toHaveLength(1);
@@ -224,7 +224,7 @@ test("Ctrl-C ends the wait for another process's download", async () => {
   const controller = new AbortController();
   const say = () => controller.abort(new HoneError("interrupted"));
   setTimeout(() => lock?.close(), 1000);
-  await expect(fetched({ signal: controller.signal, say })).rejects.toThrow("interrupted");
+  await expect(fetched({ signal: controller.signal, log: say })).rejects.toThrow("interrupted");
 });
 
 test("addresses that are no Hub are told in one line", async () => {

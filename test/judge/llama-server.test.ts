@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import { realClock } from "../../src/judge/limits.js";
-import { rule } from "../../src/judge/ruler.js";
+import { judgeGroup } from "../../src/judge/ruler.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { groupOf, judgeOf, never, ruler } from "./support/judging.js";
 
@@ -62,17 +62,17 @@ describe.runIf(compiled)(`a real llama-server${lack}`, () => {
 
   it("answers in the form it is held to; what is wrong with it goes back, and is never made a score", async () => {
     const { judge: asked, client } = judge();
-    const { votes, scores, lost } = await rule(groupOf([0.2, 0.9, 0.4]), asked, ruler, never);
+    const { votes, scores, noVerdict } = await judgeGroup(groupOf([0.2, 0.9, 0.4]), asked, ruler, never);
     const [first] = votes[0]?.exchanges ?? [];
     expect(first?.answer).toMatch(/^\s*\{\s*"scores"\s*:/);
     if (scores) for (const { score } of scores) expect(score >= 0 && score <= 1).toBe(true);
-    else expect(["repeated_id", "out_of_range", "cut"]).toContain(lost?.reason);
+    else expect(["repeated_id", "out_of_range", "cut"]).toContain(noVerdict?.reason);
     expect(client.usage().requests).toBe(votes[0]?.exchanges.length);
   });
 
   it("says when a question is too long for it: that costs the group, not the run", async () => {
     const group = groupOf([0.2, 0.9].map((quality) => `${quality} ${"word after word ".repeat(1500)}`));
-    const { lost } = await rule(group, judge().judge, ruler, never);
-    expect(lost?.reason).toBe("too_long");
+    const { noVerdict } = await judgeGroup(group, judge().judge, ruler, never);
+    expect(noVerdict?.reason).toBe("too_long");
   });
 });

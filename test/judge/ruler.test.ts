@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { agreementOf, readScores, rule, type Score, shuffles } from "../../src/judge/ruler.js";
+import { agreementOf, judgeGroup, readScores, type Score, shuffles } from "../../src/judge/ruler.js";
 import type { ChatMessage } from "../../src/tasks/task.js";
 import { groupOf, judgeOf, member, memoryCache, never, ruler } from "./support/judging.js";
 import {
@@ -35,7 +35,7 @@ describe("what a judge is sent", () => {
       type: "function" as const,
       function: { name: "search_inbox", description: "Searches.", parameters: { type: "object" } },
     };
-    await rule(groupOf([0.2, 0.9]), judgeOf({ url }).judge, { ...ruler, tools: [tool] }, never);
+    await judgeGroup(groupOf([0.2, 0.9]), judgeOf({ url }).judge, { ...ruler, tools: [tool] }, never);
     const text = userText(requests[0]);
     expect(text.match(/When is the Falcon deadline/g)).toHaveLength(1);
     expect(text).toMatch(/^<tools>\n\{"name":"search_inbox".*\}\n<\/tools>\n\n<context>\n\{"role":"system"/);
@@ -54,18 +54,18 @@ describe("what a judge is sent", () => {
     const qualities = [0.1, 0.4, 0.6, 0.8, 1];
     const orders = new Set<string>();
     for (const seed of [1, 2, 3, 4]) {
-      const { scores } = await rule(groupOf(qualities), judgeOf({ url }).judge, { ...ruler, seed }, never);
+      const { scores } = await judgeGroup(groupOf(qualities), judgeOf({ url }).judge, { ...ruler, seed }, never);
       expect(scoresOf(scores)).toEqual(qualities);
       orders.add([...blocksOf(requests.at(-1) as Request).values()].join());
     }
     expect(orders.size).toBe(4);
-    await rule(groupOf(qualities), judgeOf({ url }).judge, { ...ruler, seed: 4 }, never);
+    await judgeGroup(groupOf(qualities), judgeOf({ url }).judge, { ...ruler, seed: 4 }, never);
     expect(userText(requests[4])).toBe(userText(requests[3]));
   });
 
   it("names identical trajectories once and gives them one score", async () => {
     const { url, requests } = await serve();
-    const { scores } = await rule(groupOf([0.5, 0.7, 0.5, 0.5]), judgeOf({ url }).judge, ruler, never);
+    const { scores } = await judgeGroup(groupOf([0.5, 0.7, 0.5, 0.5]), judgeOf({ url }).judge, ruler, never);
     expect(blocksOf(requests[0] as Request).size).toBe(2);
     expect(scoresOf(scores)).toEqual([0.5, 0.7, 0.5, 0.5]);
   });
@@ -92,7 +92,7 @@ describe("what a judge is sent", () => {
       ...one,
       messages: [...one.messages.slice(0, 3), ...mail, ...one.messages.slice(3)],
     }));
-    const { scores } = await rule(shared, judgeOf({ url }).judge, ruler, never);
+    const { scores } = await judgeGroup(shared, judgeOf({ url }).judge, ruler, never);
 
     const { bytes } = requests[0] as Request;
     const text = JSON.parse(bytes).messages[1].content as string;
@@ -125,7 +125,7 @@ describe("what a judge is sent", () => {
         ],
       }),
     );
-    const { scores, votes } = await rule(group, judgeOf({ url }).judge, { ...ruler, inputTokens: 3000 }, never);
+    const { scores, votes } = await judgeGroup(group, judgeOf({ url }).judge, { ...ruler, inputTokens: 3000 }, never);
     const text = userText(requests[0]);
     const sent = requests[0]?.body.messages.map(({ content }) => content).join("") ?? "";
     expect(Buffer.byteLength(sent) / 3).toBeLessThanOrEqual(3000);
@@ -139,9 +139,14 @@ describe("what a judge is sent", () => {
   it("is not sent when the model's own words alone are too long", async () => {
     const { url, requests } = await serve();
     const group = groupOf([0.1, 0.2].map((quality) => `${quality} ${"word ".repeat(3000)}`));
-    const { scores, lost } = await rule(group, judgeOf({ url }).judge, { ...ruler, inputTokens: 3000 }, never);
+    const { scores, noVerdict } = await judgeGroup(
+      group,
+      judgeOf({ url }).judge,
+      { ...ruler, inputTokens: 3000 },
+      never,
+    );
     expect(scores).toBeUndefined();
-    expect(lost).toMatchObject({ reason: "too_long", message: expect.stringContaining("--judge-input-tokens") });
+    expect(noVerdict).toMatchObject({ reason: "too_long", message: expect.stringContaining("--judge-input-tokens") });
     expect(requests).toHaveLength(0);
   });
 });
@@ -182,7 +187,7 @@ describe("a judge's answer", () => {
     const { url, requests } = await serve((request, index) =>
       completion(index === 0 ? scoresText([one("1"), one("9")]) : scoresText(honest(request))),
     );
-    const { scores, votes } = await rule(groupOf([0.3, 0.8]), judgeOf({ url }).judge, ruler, never);
+    const { scores, votes } = await judgeGroup(groupOf([0.3, 0.8]), judgeOf({ url }).judge, ruler, never);
     expect(scoresOf(scores)).toEqual([0.3, 0.8]);
     const [, , answer, correction] = requests[1]?.body.messages ?? [];
     expect(answer).toEqual({ role: "assistant", content: scoresText([one("1"), one("9")]) });
@@ -192,9 +197,9 @@ describe("a judge's answer", () => {
 
   it("that is wrong twice costs the group its verdict, with the reason", async () => {
     const { url, requests } = await serve(() => completion(scoresText([one("1", 3), one("2")])));
-    const { scores, lost } = await rule(groupOf([0.3, 0.8]), judgeOf({ url }).judge, ruler, never);
+    const { scores, noVerdict } = await judgeGroup(groupOf([0.3, 0.8]), judgeOf({ url }).judge, ruler, never);
     expect(scores).toBeUndefined();
-    expect(lost?.reason).toBe("out_of_range");
+    expect(noVerdict?.reason).toBe("out_of_range");
     expect(requests).toHaveLength(2);
   });
 
@@ -202,11 +207,13 @@ describe("a judge's answer", () => {
     const cut = await serve(() => ({
       json: { choices: [{ finish_reason: "length", message: { content: '{"scores": [{"traj' } }] },
     }));
-    expect((await rule(groupOf([0.3, 0.8]), judgeOf({ url: cut.url }).judge, ruler, never)).lost?.reason).toBe("cut");
+    expect(
+      (await judgeGroup(groupOf([0.3, 0.8]), judgeOf({ url: cut.url }).judge, ruler, never)).noVerdict?.reason,
+    ).toBe("cut");
     await cut.close();
     const { url } = await serve(() => completion(null, { refusal: "I cannot judge people." }));
-    const { lost } = await rule(groupOf([0.3, 0.8]), judgeOf({ url }).judge, ruler, never);
-    expect(lost).toEqual({ reason: "refused", message: "the judge refuses: I cannot judge people." });
+    const { noVerdict } = await judgeGroup(groupOf([0.3, 0.8]), judgeOf({ url }).judge, ruler, never);
+    expect(noVerdict).toEqual({ reason: "refused", message: "the judge refuses: I cannot judge people." });
   });
 });
 
@@ -216,7 +223,7 @@ describe("several votes", () => {
       completion(scoresText(honest(request).map((entry) => ({ ...entry, score: Number(entry.score) / (1 + index) })))),
     );
     const settings = { ...ruler, votes: 2 };
-    const { scores, agreement } = await rule(
+    const { scores, agreement } = await judgeGroup(
       groupOf([0.4, 0.8]),
       judgeOf({ url, concurrency: 1 }).judge,
       settings,
@@ -245,9 +252,14 @@ describe("several votes", () => {
   it("without a verdict leave the rest to the others", async () => {
     const { url } = await serve((request, index) => completion(index < 2 ? "no" : scoresText(honest(request))));
     const settings = { ...ruler, votes: 2 };
-    const { scores, votes } = await rule(groupOf([0.4, 0.8]), judgeOf({ url, concurrency: 1 }).judge, settings, never);
+    const { scores, votes } = await judgeGroup(
+      groupOf([0.4, 0.8]),
+      judgeOf({ url, concurrency: 1 }).judge,
+      settings,
+      never,
+    );
     expect(scoresOf(scores)).toEqual([0.4, 0.8]);
-    expect(votes.filter(({ lost }) => lost?.reason === "not_json").length).toBeLessThanOrEqual(1);
+    expect(votes.filter(({ noVerdict }) => noVerdict?.reason === "not_json").length).toBeLessThanOrEqual(1);
   });
 });
 
@@ -256,7 +268,7 @@ describe("verdicts", () => {
     const { url, requests } = await serve();
     const cache = memoryCache();
     const ask = async (change: object, group = groupOf([0.4, 0.8]), more: object = {}) =>
-      rule(group, judgeOf({ url, ...change }, cache).judge, { ...ruler, ...more }, never);
+      judgeGroup(group, judgeOf({ url, ...change }, cache).judge, { ...ruler, ...more }, never);
     await ask({});
     expect(scoresOf((await ask({})).scores)).toEqual([0.4, 0.8]);
     expect(requests).toHaveLength(1);
@@ -270,7 +282,7 @@ describe("verdicts", () => {
   it("of two equal questions at once are asked for once", async () => {
     const { url, requests } = await serve();
     const { judge } = judgeOf({ url });
-    const [a, b] = await Promise.all([1, 2].map(() => rule(groupOf([0.4, 0.8]), judge, ruler, never)));
+    const [a, b] = await Promise.all([1, 2].map(() => judgeGroup(groupOf([0.4, 0.8]), judge, ruler, never)));
     expect(requests).toHaveLength(1);
     expect(a?.scores).toEqual(b?.scores);
   });
@@ -278,8 +290,8 @@ describe("verdicts", () => {
   it("that were lost are asked for again", async () => {
     const { url, requests } = await serve(() => completion("no"));
     const cache = memoryCache();
-    await rule(groupOf([0.4, 0.8]), judgeOf({ url }, cache).judge, ruler, never);
-    await rule(groupOf([0.4, 0.8]), judgeOf({ url }, cache).judge, ruler, never);
+    await judgeGroup(groupOf([0.4, 0.8]), judgeOf({ url }, cache).judge, ruler, never);
+    await judgeGroup(groupOf([0.4, 0.8]), judgeOf({ url }, cache).judge, ruler, never);
     expect(requests).toHaveLength(4);
   });
 });

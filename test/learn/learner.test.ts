@@ -18,7 +18,7 @@ import {
   startLearner,
   writeBatch,
 } from "../../src/learn/index.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { play, settings, step } from "./support.js";
 
@@ -87,7 +87,7 @@ describe("the learner", () => {
 
     it("agrees with the engine before the update, and after it", async () => {
       // In f32 both compute the same in another order, see huggingface.test.ts; in q8_0 what a run allows.
-      const limit = name.endsWith("f32") ? 2e-5 : gapLimit("Q8_0");
+      const limit = name.endsWith("f32") ? 2e-5 : mismatchLimit("Q8_0");
       const batch = join(folder, `${name}.safetensors`);
       await writeBatch(batch, groups, { temperature: 1 });
       const phases = new Set<string>();
@@ -98,7 +98,7 @@ describe("the learner", () => {
         onProgress: ({ phase }) => phases.add(phase),
       });
       expect(metrics).toMatchObject({ applied: true, groups: 2, trajectories: 8, clipFraction: 0 });
-      expect(metrics.gap.mean).toBeLessThan(limit);
+      expect(metrics.mismatch.mean).toBeLessThan(limit);
       expect([...phases]).toEqual(["update", "saving"]);
       for (const file of CHECKPOINT_FILES.lora) expect(existsSync(join(checkpoint, file)), file).toBe(true);
 
@@ -108,7 +108,7 @@ describe("the learner", () => {
 
       await writeBatch(batch, after, { temperature: 1 });
       const same = await learner.step({ ...step, batch, into: join(folder, name, "0002"), learningRate: 0 });
-      expect(same.gap.mean).toBeLessThan(limit);
+      expect(same.mismatch.mean).toBeLessThan(limit);
     });
   });
 

@@ -14,7 +14,7 @@ import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-precision-"));
-const one = z.object({ cosine: z.number(), gap: z.number(), overflows: z.number() });
+const one = z.object({ cosine: z.number(), mismatch: z.number(), overflows: z.number() });
 let found: Record<"f32" | "f16" | "bf16", z.output<typeof one>>;
 
 function hone(...args: string[]): void {
@@ -26,7 +26,18 @@ function hone(...args: string[]): void {
 beforeAll(async () => {
   const python = await ensureLearnerPython();
   hone("build-db", "--mailboxes", "20");
-  const small = ["--steps", "1", "--groups", "4", "--group", "4", "--max-turns", "4", "--validate-n", "1"];
+  const small = [
+    "--steps",
+    "1",
+    "--groups-per-step",
+    "4",
+    "--group-size",
+    "4",
+    "--max-turns",
+    "4",
+    "--validate-n",
+    "1",
+  ];
   hone("train", "--model", "tiny", "--gpu", "off", ...small, "--threads", "1", "--python", python);
   const batch = join(folder, ".hone/email/models/tiny/batch.safetensors");
   const script = fileURLToPath(new URL("precision.py", import.meta.url));
@@ -44,6 +55,6 @@ it("f16 keeps the learner near the engine, and the gradient near that of f32", (
   expect(f16.cosine, figures).toBeGreaterThan(0.95);
   expect(f16.cosine, figures).toBeGreaterThan(bf16.cosine);
   // Three bits are a factor of eight, of which the engine's own rounding leaves less.
-  expect(bf16.gap / f16.gap, figures).toBeGreaterThan(3);
+  expect(bf16.mismatch / f16.mismatch, figures).toBeGreaterThan(3);
   expect(f16.overflows, figures).toBe(0);
 });

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadEngine, modelFile, modelShape } from "../../src/engine/index.js";
 import { startLearner, writeBatch } from "../../src/learn/index.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { play, settings, step } from "./support.js";
@@ -51,5 +51,5 @@ it.skipIf(!linux).each(kinds)(`%s weights train, and engine and learner agree${l
   await learner.close();
   expect(learner.info.weights).toBe(weightType.toLowerCase());
   expect(metrics).toMatchObject({ applied: true, trajectories: 8 });
-  expect(metrics.gap.mean).toBeLessThan(gapLimit(weightType));
+  expect(metrics.mismatch.mean).toBeLessThan(mismatchLimit(weightType));
 });

@@ -7,7 +7,7 @@ import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { loadEngine } from "../../src/engine/index.js";
 import { startLearner, writeBatch } from "../../src/learn/index.js";
 import { readStamp, requirementHashes } from "../../src/learn/stamp.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 import { play, settings, step } from "./support.js";
@@ -24,10 +24,10 @@ describe("the learner with Unsloth", () => {
     const engine = await loadEngine({ model: gguf, gpu: false, threads: 1, sequences: 8, contextPerSequence: 256 });
     const batch = join(folder, "batch.safetensors");
     await writeBatch(batch, await play(engine, 2, 4), { temperature: 1 });
-    const limit = gapLimit(engine.info.weightType);
+    const limit = mismatchLimit(engine.info.weightType);
     await engine.close();
     const python = await ensureLearnerPython();
-    const done: Record<string, { gap: number; loss: number | null }> = {};
+    const done: Record<string, { mismatch: number; loss: number | null }> = {};
     for (const backend of ["peft", "unsloth"] as const) {
       const log = join(folder, `${backend}.log`);
       const learner = await startLearner({ ...settings(python, log), backend, base: { gguf } });
@@ -36,16 +36,16 @@ describe("the learner with Unsloth", () => {
         const into = join(folder, backend);
         mkdirSync(into);
         const metrics = await learner.step({ ...step, batch, into });
-        expect(metrics.gap.mean).toBeLessThan(limit);
+        expect(metrics.mismatch.mean).toBeLessThan(limit);
         expect(existsSync(join(into, "adapter.gguf"))).toBe(true);
-        done[backend] = { gap: metrics.gap.mean, loss: metrics.loss };
+        done[backend] = { mismatch: metrics.mismatch.mean, loss: metrics.loss };
       } finally {
         await learner.close();
       }
       // On a GPU Unsloth replaces parts of libraries that must not have been imported before it.
       expect(readFileSync(log, "utf8")).not.toContain("should be imported before");
     }
-    expect(done.unsloth?.gap).toBeCloseTo(done.peft?.gap ?? Number.NaN, 5);
+    expect(done.unsloth?.mismatch).toBeCloseTo(done.peft?.mismatch ?? Number.NaN, 5);
     expect(done.unsloth?.loss).toBeCloseTo(done.peft?.loss ?? Number.NaN, 5);
     rmSync(folder, { recursive: true });
   });

@@ -38,7 +38,7 @@ beforeAll(async () => {
   task = await openTask(vowels, { home, seed: 3 });
   model = await openModel(modelPath("qwen2-tiny-f16.gguf"), playing);
   run = await openRun(model, task, { run: "own", python, learningRate: 1e-2, warmup: 0, loraRank: 4 });
-  played = await gather(model, task, task.train.slice(0, 2), { group: 4, step: 1 });
+  played = await gather(model, task, task.train.slice(0, 2), { groupSize: 4, step: 1 });
 }, 300_000);
 
 afterAll(async () => {
@@ -91,7 +91,7 @@ describe("a program's own step", () => {
   });
 
   it("says why nothing was learnt, and counts all the same", async () => {
-    const { groups } = await gather(model, task, task.train.slice(2, 4), { group: 2, step: 2 });
+    const { groups } = await gather(model, task, task.train.slice(2, 4), { groupSize: 2, step: 2 });
     const line = await train(run, groups, { rewards: groups.map(() => [0.5, 0.5]) });
     expect(line).toMatchObject({ step: 2, checkpoint: 1, skipped: "no_spread" });
     expect((await train(run, groups, { rewards: groups.map(() => [0.5, 0.52]), spreadFloor: 0.05 })).skipped).toBe(
@@ -117,7 +117,7 @@ describe("a ruler", () => {
     const server = await startServer((request) => completion(scoresText(honest(request))));
     const judge = await ruler(task, { judgeUrl: server.url, judgeModel: "judge" });
     try {
-      const { groups } = await gather(model, task, task.train.slice(4, 5), { group: 3, step: 4 });
+      const { groups } = await gather(model, task, task.train.slice(4, 5), { groupSize: 3, step: 4 });
       const rewards = await Promise.all(groups.map((group) => judge.score(group)));
       expect(rewards).toEqual([
         { kind: "rewarded", rewards: expect.any(Array), explanations: expect.any(Array), agreement: null },

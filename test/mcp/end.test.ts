@@ -27,7 +27,7 @@ async function hanging(mark: string): Promise<ChildProcess> {
   const servers = join(folder, `${mark}.json`);
   const odd = { command: process.execPath, args: [oddServer, "deaf", mark] };
   writeFileSync(servers, JSON.stringify({ mcpServers: { odd } }));
-  const more = ["--expert", "--group", "1", "--home", join(folder, "home")];
+  const more = ["--expert", "--group-size", "1", "--home", join(folder, "home")];
   const hone = spawn(process.execPath, ["dist/src/cli.js", "rollout", "--task", taskFile, "--mcp", servers, ...more], {
     stdio: "ignore",
   });

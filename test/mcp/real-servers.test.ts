@@ -29,7 +29,7 @@ async function plan(mcpServers: object, more: object = {}): Promise<ServerPlan> 
   writeFileSync(mcp, JSON.stringify({ mcpServers }));
   const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
   const config = { mcp, ...unset, mcpStartTimeout: 60, ...more };
-  return (await planServers(config, task, "task.ts", join(folder, "logs"), { say: () => undefined })) as ServerPlan;
+  return (await planServers(config, task, "task.ts", join(folder, "logs"), { log: () => undefined })) as ServerPlan;
 }
 
 async function rollouts(servers: ServerPlan, count: number): Promise<RolloutServers[]> {
@@ -43,7 +43,7 @@ async function rollouts(servers: ServerPlan, count: number): Promise<RolloutServ
 
 /** A call as the model makes it: the outcome, and the text that the model reads. */
 async function call(of: RolloutServers | undefined, name: string, args: Record<string, unknown> = {}) {
-  const running = { task: of?.task as AnyTask, scenario, world: undefined, signal: new AbortController().signal };
+  const running = { task: of?.task as AnyTask, scenario, env: undefined, signal: new AbortController().signal };
   const limits = { maxTurns: 1, toolSeconds: 60 };
   const written = { kind: "call", call: { name, arguments: args } } as const;
   const { record, text } = await runCall(written, 1, { ...running, limits }, Date.now() + 60_000);

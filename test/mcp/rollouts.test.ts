@@ -54,7 +54,7 @@ async function plan(mcp: string | undefined, more: object = {}, task = taskFile)
   const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
   const config = { mcp, ...unset, mcpStartTimeout: 60, ...more };
   const planned = await planServers(config, await loadTask(task), task, logs, {
-    say: (line) => said.push(line),
+    log: (line) => said.push(line),
   });
   return planned as ServerPlan;
 }
@@ -76,7 +76,7 @@ const play = (
       },
     },
     scenarios: questions.map((question, index) => ({ id: `${index}`, split: "test", question })),
-    group: 1,
+    groupSize: 1,
     run: "test",
     step: 0,
     concurrency,

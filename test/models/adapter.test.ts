@@ -55,7 +55,7 @@ describe("an adapter in PEFT's form", () => {
     const lock = tryLock(join(home, "adapters/.lock"));
     const controller = new AbortController();
     const io = {
-      say: () => controller.abort(new HoneError("interrupted")),
+      log: () => controller.abort(new HoneError("interrupted")),
       update: () => undefined,
       signal: controller.signal,
     };
@@ -112,7 +112,18 @@ describe("an adapter in PEFT's form", () => {
 });
 
 describe("a run that starts from one", () => {
-  const small = ["--groups", "1", "--group", "2", "--max-tokens", "8", "--max-turns", "1", "--validate-n", "1"];
+  const small = [
+    "--groups-per-step",
+    "1",
+    "--group-size",
+    "2",
+    "--max-tokens",
+    "8",
+    "--max-turns",
+    "1",
+    "--validate-n",
+    "1",
+  ];
   const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--gpu", "off", "--threads", "1"];
   const model = () => ["--model", modelPath("qwen2-tiny-f16.gguf")];
   const shape = ["--lora-rank", "8", "--lora-alpha", "16"];
@@ -158,7 +169,7 @@ describe("a run that starts from one", () => {
         ...task,
         "--n",
         "2",
-        "--group",
+        "--group-size",
         "1",
         "--concurrency",
         "1",

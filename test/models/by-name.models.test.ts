@@ -16,9 +16,9 @@ import { runHone } from "./support/cli.js";
 const home = mkdtempSync(join(tmpdir(), "hone-by-name-"));
 const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--gpu", "off", "--threads", "1"];
 const small = [
-  "--groups",
+  "--groups-per-step",
   "1",
-  "--group",
+  "--group-size",
   "2",
   "--max-tokens",
   "8",

@@ -12,7 +12,7 @@ import { catalogue, shapeOf } from "../../src/models/index.js";
 import { chatOf } from "../../src/rollout/chat.js";
 import { RunStore } from "../../src/run/store.js";
 import { type ChatMessage, toolSchema } from "../../src/tasks/task.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { huggingFace } from "../rollout/support/templates.js";
 import { HubServer } from "../support/hub-server.js";
@@ -33,7 +33,8 @@ const models = [
 
 const home = mkdtempSync(join(tmpdir(), "hone-families-"));
 const task = ["--task", join(packageRoot, "test/models/support/chatter-task.ts"), "--gpu", "off", "--threads", "1"];
-const small = "--groups 1 --group 2 --max-tokens 6 --max-turns 1 --validate-n 1 --context 1024 --steps 1".split(" ");
+const small =
+  "--groups-per-step 1 --group-size 2 --max-tokens 6 --max-turns 1 --validate-n 1 --context 1024 --steps 1".split(" ");
 const reply: ChatMessage = { role: "user", content: `And this? ${awkward}` };
 const tools = chatter.tools.map((tool) => toolSchema(tool));
 let python: string;
@@ -66,7 +67,7 @@ describe.each(models)("$name", ({ name, weights, tied, ...of }) => {
     const rollouts = store.rollouts("train", 1);
     store.close();
     expect(metrics?.updates).toBe(1);
-    expect(metrics?.gap?.mean).toBeLessThan(gapLimit(weights));
+    expect(metrics?.mismatch?.mean).toBeLessThan(mismatchLimit(weights));
 
     const made = readdirSync(join(home, ".hone/gguf")).find((file) => file.startsWith(`Org--${name}-${weights}-`));
     const file = join(home, ".hone/gguf", made as string);

@@ -40,7 +40,7 @@ let gguf: Buffer;
 let server: HubServer;
 let folder: string;
 let said: string[];
-const io: ModelIo = { say: (text) => said.push(text), update: () => undefined };
+const io: ModelIo = { log: (text) => said.push(text), update: () => undefined };
 
 beforeAll(async () => {
   await ensureTestModels(["tiny"], () => undefined);
@@ -267,7 +267,7 @@ test("a folder of one's own is checked as a download is", async () => {
   const controller = new AbortController();
   setTimeout(() => lock?.close(), 1000);
   const say = () => controller.abort(new HoneError("interrupted"));
-  const waiting = resolveModel(mine, config(), { ...io, say, signal: controller.signal });
+  const waiting = resolveModel(mine, config(), { ...io, log: say, signal: controller.signal });
   await expect(waiting).rejects.toThrow("interrupted");
 
   const finished = join(folder, "finished");

@@ -13,7 +13,7 @@ import { ensureLearnerPython } from "../support/python.js";
 import { awkward } from "./support/chatter-task.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-sentencepiece-"));
-const io: ModelIo = { say: () => undefined, update: () => undefined };
+const io: ModelIo = { log: () => undefined, update: () => undefined };
 const question: ChatMessage[] = [
   // A text that begins with a space, behind text and behind a control token, says which tokenizer it is.
   { role: "user", content: `two  spaces? ${awkward}` },

@@ -56,7 +56,18 @@ describe("npm install of the tarball in an empty folder", () => {
   it("trains on the email task", async () => {
     const python = await ensureLearnerPython();
     expect(honeIn(folder, "build-db", "--mailboxes", "10").status).toBe(0);
-    const small = ["--groups", "2", "--group", "4", "--max-turns", "3", "--validate-n", "2", "--steps", "1"];
+    const small = [
+      "--groups-per-step",
+      "2",
+      "--group-size",
+      "4",
+      "--max-turns",
+      "3",
+      "--validate-n",
+      "2",
+      "--steps",
+      "1",
+    ];
     const asked = ["train", "--task", "email", "--gpu", "off", "--python", python, "--json", ...small];
     const { status, stdout, stderr } = honeIn(folder, ...asked);
     expect(status, stderr).toBe(0);

@@ -41,7 +41,7 @@ describe("the package", () => {
   it("runs its commands, and a program that plays the model that comes with it, from there", () => {
     const listed = honeIn(folder, "rollout", "--task", "task.ts", "--help");
     expect(listed.stdout).toContain("--set count=NUMBER  how many (default: 4)");
-    const played = honeIn(folder, "rollout", "--task", "task.ts", "--expert", "--group", "1", "--json");
+    const played = honeIn(folder, "rollout", "--task", "task.ts", "--expert", "--group-size", "1", "--json");
     expect(played.status, played.stderr).toBe(0);
     expect(JSON.parse(played.stdout)).toMatchObject({ rollouts: 4, success: 1 });
     const ran = honeIn(folder, "exec", "program.ts");

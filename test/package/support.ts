@@ -107,7 +107,7 @@ const length = ({ messages }: Trajectory): number => messages.length;
 const task = await openTask("${task}", { set: { count: 2 }, seed: 5 });
 const model: Model = await openModel("tiny", { gpu: "off", threads: 1, context: 128, maxTokens: 4, maxTurns: 1 });
 try {
-  const { groups } = await gather(model, task, task.train, { group: 2 });
+  const { groups } = await gather(model, task, task.train, { groupSize: 2 });
   const { n } = await evaluate(model, task, task.test);
   console.log(JSON.stringify({ ids: task.scenarios.map(({ id }) => id), lengths: groups.flat().map(length), n }));
 } finally {

@@ -68,7 +68,7 @@ async function talk(lines: string[], speakers: ReturnType<typeof speaker>[], max
   const terminal = { ask: async () => lines.shift(), say: (text: string) => void shown.push(text) };
   const limits = { maxTurns, maxTokens: 9, turnSeconds: 9, toolSeconds: 9 };
   const signal = new AbortController().signal;
-  const said = await chat({ task, scenario, world: undefined, speakers, limits, terminal, useColours: false, signal });
+  const said = await chat({ task, scenario, env: undefined, speakers, limits, terminal, useColours: false, signal });
   for (const one of speakers) expect(one.closings()).toBe(one.opened.length);
   return { shown: shown.join("\n"), said };
 }

@@ -34,7 +34,7 @@ const line: MetricsLine = {
   updates: 1,
   mismatch_kl: 1.8e-7,
   grad_norm: 0.074,
-  gap: { mean: 0.0001, p99: 0.002, max: 0.01 },
+  mismatch: { mean: 0.0001, p99: 0.002, max: 0.01 },
   kl_base: null,
   probe: null,
   entropy: 0.4,
@@ -60,7 +60,7 @@ const line: MetricsLine = {
   groups_masked: 0,
   groups_refilled: 0,
   rollouts_masked: 0,
-  groups_lost: {},
+  groups_no_verdict: {},
   rollouts_broken_off: 0,
   broken_off: {},
   groups_broken_off: 0,
@@ -111,7 +111,7 @@ describe("the view of training in a log", () => {
     view.progress({ phase: "update", done: 1, total: 4 });
     view.step(line);
     view.validation({ step: 0, checkpoint: null, result: evaluate([], 0), seconds: 1 });
-    view.say("warning: slow");
+    view.log("warning: slow");
     view.end();
     expect(written).toEqual(["warning: slow\n"]);
   });
@@ -163,7 +163,13 @@ describe("the view of training in a log", () => {
     const { stream: log, written } = stream(false);
     const judge = { requests: 9, cached: 2, prompt_tokens: 40_000, completion_tokens: 2000, cost: 0.0528 };
     const lost = { timeout: 1, not_json: 2 };
-    const judged = { training_reward: 0.7, training_n: 40, groups_lost: lost, groups_flat: 2, judge_agreement: 0.9 };
+    const judged = {
+      training_reward: 0.7,
+      training_n: 40,
+      groups_no_verdict: lost,
+      groups_flat: 2,
+      judge_agreement: 0.9,
+    };
     new TrainView(log, 20, true).step({ ...line, ...judged, judge });
     expect(written[1]?.split("\n")).toEqual([
       " 3/20   25.0 %  16–37    64     0.7     5/8      5     150    1.8e-7       12",
@@ -257,7 +263,7 @@ describe("the view of training on a terminal", () => {
         "step 3/4 rollouts",
         "██████████░░░░░░░░░░ 2/4 steps  0:21 < 0:21  reward ▁█",
         "last step: 8.0 s rollouts, 3.5 s update, 0.5 s other",
-        "  1,200 tok/s  loss 0.127  grad 0.074  gap 0.0001  learner 2.5 GB",
+        "  1,200 tok/s  loss 0.127  grad 0.074  mismatch 0.0001  learner 2.5 GB",
       ].join("\n")}`,
     ]);
     // Four lines stand there, and four are taken away.
@@ -315,7 +321,7 @@ describe("the view of training on a terminal", () => {
     expect(shown(() => view.rewarded([1, 2], { kind: "rewarded", rewards: [0.2, 1] }))).toContain(
       "2/4  0:02 < 0:02  judged 2/4  reward 0.6 (n=2)",
     );
-    expect(shown(() => view.rewarded([3, 4], { kind: "lost" }))).toContain("judged 4/4  reward 0.6 (n=2)");
+    expect(shown(() => view.rewarded([3, 4], { kind: "no_verdict" }))).toContain("judged 4/4  reward 0.6 (n=2)");
     view.phase(1, "validation", 4);
     expect(shown(() => view.rollout(rollout))).toContain("1/4  0:01 < 0:03  reward 0.5 (n=1)");
   });

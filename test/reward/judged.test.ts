@@ -35,7 +35,7 @@ const colours = defineTask({
   },
   claim: (rollout, { question }) =>
     wordsOf(rollout) === "blue" ? null : { question, golden: "blue", given: wordsOf(rollout) },
-  shaped: (_rollout, _scenario, _world, right) => ({ reward: right ? 1.5 : -1, success: right, parts: {} }),
+  shaped: (_rollout, _scenario, _env, right) => ({ reward: right ? 1.5 : -1, success: right, parts: {} }),
 }) as unknown as AnyTask;
 
 const saying = (words: string, index = 0): Trajectory => ({
@@ -55,7 +55,7 @@ async function context() {
     return completion(JSON.stringify({ reasoning: `it says ${given}`, accept: given === "azure" }));
   });
   const { judge } = judgeOf({ url: server.url });
-  return { judge, signal: never, onSpent: () => undefined, task: colours, world: undefined };
+  return { judge, signal: never, onSpent: () => undefined, task: colours, env: undefined };
 }
 
 describe("a judge of correctness", () => {
@@ -83,7 +83,7 @@ describe("a judge of correctness", () => {
 
   it("without a verdict costs the group its reward, never makes one up", async () => {
     const reward = shapedReward(await context());
-    expect(await reward(["blue", "mumble"].map(saying), 1)).toEqual({ kind: "lost", reason: "not_json" });
+    expect(await reward(["blue", "mumble"].map(saying), 1)).toEqual({ kind: "no_verdict", reason: "not_json" });
   });
 
   it("decides on held-out success; what it does not decide is left out and counted", async () => {
@@ -102,7 +102,7 @@ describe("a judge of correctness", () => {
       const grade = async (trajectory: Trajectory) => {
         const reward = { ...trajectory.reward, success: trajectory.index === 0 };
         return trajectory.scenario.id === "s9"
-          ? ({ kind: "lost", reason: "cut" } as const)
+          ? ({ kind: "no_verdict", reason: "cut" } as const)
           : ({ kind: "graded", reward } as const);
       };
       await train(partsOf(run, { settings: { steps: 1, validateN: 4 }, change: { grade } }));

@@ -5,7 +5,7 @@ import { judgeAccessOptions, judgeOptions, openRewards, rulerOptions } from "../
 import type { RunSettings, RunStore } from "../../src/run/index.js";
 import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
-import { type Taught, teach } from "../../src/train/lessons.js";
+import { type CreditedGroup, creditGroups } from "../../src/train/credit.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { type ChatServer, completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { trajectoryOf } from "../train/support/fakes.js";
@@ -16,19 +16,19 @@ afterEach(async () => {
   server = undefined;
 });
 
-const worlds: string[] = [];
+const opened: string[] = [];
 const task = defineTask<never, string>({
   name: "colours",
   scenarios: () => [],
   open: ({ seed }) => {
-    worlds.push(`opened ${seed}`);
-    return "the world";
+    opened.push(`opened ${seed}`);
+    return "the env";
   },
-  close: (world) => void worlds.push(`closed ${world}`),
+  close: (env) => void opened.push(`closed ${env}`),
   prompt: () => [],
   reward: () => ({ reward: 0, success: false, parts: {} }),
   claim: (_, { question }) => ({ question, golden: "blue", given: "azure" }),
-  shaped: (_rollout, _scenario, world, right) => ({ reward: right ? 1.5 : -1, success: right, parts: { [world]: 1 } }),
+  shaped: (_rollout, _scenario, env, right) => ({ reward: right ? 1.5 : -1, success: right, parts: { [env]: 1 } }),
 }) as unknown as AnyTask;
 
 const composed: AnyTask = {
@@ -43,7 +43,7 @@ const group = [0, 1].map((index) => ({
 }));
 
 async function open(asked: Partial<RunSettings>, played = task) {
-  worlds.length = 0;
+  opened.length = 0;
   server = await startServer((request) =>
     completion(
       /"accept"/.test(request.bytes) ? JSON.stringify({ reasoning: "so", accept: true }) : scoresText(honest(request)),
@@ -67,19 +67,19 @@ async function open(asked: Partial<RunSettings>, played = task) {
   } as unknown as RunStore;
   const settings = { ...config, accuracy: "task", ...asked } as unknown as RunSettings;
   const signal = new AbortController().signal;
-  const about = { taskOptions: { seed: 4 }, say: () => undefined, colours: false };
+  const about = { taskOptions: { seed: 4 }, log: () => undefined, colours: false };
   return { rewards: await openRewards({ settings, config, task: played, store, signal, ...about }), spent };
 }
 
 const kindsOf = { kind: "rewarded", rewards: expect.any(Array) };
 
 describe("the rewards of a run", () => {
-  it("are the task's own, without a judge or a world", async () => {
+  it("are the task's own, without a judge or an environment", async () => {
     const { rewards } = await open({});
     expect(await rewards.rewardGroup(group, 1)).toEqual({ kind: "rewarded", rewards: [0, 1] });
     expect([rewards.spreadFloor, rewards.grade, rewards.judgeLap]).toEqual([0, undefined, undefined]);
     await rewards.close();
-    expect([worlds, server?.requests.length]).toEqual([[], 0]);
+    expect([opened, server?.requests.length]).toEqual([[], 0]);
   });
 
   it("are a ruler's scores, whose small differences are noise; held-out answers are the task's affair", async () => {
@@ -89,19 +89,19 @@ describe("the rewards of a run", () => {
     expect(rewards.judgeLap?.().requests).toBe(1);
     expect(spent).toHaveLength(1);
     await rewards.close();
-    expect(worlds).toEqual([]);
+    expect(opened).toEqual([]);
   });
 
-  it("are the task's graded reward, which sees the world and the judge's word; held-out ones too", async () => {
+  it("are the task's graded reward, which sees the environment and the judge's word; held-out ones too", async () => {
     const { rewards } = await open({ reward: "shaped", accuracy: "judge" });
     expect(await rewards.rewardGroup(group, 1)).toMatchObject({ kind: "rewarded", rewards: [1.5, 1.5] });
     expect(rewards.spreadFloor).toBe(0);
     expect(await rewards.grade?.(group[0] as never)).toEqual({
       kind: "graded",
-      reward: { reward: 1.5, success: true, parts: { "the world": 1 } },
+      reward: { reward: 1.5, success: true, parts: { "the env": 1 } },
     });
     await rewards.close();
-    expect(worlds).toEqual(["opened 4", "closed the world"]);
+    expect(opened).toEqual(["opened 4", "closed the env"]);
   });
 
   it("are the task's composed ones with a ruler's part, which is shown beside the total", async () => {
@@ -113,8 +113,8 @@ describe("the rewards of a run", () => {
     expect(scored.rewards).toEqual([0 + 0.5 * (scores[0] as number), 1 + 0.5 * (scores[1] as number)]);
     expect(scored.explanations).toHaveLength(2);
     await rewards.close();
-    const [taught] = teach([group], [scored], { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
-    const row = stepMetricsRow([taught as Taught], [], 1e-3, null);
+    const [credited] = creditGroups([group], [scored], { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 });
+    const row = stepMetricsRow([credited as CreditedGroup], [], 1e-3, null);
     expect(row.parts?.ruler).toEqual({ mean: ((scores[0] as number) + (scores[1] as number)) / 2, n: 2 });
   });
 

@@ -70,7 +70,7 @@ function play(url: string, more: Partial<AgentSettings> = {}, turnSeconds = 5, p
   return playRollout({
     task: played,
     scenario,
-    world: undefined,
+    env: undefined,
     session,
     limits,
     signal: new AbortController().signal,

@@ -20,9 +20,9 @@ for (const { mails, scenarios } of syntheticWorld({ seed: 5, mailboxes: 20 })) {
 writer.finish();
 
 const task = emailTask as unknown as AnyTask;
-const world = await task.open({ db });
+const env = await task.open({ db });
 const scenarios = await task.scenarios({ db });
-afterAll(() => task.close(world));
+afterAll(() => task.close(env));
 
 const limits: RolloutLimits = {
   maxTurns: 10,
@@ -139,7 +139,7 @@ it("ends 10,000 turns of a hostile policy in named ends only, with finite reward
     if (!scenario) throw new Error("no scenarios");
     const onToolError = seed % 4 === 0 ? "stop" : "observe";
     const signal = new AbortController().signal;
-    const outcome = await playRollout({ task, scenario, world, session, limits: { ...limits, onToolError }, signal });
+    const outcome = await playRollout({ task, scenario, env, session, limits: { ...limits, onToolError }, signal });
     turns += session.turns;
     ends.set(outcome.end, (ends.get(outcome.end) ?? 0) + 1);
     expect(outcome.reason).toBeUndefined();

@@ -67,7 +67,7 @@ const options = (moods: string[], more: Partial<GatherOptions> = {}): GatherOpti
     limits: { maxTurns: 3, maxTokens: 10, turnSeconds: 5, toolSeconds: 1, rolloutSeconds: 20, onToolError: "observe" },
   },
   scenarios: moods.map((question, index) => ({ id: `${index}-${question}`, split: "test", question })),
-  group: 2,
+  groupSize: 2,
   run: "test",
   step: 0,
   concurrency: 4,
@@ -125,7 +125,7 @@ describe("gather", () => {
   });
 
   it("never has more rollouts under way than were asked for, though groups are larger", async () => {
-    const { groups } = await gather(options(["crowd", "crowd", "crowd"], { concurrency: 3, workers: 1, group: 4 }));
+    const { groups } = await gather(options(["crowd", "crowd", "crowd"], { concurrency: 3, workers: 1, groupSize: 4 }));
     expect(groups.flat().map(({ end }) => end)).toEqual(Array(12).fill("answered"));
   });
 

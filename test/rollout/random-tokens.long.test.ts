@@ -89,7 +89,7 @@ it("ends 10,000 turns of random tokens in named ends only, and keeps every token
         const inner = new EngineSession(engine, chat, sequence, first, prompt, sampling);
         const session = new Prompted(inner, new Random("random tokens", group, index));
         const signal = new AbortController().signal;
-        const outcome = await playRollout({ task, scenario, world: undefined, session, limits, signal });
+        const outcome = await playRollout({ task, scenario, env: undefined, session, limits, signal });
         session.close();
         turns += session.turns;
         ends.set(outcome.end, (ends.get(outcome.end) ?? 0) + 1);

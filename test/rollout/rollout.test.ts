@@ -44,7 +44,7 @@ class Script implements Session {
 
 const call = (name: string, args: unknown) => `<tool_call>${JSON.stringify({ name, arguments: args })}</tool_call>`;
 const play = (session: Session, more: Partial<RolloutLimits> = {}, signal = new AbortController().signal) =>
-  playRollout({ task, scenario, world: undefined, session, limits: { ...limits, ...more }, signal });
+  playRollout({ task, scenario, env: undefined, session, limits: { ...limits, ...more }, signal });
 
 describe("a rollout", () => {
   it("runs calls, tells their results and ends with the answer", async () => {
@@ -226,7 +226,7 @@ describe("a rollout", () => {
   it("rejects when the reward is not a number: that is the task's defect", async () => {
     const broken = { ...task, reward: () => ({ reward: Number.NaN, success: false, parts: {} }) };
     const signal = new AbortController().signal;
-    const input = { task: broken, scenario, world: undefined, session: new Script(), limits, signal };
+    const input = { task: broken, scenario, env: undefined, session: new Script(), limits, signal };
     await expect(playRollout(input)).rejects.toThrow(/reward of task counting for scenario c1 is NaN/);
   });
 
@@ -234,7 +234,7 @@ describe("a rollout", () => {
     const seen: Waiting[] = [];
     const session = new Script(call("add", { a: 1, b: 1 }), call("answer", { value: 2 }));
     const signal = new AbortController().signal;
-    await playRollout({ task, scenario, world: undefined, session, limits, signal, onWaiting: (w) => seen.push(w) });
+    await playRollout({ task, scenario, env: undefined, session, limits, signal, onWaiting: (w) => seen.push(w) });
     expect(seen.map(({ turn, for: what }) => `${turn} ${what}`)).toEqual([
       "1 the player",
       "1 the tool add",

@@ -20,7 +20,7 @@ beforeEach(() => {
 const record: RunRecord = {
   name: "r",
   created: "2031-01-01T00:00:00Z",
-  options: { group: 4 },
+  options: { groupSize: 4 },
   contents: { model: "ab" },
 };
 const stepRow = (step: number): StepRow => ({

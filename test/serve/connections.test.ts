@@ -36,9 +36,9 @@ test("200 connections at once are all answered, in their order", async () => {
     ),
   );
   expect(answers.map(({ hone }) => hone.seed)).toEqual(Array.from({ length: 200 }, (_, index) => index));
-  const { running, waiting, resting } = server.model.seats.counts;
+  const { running, waiting, idle } = server.model.seats.counts;
   expect([running, waiting]).toEqual([0, 0]);
-  expect(resting).toBeLessThanOrEqual(4);
+  expect(idle).toBeLessThanOrEqual(4);
   expect(server.engine.stats().sequences.open).toBeLessThanOrEqual(4);
   await server.close();
 });

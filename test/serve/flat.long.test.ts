@@ -37,7 +37,7 @@ test("10,000 requests leave no memory and no sequence behind", async () => {
     resident.push(process.memoryUsage().rss / 2 ** 20);
     expect(model.recorder.size.points).toBeLessThanOrEqual(500);
     expect(model.recorder.size.tokens).toBeLessThanOrEqual(20_000);
-    expect(model.seats.counts.resting).toBeLessThanOrEqual(4);
+    expect(model.seats.counts.idle).toBeLessThanOrEqual(4);
     expect(engine.stats().sequences.open).toBeLessThanOrEqual(4 + model.seats.counts.running);
   }
   console.log(`resident MiB after each 1,000 requests: ${resident.map((size) => size.toFixed(0)).join(" ")}`);

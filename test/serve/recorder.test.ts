@@ -128,15 +128,15 @@ test("so many run as there are seats, in their order, and whoever leaves the que
   expect(order).toEqual([1, 2, 4]);
   for (const end of ends) end();
   await Promise.all([two, four]);
-  expect(seats.counts).toEqual({ running: 0, waiting: 0, resting: 0 });
+  expect(seats.counts).toEqual({ running: 0, waiting: 0, idle: 0 });
 });
 
-test("resting sequences give way to running ones, the longest rest first", async () => {
+test("idle sequences give way to running ones, the longest idle first", async () => {
   const seats = new Seats<string>(2, 2);
   const [a, b] = [sequence(), sequence()];
   const signal = new AbortController().signal;
-  seats.rest("a", a);
-  seats.rest("b", b);
+  seats.keep("a", a);
+  seats.keep("b", b);
   await seats.run(signal, async () => seats.makeRoom());
   expect([a.closed, b.closed]).toEqual([true, false]);
   expect(seats.take("b")).toBe(b);

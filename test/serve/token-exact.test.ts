@@ -60,7 +60,7 @@ async function agent(scenario: Scenario, seed: number) {
       if (!tool || tool.final || !checked || "problem" in checked) return turns;
       const result = await tool.execute(checked.args, {
         scenario,
-        world: undefined,
+        env: undefined,
         signal: new AbortController().signal,
       });
       messages.push({ role: "tool", tool_call_id: call.id, content: JSON.stringify(result) });
@@ -78,7 +78,7 @@ async function builtIn(scenario: Scenario, seed: number) {
   const seconds = { turnSeconds: 60, toolSeconds: 60, rolloutSeconds: 60 };
   const limits = { maxTurns: MAX_TURNS, maxTokens: MAX_TOKENS, onToolError: "stop", ...seconds } as const;
   const signal = new AbortController().signal;
-  const outcome = await playRollout({ task, scenario, world: undefined, session, limits, signal });
+  const outcome = await playRollout({ task, scenario, env: undefined, session, limits, signal });
   session.close();
   return outcome;
 }
@@ -197,7 +197,7 @@ test("conversations without a slot are found again: their tokens stay, only KV i
   for (let index = 0; index < 4; index++) {
     await ask(small.client, { messages: [{ role: "user", content: `Other ${index}` }], max_tokens: 3 });
   }
-  expect(small.model.seats.counts.resting).toBe(2);
+  expect(small.model.seats.counts.idle).toBe(2);
   const [choice] = ours.choices;
   const messages = [...question, choice?.message as Message, { role: "user" as const, content: "And?" }];
   const next = await ask(small.client, { messages, seed: 52, max_tokens: 5, return_token_ids: true });

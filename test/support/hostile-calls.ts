@@ -3,7 +3,7 @@ import Database from "better-sqlite3";
 import { expect } from "vitest";
 import { openMailDatabase, type Ranking } from "../../src/tasks/email/database.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
-import { type EmailWorld, emailTools } from "../../src/tasks/email/tools.js";
+import { type EmailEnv, emailTools } from "../../src/tasks/email/tools.js";
 import { checkArguments } from "../../src/tasks/parameters.js";
 import { type Tool, type ToolCall, ToolError } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
@@ -47,12 +47,12 @@ function visibleIds(db: Database.Database, { inbox_address, query_date }: Asker)
 }
 
 /** Executes a call as a rollout does: the result, or the error's message. */
-function run({ name, arguments: args }: ToolCall, scenario: EmailScenario, world: EmailWorld): unknown {
+function run({ name, arguments: args }: ToolCall, scenario: EmailScenario, env: EmailEnv): unknown {
   const tool = emailTools.find((candidate) => candidate.name === name) as unknown as Tool;
   const checked = checkArguments(tool.parameters, args);
   if ("problem" in checked) return { error: checked.problem };
   try {
-    return tool.execute(checked.args, { scenario, world, signal: new AbortController().signal } as never);
+    return tool.execute(checked.args, { scenario, env, signal: new AbortController().signal } as never);
   } catch (error) {
     if (error instanceof ToolError) return { error: error.message };
     throw new Error(`${name} ${JSON.stringify(args).slice(0, 500)} threw ${error}`, { cause: error });
@@ -62,7 +62,7 @@ function run({ name, arguments: args }: ToolCall, scenario: EmailScenario, world
 /** Plays `calls` calls, alternating between askers. Fails on anything but a short error, a list, or a mail they may see. */
 export function playHostileCalls(file: string, askers: readonly Asker[], calls: number, rank: Ranking): Tally {
   const plain = new Database(file, { readonly: true });
-  const world: EmailWorld = { mail: openMailDatabase(file), rank };
+  const env: EmailEnv = { mail: openMailDatabase(file), rank };
   const model = new HostileModel(knowledgeOf(plain), new Random("hostile", rank));
   const visible = askers.map((asker) => visibleIds(plain, asker));
   const tally: Tally = { calls: 0, refused: 0, hits: 0, emptySearches: 0, mailsRead: 0 };
@@ -73,7 +73,7 @@ export function playHostileCalls(file: string, askers: readonly Asker[], calls: 
     const allowed = visible[turn] as Set<string>;
     const call = model.call();
     const scenario = { id: "h", split: "test", question: "?", answer: "?", message_ids: [], ...asker } as EmailScenario;
-    const result = run(call, scenario, world);
+    const result = run(call, scenario, env);
     const about = `${call.name} ${JSON.stringify(call.arguments).slice(0, 300)} of ${asker.inbox_address}`;
 
     if (typeof result === "object" && result !== null && "error" in result) {
@@ -95,7 +95,7 @@ export function playHostileCalls(file: string, askers: readonly Asker[], calls: 
       expect(body.length, about).toBeLessThan(5100);
     } else expect(result, about).toBe("ok");
   }
-  world.mail.close();
+  env.mail.close();
   plain.close();
   return tally;
 }

@@ -46,7 +46,7 @@ export function buildSyntheticInbox(options: WorldOptions): SyntheticInbox {
       const task = emailTask as unknown as AnyTask;
       const session = new ExpertSession(task, scenario, new Random("expert", scenario.id), expert);
       const signal = new AbortController().signal;
-      return playRollout({ task, scenario, world: { mail, rank: "date" }, session, limits, signal });
+      return playRollout({ task, scenario, env: { mail, rank: "date" }, session, limits, signal });
     },
     close: () => mail.close(),
   };

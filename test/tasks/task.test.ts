@@ -59,7 +59,7 @@ const play = (task: unknown, session: Session, more: Partial<RolloutLimits> = {}
   playRollout({
     task: task as AnyTask,
     scenario,
-    world: undefined,
+    env: undefined,
     session,
     limits: { ...limits, ...more },
     signal: new AbortController().signal,

@@ -39,7 +39,7 @@ it("they stand in charts by what they are of", () => {
   const [line] = lines;
   expect(line && figuresOf(line)).toMatchObject({
     "train/reward": line?.reward,
-    "train/gap/mean": line?.gap?.mean,
+    "train/mismatch/mean": line?.mismatch?.mean,
     "ends/answered": line?.ends.answered,
     "seconds/update": line?.seconds.update,
     "memory/peak": line?.memory?.peak,

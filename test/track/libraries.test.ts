@@ -62,8 +62,8 @@ async function trained(
   };
   const said: string[] = [];
   // Whether it takes long enough to be told of is the machine's affair.
-  const say = (line: string) => !line.includes("waiting until") && said.push(line);
-  const tracking = new Tracking(names, run, trackerPython, say);
+  const log = (line: string) => !line.includes("waiting until") && said.push(line);
+  const tracking = new Tracking(names, run, trackerPython, log);
   const validate = (row: ValidationRow) => {
     tracking.phase(row.step, "validation");
     tracking.rollout(trajectoryOf({ seed: 999 }));

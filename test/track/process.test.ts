@@ -46,7 +46,7 @@ function start(program: readonly string[], more: Partial<TrackerSettings> = {}) 
     logFile: join(folder, `${files}.log`),
     about: {},
     history: [],
-    say: (line) => said.push(line),
+    log: (line) => said.push(line),
     program: [...program, file],
     ...more,
   });

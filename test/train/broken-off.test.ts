@@ -10,8 +10,8 @@ import { taskReward } from "../../src/reward/task.js";
 import { brokenOff, type Trajectory } from "../../src/rollout/index.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
+import { batchOf, creditGroups, creditsOf } from "../../src/train/credit.js";
 import { checkProgress, STEPS_UNREWARDED, STEPS_WITHOUT_SPREAD } from "../../src/train/guards.js";
-import { batchOf, lessonsOf, teach } from "../../src/train/lessons.js";
 import { train } from "../../src/train/loop.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import type { Played, PlayRequest } from "../../src/train/parts.js";
@@ -29,8 +29,8 @@ const late = (index: number, deadlineCause?: Trajectory["deadlineCause"]): Traje
 });
 const options = { estimator: "dr-grpo", stdFloor: 0, spreadFloor: 0 } as const;
 
-async function taught(group: readonly Trajectory[], reward: RewardGroup = taskReward) {
-  return teach([group], [await rewardComparable(reward)(group, 1)], options);
+async function creditOf(group: readonly Trajectory[], reward: RewardGroup = taskReward) {
+  return creditGroups([group], [await rewardComparable(reward)(group, 1)], options);
 }
 
 describe("a rollout that was broken off", () => {
@@ -56,13 +56,13 @@ describe("a rollout that was broken off", () => {
       late(2, "queue"),
       trajectoryOf({ index: 3, reward: 0 }),
     ];
-    const lessons = await taught(group);
-    expect(lessonsOf(lessons).map(({ member, advantage }) => [member, advantage])).toEqual([
+    const credited = await creditOf(group);
+    expect(creditsOf(credited).map(({ member, advantage }) => [member, advantage])).toEqual([
       [0, 0.5],
       [3, -0.5],
     ]);
-    expect(batchOf(lessons)[0]?.map(({ advantage }) => advantage)).toEqual([0.5, -0.5]);
-    expect(stepMetricsRow(lessons, [], 0.1, null)).toMatchObject({
+    expect(batchOf(credited)[0]?.map(({ advantage }) => advantage)).toEqual([0.5, -0.5]);
+    expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({
       rollouts: 4,
       success: 0.25,
       rollouts_broken_off: 2,
@@ -75,8 +75,8 @@ describe("a rollout that was broken off", () => {
   });
 
   it("is trained like any other when its own writing used up the time", async () => {
-    const lessons = await taught([trajectoryOf({ index: 0, reward: 1 }), late(1, "generation")]);
-    expect(lessonsOf(lessons).map(({ advantage }) => advantage)).toEqual([0.5, -0.5]);
+    const credited = await creditOf([trajectoryOf({ index: 0, reward: 1 }), late(1, "generation")]);
+    expect(creditsOf(credited).map(({ advantage }) => advantage)).toEqual([0.5, -0.5]);
   });
 
   it("is not shown to a judge; of a single rollout that is left, nothing is asked", async () => {
@@ -85,14 +85,14 @@ describe("a rollout that was broken off", () => {
       asked.push(group.map(({ index }) => index));
       return { kind: "rewarded", rewards: group.map(({ index }) => index) };
     };
-    const some = await taught([trajectoryOf({ index: 0 }), failed(1), trajectoryOf({ index: 2 })], judge);
-    expect(lessonsOf(some).map(({ member, reward }) => [member, reward])).toEqual([
+    const some = await creditOf([trajectoryOf({ index: 0 }), failed(1), trajectoryOf({ index: 2 })], judge);
+    expect(creditsOf(some).map(({ member, reward }) => [member, reward])).toEqual([
       [0, 0],
       [2, 2],
     ]);
-    const one = await taught([trajectoryOf({ index: 0, reward: 1 }), failed(1), late(2, "tools")], judge);
+    const one = await creditOf([trajectoryOf({ index: 0, reward: 1 }), failed(1), late(2, "tools")], judge);
     expect(asked).toEqual([[0, 2]]);
-    expect(lessonsOf(one)).toEqual([]);
+    expect(creditsOf(one)).toEqual([]);
     expect(stepMetricsRow(one, [], 0.1, null)).toMatchObject({
       groups: 1,
       groups_trainable: 0,

@@ -8,7 +8,7 @@ import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { withinDifficulty } from "../../src/train/difficulty/index.js";
 import { train } from "../../src/train/loop.js";
-import { ScenarioCursor } from "../../src/train/sampler.js";
+import { ScenarioSampler } from "../../src/train/sampler.js";
 import { type FakeParts, openFake, partsOf } from "./support/fakes.js";
 
 let folder: string;
@@ -28,19 +28,19 @@ const scenarios: readonly Scenario[] = Array.from({ length: TRAIN + 4 }, (_, i) 
   split: i < TRAIN ? "train" : "test",
   question: `What is ${i}?`,
 }));
-const cursor = new ScenarioCursor(scenarios, { groups: 2, seed: 3 });
+const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
 
-const wanted = { difficulty: "0.1..0.9", difficultyRollouts: 2, group: 3, groups: 2, steps: 5, refill: 0 };
+const wanted = { difficulty: "0.1..0.9", difficultyRollouts: 2, groupSize: 3, groupsPerStep: 2, steps: 5, refill: 0 };
 const ids = (all: readonly Scenario[]) => all.map(({ id }) => id);
 
 /** Measures, and takes the steps. */
 async function go(change: Partial<typeof wanted> = {}, fake: FakeParts = {}) {
   const asked = { ...wanted, ...change };
-  const { steps, group, refill } = asked;
+  const { steps, groupSize, refill } = asked;
   const said: string[] = [];
-  const parts = partsOf(run, { ...fake, settings: { steps, group, refill } });
-  const view = { ...parts.view, say: (text: string) => void said.push(text) };
-  const within = await withinDifficulty({ ...parts, view }, cursor, asked);
+  const parts = partsOf(run, { ...fake, settings: { steps, groupSize, refill } });
+  const view = { ...parts.view, log: (text: string) => void said.push(text) };
+  const within = await withinDifficulty({ ...parts, view }, sampler, asked);
   await train({ ...parts, scenarios: within });
   const measuring = parts.policy.played.filter((line) => line.startsWith("played 3/train 0 "));
   return { within, said, measuring, policy: parts.policy };
@@ -67,7 +67,7 @@ describe("--difficulty", () => {
   it("plays only what the steps need, in the order of the first epoch, and trains on those that are within", async () => {
     const { measuring, said } = await go();
     const played = shares();
-    const order = ids(cursor.ofEpoch(0));
+    const order = ids(sampler.ofEpoch(0));
     expect([...played.keys()]).toEqual(order.slice(0, played.size));
     expect(played.size).toBeLessThan(TRAIN);
     expect(measuring).toHaveLength(2 * played.size);
@@ -133,15 +133,15 @@ describe("--difficulty", () => {
   it("refuses when too few are left, and says how the others were", async () => {
     const parts = partsOf(run);
     parts.policy.reward = 1;
-    await expect(withinDifficulty(parts, cursor, wanted)).rejects.toThrow(
-      "--difficulty 0.1..0.9 leaves 0 scenarios, and a step plays 2 (--groups): 0 of 40 measured scenarios are within difficulty 0.1..0.9; set aside: 40 more often.",
+    await expect(withinDifficulty(parts, sampler, wanted)).rejects.toThrow(
+      "--difficulty 0.1..0.9 leaves 0 scenarios, and a step plays 2 (--groups-per-step): 0 of 40 measured scenarios are within difficulty 0.1..0.9; set aside: 40 more often.",
     );
     expect(difficultyOf(run.store.difficulty(), undefined)).toBeNull();
   });
 
   it("stops when the learner refuses meanwhile", async () => {
     const parts = partsOf(run);
-    await expect(withinDifficulty(parts, cursor, wanted, Promise.reject(new Error("no PyTorch")))).rejects.toThrow(
+    await expect(withinDifficulty(parts, sampler, wanted, Promise.reject(new Error("no PyTorch")))).rejects.toThrow(
       "no PyTorch",
     );
   });
@@ -153,6 +153,6 @@ describe("--difficulty", () => {
   });
 
   it("without it nothing is played before the first step", async () => {
-    expect(await withinDifficulty(partsOf(run), cursor, { ...wanted, difficulty: undefined })).toBe(cursor);
+    expect(await withinDifficulty(partsOf(run), sampler, { ...wanted, difficulty: undefined })).toBe(sampler);
   });
 });

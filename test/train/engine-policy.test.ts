@@ -60,11 +60,11 @@ function policyOf(room: { for: number }, lanes = 1) {
     maxExceptions: 0,
     releaseWeights: true,
     onFailure: () => undefined,
-    say: (line) => said.push(line),
+    log: (line) => said.push(line),
   });
   const play = async () => {
     const signal = new AbortController().signal;
-    await policy.play({ run: "r", step: 1, scenarios, group: 2, have: [], signal, onTrajectory: () => undefined });
+    await policy.play({ run: "r", step: 1, scenarios, groupSize: 2, have: [], signal, onTrajectory: () => undefined });
     return gathered.at(-1)?.concurrency;
   };
   return { policy, asked, said, play };
@@ -80,7 +80,7 @@ function adapterWithProbe(name: string) {
 describe("the engine's policy", () => {
   it("sets the adapter while the engine sleeps, and looks at its probe once, when it is awake", async () => {
     const { policy, asked } = policyOf({ for: 8 });
-    await policy.rest();
+    await policy.sleep();
     await policy.use(adapterWithProbe("one"));
     await policy.wake();
     expect(await policy.probe()).toEqual({ after: 0, before: 0.5, n: 2 });
@@ -96,21 +96,21 @@ describe("the engine's policy", () => {
     const room = { for: 8 };
     const { policy, asked, said, play } = policyOf(room);
     expect(await play()).toBe(8);
-    await policy.rest();
+    await policy.sleep();
     room.for = 3;
     await policy.wake();
     expect(asked).toEqual(["sleep without weights", "wake 8", "wake 4", "wake 2"]);
     expect(said.at(-1)).toBe("the engine did not fit into memory; from now on --concurrency 2 instead of 4");
     expect(await play()).toBe(2);
     room.for = 8;
-    await policy.rest();
+    await policy.sleep();
     await policy.wake();
     expect(asked.at(-1)).toBe("wake 2");
   });
 
   it("cannot wake with fewer sequences than lanes", async () => {
     const { policy, asked } = policyOf({ for: 0 }, 2);
-    await policy.rest();
+    await policy.sleep();
     await expect(policy.wake()).rejects.toThrow(EngineOutOfMemory);
     expect(asked.slice(1)).toEqual(["wake 8", "wake 4", "wake 2"]);
   });

@@ -34,7 +34,18 @@ function hone(...args: string[]): string {
 
 /** One step from a checkpoint, in a run of its own. Returns the folder of the new checkpoint. */
 function trainOneStep(run: string, fork: string): string {
-  const small = ["--groups", "2", "--group", "4", "--max-tokens", "12", "--max-turns", "1", "--validate-n", "2"];
+  const small = [
+    "--groups-per-step",
+    "2",
+    "--group-size",
+    "4",
+    "--max-tokens",
+    "12",
+    "--max-turns",
+    "1",
+    "--validate-n",
+    "2",
+  ];
   hone("train", "--run", run, "--fork", fork, "--steps", "1", "--gpu", "off", "--python", python, ...small);
   return join(folder, ".hone/vowels/models", run, "checkpoints/0001");
 }
@@ -63,7 +74,7 @@ it("a run forked from imitation starts with a fresh optimizer, a run forked from
     "rollout",
     "--n",
     "4",
-    "--group",
+    "--group-size",
     "2",
     "--max-tokens",
     "12",

@@ -23,7 +23,7 @@ describe("steps that change nothing", () => {
     expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 1 }))).toThrow(
       "the model solves them all",
     );
-    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group");
+    expect(() => checkProgress(many(STEPS_WITHOUT_SPREAD, { ...flat, success: 0.5 }))).toThrow("raise --group-size");
   });
 
   it("are told from a model that training has broken", () => {
@@ -56,7 +56,7 @@ describe("steps that change nothing", () => {
   });
 
   it("are counted together when a judge and a tool fail by turns", () => {
-    const lost = row({ skipped: "unrewarded", groups_lost: { timeout: 2 } });
+    const lost = row({ skipped: "unrewarded", groups_no_verdict: { timeout: 2 } });
     const broken = row({ skipped: "broken_off", rollouts_broken_off: 7, broken_off: { tool_failure: 7 } });
     expect(() => checkProgress([lost, broken])).not.toThrow();
     expect(() => checkProgress([lost, broken, lost])).toThrow(

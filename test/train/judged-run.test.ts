@@ -14,7 +14,7 @@ import type { Run } from "../../src/run/run.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { train } from "../../src/train/loop.js";
 import type { Played, PlayRequest } from "../../src/train/parts.js";
-import { ScenarioCursor } from "../../src/train/sampler.js";
+import { ScenarioSampler } from "../../src/train/sampler.js";
 import { Random } from "../../src/util/random.js";
 import { clientSettings, fastClock, ruler } from "../judge/support/judging.js";
 import { startLyingJudge } from "../judge/support/lying.js";
@@ -95,7 +95,7 @@ async function trainJudged({ url, groups = 5, steps = 2, signal, patience = 300,
   open.push(run);
   const said: string[] = [];
   const client = new JudgeClient(
-    { ...clientSettings, url, patience, timeout: 2, say: (text) => said.push(text) },
+    { ...clientSettings, url, patience, timeout: 2, log: (text) => said.push(text) },
     run.store.judgeSpending(),
     fastClock(50),
   );
@@ -109,13 +109,13 @@ async function trainJudged({ url, groups = 5, steps = 2, signal, patience = 300,
     ...(learner ? { learner } : {}),
     settings: {
       steps,
-      group: 4,
+      groupSize: 4,
       validateEvery: 0,
       validateN: 1,
       advantages: { ...settings.advantages, spreadFloor: 0.05 },
     },
     change: {
-      scenarios: new ScenarioCursor(many, { groups, seed: 3 }),
+      scenarios: new ScenarioSampler(many, { groupsPerStep: groups, seed: 3 }),
       rewardGroup: rulerReward({ judge, signal: stop, onSpent }, ruler, () => undefined),
       judgeLap: judgeLaps(judge),
       signal: stop,
@@ -159,12 +159,12 @@ describe("training on a judge that lies in 30 % of its answers", () => {
     const lost: Record<string, number> = {};
     for (const { group, reward } of rewards) {
       if (reward.kind === "rewarded") expect(reward.rewards).toEqual(group.map(worthOf));
-      else if (reward.kind === "lost") lost[reward.reason] = (lost[reward.reason] ?? 0) + 1;
+      else if (reward.kind === "no_verdict") lost[reward.reason] = (lost[reward.reason] ?? 0) + 1;
     }
     const [{ metrics = "" } = {}] = rows("SELECT metrics FROM steps WHERE step = 1");
     expect(JSON.parse(String(metrics))).toMatchObject({
       groups: 50,
-      groups_lost: lost,
+      groups_no_verdict: lost,
       training_n: 4 * (50 - sum(lost)),
     });
     // What trained is what the judge said of that very rollout; lost groups trained nothing.
@@ -189,7 +189,7 @@ describe("training on a judge that lies in 30 % of its answers", () => {
     servers.push(judge);
     const { ended, rewards } = await trainJudged({ url: judge.url, groups: 40, steps: 1 });
     expect(ended).toBeUndefined();
-    const lost = rewards.flatMap(({ reward }) => (reward.kind === "lost" ? [reward.reason] : []));
+    const lost = rewards.flatMap(({ reward }) => (reward.kind === "no_verdict" ? [reward.reason] : []));
     expect(lost.length).toBeGreaterThan(8);
     expect(new Set(lost).size).toBeGreaterThan(3);
     for (const { group, reward } of rewards) {

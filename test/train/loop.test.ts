@@ -165,7 +165,7 @@ describe("the training loop", () => {
       lifetime: "run",
       step: stepSettings,
       start: () => loading,
-      say: () => undefined,
+      log: () => undefined,
     });
     const view = {
       ...silent,
@@ -205,7 +205,7 @@ describe("the training loop", () => {
 
   it("stops before it commits a step whose learner is not the model that played", async () => {
     const run = await opened();
-    const apart = { gap: { mean: 0.3, p99: 1, max: 2 } };
+    const apart = { mismatch: { mean: 0.3, p99: 1, max: 2 } };
     await expect(train(partsOf(run, { learner: learnerThat([{}, apart]) }))).rejects.toThrow(
       "engine and learner disagree",
     );

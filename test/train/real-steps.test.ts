@@ -12,7 +12,7 @@ import { type BatchGroup, startLearner, writeBatch } from "../../src/learn/index
 import type { TokenRecord } from "../../src/rollout/index.js";
 import { readManifest, verifyCheckpoint } from "../../src/run/checkpoints.js";
 import { RunStore } from "../../src/run/store.js";
-import { gapLimit } from "../../src/train/gap.js";
+import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { settings, step } from "../learn/support.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), "hone-steps-"));
 const run = join(folder, ".hone", "email", "models", "tiny");
 const STEPS = 2;
 /** Mean distance of two log-probabilities of one token under the same weights, nats: what a run allows. */
-const LIMIT = gapLimit("F16");
+const LIMIT = mismatchLimit("F16");
 
 /** What the last call said beside its result. */
 let said = "";
@@ -77,7 +77,18 @@ describe("yarn train on the tiny model", () => {
   beforeAll(async () => {
     python = await ensureLearnerPython();
     hone("build-db", "--mailboxes", "20");
-    const small = ["--groups", "3", "--group", "4", "--max-turns", "6", "--validate-n", "4", "--threads", "1"];
+    const small = [
+      "--groups-per-step",
+      "3",
+      "--group-size",
+      "4",
+      "--max-turns",
+      "6",
+      "--validate-n",
+      "4",
+      "--threads",
+      "1",
+    ];
     const rates = ["--learning-rate", "1e-2", "--warmup", "0"];
     const kept = ["--keep", String(STEPS), "--python", python];
     summary = JSON.parse(
@@ -96,12 +107,12 @@ describe("yarn train on the tiny model", () => {
       before: share,
       after: share,
       best: { step: expect.any(Number), success: expect.any(Number) },
-      gap: { mean: expect.any(Number), p99: expect.any(Number), max: expect.any(Number) },
+      mismatch: { mean: expect.any(Number), p99: expect.any(Number), max: expect.any(Number) },
       judge: null,
       difficulty: null,
       adapter: (summary.best as { step: number }).step === 0 ? null : expect.stringContaining("adapter.gguf"),
     });
-    expect((summary.gap as { mean: number }).mean).toBeLessThan(LIMIT);
+    expect((summary.mismatch as { mean: number }).mean).toBeLessThan(LIMIT);
   });
 
   it("says what computes when it has loaded, and keeps it in run.json", () => {
@@ -132,7 +143,7 @@ describe("yarn train on the tiny model", () => {
           "success",
           "loss",
           "mismatch_kl",
-          "gap",
+          "mismatch",
           "grad_norm",
           "groups_trainable",
           "tokens",
@@ -163,7 +174,7 @@ describe("yarn train on the tiny model", () => {
         const batch = join(folder, `${name}.safetensors`);
         const taught: BatchGroup[] = groups.map((group) => group.map((tokens) => ({ tokens, advantage: 1 })));
         await writeBatch(batch, taught, { temperature: 1 });
-        return (await learner.step({ ...step, batch, into: join(folder, name), learningRate: 0 })).gap.mean;
+        return (await learner.step({ ...step, batch, into: join(folder, name), learningRate: 0 })).mismatch.mean;
       };
       const after = await distance("now", now);
       expect(after).toBeLessThan(LIMIT);

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RewardGroup } from "../../src/reward/reward.js";
 import type { Run } from "../../src/run/run.js";
-import { teach } from "../../src/train/lessons.js";
+import { creditGroups } from "../../src/train/credit.js";
 import { train } from "../../src/train/loop.js";
 import type { UpdateRequest } from "../../src/train/parts.js";
-import { ScenarioCursor } from "../../src/train/sampler.js";
+import { ScenarioSampler } from "../../src/train/sampler.js";
 import { deriveSeed } from "../../src/util/index.js";
 import { openFake, partsOf, scenarios, silent } from "./support/fakes.js";
 
@@ -57,8 +57,8 @@ async function oneStep(name: string, ids: readonly string[], more = {}) {
   return { row: run.store.lastStep(), metrics: run.store.lastStep().metrics, played, asked, run };
 }
 
-const cursor = new ScenarioCursor(scenarios, { groups: 2, seed: 3 });
-const own = cursor.ofStep(1).map(({ id }) => id);
+const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
+const own = sampler.ofStep(1).map(({ id }) => id);
 
 describe("refilling", () => {
   it("is off unless it is asked for", async () => {
@@ -108,7 +108,7 @@ describe("refilling", () => {
 
   it("goes on with the same scenarios and the saved rollouts where it was stopped", async () => {
     // The first further scenario teaches nothing either: there is a second round.
-    const order = cursor.next(1, idle(2), 4).map(({ id }) => id);
+    const order = sampler.next(1, idle(2), 4).map(({ id }) => id);
     const ids = scenarios.map(({ id }) => id).filter((id) => !own.includes(id) && id !== order[0]);
     const whole = await oneStep("whole", ids);
     expect(whole.metrics).toMatchObject({ groups: 5, groups_refilled: 3, groups_trainable: 2 });
@@ -139,7 +139,7 @@ describe("refilling", () => {
 /** Groups that teach nothing, as a step would have made them of its first scenarios. */
 function idle(count: number) {
   const groups = Array.from({ length: count }, () => []);
-  return teach(
+  return creditGroups(
     groups,
     groups.map(() => ({ kind: "rewarded", rewards: [] })),
     { estimator: "grpo", stdFloor: 0, spreadFloor: 0 },

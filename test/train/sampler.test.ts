@@ -1,52 +1,54 @@
 import { describe, expect, it } from "vitest";
 import type { Scenario } from "../../src/tasks/task.js";
-import { ScenarioCursor, scenariosFingerprint, validationScenarios } from "../../src/train/sampler.js";
+import { ScenarioSampler, scenariosFingerprint, validationScenarios } from "../../src/train/sampler.js";
 import { scenarios } from "./support/fakes.js";
 
 const ids = (chosen: readonly Scenario[]) => chosen.map(({ id }) => id);
 const train = ids(scenarios.filter(({ split }) => split === "train"));
 
-describe("the scenario cursor", () => {
+describe("the scenario sampler", () => {
   it("plays each train scenario once an epoch, in an order of the epoch's own", () => {
-    const cursor = new ScenarioCursor(scenarios, { groups: 2, seed: 1 });
-    const epoch = (number: number) => [1, 2, 3, 4].flatMap((step) => ids(cursor.ofStep(4 * number + step)));
-    expect(cursor.stepsPerEpoch).toBe(4);
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
+    const epoch = (number: number) => [1, 2, 3, 4].flatMap((step) => ids(sampler.ofStep(4 * number + step)));
+    expect(sampler.stepsPerEpoch).toBe(4);
     expect([...epoch(0)].sort()).toEqual(train);
     expect([...epoch(1)].sort()).toEqual(train);
     expect(epoch(0)).not.toEqual(epoch(1));
   });
 
   it("resumes by the number of the step alone", () => {
-    const first = new ScenarioCursor(scenarios, { groups: 3, seed: 1 });
+    const first = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 });
     const before = [1, 2, 3, 4, 5].map((step) => ids(first.ofStep(step)));
-    expect(ids(new ScenarioCursor(scenarios, { groups: 3, seed: 1 }).ofStep(5))).toEqual(before[4]);
-    expect(ids(new ScenarioCursor(scenarios, { groups: 3, seed: 2 }).ofStep(5))).not.toEqual(before[4]);
+    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 }).ofStep(5))).toEqual(before[4]);
+    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 2 }).ofStep(5))).not.toEqual(before[4]);
   });
 
   it("validates on test scenarios that `yarn eval --fresh` can name again by the run's settings", () => {
-    const cursor = new ScenarioCursor(scenarios, { groups: 2, seed: 1 });
-    const validated = cursor.ofValidation(2);
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
+    const validated = sampler.ofValidation(2);
     expect(validated.map(({ split }) => split)).toEqual(["test", "test"]);
     expect(validationScenarios(scenarios, { seed: 1, validateN: 2 })).toEqual(validated);
   });
 
   it("never plays a scenario twice in a step, also where an epoch does not divide", () => {
-    const cursor = new ScenarioCursor(scenarios, { groups: 3, seed: 1 });
-    for (let step = 1; step < 40; step++) expect(new Set(ids(cursor.ofStep(step))).size).toBe(3);
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 });
+    for (let step = 1; step < 40; step++) expect(new Set(ids(sampler.ofStep(step))).size).toBe(3);
   });
 
   it("validates on the same test scenarios every time", () => {
-    const cursor = new ScenarioCursor(scenarios, { groups: 2, seed: 1 });
-    expect(cursor.ofValidation(3)).toEqual(cursor.ofValidation(3));
-    expect(cursor.ofValidation(100).every(({ split }) => split === "test")).toBe(true);
-    expect(cursor.ofValidation(100)).toHaveLength(4);
+    const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
+    expect(sampler.ofValidation(3)).toEqual(sampler.ofValidation(3));
+    expect(sampler.ofValidation(100).every(({ split }) => split === "test")).toBe(true);
+    expect(sampler.ofValidation(100)).toHaveLength(4);
   });
 
   it("refuses what it cannot play", () => {
-    expect(() => new ScenarioCursor(scenarios, { groups: 9, seed: 1 })).toThrow("train split has only 8 scenarios");
-    expect(() => new ScenarioCursor([], { groups: 1, seed: 1 })).toThrow("no scenarios in its train split");
+    expect(() => new ScenarioSampler(scenarios, { groupsPerStep: 9, seed: 1 })).toThrow(
+      "train split has only 8 scenarios",
+    );
+    expect(() => new ScenarioSampler([], { groupsPerStep: 1, seed: 1 })).toThrow("no scenarios in its train split");
     const onlyTrain = scenarios.filter(({ split }) => split === "train");
-    expect(() => new ScenarioCursor(onlyTrain, { groups: 1, seed: 1 })).toThrow(
+    expect(() => new ScenarioSampler(onlyTrain, { groupsPerStep: 1, seed: 1 })).toThrow(
       "no scenarios in its test split (8 in all)",
     );
   });

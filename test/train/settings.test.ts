@@ -39,7 +39,7 @@ describe("settings that nobody gives", () => {
     expect([0.99e8, 1e8, 1.99e9, 2e9].map(sizeOf)).toEqual(["tiny", "small", "small", "large"]);
     expect(bySizeText("learningRate")).toBe("0.002 below 0.1 billion parameters, 1e-5 below 2 billion, 5e-6 above");
     expect(bySizeText("maxTokens")).toBe("256 below 0.1 billion parameters, 2048 above");
-    expect(bySizeText("group")).toBe("8");
+    expect(bySizeText("groupSize")).toBe("8");
   });
 
   it("give a conversation what the model was trained with, at most 8192 tokens", () => {
@@ -53,8 +53,8 @@ describe("settings that nobody gives", () => {
 describe("--preset art-e", () => {
   // OpenPipe/ART, the email agent: ProjectPolicyConfig and the trainer's own defaults.
   const art = {
-    groups: 12,
-    group: 4,
+    groupsPerStep: 12,
+    groupSize: 4,
     learningRate: 1.2e-5,
     finalLearningRate: 1.2e-5,
     warmup: 0,
@@ -83,12 +83,12 @@ describe("--preset art-e", () => {
   });
 
   it("yields to what is given besides", () => {
-    const given = { preset: "art-e", groups: 10, onToolError: "observe", steps: 7 };
-    expect(resolve(given)).toMatchObject({ ...art, groups: 10, onToolError: "observe", steps: 7 });
+    const given = { preset: "art-e", groupsPerStep: 10, onToolError: "observe", steps: 7 };
+    expect(resolve(given)).toMatchObject({ ...art, groupsPerStep: 10, onToolError: "observe", steps: 7 });
   });
 
   it("counts its epochs in steps of the size that is given", () => {
-    expect(resolve({ preset: "art-e", groups: 10 }).steps).toBe(30);
+    expect(resolve({ preset: "art-e", groupsPerStep: 10 }).steps).toBe(30);
   });
 
   it("has no final rate of its own for a rate that is given", () => {
@@ -105,8 +105,8 @@ describe("--preset art-notebook", () => {
   // ART's notebook of the email agent, on the model of 0.5 billion parameters.
   const notebook = {
     steps: 20,
-    groups: 2,
-    group: 4,
+    groupsPerStep: 2,
+    groupSize: 4,
     learningRate: 1e-5,
     finalLearningRate: 1e-5,
     warmup: 0,
@@ -162,10 +162,10 @@ describe("a run that goes on", () => {
     checkSameRun(recorded, resolve(given, { recorded }), contents, "/runs/r");
 
   it("keeps what it was begun with", () => {
-    const recorded = begun({ preset: "art-e", groups: 10, seed: 3 });
+    const recorded = begun({ preset: "art-e", groupsPerStep: 10, seed: 3 });
     expect(resolve({}, { recorded })).toEqual(recorded.options);
     expect(() => check(recorded, {})).not.toThrow();
-    expect(() => check(recorded, { groups: 10, seed: 3 })).not.toThrow();
+    expect(() => check(recorded, { groupsPerStep: 10, seed: 3 })).not.toThrow();
   });
 
   it("has the tools of MCP servers that it was begun with, wherever those are named", () => {
@@ -185,16 +185,16 @@ describe("a run that goes on", () => {
 
   it("is refused with every difference, and the way out", () => {
     const recorded = begun({ learningRate: 1e-4 });
-    const given = { learningRate: 1e-3, group: 16, loraTargets: ["q_proj"] };
+    const given = { learningRate: 1e-3, groupSize: 16, loraTargets: ["q_proj"] };
     expect(() => check(recorded, given)).toThrow(
-      /--group 16 \(was 8\); --learning-rate 0.001 \(was 0.0001\); .*--lora-targets q_proj \(was q_proj,k_proj.*--fork \/runs\/r\/checkpoints\/NNNN/,
+      /--group-size 16 \(was 8\); --learning-rate 0.001 \(was 0.0001\); .*--lora-targets q_proj \(was q_proj,k_proj.*--fork \/runs\/r\/checkpoints\/NNNN/,
     );
   });
 
   it("is refused when the preset is another, or the contents changed", () => {
     const recorded = begun({});
     expect(() => check(recorded, { preset: "art-e" })).toThrow(
-      /--groups 12 \(was 8\).*--on-tool-error stop.*preset's stdFloor/,
+      /--groups-per-step 12 \(was 8\).*--on-tool-error stop.*preset's stdFloor/,
     );
     expect(() => check(recorded, {}, { model: "a", scenarios: "other" })).toThrow("other contents of the scenarios");
   });
@@ -303,7 +303,7 @@ describe("settings that cannot be trained with", () => {
     [{ topP: 0.9 }, /--top-p 0.9/],
     [{ minP: 0.1 }, /--min-p 0.1/],
     [{ temperature: 0 }, /--temperature 0/],
-    [{ group: 1 }, /--group 1: .*give at least 2/],
+    [{ groupSize: 1 }, /--group-size 1: .*give at least 2/],
     [{ minibatches: 9 }, /--minibatches 9: a step has only 8 groups to deal/],
     [{ loss: "cispo", clipLow: 0.2 }, /--clip-low 0.2: cispo has no lower bound/],
     [{ loraAlpha: 0 }, /--lora-alpha 0/],

@@ -142,11 +142,11 @@ describe("a step whose update is done", () => {
     const database = new Database(join(folder, "run.sqlite"), { readonly: true });
     const left = database
       .prepare(
-        "SELECT count(*) rollouts, count(training_reward) + count(advantage) lessons FROM rollouts WHERE phase = 'train' AND step = 2",
+        "SELECT count(*) rollouts, count(training_reward) + count(advantage) credits FROM rollouts WHERE phase = 'train' AND step = 2",
       )
       .get();
     database.close();
-    expect(left).toEqual({ rollouts: 6, lessons: 0 });
+    expect(left).toEqual({ rollouts: 6, credits: 0 });
 
     const again = await goOn();
     expect(again).toMatchObject({ ended: undefined, steps: [0, 1, 2, 3], shown: [2, 3] });

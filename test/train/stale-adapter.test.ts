@@ -48,7 +48,9 @@ const signal = new AbortController().signal;
 function stored() {
   const store = RunStore.read(join(folder, "run.sqlite"));
   try {
-    const steps = store.steps().map(({ step, metrics }) => ({ step, gap: metrics?.gap, probe: metrics?.probe }));
+    const steps = store
+      .steps()
+      .map(({ step, metrics }) => ({ step, mismatch: metrics?.mismatch, probe: metrics?.probe }));
     // The rollouts that are kept of the step after the last.
     return { steps, next: store.rollouts("train", steps.length).length };
   } finally {
@@ -64,8 +66,8 @@ describe("an engine that keeps the adapter of one update before", () => {
       home,
       model: "tiny",
       steps,
-      groups: 3,
-      group: 4,
+      groupsPerStep: 3,
+      groupSize: 4,
       maxTurns: 6,
       validateN: 1,
       validateEvery: 100,
@@ -80,7 +82,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     const watch = () => silent;
     return runTraining(withDefaults(trainOptions, given), given, {
       signal,
-      say: () => undefined,
+      log: () => undefined,
       watch,
       colours: false,
     });
@@ -122,7 +124,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     engines.stale = true;
     const evaluate = (checkpoint: string[]) => {
       const given = { home, checkpoint, n: 1, threads: 1, workers: 1 };
-      const view = { begin: () => undefined, rollout: () => undefined, say: () => undefined };
+      const view = { begin: () => undefined, rollout: () => undefined, log: () => undefined };
       return evaluatePlayers(withDefaults(evalOptions, given), given, { signal, view });
     };
     await expect(evaluate(["2"])).rejects.toThrow("the engine still plays the adapter before checkpoint 2");

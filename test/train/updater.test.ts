@@ -37,7 +37,7 @@ function updaterOf(lifetime: LearnerLifetime, answers: Step[]) {
       close: async () => void log.push("close"),
     };
   };
-  const updater = new LearnerUpdater({ lifetime, step: stepSettings, start, say: (text) => said.push(text) });
+  const updater = new LearnerUpdater({ lifetime, step: stepSettings, start, log: (text) => said.push(text) });
   const update = (signal = new AbortController().signal) => updater.update({ ...request, signal });
   return { updater, update, log, said, asked };
 }
@@ -79,7 +79,7 @@ describe("the learner between steps", () => {
       new Promise<LearnerLike>((_, reject) => {
         signal.addEventListener("abort", () => reject(new LearnerDied("was closed", [], "log")));
       });
-    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, say: () => undefined });
+    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, log: () => undefined });
     const loading = updater.prepare(undefined).catch((error: unknown) => error);
     await updater.close();
     expect(await loading).toBeInstanceOf(LearnerDied);
@@ -92,7 +92,7 @@ describe("the learner between steps", () => {
         signal.addEventListener("abort", () => reject(new LearnerDied("was closed", [], "log")));
         setImmediate(() => stop.abort());
       });
-    const updater = new LearnerUpdater({ lifetime: "step", step: stepSettings, start, say: () => undefined });
+    const updater = new LearnerUpdater({ lifetime: "step", step: stepSettings, start, log: () => undefined });
     await expect(updater.update({ ...request, signal: stop.signal })).rejects.toThrow("was closed");
   });
 
@@ -121,7 +121,7 @@ describe("the learner between steps", () => {
       throw new LearnerOutOfMemory("the learner's model does not fit into memory");
     };
     const said: string[] = [];
-    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, say: (text) => said.push(text) });
+    const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, log: (text) => said.push(text) });
     const signal = new AbortController().signal;
     const onProgress = () => undefined;
     const request = { batch: "b", into: "i", from: "c", learningRate: 1, rollouts: 2, seed: 1, signal, onProgress };

@@ -6,7 +6,7 @@ import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { type Engine, loadEngine } from "../../src/engine/index.js";
 import { type ChatTemplate, type Trajectory, templateOf } from "../../src/rollout/index.js";
 import { type AnyTask, type ChatMessage, toolSchema } from "../../src/tasks/task.js";
-import { type LessonSource, tokensOfMessages, writeLessons } from "../../src/train/warm-start.js";
+import { type ImitationSource, tokensOfMessages, writeImitationBatch } from "../../src/train/warm-start.js";
 import { countingTask } from "../support/counting-task.js";
 
 const model = () => modelPath("qwen2-tiny-f16.gguf");
@@ -43,13 +43,13 @@ const trajectory = (id: string, more: Partial<Trajectory> = {}): Trajectory => (
 
 let engine: Engine;
 
-async function lessons(trajectories: Trajectory[], more: Partial<LessonSource> = {}) {
+async function imitationBatch(trajectories: Trajectory[], more: Partial<ImitationSource> = {}) {
   const file = join(folder, "rollouts.jsonl");
   writeFileSync(file, trajectories.map((one) => `${JSON.stringify(one)}\n`).join(""));
-  return writeLessons({ file, engine, task, successes: false, ...more }, join(folder, "batch.safetensors"));
+  return writeImitationBatch({ file, engine, task, successes: false, ...more }, join(folder, "batch.safetensors"));
 }
 
-describe("supervised lessons", () => {
+describe("batch of imitation", () => {
   let template: ChatTemplate;
   beforeAll(async () => {
     await ensureTestModels(["tiny"], () => undefined);
@@ -60,7 +60,9 @@ describe("supervised lessons", () => {
 
   it("are written with the variables of the template that were given", async () => {
     const templateArg = { enable_thinking: false };
-    await expect(lessons([], { templateArg })).rejects.toThrow(/--template-arg enable_thinking: .* no such variable/);
+    await expect(imitationBatch([], { templateArg })).rejects.toThrow(
+      /--template-arg enable_thinking: .* no such variable/,
+    );
   });
 
   it("hold what a task replied as something given", () => {
@@ -101,26 +103,28 @@ describe("supervised lessons", () => {
   it("take the tokens that this model sampled as they are, and write those of other models anew", async () => {
     const tokens = { ids: [1, 2, 3], sampled: [0, 1, 1], logprobs: [0, -1, -1] };
     const player = { kind: "engine" as const, model: model(), adapter: null, temperature: 1 };
-    expect((await lessons([trajectory("a", { player, tokens })])).tokens).toBe(3);
+    expect((await imitationBatch([trajectory("a", { player, tokens })])).tokens).toBe(3);
     const other = { ...player, model: "/elsewhere/other.gguf" };
-    expect((await lessons([trajectory("a", { player: other, tokens })])).tokens).toBeGreaterThan(100);
+    expect((await imitationBatch([trajectory("a", { player: other, tokens })])).tokens).toBeGreaterThan(100);
   });
 
   it("can leave out what was not solved, and count it", async () => {
     const failed = trajectory("b", { reward: { reward: 0, success: false, parts: {} } });
-    expect(await lessons([trajectory("a"), failed])).toMatchObject({ read: 2, unsolved: 0, trajectories: 2 });
-    const chosen = await lessons([trajectory("a"), failed], { successes: true });
+    expect(await imitationBatch([trajectory("a"), failed])).toMatchObject({ read: 2, unsolved: 0, trajectories: 2 });
+    const chosen = await imitationBatch([trajectory("a"), failed], { successes: true });
     expect(chosen).toMatchObject({ read: 2, unsolved: 1, trajectories: 1 });
-    await expect(lessons([failed], { successes: true })).rejects.toThrow(/nothing to learn from: 1 were not solved/);
+    await expect(imitationBatch([failed], { successes: true })).rejects.toThrow(
+      /nothing to learn from: 1 were not solved/,
+    );
   });
 
   it("refuse rollouts of another task", async () => {
-    await expect(lessons([trajectory("a", { task: "email" })])).rejects.toThrow(
+    await expect(imitationBatch([trajectory("a", { task: "email" })])).rejects.toThrow(
       /rollouts of the task email, not counting/,
     );
   });
 
   it("refuse an empty file", async () => {
-    await expect(lessons([])).rejects.toThrow(/nothing to learn from: it is empty/);
+    await expect(imitationBatch([])).rejects.toThrow(/nothing to learn from: it is empty/);
   });
 });

@@ -11,7 +11,7 @@ afterAll(() => folder.remove());
 
 /** The warnings of `yarn train` before anything is loaded. */
 async function warnings(db: string, more: GivenOptions = {}): Promise<string[]> {
-  const given = { home: folder.path, db, model: "tiny", groups: 1, gpu: "off", ...more };
+  const given = { home: folder.path, db, model: "tiny", groupsPerStep: 1, gpu: "off", ...more };
   const said: string[] = [];
   await prepare(withDefaults(trainOptions, given), given, (text) => said.push(text));
   return said.filter((text) => text.startsWith("warning"));

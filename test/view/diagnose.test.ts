@@ -12,9 +12,16 @@ const stepOf = (step: number, metrics: object) =>
     step,
     timing: null,
     metrics: {
-      ...{ groups: 1, groups_flat: 0, groups_lost: {}, groups_unrewarded: 0, groups_masked: 0, groups_broken_off: 0 },
+      ...{
+        groups: 1,
+        groups_flat: 0,
+        groups_no_verdict: {},
+        groups_unrewarded: 0,
+        groups_masked: 0,
+        groups_broken_off: 0,
+      },
       ...{ rollouts: 8, ends: { answered: 8 }, tool_errors: {}, broken_off: {}, rollouts_broken_off: 0, failures: 0 },
-      ...{ skipped: null, success: 0.5, entropy: 1, gap: null, grad_norm: 1 },
+      ...{ skipped: null, success: 0.5, entropy: 1, mismatch: null, grad_norm: 1 },
       ...metrics,
     },
   }) as unknown as Step;

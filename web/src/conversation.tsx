@@ -1,10 +1,10 @@
 /** One rollout laid out for reading: messages, calls and what came back, or its tokens. */
 import { useEffect, useState } from "preact/hooks";
 import type { Body, BodyAnswer, Row } from "../../src/view/index.js";
+import { creditedAdvantage } from "./credit.js";
 import { type Run, useData } from "./data.js";
 import { number, seconds, visible, words } from "./format.js";
 import { Plain } from "./parts.js";
-import { taughtAdvantage } from "./taught.js";
 import { TokenText } from "./tokens.js";
 
 type Message = Body["messages"][number];
@@ -192,7 +192,7 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
         </div>
       )}
       {tokens && body.tokens ? (
-        <TokenText tokens={body.tokens} pieces={pieces} advantage={taughtAdvantage(row, run.view)} />
+        <TokenText tokens={body.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
       ) : (
         <Messages body={body} />
       )}

@@ -32,14 +32,14 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Why a group has no reward. */
-export const lostText = (reason: string): string =>
+export const noVerdictText = (reason: string): string =>
   REASONS[reason] ?? `${words(reason)} (what the judge answered could not be used)`;
 
 /** How often a figure must be of its usual size to be called odd. */
 const TIMES = 5;
 
 function learning(metrics: Metrics): Finding[] {
-  const { groups, groups_flat: flat, groups_lost: lost, groups_unrewarded: unrewarded } = metrics;
+  const { groups, groups_flat: flat, groups_no_verdict: noVerdict, groups_unrewarded: unrewarded } = metrics;
   const found: Finding[] = [];
   if (metrics.skipped) {
     found.push({
@@ -47,9 +47,9 @@ function learning(metrics: Metrics): Finding[] {
       text: `The step changed nothing: ${SKIPPED[metrics.skipped] ?? words(metrics.skipped)}.`,
     });
   }
-  for (const [reason, n] of Object.entries(lost)) {
+  for (const [reason, n] of Object.entries(noVerdict)) {
     const level = unrewarded * 2 >= groups ? "bad" : "odd";
-    found.push({ level, text: `${n} of ${groups} groups got no reward: ${lostText(reason)} (${reason}).` });
+    found.push({ level, text: `${n} of ${groups} groups got no reward: ${noVerdictText(reason)} (${reason}).` });
   }
   if (flat > 0 && flat * 2 >= groups && metrics.skipped !== "no_spread") {
     found.push({
@@ -116,13 +116,13 @@ function against(step: Step, usual: Usual): Finding[] {
       text: `${name} is ${number(value)}, ${number(value / median)} times its median of ${number(median)}: ${meaning}.`,
     });
   };
-  const { grad_norm: norm, gap } = metrics;
+  const { grad_norm: norm, mismatch } = metrics;
   const total = step.timing?.seconds.total;
   far("The gradient's norm", norm, usual.gradient.medianWithout(norm), "a large update");
   far(
-    "The gap of engine and learner",
-    gap?.mean,
-    usual.gap.medianWithout(gap?.mean),
+    "The mismatch of engine and learner",
+    mismatch?.mean,
+    usual.mismatch.medianWithout(mismatch?.mean),
     "what was played was not quite the policy that learnt",
   );
   far("The time", total, usual.seconds.medianWithout(total), `most went to ${slowest(step)}`);

@@ -2,12 +2,12 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { Conversation } from "./conversation.js";
+import { groupState } from "./credit.js";
 import { missingRows, type Run, useData } from "./data.js";
 import { counts, number, seconds, signed, visible } from "./format.js";
 import { Beside, EndBadge, Signed, Solved } from "./parts.js";
 import { change, link } from "./route.js";
 import { runOf } from "./steps.js";
-import { groupState } from "./taught.js";
 
 const phaseText = ({ phase, step }: Row) => {
   if (phase === "train") return step === 0 ? "difficulty, before training" : `step ${step}`;

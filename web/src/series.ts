@@ -172,7 +172,7 @@ export const charts: readonly ChartSpec[] = [
     from: 0,
     lines: (view) => [
       { name: "KL", tone: 0, points: ofMetrics(view, (one) => one.mismatch_kl) },
-      { name: "distance", tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.gap?.mean) },
+      { name: "distance", tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.mismatch?.mean) },
     ],
   },
   {

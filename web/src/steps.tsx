@@ -1,12 +1,12 @@
 /** What goes wrong: every step in a line, and one step with all that is known of it. */
 import { useMemo } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
+import { groupState } from "./credit.js";
 import { groupsOf, missingRows, type Run, useData } from "./data.js";
-import { findingsOf, lostText, unfinishedStep } from "./diagnose.js";
+import { findingsOf, noVerdictText, unfinishedStep } from "./diagnose.js";
 import { counts, mean, number, percent, seconds, signed, words } from "./format.js";
 import { Beside, Parts } from "./parts.js";
 import { change, go, link } from "./route.js";
-import { groupState } from "./taught.js";
 
 const GROUPS = ["trainable", "no spread", "masked", "no reward", "broken off"];
 
@@ -226,8 +226,8 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
             ["calls not run", counts(metrics.tool_errors) || "none"],
             [
               "without a reward",
-              Object.entries(metrics.groups_lost)
-                .map(([reason, n]) => `${n} groups: ${lostText(reason)}`)
+              Object.entries(metrics.groups_no_verdict)
+                .map(([reason, n]) => `${n} groups: ${noVerdictText(reason)}`)
                 .join("; ") || "none",
             ],
             [

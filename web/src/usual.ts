@@ -43,7 +43,7 @@ export interface Usual {
   readonly trained: readonly TrainedStep[];
   readonly placeOf: ReadonlyMap<number, number>;
   readonly gradient: Values;
-  readonly gap: Values;
+  readonly mismatch: Values;
   readonly seconds: Values;
   readonly errorRate: Values;
   /** The first that was measured. */
@@ -60,7 +60,7 @@ export function usualOf(steps: RunView["steps"]): Usual {
     trained,
     placeOf: new Map(trained.map(({ step }, i) => [step, i])),
     gradient: new Values(trained.map(({ metrics }) => metrics.grad_norm)),
-    gap: new Values(trained.map(({ metrics }) => metrics.gap?.mean)),
+    mismatch: new Values(trained.map(({ metrics }) => metrics.mismatch?.mean)),
     seconds: new Values(trained.map(({ timing }) => timing?.seconds.total)),
     errorRate: new Values(trained.map(({ metrics }) => errorRate(metrics))),
     entropy: trained.find(({ metrics }) => metrics.entropy)?.metrics.entropy ?? undefined,

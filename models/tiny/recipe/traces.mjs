@@ -85,14 +85,14 @@ const characters = new Characters(control);
 const template = new ChatTemplate(readFileSync(new URL("../chat_template.jinja", here), "utf8"), characters);
 const task = await loadTask("email");
 const scenarios = (await task.scenarios({ db: values.db })).filter(({ split }) => split === "train");
-const world = await task.open({ db: values.db });
+const env = await task.open({ db: values.db });
 const out = createWriteStream(values.out);
 const { signal } = new AbortController();
 
 /** One conversation, by the expert of the task, or of the lesson that stands in its place. */
 async function play({ task, scenario }, random) {
   const session = new ExpertSession(task, scenario, random, { mistakes });
-  const outcome = await playRollout({ task, scenario, world, session, limits, signal });
+  const outcome = await playRollout({ task, scenario, env, session, limits, signal });
   const pieces = piecesOf(outcome, opening(task, scenario, limits.maxTurns), template, characters);
   return { success: outcome.reward.success, pieces };
 }
@@ -115,6 +115,6 @@ for (const scenario of scenarios.slice(0, Number(values.limit))) {
     if (!out.write(`${JSON.stringify(conversation)}\n`)) await once(out, "drain");
   }
 }
-await task.close(world);
+await task.close(env);
 out.end();
 await once(out, "finish");

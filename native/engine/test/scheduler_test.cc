@@ -121,7 +121,7 @@ void turnsEndForTheirReasons() {
   CHECK(fixture.generate(sequence, request(1, 4)).get().error == "the sequence is closed");
 }
 
-void restingSequencesGiveWay() {
+void idleSequencesGiveWay() {
   Fixture fixture(1, true, 20);
   const SequenceId first = fixture.scheduler.open(1, 1, {1, 2, 3});
   std::vector<Token> tokens{1, 2, 3};
@@ -416,7 +416,7 @@ int main(int argc, char** argv) {
   runTest("turns keep their KV", turnsKeepTheirKv);
   runTest("turns are heard as they are sampled", turnsAreHeardAsTheyAreSampled);
   runTest("turns end for their reasons", turnsEndForTheirReasons);
-  runTest("resting sequences give way", restingSequencesGiveWay);
+  runTest("idle sequences give way", idleSequencesGiveWay);
   runTest("slots stay dense", slotsStayDense);
   runTest("scores are the logprobs of tokens", scoresAreTheLogprobsOfTokens);
   runTest("threads change between batches", threadsChangeBetweenBatches);

@@ -206,8 +206,8 @@ def test_rollouts_that_are_not_in_the_batch_count_in_a_mean_over_rollouts():
 def test_mismatch_metrics_are_those_of_the_definition():
     old, rollout = torch.tensor([-1.0, -2.0]), torch.tensor([-1.1, -1.8])
     metrics = loss.mismatch_metrics(old, rollout)
-    assert metrics["gap"] == pytest.approx({"mean": 0.15, "p99": 0.199, "max": 0.2}, abs=1e-6)
-    assert metrics["klRollout"]["k1"] == pytest.approx(0.05, abs=1e-6)
+    assert metrics["mismatch"] == pytest.approx({"mean": 0.15, "p99": 0.199, "max": 0.2}, abs=1e-6)
+    assert metrics["mismatchKl"]["k1"] == pytest.approx(0.05, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_metrics_before_the_updates_are_those_of_the_policy_before_the_first(ses
     many = step_settings(batch, tmp_path / "2", epochs=2, minibatches=minibatches, learningRate=0.05, klCoefficient=0.1)
     again = session.step(many, silent)
     assert again["updates"] == 2 * minibatches
-    for name in ("gap", "klRollout", "importance"):
+    for name in ("mismatch", "mismatchKl", "importance"):
         assert again[name] == pytest.approx(first[name], rel=1e-5)
     for name in ("entropy", "klBase"):
         assert again[name] == pytest.approx(first[name], rel=1e-5, abs=1e-9)

@@ -27,8 +27,8 @@ def batch(tmp_path):
 @pytest.fixture
 def imitated(base, tmp_path, silent):
     """The folder of a supervised checkpoint: nine updates with gradients of another size."""
-    lessons = write_random_batch(tmp_path / "lessons.safetensors", advantage=1.0, seed=3)
-    settings = step_settings(lessons, tmp_path / "sft", epochs=3, updateTrajectories=4, warmup=0.1)
+    imitation = write_random_batch(tmp_path / "imitation.safetensors", advantage=1.0, seed=3)
+    settings = step_settings(imitation, tmp_path / "sft", epochs=3, updateTrajectories=4, warmup=0.1)
     assert Session(open_settings(base), silent).sft(settings, silent)["updates"] == 9
     return tmp_path / "sft"
 
@@ -78,8 +78,8 @@ def test_the_first_step_after_imitation_is_that_of_a_fresh_adam(
         session = Session(open_settings(base, resume=str(imitated)), silent)
     else:
         session = Session(open_settings(base), silent)
-        lessons = step_settings(batch, tmp_path / "again", epochs=3, updateTrajectories=4, warmup=0.1)
-        session.sft(lessons, silent)
+        imitation = step_settings(batch, tmp_path / "again", epochs=3, updateTrajectories=4, warmup=0.1)
+        session.sft(imitation, silent)
     before = weights(session)
     gradients = watch_gradients(session, monkeypatch)
     session.step(step_settings(batch, tmp_path / "0001", learningRate=RATE), silent)

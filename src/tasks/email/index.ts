@@ -10,7 +10,7 @@ import { emailPrompt } from "./prompt.js";
 import { emailReward } from "./reward.js";
 import type { EmailScenario } from "./scenario.js";
 import { emailClaim, shapedReward } from "./shaped.js";
-import { type EmailWorld, emailTools } from "./tools.js";
+import { type EmailEnv, emailTools } from "./tools.js";
 
 const options = z.object({
   db: z
@@ -24,11 +24,11 @@ const options = z.object({
     .describe("date: all keywords must occur, newest first; bm25: any may, best match first"),
 });
 
-function open({ rank, ...place }: TaskOptions<typeof options>): EmailWorld {
+function open({ rank, ...place }: TaskOptions<typeof options>): EmailEnv {
   return { mail: openMailDatabase(mailDatabasePath(place)), rank };
 }
 
-export const emailTask = defineTask<EmailScenario, EmailWorld, typeof options>({
+export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   name: "email",
   description: "Answer questions from a person's mail by searching and reading it.",
   options,

@@ -9,7 +9,7 @@ import type { MailDatabase, Ranking, StoredMail, Viewer } from "./database.js";
 import type { EmailScenario } from "./scenario.js";
 
 /** What the tools need on each thread. */
-export interface EmailWorld {
+export interface EmailEnv {
   readonly mail: MailDatabase;
   /** How search_inbox matches and orders. */
   readonly rank: Ranking;
@@ -38,15 +38,15 @@ const searchInbox = defineTool({
     sent_before: z.string().optional().describe("Last day, YYYY-MM-DD."),
     max_results: z.number().optional().describe("At most 10."),
   }),
-  execute(args, { scenario, world }: { scenario: EmailScenario; world: EmailWorld }) {
-    const hits = world.mail.search(viewerOf(scenario), {
+  execute(args, { scenario, env }: { scenario: EmailScenario; env: EmailEnv }) {
+    const hits = env.mail.search(viewerOf(scenario), {
       keywords: args.keywords,
       fromAddr: args.from_addr,
       toAddr: args.to_addr,
       sentAfter: args.sent_after,
       sentBefore: args.sent_before,
       maxResults: args.max_results,
-      rank: world.rank,
+      rank: env.rank,
     });
     return hits.map(({ messageId, snippet }) => ({ message_id: messageId, snippet }));
   },
@@ -56,8 +56,8 @@ const readEmail = defineTool({
   name: "read_email",
   description: "Read one mail of the user.",
   parameters: z.object({ message_id: z.string().describe("From search_inbox.") }),
-  execute({ message_id }, { scenario, world }: { scenario: EmailScenario; world: EmailWorld }) {
-    const mail = world.mail.read(viewerOf(scenario), message_id);
+  execute({ message_id }, { scenario, env }: { scenario: EmailScenario; env: EmailEnv }) {
+    const mail = env.mail.read(viewerOf(scenario), message_id);
     if (!mail) throw new ToolError(`the user has no mail with the id ${JSON.stringify(cutText(message_id, 100))}`);
     return shown(mail);
   },

@@ -10,12 +10,15 @@ import type { RunSettings } from "../../run/index.js";
 import { HoneError, hone } from "../../util/index.js";
 import { gradeOwn, playAndGrade } from "../grading.js";
 import type { LoopParts } from "../parts.js";
-import { playingOf, playSaved } from "../playing.js";
-import type { ScenarioCursor } from "../sampler.js";
+import type { ScenarioSampler } from "../sampler.js";
+import { playContextOf, playSaved } from "../saved-play.js";
 import { use } from "../settle.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
-type Wanted = Pick<RunSettings, "difficulty" | "difficultyRollouts" | "group" | "groups" | "steps" | "refill">;
+type Wanted = Pick<
+  RunSettings,
+  "difficulty" | "difficultyRollouts" | "groupSize" | "groupsPerStep" | "steps" | "refill"
+>;
 
 /**
  * @param loading the learner, which may refuse while scenarios are played
@@ -24,16 +27,16 @@ type Wanted = Pick<RunSettings, "difficulty" | "difficultyRollouts" | "group" | 
  */
 export async function withinDifficulty(
   parts: Parts,
-  all: ScenarioCursor,
+  all: ScenarioSampler,
   wanted: Wanted,
   loading?: Promise<void>,
-): Promise<ScenarioCursor> {
-  const { difficulty: range, groups, steps, refill } = wanted;
+): Promise<ScenarioSampler> {
+  const { difficulty: range, groupsPerStep, steps, refill } = wanted;
   if (range === undefined) return all;
   const { store } = parts.run;
   const order = all.ofEpoch(0);
   // A refill draws from all that are within.
-  const needed = refill > 0 ? order.length : Math.min(order.length, steps * groups);
+  const needed = refill > 0 ? order.length : Math.min(order.length, steps * groupsPerStep);
   const refused = new AbortController();
   loading?.catch((error: unknown) => refused.abort(error));
   const signal = AbortSignal.any([parts.signal, refused.signal]);
@@ -44,9 +47,9 @@ export async function withinDifficulty(
     if (kept >= needed || measured.length === order.length) break;
     if (!isTold) tell(parts, wanted, order.length - measured.length, needed - kept);
     isTold = true;
-    const next = order.slice(measured.length, measured.length + Math.max(groups, needed - kept));
+    const next = order.slice(measured.length, measured.length + Math.max(groupsPerStep, needed - kept));
     try {
-      await measure({ ...parts, signal }, next, wanted.difficultyRollouts ?? wanted.group);
+      await measure({ ...parts, signal }, next, wanted.difficultyRollouts ?? wanted.groupSize);
     } catch (error) {
       // What was played meanwhile was interrupted by it.
       refused.signal.throwIfAborted();
@@ -54,10 +57,10 @@ export async function withinDifficulty(
     }
   }
   const count = difficultyOf(store.difficulty(), range) as DifficultyCount;
-  if (isTold) parts.view.say(difficultyText(count));
-  if (count.kept < groups) {
+  if (isTold) parts.view.log(difficultyText(count));
+  if (count.kept < groupsPerStep) {
     throw new HoneError(
-      `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groups} (--groups): ${difficultyText(count)}. Give a wider range, fewer --groups or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
+      `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}. Give a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
     );
   }
   return all.only(new Set(store.difficulty().flatMap((row) => (isWithin(range, row) ? [row.scenario] : []))));
@@ -66,25 +69,32 @@ export async function withinDifficulty(
 /** What it costs, before it is spent. */
 function tell(
   { view }: Parts,
-  { difficulty, difficultyRollouts, group, groups }: Wanted,
+  { difficulty, difficultyRollouts, groupSize, groupsPerStep }: Wanted,
   left: number,
   missing: number,
 ) {
-  const rollouts = difficultyRollouts ?? group;
+  const rollouts = difficultyRollouts ?? groupSize;
   const [least, most] = [Math.min(missing, left), left].map((scenarios) => scenarios * rollouts) as [number, number];
   const number = least === most ? `${most}` : `${least} to ${most}`;
-  view.say(
-    `--difficulty ${difficulty}: first ${number} rollouts, ${rollouts} of a scenario, until ${missing} scenarios are found or none is left; a training step plays ${groups * group}`,
+  view.log(
+    `--difficulty ${difficulty}: first ${number} rollouts, ${rollouts} of a scenario, until ${missing} scenarios are found or none is left; a training step plays ${groupsPerStep * groupSize}`,
   );
 }
 
-async function measure(parts: Parts, scenarios: ReturnType<ScenarioCursor["ofEpoch"]>, group: number): Promise<void> {
+async function measure(
+  parts: Parts,
+  scenarios: ReturnType<ScenarioSampler["ofEpoch"]>,
+  groupSize: number,
+): Promise<void> {
   const { run, grade = gradeOwn, signal } = parts;
   const start = run.store.firstStep();
-  await use({ ...parts, scenarios: { groups: 0, next: () => [], ofValidation: () => [] } }, start);
-  const playing = playingOf(parts);
+  await use({ ...parts, scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] } }, start);
+  const playing = playContextOf(parts);
   const { graded } = await playAndGrade(signal, grade, (signal, onGroup) =>
-    playSaved({ ...playing, signal }, { phase: "train", step: 0, scenarios, group, adapter: start.adapter, onGroup }),
+    playSaved(
+      { ...playing, signal },
+      { phase: "train", step: 0, scenarios, groupSize, adapter: start.adapter, onGroup },
+    ),
   );
   signal.throwIfAborted();
   const groups = new Map<string, Trajectory[]>(scenarios.map(({ id }) => [id, []]));

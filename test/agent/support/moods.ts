@@ -153,9 +153,13 @@ const moods: Record<string, Mood> = {
   },
   async "goes away"(context) {
     const gone = new AbortController();
-    const asked = ask(context, [user("Hello")], { maxOutputTokens: 90, abortSignal: gone.signal });
-    setTimeout(() => gone.abort(), 30);
-    const first = await asked.then(() => "answered").catch((error: Error) => error.name);
+    const prompt = [{ role: "user" as const, content: [{ type: "text" as const, text: "Hello" }] }];
+    const asked = context.model.doGenerate({ prompt, maxOutputTokens: 90, abortSignal: gone.signal });
+    gone.abort();
+    const first = await asked.then(
+      () => "answered",
+      (error: Error) => error.name,
+    );
     const { textStream, finishReason, usage } = streamText({
       model: context.model,
       prompt: "Hello",

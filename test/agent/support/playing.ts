@@ -43,7 +43,7 @@ export async function playTask(task: string, scenarios: readonly Scenario[], pla
       limits: { maxTurns: 6, maxTokens: 100, ...seconds, onToolError: "stop", ...limits },
     },
     scenarios,
-    group: 1,
+    groupSize: 1,
     run: 1,
     step: 1,
     concurrency: 1,

@@ -1,8 +1,9 @@
 /** Judges, groups and clocks for tests. */
+
+import type { JudgeUsage } from "../../../src/judge/budget.js";
 import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
-import type { JudgeUsage } from "../../../src/judge/purse.js";
 import { defaultRubric, type RulerSettings } from "../../../src/judge/ruler.js";
 import type { Trajectory } from "../../../src/rollout/index.js";
 import type { ChatMessage, Scenario } from "../../../src/tasks/task.js";
@@ -22,7 +23,7 @@ export const clientSettings: ClientSettings = {
   tokensPerMinute: undefined,
   price: null,
   maxCost: undefined,
-  say: () => undefined,
+  log: () => undefined,
 };
 
 /** A clock on which so many seconds pass in one. */
@@ -35,7 +36,7 @@ export function fastClock(factor: number): Clock {
 
 export function clientOf(change: Partial<ClientSettings>, before?: JudgeUsage, clock: Clock = fastClock(50)) {
   const said: string[] = [];
-  const client = new JudgeClient({ ...clientSettings, say: (text) => said.push(text), ...change }, before, clock);
+  const client = new JudgeClient({ ...clientSettings, log: (text) => said.push(text), ...change }, before, clock);
   return { client, said };
 }
 

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { buildMailDatabase } from "../../../src/tasks/email/building/build.js";
 import { emailTask } from "../../../src/tasks/email/index.js";
 import type { EmailScenario } from "../../../src/tasks/email/scenario.js";
-import type { EmailWorld } from "../../../src/tasks/email/tools.js";
+import type { EmailEnv } from "../../../src/tasks/email/tools.js";
 import { type CallRecord, type FinishedRollout, ToolError, toolSchema } from "../../../src/tasks/task.js";
 import { Random } from "../../../src/util/random.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../../support/mails.js";
@@ -17,11 +17,11 @@ const tool = (name: string) => {
   return found;
 };
 
-function call(name: string, args: unknown, asked: EmailScenario, world: EmailWorld): unknown {
+function call(name: string, args: unknown, asked: EmailScenario, env: EmailEnv): unknown {
   const { parameters, execute } = tool(name);
   return execute((parameters as z.ZodObject).parse(args), {
     scenario: asked,
-    world,
+    env,
     signal: new AbortController().signal,
   });
 }
@@ -54,7 +54,7 @@ it.each([
 });
 
 describe("on a database", () => {
-  let world: EmailWorld;
+  let env: EmailEnv;
   const asked = scenario({ query_date: "2001-02-04" });
   beforeAll(() => {
     const many = Array.from({ length: 40 }, (_, n) => `p${n}@x.com`);
@@ -63,19 +63,19 @@ describe("on a database", () => {
       mail({ messageId: "<long>", to: ["bob@x.com", ...many], cc: ["cy@x.com"], body: `memo ${"🦅".repeat(30_000)}` }),
       mail({ messageId: "<later>", date: "2001-02-05 00:00:00", body: "lunch tomorrow" }),
     ]);
-    world = { mail: db, rank: "date" };
+    env = { mail: db, rank: "date" };
   });
-  afterAll(() => emailTask.close(world));
+  afterAll(() => emailTask.close(env));
 
   it("search_inbox lists ids and snippets", () => {
-    expect(call("search_inbox", { keywords: ["lunch", "noon"] }, asked, world)).toEqual([
+    expect(call("search_inbox", { keywords: ["lunch", "noon"] }, asked, env)).toEqual([
       { message_id: "<short>", snippet: "<b>Lunch</b> is at <b>noon</b>." },
     ]);
-    expect(call("search_inbox", { keywords: ["supper"] }, asked, world)).toEqual([]);
+    expect(call("search_inbox", { keywords: ["supper"] }, asked, env)).toEqual([]);
   });
 
   it("read_email gives the mail without empty fields", () => {
-    expect(call("read_email", { message_id: "<short>" }, asked, world)).toEqual({
+    expect(call("read_email", { message_id: "<short>" }, asked, env)).toEqual({
       message_id: "<short>",
       date: "2001-02-03 04:05:06",
       subject: "Lunch",
@@ -86,7 +86,7 @@ describe("on a database", () => {
   });
 
   it("read_email cuts enormous mails and lists, and says so", () => {
-    const { to, cc, body } = call("read_email", { message_id: "<long>" }, asked, world) as Record<string, string>;
+    const { to, cc, body } = call("read_email", { message_id: "<long>" }, asked, env) as Record<string, string>;
     expect(to).toHaveLength(31);
     expect(to?.at(-1)).toBe("and 11 more");
     expect(cc).toEqual(["cy@x.com"]);
@@ -96,7 +96,7 @@ describe("on a database", () => {
 
   it("read_email says the same of a later mail and of none", () => {
     for (const id of ["<later>", "<none>"]) {
-      const read = () => call("read_email", { message_id: id }, asked, world);
+      const read = () => call("read_email", { message_id: id }, asked, env);
       expect(read).toThrow(ToolError);
       expect(read).toThrow(`the user has no mail with the id "${id}"`);
     }
@@ -104,7 +104,7 @@ describe("on a database", () => {
 });
 
 /** Plays the expert through the real tools. `text` is all that a chat template would have to write down. */
-function playExpert(asked: EmailScenario, world: EmailWorld): FinishedRollout & { text: string } {
+function playExpert(asked: EmailScenario, env: EmailEnv): FinishedRollout & { text: string } {
   const maxTurns = 10;
   const messages = emailTask.prompt(asked, { maxTurns });
   const calls: CallRecord[] = [];
@@ -119,7 +119,7 @@ function playExpert(asked: EmailScenario, world: EmailWorld): FinishedRollout & 
       name,
       arguments: args,
       outcome: "ok",
-      result: call(name, args, asked, world),
+      result: call(name, args, asked, env),
     }));
     calls.push(...records);
     written.push(
@@ -139,16 +139,16 @@ it("a perfect expert solves every synthetic scenario, in conversations that fit 
   const options = { db, rank: "date" };
   const scenarios = await emailTask.scenarios(options);
   expect(scenarios.length).toBeGreaterThan(100);
-  const world = await emailTask.open(options);
+  const env = await emailTask.open(options);
   const tools = JSON.stringify(emailTask.tools.map(toolSchema));
   for (const asked of scenarios) {
-    const played = playExpert(asked, world);
-    const { success, reward } = await emailTask.reward(played, asked, world);
+    const played = playExpert(asked, env);
+    const { success, reward } = await emailTask.reward(played, asked, env);
     expect([asked.id, success, reward > 0.9]).toEqual([asked.id, true, true]);
     expect(played.text.length).toBeLessThan(2800);
   }
   expect(tools.length).toBeLessThan(1500);
-  emailTask.close(world);
+  emailTask.close(env);
 });
 
 it("names evidence by the id that searches show, also when the question names a folded copy", async () => {

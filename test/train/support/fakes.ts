@@ -15,7 +15,7 @@ import { Run } from "../../../src/run/run.js";
 import type { Scenario } from "../../../src/tasks/task.js";
 import { train } from "../../../src/train/loop.js";
 import type { LoopParts, LoopSettings, Played, PlayRequest, Policy, View } from "../../../src/train/parts.js";
-import { ScenarioCursor } from "../../../src/train/sampler.js";
+import { ScenarioSampler } from "../../../src/train/sampler.js";
 import { type LearnerLike, LearnerUpdater } from "../../../src/train/updater.js";
 import { deriveSeed, Random } from "../../../src/util/random.js";
 
@@ -105,9 +105,9 @@ export class FakePolicy implements Policy {
     return reading;
   }
 
-  async rest(): Promise<void> {
+  async sleep(): Promise<void> {
     this.#awake = false;
-    this.#tick("rest");
+    this.#tick("sleep");
   }
 
   async wake(): Promise<void> {
@@ -116,14 +116,14 @@ export class FakePolicy implements Policy {
     this.#tick("wake");
   }
 
-  async play({ run, step, scenarios, group, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
+  async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     if (!this.#awake) throw new Error("the policy rests");
     const adapter = this.#adapter?.sha256 ?? null;
     const groups: Trajectory[][] = [];
     for (const scenario of scenarios) {
       const members: Trajectory[] = [];
       groups.push(members);
-      for (let index = 0; index < group; index++) {
+      for (let index = 0; index < groupSize; index++) {
         const before = have.find((one) => one.scenario.id === scenario.id && one.index === index);
         if (before) {
           members.push(before);
@@ -160,8 +160,8 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     skipped: null,
     loss: 0.5,
     gradNorm: 1,
-    gap: { mean: 0.001, p99: 0.002, max: 0.003 },
-    klRollout: { k1: 0, k3: 0 },
+    mismatch: { mean: 0.001, p99: 0.002, max: 0.003 },
+    mismatchKl: { k1: 0, k3: 0 },
     klBase: null,
     updates: 1,
     clipFraction: 0,
@@ -230,7 +230,7 @@ export const silent: View = {
   progress: () => undefined,
   step: () => undefined,
   validation: () => undefined,
-  say: () => undefined,
+  log: () => undefined,
 };
 
 export const shape = { model: "f00d", lora: { rank: 4, alpha: 8, targets: ["q_proj", "v_proj"] } };
@@ -238,7 +238,7 @@ export const shape = { model: "f00d", lora: { rank: 4, alpha: 8, targets: ["q_pr
 export const settings: LoopSettings = {
   seed: 3,
   steps: 3,
-  group: 3,
+  groupSize: 3,
   temperature: 1,
   schedule: { learningRate: 0.1, finalLearningRate: 0.01, warmup: 1 },
   advantages: { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 },
@@ -247,13 +247,13 @@ export const settings: LoopSettings = {
   validateEvery: 2,
   validateN: 2,
   keep: 1,
-  maxGap: 0.02,
-  calibrateGap: true,
+  maxMismatch: 0.02,
+  calibrateMismatch: true,
   numerics: { engine: "fakes", hfWeights: false },
 };
 
 export const openFake = (folder: string, fork?: string): Promise<Run> =>
-  Run.open({ folder, record: { options: { group: 3 }, contents: {} }, shape, fork, agree: () => undefined });
+  Run.open({ folder, record: { options: { groupSize: 3 }, contents: {} }, shape, fork, agree: () => undefined });
 
 export const stepSettings = {
   objective: objectiveOf("grpo"),
@@ -278,13 +278,13 @@ export function partsOf(run: Run, { tick, learner, change, settings: changed }: 
     lifetime: "run",
     step: stepSettings,
     start: async (from) => (learner ? learner(from) : new FakeLearner(from, tick)),
-    say: () => undefined,
+    log: () => undefined,
   });
   const resolved = { ...settings, ...changed };
   const parts: LoopParts & { policy: FakePolicy } = {
     run,
     settings: resolved,
-    scenarios: new ScenarioCursor(scenarios, { groups: 2, seed: resolved.seed }),
+    scenarios: new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: resolved.seed }),
     updater,
     rewardGroup: taskReward,
     view: silent,
@@ -298,7 +298,7 @@ export function partsOf(run: Run, { tick, learner, change, settings: changed }: 
 /** A short run from wherever it stands to its end. Returns what was played. */
 export async function goThrough(folder: string, tick?: Tick): Promise<readonly string[]> {
   const run = await openFake(folder);
-  const short = { seed: 6, steps: 2, group: 2, validateEvery: 1, validateN: 1 };
+  const short = { seed: 6, steps: 2, groupSize: 2, validateEvery: 1, validateN: 1 };
   const parts = partsOf(run, { ...(tick ? { tick } : {}), settings: short });
   // Of each adapter its own, so that a step without its reading, or with another's, is another state.
   parts.policy.reading = ({ sha256 }) => ({ after: 0, before: Number.parseInt(sha256.slice(0, 6), 16), n: 1 });

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { groupAdvantages } from "../../../src/learn/advantages.js";
 import { evaluate } from "../../../src/report/evaluation.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
-import type { Lesson, StepTiming } from "../../../src/run/records.js";
+import type { RolloutCredit, StepTiming } from "../../../src/run/records.js";
 import { RunStore } from "../../../src/run/store.js";
 import type { CallRecord, ChatMessage, Scenario } from "../../../src/tasks/task.js";
-import type { Taught } from "../../../src/train/lessons.js";
+import type { CreditedGroup } from "../../../src/train/credit.js";
 import { stepMetricsRow } from "../../../src/train/metrics.js";
 import { Random } from "../../../src/util/random.js";
 import { metricsOf } from "../../train/support/fakes.js";
@@ -88,7 +88,7 @@ const scenarioOf = (split: "train" | "test", number: number): Scenario => ({
   kind: KINDS[number % KINDS.length] as string,
 });
 
-function taught(members: readonly Trajectory[], lost: boolean): Taught {
+function credited(members: readonly Trajectory[], lost: boolean): CreditedGroup {
   const rewards = members.map(({ reward }) => reward.reward);
   const { advantages, trainable } = groupAdvantages(rewards, numbers);
   return {
@@ -102,14 +102,14 @@ function taught(members: readonly Trajectory[], lost: boolean): Taught {
     brokenOff: [],
     tooFew: false,
     rewarded: !lost,
-    lost: lost ? "timeout" : null,
+    noVerdict: lost ? "timeout" : null,
     agreement: null,
     trainable: trainable && !lost,
     allMasked: false,
   };
 }
 
-function lessonsOf(groups: readonly Taught[]): Lesson[] {
+function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
   return groups
     .filter(({ rewarded }) => rewarded)
     .flatMap(({ members }) =>
@@ -132,12 +132,12 @@ const timing = (step: number): StepTiming => ({
 });
 
 /** Plays and commits one more step of an open store. Returns its rollouts by group. */
-export function addStep(store: RunStore, step: number, asked: RunOptions): readonly Taught[] {
+export function addStep(store: RunStore, step: number, asked: RunOptions): readonly CreditedGroup[] {
   const groups = Array.from({ length: asked.groups ?? 3 }, (_, g) => {
     const scenario = scenarioOf("train", (step * (asked.groups ?? 3) + g) % 40);
     const members = Array.from({ length: asked.group ?? 4 }, (_, index) => played(scenario, index, step, asked));
     for (const trajectory of members) store.saveRollout("train", step, trajectory);
-    return taught(members, step === asked.lost);
+    return credited(members, step === asked.lost);
   });
   const learnt = groups.some(({ trainable }) => trainable);
   const skipped = step === asked.broken ? "loss" : null;
@@ -145,7 +145,7 @@ export function addStep(store: RunStore, step: number, asked: RunOptions): reado
   const update = learnt ? metricsOf({ skipped, loss: 0.3 / step, gradNorm: 0.5, entropy }) : null;
   store.commitStep(
     { step, checkpoint: null, adapter: null, metrics: stepMetricsRow(groups, [], 1e-4, update), timing: timing(step) },
-    lessonsOf(groups),
+    creditsOf(groups),
   );
   return groups;
 }
@@ -161,7 +161,13 @@ export function makeRun(home: string, name: string, asked: RunOptions): string {
   const folder = join(home, "mail", "models", name);
   mkdirSync(folder, { recursive: true });
   const store = RunStore.open(join(folder, "run.sqlite"));
-  const options = { steps: asked.steps, group: asked.group ?? 4, learningRate: 1e-4, loss: "grpo", ...asked.options };
+  const options = {
+    steps: asked.steps,
+    groupSize: asked.group ?? 4,
+    learningRate: 1e-4,
+    loss: "grpo",
+    ...asked.options,
+  };
   store.begin(
     { name, created: "2031-01-01T00:00:00Z", options, contents: { model: "ab" } },
     { checkpoint: null, adapter: null },

@@ -41,7 +41,7 @@ async function sourceOf(config: BuildConfig, io: CommandIo, line: ProgressLine):
       ...hubOptionsOf(config),
       signal: io.signal,
       onProgress: (progress) => line.update(() => downloadLine(progress, rate)),
-      say: (text) => line.say(text),
+      log: (text) => line.log(text),
     };
     const fetched = (id: string) => fetchDataset(id, options).catch(withOtherWay);
     const paths = await fetched("corbt/enron-emails");
@@ -126,7 +126,7 @@ export const buildDbCommand = defineCommand({
         },
       });
       line.clear();
-      io.say(summaryText(summary));
+      io.log(summaryText(summary));
       return summary;
     } finally {
       line.clear();

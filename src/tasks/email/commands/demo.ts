@@ -42,7 +42,7 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
   const db = mailDatabasePath({ home: config.home, db: given as string | undefined });
   if (existsSync(db)) return;
   const { imported, scenarios } = await buildMailDatabase({ db, source: WORLD, signal: io.signal });
-  io.say(
+  io.log(
     `${db}: ${compact(imported)} invented mails, ${compact(scenarios.train)} questions to train on, ${scenarios.test} to test on`,
   );
 }
@@ -58,15 +58,15 @@ function withBase(asked: TrainConfig, given: GivenOptions): { config: TrainConfi
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
   // Before anything else asks for it without a word: on an NVIDIA GPU the engine may need what is installed with PyTorch.
-  const cuda = await prepareMachine(config, io.say, true);
+  const cuda = await prepareMachine(config, io.log, true);
   const installed = pythonIsReady({ cpu: !cuda });
   const { model, settings } = await prepare(config, io.given, () => undefined);
-  const speed = await decodeSpeed(model, config, io.say);
+  const speed = await decodeSpeed(model, config, io.log);
   const minutes = Math.max(1, Math.round(secondsOfRun(settings, 2 * HELD_OUT, speed) / 60));
-  io.say(
+  io.log(
     [
       ...(io.given.model === BASE.model ? [TAUGHT] : []),
-      `Reinforcement learning: ${settings.steps} steps of ${settings.groups} questions, ${settings.group} rollouts of each.`,
+      `Reinforcement learning: ${settings.steps} steps of ${settings.groupsPerStep} questions, ${settings.groupSize} rollouts of each.`,
       `Then it answers ${HELD_OUT} other questions, untrained and trained.`,
       `About ${minutes} minute${minutes === 1 ? "" : "s"} on this machine, which decodes ${compact(speed)} tokens a second. Ctrl-C keeps what is done; the same command goes on.`,
       ...(config.python || installed ? [] : ["First PyTorch is installed for the learner: a few hundred MB, once."]),
@@ -76,13 +76,13 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
 
 async function trainDemo(config: TrainConfig, io: CommandIo) {
   let view: TrainView | undefined;
-  const say = (text: string) => (view ? view.say(text) : io.say(text));
+  const log = (text: string) => (view ? view.log(text) : io.log(text));
   try {
     const watch = (steps: number, judged: boolean) => {
       view = new TrainView(io.stream, steps, judged);
       return view;
     };
-    return await runTraining(config, io.given, { signal: io.signal, say, watch, colours: Boolean(io.stream.isTTY) });
+    return await runTraining(config, io.given, { signal: io.signal, log, watch, colours: Boolean(io.stream.isTTY) });
   } finally {
     view?.end();
   }
@@ -118,7 +118,7 @@ async function compare(config: TrainConfig, io: CommandIo) {
           tally.add(trajectory);
           progress.update(() => `${title} ${tally.line(HELD_OUT)}`);
         },
-        say: (text) => progress.say(text),
+        log: (text) => progress.log(text),
       },
     });
     const evaluations = matrix.columns.flatMap(({ name, title, step, result }) =>
@@ -153,18 +153,18 @@ export const demoCommand = defineCommand({
     await announce(config, io);
     const { adapter, folder, seconds, steps } = await trainDemo(config, io);
     const { evaluations, base, best } = await compare(config, io);
-    io.say(
+    io.log(
       `\n${HELD_OUT} questions about other people's mailboxes, none of them seen in training:\n\n${evalText(evaluations)}\n`,
     );
     const pair = example(base, best);
     if (pair) {
       const titles = ["before training", "after training"] as const;
       const columns = io.stream.isTTY ? io.stream.columns : 120;
-      io.say(`One of them: ${pair.after.scenario.question}\n`);
-      io.say(`${sideBySide(titles, [playedText(pair.before), playedText(pair.after)], columns)}\n`);
+      io.log(`One of them: ${pair.after.scenario.question}\n`);
+      io.log(`${sideBySide(titles, [playedText(pair.before), playedText(pair.after)], columns)}\n`);
     }
-    io.say(adapter ? `The trained adapter: ${adapter}` : "No checkpoint was better than the model before training.");
-    io.say(`The run, its log and its metrics: ${folder}`);
+    io.log(adapter ? `The trained adapter: ${adapter}` : "No checkpoint was better than the model before training.");
+    io.log(`The run, its log and its metrics: ${folder}`);
     return { run: config.run, folder, steps, seconds, evaluations, adapter };
   },
 });

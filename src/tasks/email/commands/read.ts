@@ -29,7 +29,7 @@ export const readCommand = defineCommand({
         "",
         body,
       ].join("\n");
-      io.say(printable(text));
+      io.log(printable(text));
       return { message_id: messageId, date: date ?? null, subject, from, to, cc, bcc, body };
     } finally {
       mail.close();

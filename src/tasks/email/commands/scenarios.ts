@@ -33,8 +33,8 @@ export const scenariosCommand = defineCommand({
       const isAny = scenario !== undefined || all.some((one) => split === undefined || one.split === split);
       const chosen = isAny ? (chooseScenarios(all, { split, n, seed, scenario }) as EmailScenario[]) : [];
       const text = chosen.map((one) => (show ? wholeText(one, mail) : lineOf(one))).join(show ? "\n\n\n" : "\n");
-      io.say(printable(text));
-      if (chosen.length < all.length) io.say(`\n${chosen.length} of ${all.length} scenarios`);
+      io.log(printable(text));
+      if (chosen.length < all.length) io.log(`\n${chosen.length} of ${all.length} scenarios`);
       return {
         scenarios: chosen.map(({ id, question, answer, message_ids, inbox_address, query_date, split, ...more }) => ({
           id,

@@ -4,5 +4,5 @@ import { packageRoot } from "../../../util/index.js";
 
 export const untaught = {
   model: join(packageRoot, "models/untaught/untaught.gguf"),
-  settings: { steps: 10, groups: 16, learningRate: 1e-3, finalLearningRate: 3e-4, onToolError: "stop" },
+  settings: { steps: 10, groupsPerStep: 16, learningRate: 1e-3, finalLearningRate: 3e-4, onToolError: "stop" },
 } as const;

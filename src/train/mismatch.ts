@@ -7,7 +7,7 @@ import type { StepMetrics } from "../learn/index.js";
 import type { ProbeReading } from "../run/index.js";
 import { HoneError } from "../util/index.js";
 
-type Gap = StepMetrics["gap"];
+type Mismatch = StepMetrics["mismatch"];
 
 /**
  * Highest ratio of a step's distance to that of the run's first step with the same numerics. The rounding stays the
@@ -16,12 +16,12 @@ type Gap = StepMetrics["gap"];
  * one update old gave 10 to 22 times the mean and 12 to 26 times p99 (3 and 4 times once, when almost all rollouts were
  * alike).
  */
-export const GAP_MULTIPLE = 8;
+export const MISMATCH_MULTIPLE = 8;
 /**
  * Lower bound of a limit: a first step of few or very certain tokens may have no distance at all. A mean of 0.0015 nats
  * is three roundings (2⁻¹¹) of a cache in f16.
  */
-export const GAP_FLOOR = { mean: 0.0015, p99: 0.03 };
+export const MISMATCH_FLOOR = { mean: 0.0015, p99: 0.03 };
 
 /** Factor for a probe, which has the tokens of one rollout: its mean varies more than that of a step. */
 const PROBE_TOLERANCE = 3;
@@ -31,56 +31,56 @@ const PROBE_RATIO = 3;
 const PROBE_DIFFERENCE = 1e-4;
 
 /** Limit of the mean distance: weights of 8 bits and less are rounded differently by engine and learner. */
-export function gapLimit(weightType: string): number {
+export function mismatchLimit(weightType: string): number {
   return /^(F16|BF16|F32)$/i.test(weightType) ? 0.02 : 0.05;
 }
 
-export interface GapSettings {
+export interface MismatchSettings {
   /** Limit of the mean, in nats. */
-  readonly maxGap: number;
+  readonly maxMismatch: number;
   /** Whether later steps are limited by a multiple of the first too. */
-  readonly calibrateGap: boolean;
+  readonly calibrateMismatch: boolean;
   /** The engine's device and precision, and whether the learner's base weights come from --hf-weights. */
   readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
 }
 
-export interface GapLimits {
+export interface MismatchLimits {
   readonly mean: number;
   readonly p99: number;
   /** The step of reference; undefined when there is none yet, or none is wanted. */
-  readonly first: Gap | undefined;
+  readonly first: Mismatch | undefined;
 }
 
-/** @param gaps of the run's updates with these numerics so far, oldest first */
-export function gapLimits(
-  gaps: readonly Gap[],
-  { maxGap, calibrateGap }: Pick<GapSettings, "maxGap" | "calibrateGap">,
-): GapLimits {
-  const first = calibrateGap ? gaps[0] : undefined;
-  if (!first) return { mean: maxGap, p99: Number.POSITIVE_INFINITY, first };
-  const p99 = Math.max(GAP_FLOOR.p99, GAP_MULTIPLE * first.p99);
-  return { mean: Math.min(maxGap, Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean)), p99, first };
+/** @param mismatches of the run's updates with these numerics so far, oldest first */
+export function mismatchLimits(
+  mismatches: readonly Mismatch[],
+  { maxMismatch, calibrateMismatch }: Pick<MismatchSettings, "maxMismatch" | "calibrateMismatch">,
+): MismatchLimits {
+  const first = calibrateMismatch ? mismatches[0] : undefined;
+  if (!first) return { mean: maxMismatch, p99: Number.POSITIVE_INFINITY, first };
+  const p99 = Math.max(MISMATCH_FLOOR.p99, MISMATCH_MULTIPLE * first.p99);
+  return { mean: Math.min(maxMismatch, Math.max(MISMATCH_FLOOR.mean, MISMATCH_MULTIPLE * first.mean)), p99, first };
 }
 
-/** The gap has grown since the run's first step: the rollouts were probably played by another policy than recorded. */
-export class GapGrew extends HoneError {}
+/** The mismatch has grown since the run's first step: the rollouts were probably played by another policy than recorded. */
+export class MismatchGrew extends HoneError {}
 
 /**
  * Checks that the learner trains the model that played.
- * @throws GapGrew when the gap has grown since the first step; the step must not be committed then
+ * @throws MismatchGrew when the mismatch has grown since the first step; the step must not be committed then
  * @throws HoneError when it exceeds the limit otherwise; the step must not be committed then
  */
-export function checkGap(gap: Gap, { mean, p99, first }: GapLimits): void {
-  if (gap.mean <= mean && gap.p99 <= p99) return;
-  const far = `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${gap.mean.toFixed(4)} on average (p99 ${gap.p99.toFixed(3)}, max ${gap.max.toFixed(3)}), the limit is ${Number(mean.toFixed(4))}`;
-  if (first && (gap.p99 > p99 || gap.mean > Math.max(GAP_FLOOR.mean, GAP_MULTIPLE * first.mean))) {
-    throw new GapGrew(
+export function checkMismatch(mismatch: Mismatch, { mean, p99, first }: MismatchLimits): void {
+  if (mismatch.mean <= mean && mismatch.p99 <= p99) return;
+  const far = `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${mismatch.mean.toFixed(4)} on average (p99 ${mismatch.p99.toFixed(3)}, max ${mismatch.max.toFixed(3)}), the limit is ${Number(mean.toFixed(4))}`;
+  if (first && (mismatch.p99 > p99 || mismatch.mean > Math.max(MISMATCH_FLOOR.mean, MISMATCH_MULTIPLE * first.mean))) {
+    throw new MismatchGrew(
       `${far} (p99 ${p99.toFixed(3)}) after ${first.mean.toFixed(4)} (p99 ${first.p99.toFixed(3)}) in the run's first step: most likely another adapter played than the learner has; the step was not taken. ` +
-        "The same command plays it again; if it comes to the same, --max-gap sets a limit of your own in place of this one",
+        "The same command plays it again; if it comes to the same, --max-mismatch sets a limit of your own in place of this one",
     );
   }
   throw new HoneError(
-    `${far}; the step was not taken. Use a model file with f16 weights (on an NVIDIA GPU bf16, which its products sum in 32 bits), check that --hf-weights holds the same model, or raise --max-gap if you accept it`,
+    `${far}; the step was not taken. Use a model file with f16 weights (on an NVIDIA GPU bf16, which its products sum in 32 bits), check that --hf-weights holds the same model, or raise --max-mismatch if you accept it`,
   );
 }
 
@@ -99,6 +99,6 @@ export function checkProbe(reading: ProbeReading | null, limit: number, adapter:
   throw new HoneError(
     `${stale ? `the engine still plays the adapter before ${adapter}` : `the engine does not play the adapter of ${adapter}`}: ` +
       `on its probe the log-probabilities differ by ${after.toFixed(4)} on average from the learner's after that update, and by ${before.toFixed(4)} from those before it (n=${n}); ` +
-      `${consequence}. The same command tries again${stale ? "" : "; --max-gap raises the limit, if another device or precision explains it"}`,
+      `${consequence}. The same command tries again${stale ? "" : "; --max-mismatch raises the limit, if another device or precision explains it"}`,
   );
 }

@@ -4,7 +4,7 @@ import type { GroupReward } from "../../src/reward/reward.js";
 import { taskReward } from "../../src/reward/task.js";
 import type { Trajectory } from "../../src/rollout/index.js";
 import type { RolloutEnd } from "../../src/tasks/index.js";
-import { batchOf, lessonsOf, rolloutsLearntFrom, type Taught, teach } from "../../src/train/lessons.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, rolloutsLearntFrom } from "../../src/train/credit.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { trajectoryOf } from "./support/fakes.js";
 
@@ -12,17 +12,17 @@ const options = { estimator: "dr-grpo", stdFloor: 0, spreadFloor: 0 } as const;
 const group = [0, 1, 0.5].map((reward, index) => trajectoryOf({ index, reward }));
 const flat = [1, 1].map((reward, index) => trajectoryOf({ index, reward }));
 
-const taught = async (groups: Trajectory[][]) =>
-  teach(groups, await Promise.all(groups.map((one) => taskReward(one, 1))), options);
+const credited = async (groups: Trajectory[][]) =>
+  creditGroups(groups, await Promise.all(groups.map((one) => taskReward(one, 1))), options);
 
-describe("a group's lessons", () => {
+describe("a group's credit", () => {
   it("are its rewards less their mean", async () => {
-    const lessons = await taught([group, flat]);
-    expect(lessons.map(({ trainable, rewarded }) => [trainable, rewarded])).toEqual([
+    const groups = await credited([group, flat]);
+    expect(groups.map(({ trainable, rewarded }) => [trainable, rewarded])).toEqual([
       [true, true],
       [false, true],
     ]);
-    expect(lessonsOf(lessons).map(({ reward, advantage }) => [reward, advantage])).toEqual([
+    expect(creditsOf(groups).map(({ reward, advantage }) => [reward, advantage])).toEqual([
       [0, -0.5],
       [1, 0.5],
       [0.5, 0],
@@ -32,7 +32,7 @@ describe("a group's lessons", () => {
   });
 
   it("leave groups without spread out of the batch", async () => {
-    const batch = batchOf(await taught([group, flat]));
+    const batch = batchOf(await credited([group, flat]));
     expect(batch).toHaveLength(1);
     expect(batch[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
     expect(batch[0]?.[1]?.tokens).toBe(group[1]?.tokens);
@@ -41,32 +41,33 @@ describe("a group's lessons", () => {
   it("are one advantage for all sequences of a rollout", async () => {
     const branch = { messages: [], tokens: trajectoryOf({ index: 7 }).tokens as NonNullable<Trajectory["tokens"]> };
     const agents = group.map((one, index) => (index === 1 ? { ...one, branches: [branch] } : one));
-    const [members] = batchOf(await taught([agents]));
+    const [members] = batchOf(await credited([agents]));
     expect(members?.map(({ branches = [] }) => branches.length)).toEqual([0, 1, 0]);
     expect(members?.[1]).toMatchObject({ advantage: 0.5, branches: [branch.tokens] });
   });
 
   it("count the rollouts of groups without spread in a mean over rollouts, not those without a reward", async () => {
-    const [known, same] = (await taught([group, flat])) as [Taught, Taught];
-    const [lost] = teach([group], [{ kind: "lost", reason: "timeout" }], options) as [Taught];
-    const [few] = teach([group], [{ kind: "broken_off" }], options) as [Taught];
-    const [alike] = teach([flat], [{ kind: "alike" }], options) as [Taught];
-    expect(rolloutsLearntFrom([known, same, lost, few, alike])).toBe(3 + 2 + 2);
+    const [known, same] = (await credited([group, flat])) as [CreditedGroup, CreditedGroup];
+    const [noVerdict] = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options) as [CreditedGroup];
+    const [few] = creditGroups([group], [{ kind: "broken_off" }], options) as [CreditedGroup];
+    const [alike] = creditGroups([flat], [{ kind: "alike" }], options) as [CreditedGroup];
+    expect(rolloutsLearntFrom([known, same, noVerdict, few, alike])).toBe(3 + 2 + 2);
     // One of the others stands for the first group without spread.
-    expect(rolloutsLearntFrom([known, same, lost, few, alike], 1)).toBe(3 + 2);
+    expect(rolloutsLearntFrom([known, same, noVerdict, few, alike], 1)).toBe(3 + 2);
   });
 
   it("are none when the group could not be rewarded", async () => {
-    const lost = teach([group], [{ kind: "lost", reason: "timeout" }], options);
-    expect(lost[0]).toMatchObject({ rewarded: false, lost: "timeout", trainable: false });
-    expect(lessonsOf(lost)).toEqual([]);
-    expect(batchOf(lost)).toEqual([]);
-    expect(teach([group], [{ kind: "alike" }], options)[0]).toMatchObject({ lost: null, trainable: false });
+    const noVerdict = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options);
+    expect(noVerdict[0]).toMatchObject({ rewarded: false, noVerdict: "timeout", trainable: false });
+    expect(creditsOf(noVerdict)).toEqual([]);
+    expect(batchOf(noVerdict)).toEqual([]);
+    expect(creditGroups([group], [{ kind: "alike" }], options)[0]).toMatchObject({ noVerdict: null, trainable: false });
   });
 
   it("are none when a judge's scores differ by less than the spread floor", () => {
     const judged = { ...options, spreadFloor: 0.05 };
-    const trainable = (...rewards: number[]) => teach([group], [{ kind: "rewarded", rewards }], judged)[0]?.trainable;
+    const trainable = (...rewards: number[]) =>
+      creditGroups([group], [{ kind: "rewarded", rewards }], judged)[0]?.trainable;
     expect(trainable(0.8, 0.849, 0.82)).toBe(false);
     expect(trainable(0.8, 0.85, 0.82)).toBe(true);
     expect(trainable(0.9, 0.95, 0.92)).toBe(true);
@@ -75,8 +76,8 @@ describe("a group's lessons", () => {
 
   it("carry the judge's words", () => {
     const explanations = ["no", "yes", "so so"];
-    const judged = teach([group], [{ kind: "rewarded", rewards: [0, 1, 0.5], explanations }], options);
-    expect(lessonsOf(judged).map(({ explanation }) => explanation)).toEqual(explanations);
+    const judged = creditGroups([group], [{ kind: "rewarded", rewards: [0, 1, 0.5], explanations }], options);
+    expect(creditsOf(judged).map(({ explanation }) => explanation)).toEqual(explanations);
   });
 
   it("are none of a rollout that a limit ended, on request; it has its part in the mean", () => {
@@ -84,9 +85,9 @@ describe("a group's lessons", () => {
     const rewards: GroupReward[] = [{ kind: "rewarded", rewards: [0, 1, 0.5] }];
     for (const end of ["turn_limit", "token_limit", "context_limit"] as const) {
       const cut = [[ended(end, 0), ended("answered", 1), ended("no_tool_call", 2)]];
-      const [masked] = teach(cut, rewards, { ...options, maskTruncated: true }) as [Taught];
+      const [masked] = creditGroups(cut, rewards, { ...options, maskTruncated: true }) as [CreditedGroup];
       expect(masked).toMatchObject({ trainable: true, allMasked: false });
-      expect(lessonsOf([masked]).map(({ reward, advantage }) => [reward, advantage])).toEqual([
+      expect(creditsOf([masked]).map(({ reward, advantage }) => [reward, advantage])).toEqual([
         [0, 0],
         [1, 0.5],
         [0.5, 0],
@@ -94,7 +95,7 @@ describe("a group's lessons", () => {
       expect(batchOf([masked])[0]?.map(({ advantage }) => advantage)).toEqual([0.5, 0]);
       expect(rolloutsLearntFrom([masked])).toBe(3);
       expect(stepMetricsRow([masked], [], 0.1, null)).toMatchObject({ rollouts_masked: 1, groups_masked: 0 });
-      const [learnt] = teach(cut, rewards, options) as [Taught];
+      const [learnt] = creditGroups(cut, rewards, options) as [CreditedGroup];
       expect(batchOf([learnt])[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
     }
   });
@@ -103,10 +104,13 @@ describe("a group's lessons", () => {
     const cut = [0, 1, 2].map(
       (i) => ({ ...(group[i] as Trajectory), end: i < 2 ? "token_limit" : "answered" }) as Trajectory,
     );
-    const taught = teach([cut], [{ kind: "rewarded", rewards: [0, 1, 0.5] }], { ...options, maskTruncated: true });
-    expect(taught[0]).toMatchObject({ trainable: false, allMasked: true });
-    expect(batchOf(taught)).toEqual([]);
-    expect(stepMetricsRow(taught, [], 0.1, null)).toMatchObject({
+    const credited = creditGroups([cut], [{ kind: "rewarded", rewards: [0, 1, 0.5] }], {
+      ...options,
+      maskTruncated: true,
+    });
+    expect(credited[0]).toMatchObject({ trainable: false, allMasked: true });
+    expect(batchOf(credited)).toEqual([]);
+    expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({
       groups_trainable: 0,
       groups_flat: 0,
       groups_masked: 1,
@@ -117,8 +121,8 @@ describe("a group's lessons", () => {
 
   it("need tokens", async () => {
     const { tokens: _, ...spoken } = trajectoryOf({ index: 3, reward: 0 });
-    const lessons = await taught([[...group, spoken]]);
-    expect(() => batchOf(lessons)).toThrow("s0/3 has no tokens");
+    const groups = await credited([[...group, spoken]]);
+    expect(() => batchOf(groups)).toThrow("s0/3 has no tokens");
   });
 });
 

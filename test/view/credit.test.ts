@@ -1,7 +1,7 @@
 /** What the page says of a group: whether its step learnt of it, and if not, why. */
 import { describe, expect, it } from "vitest";
 import type { Row, RunView } from "../../src/view/wire.js";
-import { groupState, taughtAdvantage } from "../../web/src/taught.js";
+import { creditedAdvantage, groupState } from "../../web/src/credit.js";
 
 const member = (more: Partial<Row>): Row =>
   ({ phase: "train", step: 1, end: "answered", brokenOff: false, turns: 2, tokens: 9, reward: 1, ...more }) as Row;
@@ -10,13 +10,13 @@ const taught = [member({ trained: 1, advantage: 0.5 }), member({ trained: 0, adv
 
 const view = (metrics: object): RunView =>
   ({
-    steps: [{ step: 1, metrics: { skipped: null, groups_lost: {}, groups_flat: 0, ...metrics } }],
+    steps: [{ step: 1, metrics: { skipped: null, groups_no_verdict: {}, groups_flat: 0, ...metrics } }],
   }) as unknown as RunView;
 
 describe("a group with advantages", () => {
   it("taught, where its step was not skipped", () => {
     expect(groupState(taught, view({}))).toBeNull();
-    expect(taughtAdvantage(taught[0] as Row, view({}))).toBe(0.5);
+    expect(creditedAdvantage(taught[0] as Row, view({}))).toBe(0.5);
   });
 
   it.each([
@@ -24,12 +24,12 @@ describe("a group with advantages", () => {
     ["gradient", "the gradient was not a finite number"],
   ])("taught nothing in a step that was skipped for its %s", (skipped, why) => {
     expect(groupState(taught, view({ skipped }))).toEqual({ name: "step skipped", why });
-    expect(taughtAdvantage(taught[0] as Row, view({ skipped }))).toBeNull();
+    expect(creditedAdvantage(taught[0] as Row, view({ skipped }))).toBeNull();
   });
 });
 
 describe("a group without a reward", () => {
-  const lost = { groups_lost: { timeout: 2 } };
+  const lost = { groups_no_verdict: { timeout: 2 } };
   const why = (rows: readonly Row[], metrics: object) => groupState(rows, view(metrics))?.why;
   const late = "the judge did not answer in time";
 

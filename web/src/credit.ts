@@ -1,6 +1,6 @@
 /** What a step learnt of a group and of a rollout, and where it learnt nothing: why. */
 import type { Row, RunView } from "../../src/view/index.js";
-import { lostText, SKIPPED } from "./diagnose.js";
+import { noVerdictText, SKIPPED } from "./diagnose.js";
 import { number, words } from "./format.js";
 
 export interface GroupState {
@@ -32,7 +32,7 @@ export function groupState(rows: readonly Row[], view: RunView): GroupState | nu
 function whyUnrewarded(rows: readonly Row[], metrics: RunView["steps"][number]["metrics"]): string {
   const compared = rows.filter(({ brokenOff }) => !brokenOff);
   if (compared.length < Math.min(2, rows.length)) return "too few of its rollouts could be compared";
-  const reasons = Object.keys(metrics?.groups_lost ?? {}).map(lostText);
+  const reasons = Object.keys(metrics?.groups_no_verdict ?? {}).map(noVerdictText);
   // Rollouts that are all the same are not sent to a judge: they count as a group without spread.
   const looks = new Set(compared.map(({ end, turns, tokens, reward }) => [end, turns, tokens, reward].join()));
   const alike = looks.size === 1 && (metrics?.groups_flat ?? 0) > 0;
@@ -40,6 +40,6 @@ function whyUnrewarded(rows: readonly Row[], metrics: RunView["steps"][number]["
 }
 
 /** The advantage with which a rollout was learnt from; null where its step was skipped. */
-export function taughtAdvantage(row: Row, view: RunView): number | null {
+export function creditedAdvantage(row: Row, view: RunView): number | null {
   return stepOf(row, view)?.metrics?.skipped ? null : row.advantage;
 }

@@ -36,12 +36,12 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);
 }
 
-export interface PlayOptions {
+export interface RolloutsToFile {
   readonly settings: WorkerSettings;
   readonly choice: ScenarioChoice;
   /** How scenarios are fetched that lie on the Hub. */
   readonly io?: ScenarioIo;
-  readonly group: number;
+  readonly groupSize: number;
   readonly concurrency: number;
   readonly workers: number | undefined;
   readonly maxExceptions: number;
@@ -55,7 +55,7 @@ export interface PlayOptions {
   readonly onNote?: (text: string) => void;
 }
 
-export interface PlaySummary extends RolloutSummary {
+export interface RolloutsSummary extends RolloutSummary {
   groups: number;
   /** Tokens given to the policies, counted once where a group shares them. */
   prompt_tokens_unique: number;
@@ -75,7 +75,7 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
   return common + group.reduce((sum, { promptTokens }) => sum + promptTokens - common, 0);
 }
 
-export async function play(options: PlayOptions): Promise<PlaySummary> {
+export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsSummary> {
   const { settings, out } = options;
   const task = await loadTask(settings.task);
   const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);
@@ -89,13 +89,13 @@ export async function play(options: PlayOptions): Promise<PlaySummary> {
   written.catch(() => undefined);
 
   const tally = new RolloutTally();
-  const total = scenarios.length * options.group;
+  const total = scenarios.length * options.groupSize;
   try {
     const { onFailure, onNote } = options;
     const { groups, failures, interrupted, seconds } = await gather({
       settings,
       scenarios,
-      group: options.group,
+      groupSize: options.groupSize,
       run: options.choice.seed,
       step: 0,
       concurrency: options.concurrency,

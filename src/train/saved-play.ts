@@ -7,7 +7,7 @@ import { HoneError } from "../util/index.js";
 import { gradeOwn, playGraded } from "./grading.js";
 import type { LoopParts, Played, Policy, View } from "./parts.js";
 
-export interface Playing {
+export interface PlayContext {
   readonly store: RunStore;
   readonly policy: Policy;
   readonly view: View;
@@ -16,9 +16,9 @@ export interface Playing {
   readonly seed: number;
 }
 
-type PlayingParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings">;
+type PlayContextParts = Pick<LoopParts, "run" | "policy" | "view" | "signal" | "settings">;
 
-export function playingOf({ run, policy, view, signal, settings }: PlayingParts): Playing {
+export function playContextOf({ run, policy, view, signal, settings }: PlayContextParts): PlayContext {
   return { store: run.store, policy, view, signal, seed: settings.seed };
 }
 
@@ -36,7 +36,7 @@ interface SavedPlay {
   readonly phase: RolloutPhase;
   readonly step: number;
   readonly scenarios: readonly Scenario[];
-  readonly group: number;
+  readonly groupSize: number;
   /** SHA-256 of the adapter in use. */
   readonly adapter: string | null;
   /** Called with every group as soon as it is complete. */
@@ -45,20 +45,20 @@ interface SavedPlay {
 
 /** @throws Interrupted when the signal came before everything was played */
 export async function playSaved(
-  { store, policy, view, signal, seed }: Playing,
-  { phase, step, scenarios, group, adapter, onGroup }: SavedPlay,
+  { store, policy, view, signal, seed }: PlayContext,
+  { phase, step, scenarios, groupSize, adapter, onGroup }: SavedPlay,
 ): Promise<Played & { reused: number }> {
   store.dropForeignRollouts(phase, step, adapter);
   const asked = new Set(scenarios.map(({ id }) => id));
   const have = store.rollouts(phase, step).filter(({ scenario }) => asked.has(scenario.id));
-  view.phase(step, phase === "train" ? "rollouts" : "validation", scenarios.length * group);
+  view.phase(step, phase === "train" ? "rollouts" : "validation", scenarios.length * groupSize);
   for (const trajectory of have) view.rollout(trajectory);
   const played = await policy.play({
     // Every validation uses the same seeds, so that two of them differ by their policy alone.
     run: `${seed}/${phase}`,
     step: phase === "train" ? step : 0,
     scenarios,
-    group,
+    groupSize,
     have,
     signal,
     onTrajectory: (trajectory) => {
@@ -76,7 +76,7 @@ export async function playSaved(
  * @param grade decides whether an answer is right, where the task's own reward does not
  */
 export async function validate(
-  playing: Playing,
+  playing: PlayContext,
   at: StepRow,
   scenarios: readonly Scenario[],
   grade: GradeRollout = gradeOwn,
@@ -86,7 +86,7 @@ export async function validate(
   if (before) return before;
   const started = performance.now();
   const { step, checkpoint, adapter } = at;
-  const asked = { phase: "validation", step, scenarios, group: 1, adapter } as const;
+  const asked = { phase: "validation", step, scenarios, groupSize: 1, adapter } as const;
   const result = await interruptible(signal, "validation", step, () =>
     playGraded(signal, grade, (signal, onGroup) => playSaved({ ...playing, signal }, { ...asked, onGroup })),
   );

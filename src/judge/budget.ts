@@ -17,7 +17,7 @@ export function noUsage(): JudgeUsage {
   return { requests: 0, prompt_tokens: 0, completion_tokens: 0, cost: null };
 }
 
-export interface PurseSettings {
+export interface JudgeBudgetSettings {
   readonly price: Price | null;
   /** Dollars; undefined means no cap. */
   readonly maxCost: number | undefined;
@@ -25,8 +25,8 @@ export interface PurseSettings {
   readonly completionGuess: number;
 }
 
-export class Purse {
-  readonly #settings: PurseSettings;
+export class JudgeBudget {
+  readonly #settings: JudgeBudgetSettings;
   readonly #usage: JudgeUsage;
   /** Dollars reserved for requests under way, and for those that were never billed but may have been. */
   #reserved = 0;
@@ -34,7 +34,7 @@ export class Purse {
   #completionTokens = 0;
 
   /** @param before cost so far under the same cap */
-  constructor(settings: PurseSettings, before: JudgeUsage) {
+  constructor(settings: JudgeBudgetSettings, before: JudgeUsage) {
     this.#settings = settings;
     this.#usage = { ...before, cost: settings.price ? (before.cost ?? 0) : null };
   }

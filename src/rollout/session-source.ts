@@ -13,22 +13,22 @@ import type { EnginePlayer, GroupJob, PlayerSpec } from "./job.js";
 import type { Opening, Session } from "./session.js";
 import type { Player } from "./trajectory.js";
 
-export interface PlayerModule {
-  openPlayer(settings: unknown, task: AnyTask): Promise<Players>;
+export interface SessionsModule {
+  openSessions(settings: unknown, task: AnyTask): Promise<SessionSource>;
 }
 
-export interface Players {
+export interface SessionSource {
   readonly info: Player;
   /** One session for each member of the group, in order. */
   start(opening: Opening, job: GroupJob): Session[];
 }
 
 /** Token-exact players on an engine's sequences, or on those that `open` creates for a group's prompt. */
-export function enginePlayers(
+export function engineSessions(
   engine: Engine,
   spec: EnginePlayer,
   open: (prompt: Int32Array, count: number) => Sequence[] = (prompt, count) => engine.openGroup(prompt, count),
-): Players {
+): SessionSource {
   const chat = chatOf(engine, spec.chat);
   const { template } = chat;
   const { temperature = 1 } = spec.sampling;
@@ -52,14 +52,14 @@ export function enginePlayers(
   };
 }
 
-export async function openPlayer(spec: PlayerSpec, task: AnyTask): Promise<Players> {
+export async function openSessions(spec: PlayerSpec, task: AnyTask): Promise<SessionSource> {
   if (spec.kind === "engine") {
     const engine = await loadEngine(spec.engine);
     // One message for the whole gathering; otherwise each rollout would fail.
     requireFormat(chatOf(engine, spec.chat), task.tools, engine.info.model);
-    return enginePlayers(engine, spec);
+    return engineSessions(engine, spec);
   }
-  if (spec.kind === "module") return ((await import(spec.module)) as PlayerModule).openPlayer(spec.settings, task);
+  if (spec.kind === "module") return ((await import(spec.module)) as SessionsModule).openSessions(spec.settings, task);
   if (spec.kind === "agent") {
     const { settings } = spec;
     const client = agentClient(settings);

@@ -2,11 +2,11 @@
 import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../learn/index.js";
 import { comparable, type GroupReward } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import type { Lesson } from "../run/index.js";
+import type { RolloutCredit } from "../run/index.js";
 import type { RolloutEnd } from "../tasks/index.js";
 import { HoneError } from "../util/index.js";
 
-export interface TaughtMember {
+export interface CreditedRollout {
   readonly trajectory: Trajectory;
   readonly reward: number;
   /** 0 where the rollout is not trained on. */
@@ -20,9 +20,9 @@ export interface TaughtMember {
 }
 
 /** A group with its rewards and advantages. */
-export interface Taught {
+export interface CreditedGroup {
   /** The rollouts that are compared with each other. */
-  readonly members: readonly TaughtMember[];
+  readonly members: readonly CreditedRollout[];
   /** Ended by no fault of the model: they count neither in the group's mean nor in the batch. */
   readonly brokenOff: readonly Trajectory[];
   /** Fewer than two members are left because of those. */
@@ -30,7 +30,7 @@ export interface Taught {
   /** False when there is no reward: nothing of the group is trained on. */
   readonly rewarded: boolean;
   /** Why there is no reward; null where there is one, or none was needed: all rollouts are identical, or too few. */
-  readonly lost: string | null;
+  readonly noVerdict: string | null;
   /** Agreement of a judge's votes; null with fewer than two votes. */
   readonly agreement: number | null;
   /** False when the group is not trained on: no reward, no spread, or all that differ from the mean are masked. */
@@ -39,7 +39,7 @@ export interface Taught {
   readonly allMasked: boolean;
 }
 
-export interface TeachOptions extends AdvantageOptions {
+export interface CreditOptions extends AdvantageOptions {
   /** Leaves out rollouts that a limit ended (DAPO's overlong filtering; TRL's mask_truncated_completions). */
   readonly maskTruncated?: boolean;
 }
@@ -48,15 +48,15 @@ export interface TeachOptions extends AdvantageOptions {
 const TRUNCATED: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["turn_limit", "token_limit", "context_limit"]);
 
 /** @param rewards one for each group */
-export function teach(
+export function creditGroups(
   groups: readonly (readonly Trajectory[])[],
   rewards: readonly GroupReward[],
-  options: TeachOptions,
-): Taught[] {
-  return groups.map((group, i) => teachGroup(group, rewards[i] as GroupReward, options));
+  options: CreditOptions,
+): CreditedGroup[] {
+  return groups.map((group, i) => creditGroup(group, rewards[i] as GroupReward, options));
 }
 
-function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: TeachOptions): Taught {
+function creditGroup(all: readonly Trajectory[], reward: GroupReward, options: CreditOptions): CreditedGroup {
   const group = comparable(all);
   const brokenOff = all.filter((trajectory) => !group.includes(trajectory));
   const tooFew = reward.kind === "broken_off";
@@ -67,8 +67,17 @@ function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: Te
       advantage: 0,
       masked: false,
     }));
-    const lost = reward.kind === "lost" ? reward.reason : null;
-    return { members, brokenOff, tooFew, rewarded: false, lost, agreement: null, trainable: false, allMasked: false };
+    const noVerdict = reward.kind === "no_verdict" ? reward.reason : null;
+    return {
+      members,
+      brokenOff,
+      tooFew,
+      rewarded: false,
+      noVerdict,
+      agreement: null,
+      trainable: false,
+      allMasked: false,
+    };
   }
   const { rewards, explanations, parts, agreement = null } = reward;
   const { advantages, trainable: spread } = groupAdvantages(rewards, options);
@@ -76,19 +85,19 @@ function teachGroup(all: readonly Trajectory[], reward: GroupReward, options: Te
     const explanation = explanations?.[i];
     const masked = options.maskTruncated === true && TRUNCATED.has(trajectory.end);
     const advantage = masked ? 0 : (advantages[i] as number);
-    const taught = {
+    const credited = {
       ...{ trajectory, reward: rewards[i] as number, advantage, masked },
       ...(parts === undefined ? {} : { parts: { ...trajectory.reward.parts, ...parts[i] } }),
     };
-    return explanation === undefined ? taught : { ...taught, explanation };
+    return explanation === undefined ? credited : { ...credited, explanation };
   });
   const trainable = spread && members.some(({ advantage }) => advantage !== 0);
   const allMasked = spread && !trainable;
-  return { members, brokenOff, tooFew, rewarded: true, lost: null, agreement, trainable, allMasked };
+  return { members, brokenOff, tooFew, rewarded: true, noVerdict: null, agreement, trainable, allMasked };
 }
 
 /** The rows stored beside the rollouts when the step is committed. */
-export function lessonsOf(groups: readonly Taught[]): Lesson[] {
+export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
   return groups
     .filter(({ rewarded }) => rewarded)
     .flatMap(({ members }) =>
@@ -103,8 +112,8 @@ export function lessonsOf(groups: readonly Taught[]): Lesson[] {
 }
 
 /** Rewarded, and without a gradient: the rewards are equal, or those that differ are masked. */
-export function isIdle({ trainable, lost, tooFew }: Taught): boolean {
-  return !trainable && lost === null && !tooFew;
+export function isIdle({ trainable, noVerdict, tooFew }: CreditedGroup): boolean {
+  return !trainable && noVerdict === null && !tooFew;
 }
 
 /**
@@ -113,13 +122,13 @@ export function isIdle({ trainable, lost, tooFew }: Taught): boolean {
  * group has replaced it.
  * @param further number of groups that were played in place of idle ones
  */
-export function rolloutsLearntFrom(groups: readonly Taught[], further = 0): number {
-  const size = (some: readonly Taught[]) => some.reduce((sum, { members }) => sum + members.length, 0);
+export function rolloutsLearntFrom(groups: readonly CreditedGroup[], further = 0): number {
+  const size = (some: readonly CreditedGroup[]) => some.reduce((sum, { members }) => sum + members.length, 0);
   return size(groups.filter(({ trainable }) => trainable)) + size(groups.filter(isIdle).slice(further));
 }
 
 /** @throws HoneError for rollouts of a player without tokens */
-export function batchOf(groups: readonly Taught[]): BatchGroup[] {
+export function batchOf(groups: readonly CreditedGroup[]): BatchGroup[] {
   return groups
     .filter(({ trainable }) => trainable)
     .map(({ members }) =>

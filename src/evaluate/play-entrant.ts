@@ -5,7 +5,7 @@ import { costOf, type PriceTable, priceOf } from "../judge/index.js";
 import { loadFitting } from "../play/index.js";
 import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
 import { gather, type PlayerSpec, type Trajectory } from "../rollout/index.js";
-import { checkProbe, EnginePolicy, gapLimit, limitsOf, type Played, playAndGrade } from "../train/index.js";
+import { checkProbe, EnginePolicy, limitsOf, mismatchLimit, type Played, playAndGrade } from "../train/index.js";
 import type { Conditions, Grading } from "./conditions.js";
 import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
 import type { EvalConfig } from "./options.js";
@@ -16,7 +16,7 @@ export interface Stage {
   readonly grading: Grading;
   readonly prices: PriceTable;
   readonly signal: AbortSignal;
-  say(text: string): void;
+  log(text: string): void;
   begin(entrant: Contestant, scenarios: number): void;
   rollout(entrant: Contestant, trajectory: Trajectory): void;
 }
@@ -33,7 +33,7 @@ const gathering = ({ conditions }: Stage) => ({
   run: `${conditions.settings.seed}/eval`,
   step: 0,
   scenarios: conditions.scenarios,
-  group: 1,
+  groupSize: 1,
   have: [],
 });
 
@@ -104,7 +104,7 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
       signal,
       onTrajectory,
       onGroup,
-      onFailure: ({ id, error }) => stage.say(`${entrant.title}: rollout ${id} failed: ${error}`),
+      onFailure: ({ id, error }) => stage.log(`${entrant.title}: rollout ${id} failed: ${error}`),
       ...(config.workers === undefined ? {} : { workers: config.workers }),
     }),
   );
@@ -118,15 +118,15 @@ export interface EngineStage {
 
 /** @param context tokens that the model was trained with */
 export async function openEngine(stage: Stage, model: string, context: number): Promise<EngineStage> {
-  const { config, conditions, say } = stage;
+  const { config, conditions, log } = stage;
   const { settings, taskOptions, servers, scenarios } = conditions;
   const concurrency = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
   const { engine, options } = await loadFitting(
     engineOptions(config, { model, sequences: concurrency, contextPerSequence }),
-    say,
+    log,
   );
-  say(engineText(engine.info));
+  log(engineText(engine.info));
   return {
     close: () => engine.close(),
     play: async (entrant) => {
@@ -142,10 +142,10 @@ export async function openEngine(stage: Stage, model: string, context: number): 
         workers: config.workers,
         maxExceptions: config.maxExceptions,
         releaseWeights: false,
-        onFailure: ({ id, error }) => say(`${entrant.title}: rollout ${id} failed: ${error}`),
-        say,
+        onFailure: ({ id, error }) => log(`${entrant.title}: rollout ${id} failed: ${error}`),
+        log,
       });
-      const limit = Math.max(gapLimit(engine.info.weightType), entrant.highestGap);
+      const limit = Math.max(mismatchLimit(engine.info.weightType), entrant.highestMismatch);
       await policy.use(entrant.adapter);
       checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
       return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>

@@ -111,12 +111,12 @@ function refuseChatOptions(config: PlayerConfig, player: string): void {
 }
 
 /**
- * @param say hears what the engine computes with, and when it gives way to other programs
+ * @param log hears what the engine computes with, and when it gives way to other programs
  * @throws UsageError when the options name nobody, or a file that is not there
  */
 export async function openPlayerFor(
   config: PlayerConfig,
-  say: (line: string) => void,
+  log: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<OpenPlayer> {
   const { agentUrl, agentModel, agentKey, expert, mistakes, temperature, maxTokens } = config;
@@ -137,16 +137,16 @@ export async function openPlayerFor(
   if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");
 
   takeDevice(config);
-  const lines = linesTo(say, signal);
+  const lines = linesTo(log, signal);
   const peft = config.adapter === undefined ? undefined : peftIn(config.adapter);
   const inspect = (shape: ModelShape) => peft && checkBelongs(peft, shape, `--adapter ${config.adapter}`);
   const model = await resolveModel(config.model, config, lines, { inspect });
   await conversingModel(model);
   const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
   const wanted = await playingEngine(config, model, concurrency);
-  await prepareMachine(config, say);
-  const { engine, options: playing } = await loadFitting(wanted, say);
-  say(engineText(engine.info));
+  await prepareMachine(config, log);
+  const { engine, options: playing } = await loadFitting(wanted, log);
+  log(engineText(engine.info));
   const chat = chatSettings(config);
   try {
     // Looked at here, before any worker starts: a model that cannot play is told at once.

@@ -1,7 +1,7 @@
 /** One server's variant of the API: requests without the parameters it has refused, and the reading of its answers. */
 import type OpenAI from "openai";
 import { z } from "zod";
-import { type Droppable, Lost } from "./failures.js";
+import { type Droppable, NoVerdict } from "./failures.js";
 
 export interface JudgeMessage {
   readonly role: "system" | "user" | "assistant";
@@ -20,13 +20,13 @@ export interface JudgeAnswer {
   readonly cut: boolean;
 }
 
-export interface DialectSettings {
+export interface ServerQuirksSettings {
   readonly model: string;
   /** Sent only when set: some models take none. */
   readonly temperature: number | undefined;
   readonly maxTokens: number | undefined;
   /** Reports each parameter that is no longer sent, and why. */
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 export type ChatRequest = OpenAI.ChatCompletionCreateParamsNonStreaming;
@@ -34,14 +34,14 @@ export type ChatRequest = OpenAI.ChatCompletionCreateParamsNonStreaming;
 /** How strictly the answer's form is requested. */
 type Format = "json_schema" | "json_object" | "text";
 
-export class Dialect {
-  readonly #settings: DialectSettings;
+export class ServerQuirks {
+  readonly #settings: ServerQuirksSettings;
   readonly #dropped = new Set<Droppable>();
   #format: Format = "json_schema";
   /** Reasoning models use another name for it. */
   #tokenLimit: "max_tokens" | "max_completion_tokens" = "max_tokens";
 
-  constructor(settings: DialectSettings) {
+  constructor(settings: ServerQuirksSettings) {
     this.#settings = settings;
   }
 
@@ -62,20 +62,20 @@ export class Dialect {
 
   /** Stops sending the parameter that the server has refused in `request`, and reports why. */
   drop(parameter: Droppable, request: ChatRequest, why: string): void {
-    const { say } = this.#settings;
+    const { log } = this.#settings;
     if (parameter === "response_format") {
       const refused = request.response_format?.type;
       // Another request may have found this out at the same time.
       if (refused !== this.#format) return;
       this.#format = refused === "json_schema" ? "json_object" : "text";
       const now = this.#format === "text" ? "plain text" : "JSON without a schema";
-      say(`the judge does not take response_format ${refused} (${why}); asking for ${now} from now on`);
+      log(`the judge does not take response_format ${refused} (${why}); asking for ${now} from now on`);
     } else if (parameter === "max_tokens" && /max_completion_tokens/.test(why) && this.#tokenLimit === "max_tokens") {
       this.#tokenLimit = "max_completion_tokens";
-      say(`the judge does not take max_tokens (${why}); sending max_completion_tokens from now on`);
+      log(`the judge does not take max_tokens (${why}); sending max_completion_tokens from now on`);
     } else if (!this.#dropped.has(parameter)) {
       this.#dropped.add(parameter);
-      say(`the judge does not take ${parameter} (${why}); not sent from now on`);
+      log(`the judge does not take ${parameter} (${why}); not sent from now on`);
     }
   }
 }
@@ -105,12 +105,12 @@ export const completionSchema = z.object({
 
 export type Completion = z.output<typeof completionSchema>;
 
-/** @throws Lost when the judge refuses */
+/** @throws NoVerdict when the judge refuses */
 export function answerIn({ choices }: Completion): JudgeAnswer {
   const [choice] = choices;
   const { content, refusal } = choice?.message ?? {};
   if (refusal || choice?.finish_reason === "content_filter") {
-    throw new Lost("refused", `the judge refuses: ${refusal ?? "its server filtered the answer"}`);
+    throw new NoVerdict("refused", `the judge refuses: ${refusal ?? "its server filtered the answer"}`);
   }
   return { text: content ?? "", cut: choice?.finish_reason === "length" };
 }

@@ -6,61 +6,79 @@ import type { Engine } from "../../src/engine/index.js";
 import type { StepMetrics } from "../../src/learn/index.js";
 import type { ProbeReading } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
-import { checkGap, checkProbe, GAP_FLOOR, GAP_MULTIPLE, gapLimit, gapLimits } from "../../src/train/gap.js";
 import { train } from "../../src/train/loop.js";
+import {
+  checkMismatch,
+  checkProbe,
+  MISMATCH_FLOOR,
+  MISMATCH_MULTIPLE,
+  mismatchLimit,
+  mismatchLimits,
+} from "../../src/train/mismatch.js";
 import { measureProbe, readProbe } from "../../src/train/probe.js";
 import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
 
-const gap = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });
-const auto = { maxGap: 0.02, calibrateGap: true };
+const mismatch = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });
+const auto = { maxMismatch: 0.02, calibrateMismatch: true };
 
 /** Mean and p99 of whole runs of the tiny model, step by step, whose engine played what it should. */
 const right = [
   [171e-6, 0.0031, 361e-6, 0.0071, 161e-6, 0.003, 426e-6, 0.0038, 86e-6, 0.0023, 107e-6, 0.0025, 254e-6, 0.0072],
   [155e-6, 0.0024, 61e-6, 0.0011, 227e-6, 0.0052, 306e-6, 0.0048, 265e-6, 0.0056, 791e-6, 0.0099],
   [483e-6, 0.0089, 32e-6, 0.0006, 236e-6, 0.0046, 502e-6, 0.0084, 159e-6, 0.0039, 645e-6, 0.0145],
-].map((run) => Array.from({ length: run.length / 2 }, (_, i) => gap(run[2 * i] as number, run[2 * i + 1] as number)));
+].map((run) =>
+  Array.from({ length: run.length / 2 }, (_, i) => mismatch(run[2 * i] as number, run[2 * i + 1] as number)),
+);
 /** Of the first of these runs, when the engine had kept the adapter of one update before. */
-const stale = [gap(1.78e-3, 0.038), gap(2.4e-3, 0.065), gap(3.15e-3, 0.078), gap(3.78e-3, 0.077), gap(2.03e-3, 0.038)];
+const stale = [
+  mismatch(1.78e-3, 0.038),
+  mismatch(2.4e-3, 0.065),
+  mismatch(3.15e-3, 0.078),
+  mismatch(3.78e-3, 0.077),
+  mismatch(2.03e-3, 0.038),
+];
 
 describe("the distance between engine and learner", () => {
   it("may be larger for weights that are rounded more", () => {
-    expect(["F16", "BF16", "F32"].map(gapLimit)).toEqual([0.02, 0.02, 0.02]);
-    expect(["Q8_0", "Q4_K_M"].map(gapLimit)).toEqual([0.05, 0.05]);
+    expect(["F16", "BF16", "F32"].map(mismatchLimit)).toEqual([0.02, 0.02, 0.02]);
+    expect(["Q8_0", "Q4_K_M"].map(mismatchLimit)).toEqual([0.05, 0.05]);
   });
 
   it("stops the run above its limit, with the figures", () => {
-    const limits = gapLimits([], auto);
-    expect(() => checkGap(gap(0.02, 9), limits)).not.toThrow();
-    expect(() => checkGap({ mean: 0.0213, p99: 0.1, max: 0.5 }, limits)).toThrow(
+    const limits = mismatchLimits([], auto);
+    expect(() => checkMismatch(mismatch(0.02, 9), limits)).not.toThrow();
+    expect(() => checkMismatch({ mean: 0.0213, p99: 0.1, max: 0.5 }, limits)).toThrow(
       "0.0213 on average (p99 0.100, max 0.500), the limit is 0.02; the step was not taken. Use a model file with f16",
     );
   });
 
   it("is held to a multiple of the first step's, above a floor and below the limit", () => {
-    expect(gapLimits([gap(0.001, 0.01), gap(0.01, 0.1)], auto)).toMatchObject({ mean: 0.008, p99: 0.08 });
-    expect(gapLimits([gap(0, 0)], auto)).toMatchObject(GAP_FLOOR);
-    expect(gapLimits([gap(0.01, 0.1)], auto)).toMatchObject({ mean: 0.02, p99: 0.1 * GAP_MULTIPLE });
-    const own = { maxGap: 0.1, calibrateGap: false };
-    expect(gapLimits([gap(0.001, 0.01)], own)).toMatchObject({ mean: 0.1, p99: Number.POSITIVE_INFINITY });
+    expect(mismatchLimits([mismatch(0.001, 0.01), mismatch(0.01, 0.1)], auto)).toMatchObject({
+      mean: 0.008,
+      p99: 0.08,
+    });
+    expect(mismatchLimits([mismatch(0, 0)], auto)).toMatchObject(MISMATCH_FLOOR);
+    expect(mismatchLimits([mismatch(0.01, 0.1)], auto)).toMatchObject({ mean: 0.02, p99: 0.1 * MISMATCH_MULTIPLE });
+    const own = { maxMismatch: 0.1, calibrateMismatch: false };
+    expect(mismatchLimits([mismatch(0.001, 0.01)], own)).toMatchObject({ mean: 0.1, p99: Number.POSITIVE_INFINITY });
   });
 
   it("does not stop the steps that were measured with the right adapter", () => {
     for (const run of right) {
-      const limits = gapLimits(run, auto);
-      for (const step of run) expect(() => checkGap(step, limits)).not.toThrow();
+      const limits = mismatchLimits(run, auto);
+      for (const step of run) expect(() => checkMismatch(step, limits)).not.toThrow();
     }
   });
 
   it("stops the steps that were measured with an adapter one update old", () => {
-    const limits = gapLimits(right[0] ?? [], auto);
+    const limits = mismatchLimits(right[0] ?? [], auto);
     for (const step of stale) {
-      expect(() => checkGap(step, limits)).toThrow(
+      expect(() => checkMismatch(step, limits)).toThrow(
         /in the run's first step: most likely another adapter played than the learner/,
       );
     }
     // Either figure is enough.
-    expect(() => checkGap(gap(0.0001, 0.038), limits)).toThrow("the limit is 0.0015 (p99 0.030)");
+    expect(() => checkMismatch(mismatch(0.0001, 0.038), limits)).toThrow("the limit is 0.0015 (p99 0.030)");
   });
 });
 
@@ -86,7 +104,7 @@ describe("a reading of a probe", () => {
   it("tells the adapter before from another one", () => {
     expect(() => read(0.0006, 0.00002)).toThrow("the engine still plays the adapter before step 3: on its probe");
     expect(() => read(0.03, 0.02)).toThrow(
-      /^the engine does not play the adapter of step 3: on its probe .*; it was not taken\. The same command tries again; --max-gap raises/,
+      /^the engine does not play the adapter of step 3: on its probe .*; it was not taken\. The same command tries again; --max-mismatch raises/,
     );
     expect(() => read(0.0272, 0.0001)).toThrow(
       "differ by 0.0272 on average from the learner's after that update, and by 0.0001 from those before it (n=56)",
@@ -97,7 +115,7 @@ describe("a reading of a probe", () => {
 let base: string;
 const open: Run[] = [];
 beforeEach(() => {
-  base = mkdtempSync(join(tmpdir(), "hone-gap-"));
+  base = mkdtempSync(join(tmpdir(), "hone-mismatch-"));
 });
 afterEach(() => {
   for (const run of open.splice(0)) run.close();
@@ -191,31 +209,31 @@ describe("a run", () => {
   });
 
   it("holds its steps to the first, also after an interruption, and does not use their rollouts again", async () => {
-    const learner = (...gaps: StepMetrics["gap"][]) => ({
+    const learner = (...mismatches: StepMetrics["mismatch"][]) => ({
       ...steps,
       learner: (from: string | undefined) =>
-        new FakeLearner(from, undefined, () => ({ gap: gaps.shift() ?? gap(0.001, 0.002) })),
+        new FakeLearner(from, undefined, () => ({ mismatch: mismatches.shift() ?? mismatch(0.001, 0.002) })),
     });
     await train(partsOf(await opened(), { ...learner(), settings: { ...steps.settings, steps: 1 } }));
     close();
     const run = await opened();
-    const parts = partsOf(run, learner(gap(0.0081, 0.01)));
+    const parts = partsOf(run, learner(mismatch(0.0081, 0.01)));
     await expect(train(parts)).rejects.toThrow(
       "differ by 0.0081 on average (p99 0.010, max 0.020), the limit is 0.008 (p99 0.030) after 0.0010 (p99 0.002)",
     );
     expect(run.store.lastStep().step).toBe(1);
     expect(run.store.rollouts("train", 2)).toEqual([]);
     close();
-    const accepted = learner(gap(0.0081, 0.01));
-    const own = { ...accepted, settings: { ...accepted.settings, calibrateGap: false } };
+    const accepted = learner(mismatch(0.0081, 0.01));
+    const own = { ...accepted, settings: { ...accepted.settings, calibrateMismatch: false } };
     await train(partsOf(await opened(), own));
     expect(open[0]?.store.lastStep().step).toBe(3);
   });
 
   it("measures later steps by the first with the same device and precision", async () => {
-    const learner = (...gaps: StepMetrics["gap"][]) => ({
+    const learner = (...mismatches: StepMetrics["mismatch"][]) => ({
       learner: (from: string | undefined) =>
-        new FakeLearner(from, undefined, () => ({ gap: gaps.shift() ?? gap(0.001, 0.002) })),
+        new FakeLearner(from, undefined, () => ({ mismatch: mismatches.shift() ?? mismatch(0.001, 0.002) })),
     });
     const on = (numerics: string, stepCount: number) => ({
       settings: { ...steps.settings, numerics: { engine: numerics, hfWeights: false }, steps: stepCount },
@@ -223,22 +241,25 @@ describe("a run", () => {
     await train(partsOf(await opened(), { ...steps, ...learner(), ...on("cpu", 1) }));
     close();
     // Nine times the first step's: of other numerics it says nothing, but it is the measure of those that follow.
-    await train(partsOf(await opened(), { ...steps, ...learner(gap(0.009, 0.02)), ...on("gpu", 2) }));
+    await train(partsOf(await opened(), { ...steps, ...learner(mismatch(0.009, 0.02)), ...on("gpu", 2) }));
     close();
-    await train(partsOf(await opened(), { ...steps, ...learner(gap(0.0195, 0.03)), ...on("gpu", 3) }));
+    await train(partsOf(await opened(), { ...steps, ...learner(mismatch(0.0195, 0.03)), ...on("gpu", 3) }));
     close();
-    const back = partsOf(await opened(), { ...steps, ...learner(gap(0.009, 0.02)), ...on("cpu", 4) });
+    const back = partsOf(await opened(), { ...steps, ...learner(mismatch(0.009, 0.02)), ...on("cpu", 4) });
     await expect(train(back)).rejects.toThrow("after 0.0010 (p99 0.002) in the run's first step");
   });
 
   it("keeps the rollouts of a step that is refused for its configuration, not for its growth", async () => {
-    const learner = (from: string | undefined) => new FakeLearner(from, undefined, () => ({ gap: gap(0.021, 0.1) }));
+    const learner = (from: string | undefined) =>
+      new FakeLearner(from, undefined, () => ({ mismatch: mismatch(0.021, 0.1) }));
     const run = await opened();
-    await expect(train(partsOf(run, { ...steps, learner }))).rejects.toThrow("or raise --max-gap if you accept it");
+    await expect(train(partsOf(run, { ...steps, learner }))).rejects.toThrow(
+      "or raise --max-mismatch if you accept it",
+    );
     const kept = run.store.rollouts("train", 1).length;
     expect(kept).toBeGreaterThan(0);
     close();
-    const accepted = { ...steps.settings, maxGap: 0.1, calibrateGap: false, steps: 1 };
+    const accepted = { ...steps.settings, maxMismatch: 0.1, calibrateMismatch: false, steps: 1 };
     const parts = partsOf(await opened(), { ...steps, learner, settings: accepted });
     await train(parts);
     expect(open[0]?.store.steps()[1]?.timing?.reused).toBe(kept);

@@ -15,6 +15,8 @@ export interface SampleOptions {
   readonly signal: AbortSignal;
   /** Called with the text as it grows. It may later be shortened at a stop text. */
   readonly onText: ((text: string) => void) | undefined;
+  /** Called with the seconds that the engine served others before it began. */
+  readonly onWaited?: ((seconds: number) => void) | undefined;
   /** After this many tokens, append a text before sampling the rest, to end thoughts. Undefined: never. */
   readonly pause: { readonly after: number; ending(text: string): readonly number[] } | undefined;
 }
@@ -85,6 +87,7 @@ export async function sampleTurn(
       ...(listens ? { onToken } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
     });
+    options.onWaited?.(turn.waitedSeconds);
     signal.throwIfAborted();
     if (turn.stop === "cancelled" && cut === undefined) throw new HoneError("the engine was closed");
     ids.push(...turn.tokens);

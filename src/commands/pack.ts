@@ -1,4 +1,4 @@
-/** `yarn hone pack` and `yarn hone unpack`: hone for a machine without a network. */
+/** `yarn hone pack` and `yarn hone unpack`: moves hone with its models to a machine without a network. */
 import { type Command, defineCommand } from "../config/index.js";
 import { sizeText } from "../hub/index.js";
 import { linesTo } from "../models/index.js";

@@ -39,7 +39,7 @@ export function experiments(
     flags: Object.entries({ ...base.settings, ...own, ...length }).flat(),
     control,
   });
-  // The learning rate stays constant for this base, unless its settings have a final one.
+  // If the base's settings have a final learning rate, it must be 0 as well.
   const unmoved = "--final-learning-rate" in base.settings ? { "--final-learning-rate": "0" } : {};
   return [
     ...seeds.map((seed) => experiment(false, `seed ${seed}`, { "--seed": `${seed}` })),

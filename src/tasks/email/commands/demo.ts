@@ -140,7 +140,7 @@ function example(base: readonly Trajectory[], best: readonly Trajectory[]) {
 
 export const demoCommand = defineCommand({
   name: "demo",
-  summary: "See reinforcement learning work: train hone's tiny model and compare it with what it was before.",
+  summary: "See reinforcement learning work: train hone's tiny model and compare it before and after.",
   example: hone("demo"),
   options: trainOptions,
   first: ["home", "run", "steps", "seed", "gpu", "threads"],

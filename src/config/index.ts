@@ -3,6 +3,7 @@ export { type Command, type CommandIo, defineCommand } from "./command.js";
 export {
   type Config,
   type ConfigOf,
+  chosen,
   flagOf,
   type GivenOptions,
   givenByProgram,

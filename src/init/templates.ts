@@ -118,12 +118,13 @@ export interface PackageJson {
 /** What a project that npm made depends on hone by; undefined where it does not. */
 export const honeOf = ({ dependencies }: PackageJson): string | undefined => dependencies?.[PACKAGE];
 
-/** A package.json; one that is there keeps all that it has. */
+/** A package.json; one that is there keeps all that it has but its type. */
 export function packageJson(project: Project, before: PackageJson = {}): string {
   const { name, hone } = project;
-  const whole = { name, private: true, type: "module", ...before };
   return json({
-    ...(honeOf(before) === undefined ? whole : before),
+    ...(honeOf(before) === undefined ? { name, private: true, ...before } : before),
+    // As task.ts is written. `npm install` leaves it out and `npm init` writes "commonjs", before there is any source.
+    type: "module",
     scripts: { ...scriptsOf(project), ...before.scripts },
     dependencies: { ...before.dependencies, [PACKAGE]: hone },
   });

@@ -2,43 +2,29 @@
 
 import { join } from "node:path";
 import { givenByProgram, withDefaults } from "../config/index.js";
-import { modelFingerprint } from "../engine/index.js";
 import { ensurePython, prepareMachine, pythonFor } from "../learn/index.js";
-import { toolsFingerprint } from "../mcp/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
-import {
-  beginRun,
-  type MetricsLine,
-  metricsLine,
-  placeOf,
-  RunStore,
-  STORE_FILE,
-  type ValidationRow,
-} from "../run/index.js";
+import { type MetricsLine, metricsLine, placeOf, RunStore, STORE_FILE, type ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import {
+  contentsOf,
   type LearnerUpdater,
   type LoopParts,
-  loopSettings,
-  openUpdater,
   playContextOf,
   resolveSettings,
   StepClock,
-  scenariosFingerprint,
   settleLast,
   use,
-  type View,
   validate,
   withAbsolutePaths,
 } from "../train/index.js";
+import { beginWithLearner, type Steps, stepsOf } from "./begin.js";
+import { viewOf } from "./events.js";
 import type { Model } from "./model.js";
 import { type Given, type Listener, runOptionNames } from "./options.js";
 import type { OpenTask } from "./task.js";
 
 export type RunOptions = Given<(typeof runOptionNames)[number]> & Listener & { readonly signal?: AbortSignal };
-
-/** What the steps of a run are made with; `train` does one. */
-type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
 
 /** For `train`; no part of what programs see. */
 export let partsOf: (run: TrainingRun) => Steps;
@@ -106,19 +92,6 @@ export class TrainingRun {
   }
 }
 
-const silent = (log: (line: string) => void): View => {
-  const nothing = () => undefined;
-  return {
-    phase: nothing,
-    rollout: nothing,
-    rewarded: nothing,
-    progress: nothing,
-    step: nothing,
-    validation: nothing,
-    log,
-  };
-};
-
 /**
  * Begins a run, or opens it to go on after its last whole step. How it plays is the model's; the seed is the task's.
  *
@@ -158,27 +131,19 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     set,
     stepsPerEpoch: () => 1,
   });
-  const contents = {
-    model: modelFingerprint(info.model),
-    task: task.task.name,
-    scenarios: scenariosFingerprint(task.scenarios),
-    ...(task.servers ? { tools: toolsFingerprint(task.servers.tools) } : {}),
-  };
+  const contents = contentsOf(info.model, task.task, task.scenarios, task.servers);
   const cuda = await prepareMachine(config, log, true);
   const python = await ensurePython(pythonFor(config, cuda, log));
-  const run = await beginRun({ folder, settings, contents, task: task.task, fork: config.fork });
   const fitted = {
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,
   };
-  const updater = openUpdater({ run, model: info.model, settings, config, fitted, backend: info.gpu, python, log });
-  const parts = {
-    run,
-    settings: loopSettings(settings, config, info, 0),
-    policy: model.policy(task, config.releaseWeights),
-    updater,
-    view: silent(log),
-  };
+  const begun = await beginWithLearner(
+    { folder, settings, contents, task: task.task, fork: config.fork },
+    { model: info.model, config, fitted, backend: info.gpu, python, log },
+  );
+  const { run, updater } = begun;
+  const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, view: viewOf({ log }) });
   try {
     const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
     const at = await settleLast(loop, new StepClock());

@@ -57,15 +57,18 @@ export async function openTask(
   const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
   const asked = { mcp, ...unset, mcpStartTimeout: options.mcpStartTimeout.default as number };
   const servers = await planServers(asked, task, reference, serverLogs(home), { log });
+  return openedTask({ task: withServerTools(task, servers), reference, options: taskOptions, scenarios, mcp, servers });
+}
+
+/** @param opened its scenarios not yet dealt by their split, and its files as they were given */
+export function openedTask(opened: Omit<OpenTask, "train" | "test">): OpenTask {
+  const { reference, scenarios, mcp } = opened;
   const of = (split: Scenario["split"]) => scenarios.filter((scenario) => scenario.split === split);
   return {
-    task: withServerTools(task, servers),
+    ...opened,
     reference: existsSync(reference) ? resolve(reference) : reference,
-    options: taskOptions,
-    scenarios,
     train: of("train"),
     test: of("test"),
     mcp: mcp === undefined ? undefined : resolve(mcp),
-    servers,
   };
 }

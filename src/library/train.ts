@@ -4,10 +4,8 @@ import type { Trajectory } from "../rollout/index.js";
 import { type MetricsLine, metricsLine } from "../run/index.js";
 import { StepClock, stagesOf, trainStep } from "../train/index.js";
 import { HoneError } from "../util/index.js";
+import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { partsOf, type TrainingRun } from "./run.js";
-
-/** A number for each rollout of a group, in order; or what a ruler said of the group. */
-export type GivenReward = readonly number[] | GroupReward;
 
 export interface TrainChoice {
   /** One for each group. Default the task's own rewards. */
@@ -20,13 +18,9 @@ export interface TrainChoice {
 type Group = readonly Trajectory[];
 
 async function rewardOf(group: Group, given: GivenReward | undefined, at: number): Promise<GroupReward> {
-  if (given !== undefined && !Array.isArray(given)) return given as GroupReward;
-  const numbers = (given as readonly number[] | undefined) ?? group.map(({ reward }) => reward.reward);
-  if (numbers.length !== group.length) {
-    throw new HoneError(`group ${at} has ${group.length} rollouts and ${numbers.length} rewards; give one for each`);
-  }
-  const wrong = numbers.findIndex((number) => !Number.isFinite(number));
-  if (wrong >= 0) throw new HoneError(`the reward of rollout ${group[wrong]?.id} is ${numbers[wrong]}, not a number`);
+  if (given !== undefined && !isNumbers(given)) return given;
+  const numbers = given ?? group.map(({ reward }) => reward.reward);
+  checkNumbers(group, numbers, `group ${at}`);
   // Those that ended by no fault of the model are not compared.
   const left = comparable(group);
   const reward = async () =>

@@ -106,18 +106,22 @@ describe("hone init", () => {
     expect(typeErrors(folder)).toBe("");
   });
 
-  it("goes into a folder where npm has just installed hone, and keeps what package.json has", () => {
+  it.each([
+    ["npm install", {}],
+    ["npm init", { type: "commonjs" }],
+  ])("goes into a folder where npm has just installed hone, and keeps what package.json has of %s", (_, type) => {
     mkdirSync(join(folder, "node_modules"), { recursive: true });
     writeFileSync(join(folder, "package-lock.json"), "{}");
     const made = {
       name: "mine",
+      ...type,
       dependencies: { "@hone-rl/hone": "file:../x.tgz", zod: "4" },
       scripts: { test: "exit 1" },
     };
     writeFileSync(join(folder, "package.json"), JSON.stringify(made));
     writeProject(groundOf(folder), { ...project, hone: "file:../x.tgz", model: "qwen2.5-0.5b" });
     const scripts = { check: "hone check", train: "hone train --model qwen2.5-0.5b", hone: "hone", test: "exit 1" };
-    expect(JSON.parse(read("package.json"))).toEqual({ ...made, scripts });
+    expect(JSON.parse(read("package.json"))).toEqual({ ...made, type: "module", scripts });
     expect(() => groundOf(folder)).toThrow("is not empty");
   });
 

@@ -30,6 +30,13 @@ describe("the package", () => {
     ).toEqual([]);
   });
 
+  it("has all of Python's side but its tests", () => {
+    for (const folder of ["native/learner", "native/tracker"]) {
+      const there = readdirSync(join(packageRoot, folder), { withFileTypes: true }).filter((entry) => entry.isFile());
+      expect(files).toEqual(expect.arrayContaining(there.map(({ name }) => `${folder}/${name}`)));
+    }
+  });
+
   it("has what its code reads and starts besides: requirements, programs, modules of Python", () => {
     const sources = readdirSync(join(packageRoot, "src"), { recursive: true, encoding: "utf8" });
     const texts = sources

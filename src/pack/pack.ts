@@ -1,7 +1,7 @@
 /** Packs hone as it is installed here, with all that it would get from the network, for a machine that has none. */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { type Config, readSize } from "../config/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
 import { hubOptionNames } from "../hub/index.js";
@@ -72,7 +72,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
     config.force,
     async (draft) => {
       const known = dedupe([...projectEntries(own.version), ...packages, ...models.flatMap((one) => one.files)]);
-      needDisk(draft, archiveBytes(known) + 2 * WHEELS_BYTES[target.build], PACK);
+      needDisk(dirname(out), archiveBytes(known) + 2 * WHEELS_BYTES[target.build], PACK);
       const wheels = join(draft, WHEELS_FOLDER);
       mkdirSync(wheels);
       const { python, torchIndex, learner } = config;
@@ -84,7 +84,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const names = readdirSync(wheels);
       const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));
       const entries = [...known, ...packed];
-      needDisk(draft, archiveBytes(entries), PACK);
+      needDisk(dirname(out), archiveBytes(entries), PACK);
       const name = `hone-${own.version}-${target.name}`;
       bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
       io.log(`writing ${entries.length} files in parts of ${config.partSize}`);

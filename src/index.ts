@@ -39,6 +39,9 @@ export type { GroupReward } from "./reward/index.js";
 export type { Gathered, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
 export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";
 export {
+  type AgentContext,
+  type AgentRollout,
+  type AgentTaskDefinition,
   answerOf,
   type CallOutcome,
   type CallRecord,
@@ -64,10 +67,12 @@ export {
   matches,
   numericMatch,
   type PlainOptions,
+  type Ran,
   type ReplyContext,
   type Reward,
   type RewardPart,
   type RolloutEnd,
+  type RunOptions as ProgramOptions,
   type Scenario,
   type ScenarioIo,
   type Score,

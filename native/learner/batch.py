@@ -7,12 +7,12 @@ from safetensors import safe_open
 
 from .errors import Refused
 
-VERSION = "1"
+VERSION = "2"
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One rollout. Tensors are one-dimensional, with the length of the trajectory."""
+    """One sequence of a rollout, which has one unless an agent played it. Tensors have its length."""
 
     ids: torch.Tensor
     sampled: torch.Tensor
@@ -22,6 +22,8 @@ class Trajectory:
     """Tokens at the start that the group shares; none of them is sampled."""
     first_slot: int
     """Index of its first sampled token among the sampled tokens of the batch."""
+    member: int = 0
+    """Number of its rollout in the batch."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Batch:
     """Of the token's trajectory, [S]."""
     owner: torch.Tensor
     """Number of the token's trajectory, [S]."""
+    member: torch.Tensor
+    """Number of the token's rollout, [S]. The sequences of one rollout share its advantage."""
     temperature: float
 
     @property
@@ -44,6 +48,10 @@ class Batch:
     @property
     def tokens(self) -> int:
         return sum(len(trajectory.ids) for trajectory in self.trajectories)
+
+    @property
+    def rollouts(self) -> int:
+        return len({trajectory.member for trajectory in self.trajectories})
 
     @property
     def groups(self) -> int:
@@ -58,7 +66,9 @@ def read_batch(path: str, vocabulary: int) -> Batch:
             raise Refused(f"{path} is not a batch of this version of hone")
         ids, sampled = file.get_tensor("ids").long(), file.get_tensor("sampled").bool()
         logprobs, advantages = file.get_tensor("logprobs"), file.get_tensor("advantages")
-        lengths, groups, prompts = (file.get_tensor(name).tolist() for name in ("lengths", "groups", "prompts"))
+        lengths, groups, prompts, rollouts = (
+            file.get_tensor(name).tolist() for name in ("lengths", "groups", "prompts", "rollouts")
+        )
     if not lengths or not sampled.any():
         raise Refused("the batch has no sampled token: there is nothing to learn from")
     if int(ids.max()) >= vocabulary or int(ids.min()) < 0:
@@ -68,10 +78,11 @@ def read_batch(path: str, vocabulary: int) -> Batch:
 
     trajectories: list[Trajectory] = []
     slot = 0
-    for part_ids, part_sampled, group, prompt in zip(
-        ids.split(lengths), sampled.split(lengths), groups, prompts, strict=True
+    for part_ids, part_sampled, group, prompt, member in zip(
+        ids.split(lengths), sampled.split(lengths), groups, prompts, rollouts, strict=True
     ):
-        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot))
+        trajectories.append(Trajectory(part_ids, part_sampled, group, prompt, slot, member))
         slot += int(part_sampled.sum())
     owner = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[sampled]
-    return Batch(trajectories, logprobs[sampled], advantages[owner], owner, float(about["temperature"]))
+    member = torch.tensor(rollouts)[owner]
+    return Batch(trajectories, logprobs[sampled], advantages[owner], owner, member, float(about["temperature"]))

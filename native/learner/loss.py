@@ -71,21 +71,24 @@ OVERFLOW = 80.0
 
 
 def token_scale(
-    objective: Objective, owner: torch.Tensor, rollouts: float, max_completion_tokens: int | None
+    objective: Objective, member: torch.Tensor, rollouts: float, max_completion_tokens: int | None
 ) -> torch.Tensor:
     """Factor of each token's loss in the sum, [S], for the tokens of one update.
+
+    `member` is the number of each token's rollout. A rollout counts as one however many sequences it has: its sampled
+    tokens share what it weighs, and each is in one sequence alone.
 
     Of an update, never of a micro-batch, so that packing changes nothing. `rollouts` includes rollouts whose gradient
     is zero and that are not in the batch, because their group has no spread or they are masked. Dr. GRPO
     (its equation 1, and its code) and TRL divide by these too: a mean over all sampled completions.
     """
     if objective.normaliser == "tokens":
-        return torch.full((len(owner),), 1 / len(owner))
+        return torch.full((len(member),), 1 / len(member))
     if objective.normaliser == "sequences":
-        return 1 / (owner.bincount()[owner] * rollouts)
+        return 1 / (member.bincount()[member] * rollouts)
     if not max_completion_tokens:
         raise ValueError(f"{objective.name} needs maxCompletionTokens, the constant it divides by")
-    return torch.full((len(owner),), 1 / (rollouts * max_completion_tokens))
+    return torch.full((len(member),), 1 / (rollouts * max_completion_tokens))
 
 
 def k3(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
@@ -163,7 +166,11 @@ def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict
     log_ratio = (old - rollout).double()
     mismatch = log_ratio.abs()
     return {
-        "mismatch": {"mean": mismatch.mean().item(), "p99": mismatch.quantile(0.99).item(), "max": mismatch.max().item()},
+        "mismatch": {
+            "mean": mismatch.mean().item(),
+            "p99": mismatch.quantile(0.99).item(),
+            "max": mismatch.max().item(),
+        },
         # Samples come from the rollout policy: KL(rollout ‖ old).
         "mismatchKl": {"k1": -log_ratio.mean().item(), "k3": (log_ratio.exp() - log_ratio - 1).mean().item()},
     }

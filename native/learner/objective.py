@@ -15,10 +15,11 @@ class Objective:
     surrogate: str
     """Name of a function in loss.SURROGATES."""
     ratio: str
-    """Ratio new/old of a "token", or of its "sequence": the geometric mean over its trajectory."""
+    """Ratio new/old of a "token", or of its "sequence": the geometric mean over its trajectory. A rollout of several
+    sequences has a ratio for each."""
     normaliser: str
-    """Divisor of the sum of the losses: all "tokens", each trajectory's own tokens and then the number of
-    "sequences", or the "constant" of the highest possible number of tokens of the trajectories."""
+    """Divisor of the sum of the losses: all "tokens", each rollout's own tokens (of all its sequences) and then the
+    number of rollouts ("sequences"), or the "constant" of the highest possible number of tokens of the rollouts."""
     clip_low: float | None
     """The ratio is bounded by 1 - clip_low from below; None: not at all."""
     clip_high: float

@@ -18,7 +18,7 @@ from .packing import plan_trajectories
 
 FILE = "probe.json"
 MOST_TOKENS = 512
-"""Tokens of the sequence, unless its prompt alone is longer: the first tokens after the prompt are always included."""
+"""Tokens of the sequence, unless its prompt alone is longer: the first tokens after it are always included."""
 LEAST_AFTER_PROMPT = 128
 ENOUGH_SAMPLED = 32
 """The mean of fewer tokens says little: a longer trajectory is used then."""
@@ -34,7 +34,8 @@ def choose(batch: Batch) -> Trajectory:
 
 
 def _cut(trajectory: Trajectory) -> Trajectory:
-    most = max(MOST_TOKENS, trajectory.prompt + LEAST_AFTER_PROMPT)
+    # Not the group's prompt: the sequences of an agent may share less than their own.
+    most = max(MOST_TOKENS, int(trajectory.sampled.nonzero()[0]) + LEAST_AFTER_PROMPT)
     ids, sampled = trajectory.ids[:most], trajectory.sampled[:most]
     return Trajectory(ids, sampled, trajectory.group, trajectory.prompt, 0)
 

@@ -73,7 +73,7 @@ def supervised(
         "skipped": skipped,
         "overflows": overflows,
         "loss": {"first": first, "last": last},
-        "trajectories": len(batch.trajectories),
+        "trajectories": batch.rollouts,
         "tokens": {"total": batch.tokens, "sampled": batch.sampled_tokens, "computed": computed, "padding": padding},
         "seconds": {"update": time.monotonic() - started},
     }

@@ -182,7 +182,8 @@ def _updates(
         "overflows": overflows,
         "updates": 0 if skipped else len(losses),
         "groups": batch.groups,
-        "trajectories": len(batch.trajectories),
+        "trajectories": batch.rollouts,
+        "sequences": len(batch.trajectories),
         "tokens": {
             "total": batch.tokens,
             "sampled": batch.sampled_tokens,
@@ -205,9 +206,10 @@ def _minibatch(
     packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
     slots = torch.cat([pack.slots for pack in packs])
     # Rollouts that are not in the batch are distributed like those that are.
-    rollouts = request.get("rollouts", len(batch.trajectories)) * len(trajectories) / len(batch.trajectories)
+    dealt = len({trajectory.member for trajectory in trajectories})
+    rollouts = request.get("rollouts", batch.rollouts) * dealt / batch.rollouts
     constant = request.get("maxCompletionTokens")
-    tokens.scale[slots] = loss.token_scale(settings.objective, batch.owner[slots], rollouts, constant)
+    tokens.scale[slots] = loss.token_scale(settings.objective, batch.member[slots], rollouts, constant)
     return _MiniBatch(packs, slots)
 
 

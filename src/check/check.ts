@@ -3,13 +3,16 @@ import { loadEngine, trainedContext } from "../engine/index.js";
 import { type Surveyed, ToolServers } from "../mcp/index.js";
 import { opening, templateOf } from "../rollout/index.js";
 import { type AnyTask, type PlainOptions, type Scenario, type ScenarioIo, scenariosOf } from "../tasks/index.js";
-import { Random } from "../util/index.js";
+import { Random, UsageError } from "../util/index.js";
+import { agentFindings, playAgents } from "./agent.js";
 import { type Finding, promptFindings, rewardFindings, scenarioFindings, toolFindings } from "./findings.js";
 import { type Probed, probeScenario, probes } from "./probes.js";
 import { type CheckedServer, checkedServers, serverFindings } from "./servers.js";
 
 export interface CheckSettings {
   readonly task: AnyTask;
+  /** As worker threads load it: for a task that its own code plays. */
+  readonly reference?: string;
   readonly taskOptions: PlainOptions;
   /** How scenarios are fetched that lie on the Hub. */
   readonly io?: ScenarioIo;
@@ -59,6 +62,32 @@ async function promptTokens({ task, maxTurns, model, context }: CheckSettings, s
   }
 }
 
+async function checkAgent(
+  settings: CheckSettings,
+  all: readonly Scenario[],
+  chosen: readonly Scenario[],
+): Promise<CheckResult> {
+  const { task, reference, model } = settings;
+  if (settings.servers)
+    throw new UsageError(`the task ${task.name} is played by its own code, which has its own tools; leave --mcp out`);
+  if (reference === undefined)
+    throw new UsageError(`the task ${task.name} is played by its own code; give the path of its file`);
+  const context = Math.min(settings.context, await trainedContext(model));
+  const played = await playAgents({ ...settings, reference, context, scenarios: chosen });
+  const { trajectories, failures } = played;
+  const prompts = trajectories.map(({ tokens }) => tokens?.sampled.indexOf(1) ?? 0);
+  const of = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split).length;
+  const findings = [...scenarioFindings(all), ...agentFindings(played, context)];
+  return {
+    task: task.name,
+    scenarios: { train: of("train"), test: of("test") },
+    played: trajectories.length + failures.length,
+    longest_prompt: prompts.length === 0 ? null : Math.max(...prompts),
+    servers: [],
+    findings: findings.sort((a, b) => Number(a.level === "warning") - Number(b.level === "warning")),
+  };
+}
+
 /** @throws HoneError when the task cannot list its scenarios or open its environment */
 export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
   const { taskOptions, n, seed, signal, servers: surveyed } = settings;
@@ -70,6 +99,7 @@ export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
     const some = ofSplit(split);
     return some.length <= n ? some : new Random("check", seed, split).sample(some, n);
   });
+  if (task.rollout) return checkAgent(settings, all, chosen);
   const env = await task.open(taskOptions);
   const probed: Probed[] = [];
   try {

@@ -11,6 +11,8 @@ export interface Finding {
     | "repeated_scenario"
     | "no_description"
     | "task_throws"
+    | "history_rewritten"
+    | "option_refused"
     | "reward_constant"
     | "empty_answer_wins"
     | "expert_fails"

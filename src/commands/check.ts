@@ -15,6 +15,9 @@ function failOn(findings: readonly Finding[], where: string, result: object): vo
 /** Scenarios of each split that are played when nobody says how many. */
 const SCENARIOS = 16;
 
+/** The same of a task that its own code plays, with a model. */
+const PLAYED_BY_AGENTS = 2;
+
 const findingLines = (findings: readonly Finding[]) =>
   findings.length === 0 ? ["  nothing found"] : findings.map(({ level, message }) => `  ${level.padEnd(8)} ${message}`);
 
@@ -58,10 +61,11 @@ export const checkCommand = defineCommand({
     const servers = await surveyServers(config, task, config.task, logs, io.signal);
     const result = await checkTask({
       task,
+      reference: config.task,
       taskOptions: taskOptionsOf(task, config, givenForTask(io.given)),
       io: { hub: config, log: io.log, signal: io.signal },
       servers,
-      n: config.n ?? SCENARIOS,
+      n: config.n ?? (task.rollout ? PLAYED_BY_AGENTS : SCENARIOS),
       seed: config.seed,
       maxTurns: config.maxTurns,
       toolSeconds: config.toolTimeout,

@@ -34,6 +34,7 @@ function summaryText(summary: RolloutsSummary): string {
     `  ends        ${countsText(summary.ends) || "none"}`,
     `  tool errors ${countsText(summary.tool_errors) || "none"}`,
     ...(Object.keys(summary.servers).length > 0 ? [`  MCP servers ${countsText(summary.servers)}`] : []),
+    ...(Object.keys(summary.agent).length > 0 ? [`  agent       ${countsText(summary.agent)}`] : []),
     ...(summary.failures.length > 0 ? [`  failed      ${summary.failures.length}: ${summary.failures[0]?.error}`] : []),
     `  written to  ${summary.trajectories}`,
   ].join("\n");
@@ -148,6 +149,7 @@ export const rolloutCommand = defineCommand({
           progress.update(() => tally.line(total));
         },
         onFailure: ({ id, error }) => progress.log(`rollout ${id} failed: ${error}`),
+        onNote: (text) => progress.log(text),
       });
       progress.clear();
       io.log(summaryText(summary));

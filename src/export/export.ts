@@ -87,7 +87,7 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
   const type = model ? weightTypeOf(form, config.type, model.weightType) : null;
   const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone: honeVersion() };
-  const files = await writeFolder(out, force, about, async (draft) => {
+  const files = await writeFolder(out, force, async (draft) => {
     io.log(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
     let file: string | null = null;
     if (form === "peft") writePeft(chosen, base, settings.model, draft);
@@ -105,6 +105,7 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
       writeFileSync(join(draft, "Modelfile"), modelfileText({ file, template, temperature, context }));
     }
     writeFileSync(join(draft, "README.md"), card(chosen, base, form, type, file));
+    return about;
   });
   const message = `${opened.name}, step ${step} (hone)`;
   const repository = config.push === undefined ? null : await push(out, config.push, message, hub, interpreter, io);

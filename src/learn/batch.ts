@@ -4,22 +4,25 @@
  *
  * | tensor | type, shape | |
  * | --- | --- | --- |
- * | ids | I32 [tokens] | all trajectories' token ids, one after the other |
+ * | ids | I32 [tokens] | all sequences' token ids, one after the other |
  * | sampled | U8 [tokens] | 1 where the policy sampled the token |
  * | logprobs | F32 [tokens] | natural log under the sampling distribution; 0 where not sampled |
- * | lengths | I32 [trajectories] | tokens of each trajectory |
- * | groups | I32 [trajectories] | group numbers, rising |
- * | prompts | I32 [trajectories] | tokens at the start that the whole group shares and that were not sampled |
- * | advantages | F32 [trajectories] | 1 for supervised learning |
+ * | lengths | I32 [sequences] | tokens of each sequence |
+ * | groups | I32 [sequences] | group numbers, rising |
+ * | rollouts | I32 [sequences] | numbers of the rollouts, rising: an agent's rollout may have several sequences |
+ * | prompts | I32 [sequences] | tokens at the start that the whole group shares and that were not sampled |
+ * | advantages | F32 [sequences] | the rollout's; 1 for supervised learning |
  */
 import type { TokenRecord } from "../rollout/index.js";
 import { vector, writeSafetensors } from "./safetensors.js";
 
 /** Raised when the meaning of a tensor changes; the Python side refuses other versions. */
-export const BATCH_VERSION = 1;
+export const BATCH_VERSION = 2;
 
 export interface BatchTrajectory {
   readonly tokens: TokenRecord;
+  /** The rollout's further sequences, each token marked as sampled in one of them alone. */
+  readonly branches?: readonly TokenRecord[] | undefined;
   /** From {@link groupAdvantages}. */
   readonly advantage: number;
 }
@@ -31,15 +34,17 @@ export interface BatchSummary {
   groups: number;
   groupsLeftOut: number;
   trajectories: number;
+  /** Of those trajectories: as many, or more where an agent's have several. */
+  sequences: number;
   /** Trajectories left out because the policy sampled nothing in them. */
   emptyTrajectories: number;
   tokens: number;
   sampledTokens: number;
-  /** Tokens of the longest trajectory. */
+  /** Tokens of the longest sequence. */
   longest: number;
 }
 
-/** Number of tokens at the start that all trajectories share and that were not sampled. */
+/** Number of tokens at the start that all sequences share and that were not sampled. */
 export function sharedPrompt(group: readonly TokenRecord[]): number {
   const [first, ...others] = group;
   if (!first) return 0;
@@ -63,6 +68,10 @@ function check({ ids, sampled, logprobs }: TokenRecord): void {
   if (wrong >= 0) throw new RangeError(`token ${wrong} of a trajectory has the log-probability ${logprobs[wrong]}`);
 }
 
+/** Sequences without a sampled token teach nothing. */
+const sequencesOf = ({ tokens, branches = [] }: BatchTrajectory) =>
+  [tokens, ...branches].filter(({ sampled }) => sampled.includes(1));
+
 /**
  * Writes the trajectories of one update.
  *
@@ -75,11 +84,18 @@ export async function writeBatch(
   { temperature }: { temperature: number },
 ): Promise<BatchSummary> {
   const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[] };
-  const each = { lengths: [] as number[], groups: [] as number[], prompts: [] as number[], advantages: [] as number[] };
+  const each = {
+    lengths: [] as number[],
+    groups: [] as number[],
+    rollouts: [] as number[],
+    prompts: [] as number[],
+    advantages: [] as number[],
+  };
   const summary: BatchSummary = {
     groups: 0,
     groupsLeftOut: 0,
     trajectories: 0,
+    sequences: 0,
     emptyTrajectories: 0,
     tokens: 0,
     sampledTokens: 0,
@@ -87,30 +103,36 @@ export async function writeBatch(
   };
 
   for (const group of groups) {
-    for (const { tokens } of group) check(tokens);
-    const members = group.filter(({ tokens }) => tokens.sampled.includes(1));
+    for (const { tokens, branches = [] } of group) [tokens, ...branches].forEach(check);
+    const members = group
+      .map((member) => ({ advantage: member.advantage, sequences: sequencesOf(member) }))
+      .filter(({ sequences }) => sequences.length > 0);
     summary.emptyTrajectories += group.length - members.length;
     if (members.every(({ advantage }) => advantage === 0)) {
       summary.groupsLeftOut++;
       continue;
     }
-    const prompt = sharedPrompt(members.map(({ tokens }) => tokens));
-    for (const { tokens, advantage } of members) {
-      // Spreading long arrays into push() would overflow the stack.
-      for (let i = 0; i < tokens.ids.length; i++) {
-        flat.ids.push(tokens.ids[i] as number);
-        flat.sampled.push(tokens.sampled[i] as number);
-        flat.logprobs.push(tokens.logprobs[i] as number);
-        summary.sampledTokens += tokens.sampled[i] as number;
+    const prompt = sharedPrompt(members.flatMap(({ sequences }) => sequences));
+    for (const { sequences, advantage } of members) {
+      for (const { ids, sampled, logprobs } of sequences) {
+        // Spreading long arrays into push() would overflow the stack.
+        for (let i = 0; i < ids.length; i++) {
+          flat.ids.push(ids[i] as number);
+          flat.sampled.push(sampled[i] as number);
+          flat.logprobs.push(logprobs[i] as number);
+          summary.sampledTokens += sampled[i] as number;
+        }
+        each.lengths.push(ids.length);
+        each.groups.push(summary.groups);
+        each.rollouts.push(summary.trajectories);
+        each.prompts.push(prompt);
+        each.advantages.push(advantage);
+        summary.longest = Math.max(summary.longest, ids.length);
       }
-      each.lengths.push(tokens.ids.length);
-      each.groups.push(summary.groups);
-      each.prompts.push(prompt);
-      each.advantages.push(advantage);
-      summary.longest = Math.max(summary.longest, tokens.ids.length);
+      summary.trajectories++;
+      summary.sequences += sequences.length;
     }
     summary.groups++;
-    summary.trajectories += members.length;
   }
   summary.tokens = flat.ids.length;
 
@@ -122,6 +144,7 @@ export async function writeBatch(
       logprobs: vector("F32", flat.logprobs),
       lengths: vector("I32", each.lengths),
       groups: vector("I32", each.groups),
+      rollouts: vector("I32", each.rollouts),
       prompts: vector("I32", each.prompts),
       advantages: vector("F32", each.advantages),
     },

@@ -177,6 +177,8 @@ export const stepMetrics = z.object({
   entropy: z.number(),
   groups: z.number(),
   trajectories: z.number(),
+  /** Of those: more where an agent's rollouts have several. */
+  sequences: z.number(),
   tokens: z.object({
     /** Over all trajectories. */
     total: z.number(),

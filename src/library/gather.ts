@@ -44,6 +44,7 @@ export async function gather(
     maxExceptions: config.maxExceptions,
     ...(config.workers === undefined ? {} : { workers: config.workers }),
     onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
+    onNote: log,
     ...more,
   });
 }

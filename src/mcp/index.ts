@@ -2,6 +2,7 @@
 export { type LeftOut, type ServerTool, toolsFingerprint } from "./catalogue.js";
 export type { ListedTool } from "./connection.js";
 export { type ServerEvents, ServerFailure } from "./errors.js";
+export { type Guarded, programOf, startGuarded } from "./guarded.js";
 export type { Listed } from "./listing.js";
 export {
   type McpConfig,

@@ -51,6 +51,8 @@ export interface RolloutsToFile {
   /** Told after every finished rollout. */
   readonly onProgress?: (tally: RolloutTally, total: number, trajectory: Trajectory) => void;
   readonly onFailure?: (failure: RolloutFailure) => void;
+  /** Told once of each thing that is not done as an agent asks. */
+  readonly onNote?: (text: string) => void;
 }
 
 export interface RolloutsSummary extends RolloutSummary {
@@ -89,7 +91,7 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
   const tally = new RolloutTally();
   const total = scenarios.length * options.groupSize;
   try {
-    const { onFailure } = options;
+    const { onFailure, onNote } = options;
     const { groups, failures, interrupted, seconds } = await gather({
       settings,
       scenarios,
@@ -101,6 +103,7 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
       signal: options.signal,
       ...(options.workers === undefined ? {} : { workers: options.workers }),
       ...(onFailure === undefined ? {} : { onFailure }),
+      ...(onNote === undefined ? {} : { onNote }),
       onTrajectory: (trajectory) => {
         tally.add(trajectory);
         file.write(`${JSON.stringify(trajectory)}\n`);

@@ -57,6 +57,11 @@ export function conversationText(
   const blocks = [
     colours.bold(colours.inverse(` ${trajectory.id} `)),
     ...trajectory.messages.map((message) => messageText(message, colours)),
+    ...(trajectory.branches ?? []).flatMap(({ messages }, index) => [
+      colours.bold(`sequence ${index + 2}`),
+      ...messages.map((message) => indent(messageText(message, colours))),
+    ]),
+    ...(trajectory.output ? [`${colours.bold("the agent's output")}\n${indent(printable(trajectory.output))}`] : []),
   ];
   if (tokens && detokenize && useColours) {
     const sampled = tokens.ids.map((id, i) =>

@@ -1,4 +1,5 @@
 /** Output about rollouts: the live line, the summary, and the numbers behind both. */
+import type { AgentCounts } from "../rollout/index.js";
 import type { Kinds } from "../run/index.js";
 import { byKind, meansOf } from "./evaluation.js";
 import { bar, clock, compact } from "./progress-line.js";
@@ -16,6 +17,7 @@ export interface Counted {
   readonly completionTokens: number;
   readonly promptTokens: number;
   readonly servers?: Readonly<Partial<Record<string, number>>>;
+  readonly agent?: AgentCounts;
 }
 
 /** A mean with its n: every mean is shown with its n. */
@@ -57,6 +59,14 @@ export interface RolloutSummary {
   tool_errors: Record<string, number>;
   /** What happened with MCP servers: see the events of a trajectory. */
   servers: Record<string, number>;
+  /** Counts of rollouts that the task's own code played. */
+  agent: Record<string, number>;
+}
+
+function addTo(sums: Map<string, number>, counts: object | undefined): void {
+  for (const [name, n] of Object.entries((counts ?? {}) as Record<string, number>)) {
+    sums.set(name, (sums.get(name) ?? 0) + n);
+  }
 }
 
 const orNull = (value: number) => (Number.isFinite(value) ? value : null);
@@ -69,6 +79,7 @@ export class RolloutTally {
   readonly #ends = new Map<string, number>();
   readonly #errors = new Map<string, number>();
   readonly #servers = new Map<string, number>();
+  readonly #agent = new Map<string, number>();
   readonly #rollouts: Pick<Counted, "scenario" | "reward">[] = [];
   readonly #started = performance.now();
   readonly #judged: boolean;
@@ -97,9 +108,8 @@ export class RolloutTally {
     for (const { outcome } of rollout.calls) {
       if (outcome !== "ok") this.#errors.set(outcome, (this.#errors.get(outcome) ?? 0) + 1);
     }
-    for (const [event, times = 0] of Object.entries(rollout.servers ?? {})) {
-      this.#servers.set(event, (this.#servers.get(event) ?? 0) + times);
-    }
+    addTo(this.#servers, rollout.servers);
+    addTo(this.#agent, rollout.agent);
   }
 
   get done(): number {
@@ -138,6 +148,7 @@ export class RolloutTally {
       ends: Object.fromEntries([...this.#ends].sort()),
       tool_errors: Object.fromEntries([...this.#errors].sort()),
       servers: Object.fromEntries([...this.#servers].sort()),
+      agent: Object.fromEntries([...this.#agent].sort()),
     };
   }
 }

@@ -43,6 +43,8 @@ export interface GatherOptions {
   readonly signal?: AbortSignal;
   readonly onTrajectory?: (trajectory: Trajectory) => void;
   readonly onFailure?: (failure: RolloutFailure) => void;
+  /** Told of each thing once, in all gatherings of the process. */
+  readonly onNote?: (text: string) => void;
   /** Called with every group as soon as none of its rollouts is left to be played, unless all of them failed. */
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
@@ -55,6 +57,8 @@ export interface Gathered {
   interrupted: boolean;
   seconds: number;
 }
+
+const noted = new Set<string>();
 
 /** Milliseconds that threads have to end the processes they hold: a process may take three seconds. */
 const HELD_MS = 5000;
@@ -262,7 +266,11 @@ class Gathering {
       return;
     }
     if (this.#over) return;
-    if (message.kind === "waiting") {
+    if (message.kind === "note") {
+      const known = noted.has(message.text);
+      noted.add(message.text);
+      if (!known) this.#options.onNote?.(message.text);
+    } else if (message.kind === "waiting") {
       this.#waiting.set(message.id, message);
       this.#lastOfThread.set(message.thread, message.id);
     } else if (message.kind === "done") {
@@ -316,7 +324,8 @@ class Gathering {
     const { limits } = settings;
     for (const [id, { thread, waiting }] of this.#waiting) {
       const seconds = (Date.now() - waiting.since) / 1000;
-      const allowed = waiting.for === "the player" ? limits.turnSeconds : limits.toolSeconds;
+      const { turnSeconds, toolSeconds, rolloutSeconds } = limits;
+      const allowed = { "the player": turnSeconds, "the agent": rolloutSeconds }[waiting.for] ?? toolSeconds;
       if (seconds < allowed + graceSeconds) continue;
       // All rollouts of a blocked thread look stuck; the one that reported last blocks it.
       const culprit = this.#lastOfThread.get(thread) ?? id;

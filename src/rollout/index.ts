@@ -2,7 +2,7 @@
 export type { AgentSettings } from "./agent-session.js";
 export { type Answered, OutOfTime, type Running, runCall, ToolFailure } from "./calls.js";
 export { type Chat, type ChatSettings, chatOf, chatOptions, chatSettings, requireFormat, templateOf } from "./chat.js";
-export { brokenOff, type DeadlineCause } from "./deadline.js";
+export { brokenOff, type DeadlineCause, deadlineCause } from "./deadline.js";
 export type { SamplingSettings } from "./engine-session.js";
 export { ExpertSession } from "./expert-session.js";
 export { type Gathered, type GatherOptions, gather } from "./gather.js";
@@ -14,5 +14,12 @@ export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { engineSessions, type SessionSource } from "./session-source.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
-export { type Player, type RolloutFailure, readTrajectories, type Trajectory } from "./trajectory.js";
+export {
+  type AgentCounts,
+  type Branch,
+  type Player,
+  type RolloutFailure,
+  readTrajectories,
+  type Trajectory,
+} from "./trajectory.js";
 export { type TokenRecord, Transcript } from "./transcript.js";

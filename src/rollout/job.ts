@@ -46,11 +46,13 @@ export interface GroupJob {
 }
 
 /**
- * Messages of workers during play. Each rollout ends with one "done" or "failed". A thread that "holds" processes ends
+ * Messages of workers during play. Each rollout ends with one "done" or "failed". A "note" is
+ * for the user, once. A thread that "holds" processes ends
  * them when it is told so through the port, and closes it when they are gone.
  */
 export type WorkerMessage =
   | { readonly kind: "holds"; readonly end: MessagePort }
+  | { readonly kind: "note"; readonly text: string }
   | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }
   | { readonly kind: "done"; readonly trajectory: Trajectory }
   | { readonly kind: "failed"; readonly failure: RolloutFailure };

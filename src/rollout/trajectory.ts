@@ -21,6 +21,24 @@ export interface Player {
   temperature: number;
 }
 
+/** A further sequence of a rollout: an agent's second conversation, or one that went on in another way. */
+export interface Branch {
+  messages: ChatMessage[];
+  /** A token that an earlier sequence of the rollout has as sampled is given here: none is trained twice. */
+  tokens: TokenRecord;
+}
+
+/** Counts of a rollout that a task's own code played. */
+export interface AgentCounts {
+  /** Turns of the model, over all sequences. */
+  completions: number;
+  sequences: number;
+  /** Turns that the code sent back otherwise than they were sampled: they are given there, and begin new sequences. */
+  history_rewritten?: number;
+  /** Requests that were answered with an error: options that training refuses, too many at once. */
+  refused?: number;
+}
+
 export interface Trajectory {
   /** `<scenario id>/<index in the group>`. */
   id: string;
@@ -47,6 +65,12 @@ export interface Trajectory {
   reward: Reward;
   /** Only the engine's own rollouts have tokens; only those can be trained by GRPO. */
   tokens?: TokenRecord;
+  /** Sequences after the first, which `messages` and `tokens` show. Missing where there is one, and in older files. */
+  branches?: Branch[];
+  /** Where the task's own code played. */
+  agent?: AgentCounts;
+  /** The end of what that code, and the processes it started through hone, wrote. */
+  output?: string;
   completionTokens: number;
   promptTokens: number;
   /**

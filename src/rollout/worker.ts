@@ -4,11 +4,12 @@
  */
 import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
+import type { Agents } from "../agent/index.js";
 import { ToolServers } from "../mcp/index.js";
 import { type AnyTask, loadTask, type Scenario } from "../tasks/index.js";
-import { HoneError, messageOf } from "../util/index.js";
+import { HoneError, messageOf, UsageError } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
-import { opening, playRollout } from "./rollout.js";
+import { opening, playRollout, type RolloutOutcome, type Waiting } from "./rollout.js";
 import type { Session } from "./session.js";
 import { openSessions, type SessionSource } from "./session-source.js";
 import type { Trajectory } from "./trajectory.js";
@@ -21,59 +22,103 @@ interface Ready {
   env: unknown;
   players: SessionSource;
   servers: ToolServers | undefined;
+  /** Where the task's own code plays. */
+  agents: Agents | undefined;
 }
 
 /** A thread that is just ended never takes leave of its children: the process would keep their remains. */
-function endWhenTold(servers: ToolServers): void {
+function endWhenTold(holder: { close(): Promise<void> }): void {
   const { port1, port2 } = new MessageChannel();
-  port1.once("message", () => void servers.close().then(() => port1.close()));
+  port1.once("message", () => void holder.close().then(() => port1.close()));
   post({ kind: "holds", end: port2 }, [port2]);
+}
+
+/** The room is loaded where it is needed: it is above this one, and has the endpoint. */
+async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
+  const { player, limits } = settings;
+  if (player.kind !== "engine") {
+    throw new UsageError(
+      `the task ${task.name} is played by its own code (rollout), which gets the model that hone runs; give it with --model`,
+    );
+  }
+  const { openAgents } = await import("../agent/index.js");
+  const agents = await openAgents({ task, env, player, limits, onNote: (text) => post({ kind: "note", text }) });
+  endWhenTold(agents);
+  return agents;
 }
 
 async function prepare(): Promise<Ready> {
   const own = await loadTask(settings.task);
+  if (own.rollout && settings.servers) {
+    throw new UsageError(
+      `the task ${own.name} is played by its own code (rollout), which has its own tools; leave --mcp out`,
+    );
+  }
   const servers = settings.servers && new ToolServers(settings.servers, own);
   if (servers) endWhenTold(servers);
   const task = servers?.task ?? own;
   const env = await task.open(settings.taskOptions);
-  return { task, env, players: await openSessions(settings.player, task), servers };
+  const agents = task.rollout ? await openAgents(task, env) : undefined;
+  return { task, env, players: await openSessions(settings.player, task), servers, agents };
 }
 
 let ready: Promise<Ready> | undefined;
 
-async function playMember(
-  { task, env, players, servers }: Ready,
-  scenario: Scenario,
-  member: GroupJob["members"][number],
-  session: Session,
-): Promise<Trajectory> {
-  const { limits } = settings;
-  const own = await servers?.begin(member.id, scenario);
-  const { answer, reason, deadlineCause, tokens, ...outcome } = await playRollout({
-    task: own?.task ?? task,
-    scenario,
-    env,
-    session,
-    limits,
-    folder: own?.folder,
-    // A cancelled gather ends the thread; nothing smaller is aborted.
-    signal: new AbortController().signal,
-    onWaiting: (waiting) => post({ kind: "waiting", id: member.id, thread: threadId, waiting }),
-  }).finally(() => own?.end());
-  const events = own?.events() ?? {};
+type Member = GroupJob["members"][number];
+type Outcome = RolloutOutcome & Partial<Pick<Trajectory, "servers" | "branches" | "agent" | "output">>;
+
+function trajectoryOf({ task, players }: Ready, scenario: Scenario, member: Member, outcome: Outcome): Trajectory {
+  const { answer, reason, deadlineCause, tokens, ...rest } = outcome;
   return {
     ...member,
     task: task.name,
     scenario,
     player: players.info,
-    maxTurns: limits.maxTurns,
-    ...outcome,
+    maxTurns: settings.limits.maxTurns,
+    ...rest,
     ...(answer === undefined ? {} : { answer }),
     ...(deadlineCause === undefined ? {} : { deadlineCause }),
     ...(reason === undefined ? {} : { reason }),
-    ...(Object.keys(events).length === 0 ? {} : { servers: events }),
     ...(tokens === undefined ? {} : { tokens }),
   };
+}
+
+const waitingOf =
+  ({ id }: Member) =>
+  (waiting: Waiting) =>
+    post({ kind: "waiting", id, thread: threadId, waiting });
+
+async function playMember(
+  here: Ready,
+  scenario: Scenario,
+  member: Member,
+  session: Session | undefined,
+): Promise<Trajectory> {
+  const { task, env, servers, agents } = here;
+  const onWaiting = waitingOf(member);
+  if (!session) {
+    const outcome = await (agents as Agents).play({
+      scenario,
+      seed: member.seed,
+      onWaiting: (turn, who) => onWaiting({ turn, for: who, since: Date.now() }),
+    });
+    return trajectoryOf(here, scenario, member, outcome);
+  }
+  const own = await servers?.begin(member.id, scenario);
+  const outcome = await playRollout({
+    task: own?.task ?? task,
+    scenario,
+    env,
+    session,
+    limits: settings.limits,
+    folder: own?.folder,
+    // A cancelled gather ends the thread; nothing smaller is aborted.
+    signal: new AbortController().signal,
+    onWaiting,
+  }).finally(() => own?.end());
+  const events = own?.events() ?? {};
+  const served = Object.keys(events).length === 0 ? {} : { servers: events };
+  return trajectoryOf(here, scenario, member, { ...outcome, ...served });
 }
 
 /** A promise for each id, resolved when the id arrives through the port. */
@@ -95,9 +140,9 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
     throw error;
   }
   const failed = (id: string, error: unknown) => post({ kind: "failed", failure: { id, error: messageOf(error) } });
-  let sessions: Session[];
+  let sessions: Session[] = [];
   try {
-    sessions = here.players.start(opening(here.task, job.scenario, settings.limits.maxTurns), job);
+    if (!here.agents) sessions = here.players.start(opening(here.task, job.scenario, settings.limits.maxTurns), job);
   } catch (error) {
     for (const { id } of job.members) failed(id, error);
     return null;
@@ -108,14 +153,14 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
   );
   await Promise.all(
     job.members.map(async (member, position) => {
-      const session = sessions[position] as Session;
+      const session = sessions[position];
       try {
         await mayBegin.get(member.id);
         post({ kind: "done", trajectory: await playMember(here, job.scenario, member, session) });
       } catch (error) {
         failed(member.id, error);
       } finally {
-        session.close();
+        session?.close();
       }
     }),
   );

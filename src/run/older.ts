@@ -19,6 +19,7 @@ const UNNOTED = {
   rollouts_broken_off: 0,
   broken_off: {},
   groups_broken_off: 0,
+  agent: {},
 } satisfies Partial<StepMetricsRow>;
 
 /** Present names of metrics by old ones. */

@@ -1,11 +1,11 @@
 /** Trajectories as the store keeps them: tokens as packed arrays, everything else as compressed JSON. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import type { TokenRecord, Trajectory } from "../rollout/index.js";
+import type { Branch, TokenRecord, Trajectory } from "../rollout/index.js";
 
 export interface PackedTrajectory {
-  /** Deflated JSON of everything except the tokens. */
+  /** Deflated JSON of everything except the tokens; of a rollout with several sequences, with their lengths. */
   readonly trajectory: Buffer;
-  /** Deflated; null for players that have no tokens. */
+  /** Deflated, of all sequences one after the other; null for players that have no tokens. */
   readonly tokens: Buffer | null;
 }
 
@@ -33,14 +33,42 @@ function unpackTokens(packed: Buffer): TokenRecord {
   };
 }
 
-export function pack({ tokens, ...rest }: Trajectory): PackedTrajectory {
+interface Body extends Omit<Trajectory, "tokens" | "branches"> {
+  /** Of the further sequences, whose tokens follow those of the first. */
+  readonly branches?: readonly (Omit<Branch, "tokens"> & { readonly length: number })[];
+}
+
+const joined = (records: readonly TokenRecord[]): TokenRecord => ({
+  ids: records.flatMap(({ ids }) => ids),
+  sampled: records.flatMap(({ sampled }) => sampled),
+  logprobs: records.flatMap(({ logprobs }) => logprobs),
+});
+
+const slice = ({ ids, sampled, logprobs }: TokenRecord, from: number, to: number): TokenRecord => ({
+  ids: ids.slice(from, to),
+  sampled: sampled.slice(from, to),
+  logprobs: logprobs.slice(from, to),
+});
+
+export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajectory {
+  const shown = branches?.map(({ messages, tokens: { ids } }) => ({ messages, length: ids.length }));
+  const body: Body = shown ? { ...rest, branches: shown } : rest;
   return {
-    trajectory: deflateRawSync(JSON.stringify(rest), LEVEL),
-    tokens: tokens ? packTokens(tokens) : null,
+    trajectory: deflateRawSync(JSON.stringify(body), LEVEL),
+    tokens: tokens ? packTokens(branches ? joined([tokens, ...branches.map((one) => one.tokens)]) : tokens) : null,
   };
 }
 
 export function unpack({ trajectory, tokens }: PackedTrajectory): Trajectory {
-  const rest = JSON.parse(inflateRawSync(trajectory).toString("utf8")) as Omit<Trajectory, "tokens">;
-  return tokens ? { ...rest, tokens: unpackTokens(tokens) } : rest;
+  const { branches = [], ...rest } = JSON.parse(inflateRawSync(trajectory).toString("utf8")) as Body;
+  if (!tokens) return rest;
+  const all = unpackTokens(tokens);
+  if (branches.length === 0) return { ...rest, tokens: all };
+  let end = all.ids.length - branches.reduce((sum, { length }) => sum + length, 0);
+  const first = slice(all, 0, end);
+  const others = branches.map(({ messages, length }) => {
+    end += length;
+    return { messages, tokens: slice(all, end - length, end) };
+  });
+  return { ...rest, tokens: first, branches: others };
 }

@@ -69,6 +69,8 @@ export interface StepMetricsRow {
   completion_tokens: number;
   ends: Record<string, number>;
   tool_errors: Record<string, number>;
+  /** Counts of rollouts that the task's own code played, summed: completions, sequences, history_rewritten, refused. */
+  agent: Record<string, number>;
   /** Rollouts that failed through no fault of the model. */
   failures: number;
   /** Rollouts ended by a tool's failure, or by a deadline that tools or waiting used up: not trained. */

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { Engine, SampledToken, Sampling } from "../engine/index.js";
-import { anySeed, type ServedModel, seedOf } from "./model.js";
+import { type ServedModel, seedOf } from "./model.js";
 import type { Asked } from "./requests.js";
 
 export const nowSeconds = () => Math.floor(Date.now() / 1000);
@@ -36,8 +36,6 @@ export function samplingOf(asked: Asked, seed: number, index: number): Sampling 
   };
 }
 
-export const requestSeed = ({ seed }: Asked) => seed ?? anySeed();
-
 /** All completions of a request; when one fails, the others are ended too. */
 export async function allOf<T>(
   count: number,
@@ -45,7 +43,7 @@ export async function allOf<T>(
   signal: AbortSignal,
   one: (index: number, signal: AbortSignal) => Promise<T>,
 ): Promise<T[]> {
-  model.seats.checkRoom(count);
+  model.checkRoom(count);
   const together = new AbortController();
   // Each completion listens, and each of its turns.
   setMaxListeners(0, together.signal);

@@ -1,18 +1,9 @@
 /** `POST /v1/chat/completions` */
 import type { SampledToken } from "../engine/index.js";
-import {
-  allOf,
-  newAnswerId,
-  nowSeconds,
-  requestSeed,
-  samplingOf,
-  shown,
-  stopTextsOf,
-  toldOfText,
-  usageOf,
-} from "./answers.js";
+import { allOf, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, toldOfText, usageOf } from "./answers.js";
 import { type Delta, Deltas, reasoningOf } from "./deltas.js";
 import type { Exchange } from "./exchange.js";
+import { formatOf } from "./formats.js";
 import { messagesOf, toolsOf } from "./messages.js";
 import type { Answer, Conversation, ServedModel } from "./model.js";
 import { idsOf } from "./recorder.js";
@@ -50,10 +41,12 @@ const extension = ({ point, rewritten }: Conversation, seed: number) => ({
 });
 
 export async function chatCompletion(model: ServedModel, request: ChatRequest, exchange: Exchange): Promise<void> {
+  model.checkOptions(request);
+  const format = formatOf(request.response_format);
   const tools = request.tool_choice === "none" ? [] : toolsOf(request.tools ?? []);
   const messages = messagesOf(request.messages);
   const conversation = model.converse(messages, tools, "");
-  const seed = requestSeed(request);
+  const seed = model.requestSeed(request);
   const stopTexts = stopTextsOf(request);
   const wants = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
   const maxTokens = Math.min(request.max_completion_tokens ?? Infinity, request.max_tokens ?? Infinity);
@@ -80,6 +73,7 @@ export async function chatCompletion(model: ServedModel, request: ChatRequest, e
     finish_reason: finishOf(answer),
     logprobs: wants === undefined ? null : logprobsOf(model, toldOfText(answer.told, answer.stop)),
     ...(request.return_token_ids ? { token_ids: [...answer.segment.ids] } : {}),
+    ...(format ? { hone: { schema_problem: format(answer.read.said) ?? null } } : {}),
   });
 
   const count = request.n ?? 1;

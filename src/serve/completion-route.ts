@@ -1,15 +1,5 @@
 /** `POST /v1/completions`: what follows a text, or given tokens. */
-import {
-  allOf,
-  newAnswerId,
-  nowSeconds,
-  requestSeed,
-  samplingOf,
-  shown,
-  stopTextsOf,
-  toldOfText,
-  usageOf,
-} from "./answers.js";
+import { allOf, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, toldOfText, usageOf } from "./answers.js";
 import { withoutBeginning } from "./deltas.js";
 import type { Exchange } from "./exchange.js";
 import type { ServedModel } from "./model.js";
@@ -45,9 +35,10 @@ function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
 }
 
 export async function completion(model: ServedModel, request: CompletionRequest, exchange: Exchange): Promise<void> {
+  model.checkOptions(request);
   const prompts = promptsOf(model, request);
   for (const prompt of prompts) model.checkPrompt(prompt);
-  const seed = requestSeed(request);
+  const seed = model.requestSeed(request);
   const stopTexts = stopTextsOf(request);
   const each = request.n ?? 1;
   const head = { id: newAnswerId("cmpl"), object: "text_completion", created: nowSeconds(), model: model.name };

@@ -1,5 +1,11 @@
 /** The endpoint: OpenAI's API over models of this process. */
-export { ServedModel } from "./model.js";
+export { Deltas, reasoningOf } from "./deltas.js";
+export { ApiError, badRequest } from "./errors.js";
+export { formatOf } from "./formats.js";
+export { messagesOf, toolsOf } from "./messages.js";
+export { type Answer, type Conversation, ServedModel, type Wanted } from "./model.js";
 export { type OpenModel, openSubject, type Subject, subjectOptions } from "./open.js";
-export { recordOf } from "./recorder.js";
+export { type Point, recordOf } from "./recorder.js";
+export type { ApiMessage, ApiTool, Asked } from "./requests.js";
+export { Seats } from "./seats.js";
 export { type Endpoint, openEndpoint } from "./server.js";

@@ -9,6 +9,7 @@ import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { deriveSeed, HoneError } from "../util/index.js";
 import { badRequest, tooLong } from "./errors.js";
 import { idsOf, type Point, Recorder, type Segment } from "./recorder.js";
+import type { Asked } from "./requests.js";
 import { type SampledTurn, sampleTurn } from "./sample.js";
 import { Seats } from "./seats.js";
 
@@ -23,6 +24,7 @@ export interface Wanted {
   readonly likeliest: number | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
+  readonly onWaited?: (seconds: number) => void;
 }
 
 /** A request's conversation, ready to be sampled from. */
@@ -31,6 +33,8 @@ export interface Conversation {
   readonly point: Point | null;
   /** Ids behind the point. */
   readonly append: readonly number[];
+  /** Messages behind it; all where there is none. */
+  readonly next: readonly ChatMessage[];
   readonly key: string;
   readonly tools: readonly ToolSchema[];
   /** Messages of the first prompt. */
@@ -48,6 +52,8 @@ export interface Answer extends Pick<SampledTurn, "stop"> {
   readonly told: readonly SampledToken[];
   /** Tokens whose KV was kept with the conversation's own sequence. */
   readonly kept: number;
+  /** The turn as it is recorded. */
+  readonly point: Point;
 }
 
 export const anySeed = () => randomInt(2 ** 47);
@@ -71,17 +77,31 @@ export class ServedModel {
     engine: Engine,
     chat: Chat,
     bounds?: { tokens: number; points: number },
+    seats = new Seats<Point>(engine.info.sequences, MOST_WAITING),
   ) {
     this.names = names;
     this.engine = engine;
     this.chat = chat;
-    this.seats = new Seats(engine.info.sequences, MOST_WAITING);
+    this.seats = seats;
     this.recorder = new Recorder((point) => this.seats.close(point), bounds);
     this.#stopIds = stopIds(chat, engine.info.endTokens);
   }
 
   get name(): string {
     return this.names[0];
+  }
+
+  /** @throws ApiError (400) for an option that this model does not obey, though others do */
+  checkOptions(_asked: Asked): void {}
+
+  /** The seed of a request's first completion. */
+  requestSeed({ seed }: Asked): number {
+    return seed ?? anySeed();
+  }
+
+  /** @throws ApiError (429) when so many completions more could not wait */
+  checkRoom(count: number): void {
+    this.seats.checkRoom(count);
   }
 
   /**
@@ -110,7 +130,7 @@ export class ServedModel {
     this.#checkLength(length, "messages");
     this.counts[point ? "continued" : "begun"]++;
     this.counts.rewritten += rewritten;
-    return { point, append, key, tools, opening, length, rewritten: (point?.rewritten ?? 0) + rewritten };
+    return { point, append, next, key, tools, opening, length, rewritten: (point?.rewritten ?? 0) + rewritten };
   }
 
   #checkLength(length: number, param: string): void {
@@ -149,7 +169,7 @@ export class ServedModel {
           sequence = undefined;
         }
         const kept = idle && point ? point.length - 1 : 0;
-        return { read, calls, segment: turn.segment, stop: turn.stop, told: turn.told, kept };
+        return { read, calls, segment: turn.segment, stop: turn.stop, told: turn.told, kept, point: recorded };
       } finally {
         sequence?.close();
       }

@@ -92,6 +92,25 @@ const chatSchema = z.strictObject({
   service_tier: z.enum(["auto", "default"], only("auto and default", "there is one tier")).nullish(),
 });
 
+/** As {@link chatSchema}, with forms of answers that are not enforced: the answer is told whether it has the form. */
+const unenforcedSchema = chatSchema.extend({
+  response_format: z
+    .discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("text") }),
+      z.strictObject({ type: z.literal("json_object") }),
+      z.strictObject({
+        type: z.literal("json_schema"),
+        json_schema: z.strictObject({
+          name: z.string(),
+          description: z.string().nullish(),
+          schema: z.record(z.string(), z.unknown()).nullish(),
+          strict: z.literal(false, only("false", grammar)).nullish(),
+        }),
+      }),
+    ])
+    .nullish(),
+});
+
 const ids = z.array(z.int().min(0)).min(1);
 
 const completionSchema = z.strictObject({
@@ -105,7 +124,7 @@ const completionSchema = z.strictObject({
   best_of: z.literal(1, only("1", "ask for n and choose")).nullish(),
 });
 
-export type ChatRequest = z.output<typeof chatSchema>;
+export type ChatRequest = z.output<typeof unenforcedSchema>;
 export type CompletionRequest = z.output<typeof completionSchema>;
 export type ApiMessage = z.output<typeof message>;
 export type ApiTool = z.output<typeof tool>;
@@ -126,9 +145,12 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
   throw badRequest(`Invalid value for '${name}': ${issue?.message ?? "it is wrong"}`, where || null, "invalid_value");
 }
 
-/** @throws ApiError (400) for what is not obeyed */
-export function readChatRequest(body: unknown): ChatRequest {
-  const request = parse(chatSchema, body);
+/**
+ * @param unenforced forms of answers may be asked for, too: see formats.ts
+ * @throws ApiError (400) for what is not obeyed
+ */
+export function readChatRequest(body: unknown, unenforced = false): ChatRequest {
+  const request = parse<ChatRequest>(unenforced ? unenforcedSchema : chatSchema, body);
   if (request.top_logprobs != null && !request.logprobs) {
     throw badRequest("'top_logprobs' needs 'logprobs': true", "top_logprobs", "invalid_value");
   }

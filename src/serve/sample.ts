@@ -15,6 +15,8 @@ export interface SampleOptions {
   readonly signal: AbortSignal;
   /** Hears the text as it grows. It may yet turn out to end earlier, at a text that ends the turn. */
   readonly onText: ((text: string) => void) | undefined;
+  /** Told how many seconds the engine served others before it began. */
+  readonly onWaited?: ((seconds: number) => void) | undefined;
   /**
    * After so many tokens, what is to be appended before the rest is sampled: to end thoughts. Undefined: nothing.
    */
@@ -87,6 +89,7 @@ export async function sampleTurn(
       ...(listens ? { onToken: hear } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
     });
+    options.onWaited?.(turn.waitedSeconds);
     signal.throwIfAborted();
     if (turn.stop === "cancelled" && cut === undefined) throw new HoneError("the engine was closed");
     ids.push(...turn.tokens);

@@ -13,14 +13,17 @@ interface Waiter {
 export class Seats<Key> {
   readonly #capacity: number;
   readonly #mostWaiting: number;
+  readonly #mostIdle: number;
   readonly #waiting = new Set<Waiter>();
   /** Sequences of idle conversations, the longest idle first. */
   readonly #idle = new Map<Key, Sequence>();
   #running = 0;
 
-  constructor(capacity: number, mostWaiting: number) {
+  /** @param mostIdle fewer than there are slots, where others share them */
+  constructor(capacity: number, mostWaiting: number, mostIdle = capacity) {
     this.#capacity = capacity;
     this.#mostWaiting = mostWaiting;
+    this.#mostIdle = mostIdle;
   }
 
   get counts(): { readonly running: number; readonly waiting: number; readonly idle: number } {
@@ -91,6 +94,10 @@ export class Seats<Key> {
   /** Keeps the sequence of an idle conversation. */
   keep(key: Key, sequence: Sequence): void {
     this.#idle.set(key, sequence);
+    for (const [oldest] of this.#idle) {
+      if (this.#idle.size <= this.#mostIdle) return;
+      this.close(oldest);
+    }
   }
 
   close(key: Key): void {

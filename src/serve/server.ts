@@ -35,6 +35,11 @@ export interface EndpointOptions {
   readonly apiKey: string | undefined;
   /** No two have a name in common. */
   readonly models: readonly ServedModel[];
+  /**
+   * In the place of `apiKey` and `models`: the model that a key opens, under whatever name it is asked for.
+   * @throws ApiError (401, 410)
+   */
+  readonly modelOfKey?: (key: string) => ServedModel;
 }
 
 const LOOPBACK = /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i;
@@ -50,26 +55,33 @@ function checkOrigin({ headers }: IncomingMessage): void {
   }
 }
 
+const keyOf = ({ headers }: IncomingMessage) => /^Bearer\s+(.*)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+
 /** Compares digests: how long it takes says nothing of the key. */
-function checkKey({ headers }: IncomingMessage, key: string | undefined): void {
+function checkKey(given: string, key: string | undefined): void {
   if (key === undefined) return;
-  const [, given = ""] = /^Bearer\s+(.*)$/i.exec(headers.authorization ?? "") ?? [];
   const digest = (text: string) => createHash("sha256").update(text).digest();
   if (!timingSafeEqual(digest(given), digest(key))) throw unauthorized();
 }
 
 /** @throws HoneError when the port is taken */
-export async function openEndpoint({ port, apiKey, models }: EndpointOptions): Promise<Endpoint> {
+export async function openEndpoint({ port, apiKey, models, modelOfKey }: EndpointOptions): Promise<Endpoint> {
   const counts = new Counts();
   const open = new Set<Exchange>();
   const created = Math.floor(Date.now() / 1000);
   let closing = false;
   let emptied: () => void = () => undefined;
 
-  const modelOf = (name: string): ServedModel => {
-    const found = models.find((model) => model.names.includes(name));
+  /** Those that the request may use. */
+  const modelsFor = (request: IncomingMessage): readonly ServedModel[] => {
+    if (modelOfKey) return [modelOfKey(keyOf(request))];
+    checkKey(keyOf(request), apiKey);
+    return models;
+  };
+  const modelOf = (name: string, among: readonly ServedModel[]): ServedModel => {
+    const found = modelOfKey ? among[0] : among.find((model) => model.names.includes(name));
     if (found) return found;
-    const names = models.flatMap((model) => model.names).join(", ");
+    const names = among.flatMap((model) => model.names).join(", ");
     throw notFound(`The model '${name}' does not exist; there are ${names}.`, "model_not_found");
   };
   const listed = ({ engine }: ServedModel, id: string) => ({
@@ -80,24 +92,24 @@ export async function openEndpoint({ port, apiKey, models }: EndpointOptions): P
     max_model_len: engine.info.contextPerSequence,
   });
 
-  type Route = (exchange: Exchange, rest: string) => Promise<void> | void;
+  type Route = (exchange: Exchange, models: readonly ServedModel[], rest: string) => Promise<void> | void;
   const routes: Readonly<Record<string, Route>> = {
     "GET /health": (exchange) => exchange.json({ status: "ok" }),
-    "GET /metrics": (exchange) =>
+    "GET /metrics": (exchange, models) =>
       exchange.send(200, "text/plain; version=0.0.4; charset=utf-8", metricsText(counts, models)),
-    "GET /v1/models": (exchange, name) =>
+    "GET /v1/models": (exchange, models, name) =>
       exchange.json(
         name === ""
           ? { object: "list", data: models.flatMap((model) => model.names.map((id) => listed(model, id))) }
-          : listed(modelOf(name), name),
+          : listed(modelOf(name, models), name),
       ),
-    "POST /v1/chat/completions": async (exchange) => {
-      const request = readChatRequest(await exchange.body(MOST_BODY));
-      await chatCompletion(modelOf(request.model), request, exchange);
+    "POST /v1/chat/completions": async (exchange, models) => {
+      const request = readChatRequest(await exchange.body(MOST_BODY), modelOfKey !== undefined);
+      await chatCompletion(modelOf(request.model, models), request, exchange);
     },
-    "POST /v1/completions": async (exchange) => {
+    "POST /v1/completions": async (exchange, models) => {
       const request = readCompletionRequest(await exchange.body(MOST_BODY));
-      await completion(modelOf(request.model), request, exchange);
+      await completion(modelOf(request.model, models), request, exchange);
     },
   };
 
@@ -122,8 +134,8 @@ export async function openEndpoint({ port, apiKey, models }: EndpointOptions): P
       name = route.split(" ")[1] as string;
       if (closing) throw shuttingDown();
       // Whoever watches the process needs no key to see that it lives.
-      if (name !== "/health") checkKey(exchange.request, apiKey);
-      await (routes[route] as Route)(exchange, rest);
+      const allowed = name === "/health" ? [] : modelsFor(exchange.request);
+      await (routes[route] as Route)(exchange, allowed, rest);
     } catch (error) {
       exchange.fail(exchange.signal.aborted ? exchange.signal.reason : error);
     } finally {

@@ -1,5 +1,6 @@
 /** The task contract, and how a task is found. The email task is a room of its own in email/. */
 
+export { type AgentContext, type AgentRollout, type Ran, type RunOptions, rewardReturned } from "./agent.js";
 export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./checks.js";
 export {
   type ComposedReward,
@@ -24,6 +25,7 @@ export {
 export { type ArgumentsOf, checkArguments, jsonSchema, parameterNames, type ToolParameters } from "./parameters.js";
 export type { ServerDefinition, ServerScope, TaskServers } from "./servers.js";
 export {
+  type AgentTaskDefinition,
   type AnyTask,
   type CallOutcome,
   type CallRecord,

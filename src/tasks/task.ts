@@ -7,22 +7,13 @@
  */
 import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";
-import type { Random } from "../util/index.js";
+import { HoneError, type Random } from "../util/index.js";
+import type { AgentContext, AgentRollout } from "./agent.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
+import type { Reward, Scenario } from "./scenario.js";
 import type { TaskServers } from "./servers.js";
 
-export type Split = "train" | "test";
-
-/** One question to play. Plain data: it is sent to workers and written to files as JSON. */
-export interface Scenario {
-  /** Unique within the task and stable from run to run. */
-  readonly id: string;
-  readonly split: Split;
-  /** What the user asks. */
-  readonly question: string;
-  /** What sort of question it is, where there are several: success is then also shown for each. */
-  readonly kind?: string;
-}
+export type { Reward, Scenario, Split } from "./scenario.js";
 
 /** What a tool can see while it runs. */
 export interface ToolContext<S extends Scenario = Scenario, E = unknown> {
@@ -158,16 +149,6 @@ export interface FinishedRollout {
   readonly folder?: string | undefined;
 }
 
-/** A reward with what it is made of. Pure: the same rollout gives the same reward again from its file. */
-export interface Reward {
-  /** What training pushes up. Any finite number. */
-  reward: number;
-  /** Was the scenario solved? What accuracy counts. */
-  success: boolean;
-  /** Named parts, for reports. */
-  parts: Record<string, number>;
-}
-
 /** What a judge of correctness is asked: is the given answer as good as the golden one? */
 export interface Claim {
   readonly question: string;
@@ -250,6 +231,8 @@ export interface Task<S extends Scenario = Scenario, E = unknown> {
    */
   reply?(context: ReplyContext<S, E>, text: string): string | null | Promise<string | null>;
   reward(rollout: FinishedRollout, scenario: S, env: E): Reward | Promise<Reward>;
+  /** In the place of all that plays and rewards: the task's own code has the conversation. */
+  rollout?(context: AgentContext<S, E>): ReturnType<AgentRollout>;
   /**
    * For tasks with free answers: what a judge has to be asked to know whether the rollout's answer is right. null when
    * the reward's own `success` settles it: the answers agree word for word, or there is none.
@@ -285,13 +268,45 @@ export type TaskDefinition<S extends Scenario, E, O extends z.ZodObject> = Omit<
   close?(env: E): void | Promise<void>;
 };
 
+/** A task that its own code plays and rewards: see docs/agents.md. */
+export type AgentTaskDefinition<S extends Scenario, E, O extends z.ZodObject> = Omit<
+  TaskDefinition<S, E, O>,
+  "prompt" | "reward" | "rollout"
+> & { rollout: AgentRollout<S, E>; prompt?: undefined; reward?: undefined };
+
+/** What hone plays and rewards a task with. */
+const playedNames = ["prompt", "tools", "mcp", "reply", "reward", "claim", "freeAnswers", "shaped", "expert"] as const;
+
+/** What stands for them where the task's own code plays. */
+function unplayed(definition: { readonly name: string }) {
+  const both = playedNames.find((name) => (definition as Partial<Record<typeof name, unknown>>)[name] !== undefined);
+  if (both)
+    throw new TypeError(`task ${definition.name}: rollout has the conversation and says the reward; leave ${both} out`);
+  return {
+    prompt: ({ question }: Scenario): ChatMessage[] => [{ role: "user", content: question }],
+    reward: (): Reward => {
+      throw new HoneError(`the task ${definition.name} is played and rewarded by its own code (rollout)`);
+    },
+  };
+}
+
 /** The options that a source of scenarios has of its own. */
 const broughtBy = (scenarios: unknown) => (scenarios as { readonly options?: z.ZodObject }).options?.shape ?? {};
 
-/** Checks and completes a task. Throws TypeError when two tools share a name, or an option has a common one's. */
+/**
+ * Checks and completes a task. Throws TypeError when two tools share a name, an option has a common one's, or an agent's
+ * task has parts that are not its own.
+ */
+export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
+  definition: AgentTaskDefinition<S, E, O>,
+): Task<S, E>;
 export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
   definition: TaskDefinition<S, E, O>,
+): Task<S, E>;
+export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
+  given: TaskDefinition<S, E, O> | AgentTaskDefinition<S, E, O>,
 ): Task<S, E> {
+  const definition = given.rollout ? { ...given, ...unplayed(given) } : (given as TaskDefinition<S, E, O>);
   const { tools = [], options: own = z.object({}) } = definition;
   const names = tools.map((tool) => tool.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);

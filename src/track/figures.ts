@@ -2,7 +2,7 @@
 import type { MetricsLine, ValidationRow } from "../run/index.js";
 
 /** Counters by name: a name that is missing counts 0. */
-const COUNTED = /^((val\/)?(ends|tool_errors|unjudged)|broken_off|groups_no_verdict|skipped)\//;
+const COUNTED = /^((val\/)?(ends|tool_errors|unjudged)|agent|broken_off|groups_no_verdict|skipped)\//;
 
 /**
  * Adds 0 for counters that earlier rows had and this row lacks: without the point a curve would skip it.
@@ -19,6 +19,7 @@ export function withZeros(figures: Figures, known: Set<string>): Figures {
 const GROUPS: ReadonlySet<string> = new Set([
   "ends",
   "tool_errors",
+  "agent",
   "broken_off",
   "groups_no_verdict",
   "seconds",

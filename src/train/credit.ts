@@ -136,7 +136,8 @@ export function batchOf(groups: readonly CreditedGroup[]): BatchGroup[] {
         .filter(({ masked }) => !masked)
         .map(({ trajectory, advantage }) => {
           if (!trajectory.tokens) throw new HoneError(`the rollout ${trajectory.id} has no tokens to train on`);
-          return { tokens: trajectory.tokens, advantage };
+          const branches = trajectory.branches?.map(({ tokens }) => tokens);
+          return { tokens: trajectory.tokens, branches, advantage };
         }),
     );
 }

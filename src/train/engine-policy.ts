@@ -83,6 +83,7 @@ export class EnginePolicy implements Policy {
       signal,
       onTrajectory,
       onFailure,
+      onNote: this.#settings.log,
       ...(onGroup === undefined ? {} : { onGroup }),
       ...(workers === undefined ? {} : { workers }),
     });

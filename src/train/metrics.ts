@@ -33,6 +33,7 @@ export function stepMetricsRow(
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
     ends: count(trajectories.map(({ end }) => end)),
     tool_errors: count(calls.flatMap(({ outcome }) => (outcome === "ok" ? [] : [outcome]))),
+    agent: summed(trajectories.map(({ agent }) => agent ?? {})),
     failures: failures.length,
     rollouts_broken_off: broken.length,
     broken_off: count(broken),
@@ -69,6 +70,12 @@ export function stepMetricsRow(
     importance_masked: update?.importance.masked ?? null,
     overflows: update?.overflows ?? 0,
   };
+}
+
+function summed(counts: readonly object[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const [name, n] of counts.flatMap((one) => Object.entries(one))) sums[name] = (sums[name] ?? 0) + n;
+  return sums;
 }
 
 function skipReason(groups: readonly CreditedGroup[], noVerdict: number, tooFew: number): SkipReason {

@@ -6,7 +6,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Engine } from "../engine/index.js";
-import { type BatchGroup, type BatchSummary, writeBatch } from "../learn/index.js";
+import { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "../learn/index.js";
 import {
   type ChatSettings,
   type ChatTemplate,
@@ -76,7 +76,7 @@ export async function writeImitationBatch(source: ImitationSource, batch: string
   const { model, trainedContext: context } = engine.info;
   const tools = task.tools.map((tool) => toolSchema(tool));
   const template = templateOf(engine, { templateArg: source.templateArg });
-  const groups = new Map<string, { tokens: TokenRecord; advantage: number }[]>();
+  const groups = new Map<string, BatchTrajectory[]>();
   let read = 0;
   let unsolved = 0;
   let tooLong = 0;
@@ -89,14 +89,16 @@ export async function writeImitationBatch(source: ImitationSource, batch: string
       unsolved++;
       continue;
     }
-    const tokens = ownTokens(trajectory, model) ?? tokensOfMessages(trajectory.messages, tools, template);
-    if (tokens.ids.length > context) {
+    const own = ownTokens(trajectory, model);
+    const tokens = own?.tokens ?? tokensOfMessages(trajectory.messages, tools, template);
+    const branches = own?.branches ?? [];
+    if ([tokens, ...branches].some(({ ids }) => ids.length > context)) {
       tooLong++;
       continue;
     }
     const group = groups.get(trajectory.scenario.id) ?? [];
     groups.set(trajectory.scenario.id, group);
-    group.push({ tokens, advantage: 1 });
+    group.push({ tokens, branches, advantage: 1 });
   }
   const summary = await writeBatch(batch, [...groups.values()] satisfies BatchGroup[], { temperature: 1 });
   if (summary.trajectories === 0) {
@@ -108,8 +110,9 @@ export async function writeImitationBatch(source: ImitationSource, batch: string
 }
 
 /** The tokens of a rollout that this very model played: another model's ids have other meanings. */
-function ownTokens(trajectory: Trajectory, model: string): TokenRecord | undefined {
-  return trajectory.player.kind === "engine" && trajectory.player.model === model ? trajectory.tokens : undefined;
+function ownTokens({ player, tokens, branches = [] }: Trajectory, model: string) {
+  if (player.kind !== "engine" || player.model !== model || !tokens) return undefined;
+  return { tokens, branches: branches.map((branch) => branch.tokens) };
 }
 
 /** A temporary folder for the batch; `end` removes it. */

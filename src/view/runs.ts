@@ -141,7 +141,12 @@ export class SeenRun {
     if (model === undefined) return {};
     this.#vocabulary ??= this.#vocabularyOf(model);
     const bytes = await this.#vocabulary;
-    const ids = new Set(rollouts.flatMap(({ trajectory }) => trajectory.tokens?.ids ?? []));
+    const ids = new Set(
+      rollouts.flatMap(({ trajectory: { tokens, branches = [] } }) => [
+        ...(tokens?.ids ?? []),
+        ...branches.flatMap((branch) => branch.tokens.ids),
+      ]),
+    );
     return Object.fromEntries([...ids].flatMap((id) => (bytes(id) === undefined ? [] : [[id, bytes(id) as string]])));
   }
 

@@ -56,18 +56,20 @@ describe("the batch file", () => {
     const summary = await writeBatch(path, [group], { temperature: 0.8 });
     const { header, tensor, aligned } = read(path);
     expect(aligned).toBe(true);
-    expect(header.__metadata__).toEqual({ format: "hone-batch", version: "1", temperature: "0.8" });
+    expect(header.__metadata__).toEqual({ format: "hone-batch", version: "2", temperature: "0.8" });
     expect(tensor("ids")).toEqual([1, 2, 3, 7, 8, 9, 1, 2, 3, 7]);
     expect(tensor("sampled")).toEqual([0, 0, 0, 1, 0, 1, 0, 0, 0, 1]);
     expect(tensor("logprobs")).toEqual([0, 0, 0, -0.5, 0, -0.5, 0, 0, 0, -0.5]);
     expect(tensor("lengths")).toEqual([6, 4]);
     expect(tensor("prompts")).toEqual([3, 3]);
     expect(tensor("groups")).toEqual([0, 0]);
+    expect(tensor("rollouts")).toEqual([0, 1]);
     expect(tensor("advantages")).toEqual([0.5, -0.5]);
     expect(summary).toEqual({
       groups: 1,
       groupsLeftOut: 0,
       trajectories: 2,
+      sequences: 2,
       emptyTrajectories: 0,
       tokens: 10,
       sampledTokens: 3,
@@ -82,6 +84,31 @@ describe("the batch file", () => {
     const summary = await writeBatch(path, [flat, [...group, mute]], { temperature: 1 });
     expect(summary).toMatchObject({ groups: 1, groupsLeftOut: 1, trajectories: 2, emptyTrajectories: 1 });
     expect(read(path).tensor("groups")).toEqual([0, 0]);
+  });
+
+  it("holds every sequence of a rollout with the rollout's number and advantage", async () => {
+    const sub = record([5, 6], [[4, 1]]);
+    const mute = record([5, 6, 7], []);
+    const path = file();
+    const rollouts = [
+      { tokens: a, branches: [b, mute], advantage: 0.5 },
+      // Its first sequence taught nothing: what was sampled in it belongs to the second.
+      { tokens: mute, branches: [sub], advantage: -0.5 },
+    ];
+    const summary = await writeBatch(path, [rollouts], { temperature: 1 });
+    const { tensor } = read(path);
+    expect(tensor("lengths")).toEqual([6, 4, 3]);
+    expect(tensor("rollouts")).toEqual([0, 0, 1]);
+    expect(tensor("groups")).toEqual([0, 0, 0]);
+    expect(tensor("prompts")).toEqual([0, 0, 0]);
+    expect(tensor("advantages")).toEqual([0.5, 0.5, -0.5]);
+    expect(summary).toMatchObject({
+      trajectories: 2,
+      sequences: 3,
+      emptyTrajectories: 0,
+      sampledTokens: 4,
+      longest: 6,
+    });
   });
 
   it("finds what a group shares: never a sampled token, never past a difference", () => {

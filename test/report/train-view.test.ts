@@ -45,6 +45,7 @@ const line: MetricsLine = {
   turns: 5,
   ends: { answered: 64 },
   tool_errors: {},
+  agent: {},
   groups_unrewarded: 0,
   learning_rate: 5e-4,
   tokens: 60_000,

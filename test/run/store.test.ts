@@ -1,8 +1,10 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { inflateRawSync } from "node:zlib";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
+import { pack } from "../../src/run/packing.js";
 import { RunReader } from "../../src/run/reader.js";
 import type { RunRecord, StepMetricsRow, StepRow } from "../../src/run/records.js";
 import { RunStore } from "../../src/run/store.js";
@@ -45,6 +47,23 @@ describe("the run store", () => {
     expect(again.lastStep()).toEqual(stepRow(1));
     expect(again.steps().map(({ step }) => step)).toEqual([0, 1]);
     again.close();
+  });
+
+  it("gives every sequence of a rollout back as it was, and rollouts of one as older versions wrote them", () => {
+    const store = begun();
+    const one = trajectoryOf({ index: 0, seed: 5 });
+    const [second, third] = [6, 7].map((seed) => trajectoryOf({ index: 0, seed }));
+    const branches = [second, third].map((other) => ({
+      messages: [{ role: "user" as const, content: "And?" }],
+      tokens: other?.tokens as NonNullable<typeof one.tokens>,
+    }));
+    const saved = [one, { ...trajectoryOf({ index: 1, seed: 8 }), branches, agent: { completions: 4, sequences: 3 } }];
+    for (const trajectory of saved) store.saveRollout("train", 1, trajectory);
+    expect(store.rollouts("train", 1)).toEqual(saved);
+    const { tokens, trajectory } = pack(one);
+    expect(Object.keys(JSON.parse(inflateRawSync(trajectory).toString("utf8")))).not.toContain("branches");
+    expect(inflateRawSync(tokens as Buffer)).toHaveLength(9 * (one.tokens?.ids.length ?? 0));
+    store.close();
   });
 
   it("gives trajectories back as they were, tokens and logprobs to the bit", () => {

@@ -38,6 +38,14 @@ describe("a group's credit", () => {
     expect(batch[0]?.[1]?.tokens).toBe(group[1]?.tokens);
   });
 
+  it("are one advantage for all sequences of a rollout", async () => {
+    const branch = { messages: [], tokens: trajectoryOf({ index: 7 }).tokens as NonNullable<Trajectory["tokens"]> };
+    const agents = group.map((one, index) => (index === 1 ? { ...one, branches: [branch] } : one));
+    const [members] = batchOf(await credited([agents]));
+    expect(members?.map(({ branches = [] }) => branches.length)).toEqual([0, 1, 0]);
+    expect(members?.[1]).toMatchObject({ advantage: 0.5, branches: [branch.tokens] });
+  });
+
   it("count the rollouts of groups without spread in a mean over rollouts, not those without a reward", async () => {
     const [known, same] = (await credited([group, flat])) as [CreditedGroup, CreditedGroup];
     const [noVerdict] = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options) as [CreditedGroup];

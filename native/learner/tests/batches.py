@@ -21,8 +21,10 @@ OBJECTIVES = {
 """As hone sends them."""
 
 
-def write_batch(path, rollouts, temperature=1.0):
-    """`rollouts`: (group, length of its prompt, ids, sampled flags, log-probabilities, advantage). Returns the path."""
+def write_batch(path, rollouts, temperature=1.0, members=None):
+    """`rollouts`: (group, length of its prompt, ids, sampled flags, log-probabilities, advantage). `members`: for each
+    the number of the rollout that it is a sequence of; without them each is one. Returns the path.
+    """
     groups, prompts, ids, sampled, logprobs, advantages = zip(*rollouts, strict=True)
     tensors = {
         "ids": torch.cat(ids).int(),
@@ -32,8 +34,9 @@ def write_batch(path, rollouts, temperature=1.0):
         "groups": torch.tensor(groups, dtype=torch.int32),
         "prompts": torch.tensor(prompts, dtype=torch.int32),
         "advantages": torch.tensor(advantages),
+        "rollouts": torch.tensor(members or range(len(ids)), dtype=torch.int32),
     }
-    save_file(tensors, path, {"format": "hone-batch", "version": "1", "temperature": str(temperature)})
+    save_file(tensors, path, {"format": "hone-batch", "version": "2", "temperature": str(temperature)})
     return str(path)
 
 

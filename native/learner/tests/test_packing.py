@@ -179,7 +179,7 @@ def test_a_trajectory_longer_than_the_budget_gets_a_row_of_its_own(tmp_path):
     lengths = sorted(int(one.sampled.nonzero().max()) for one in batch.trajectories)
     assert sorted(len(pack.ids) for pack in plan(batch, 10)) == lengths
     # What it contains needs no other.
-    twice = Batch([batch.trajectories[0]] * 2, batch.rollout, batch.advantages, batch.owner, 1.0)
+    twice = Batch([batch.trajectories[0]] * 2, batch.rollout, batch.advantages, batch.owner, batch.member, 1.0)
     assert len(plan(twice, 10)) == 1
 
 

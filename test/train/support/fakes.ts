@@ -170,6 +170,7 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     entropy: 1,
     groups: 2,
     trajectories: 4,
+    sequences: 4,
     tokens: { total: 20, sampled: 16, computed: 20, padding: 0 },
     microBatches: 1,
     learningRate: 0.1,

@@ -1,0 +1,67 @@
+/**
+ * The endpoint of a worker thread: its keys name rollouts. A key carries a mark that only this endpoint can make, so that
+ * one whose rollout has ended is told from one that never was.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { ApiError, type Endpoint, openEndpoint } from "../serve/index.js";
+import type { RolloutModel } from "./rollout-model.js";
+
+const unknown = () =>
+  new ApiError(
+    401,
+    "invalid_request_error",
+    "Incorrect API key: send the rollout's apiKey as a bearer token.",
+    "invalid_api_key",
+  );
+
+export class Host {
+  readonly #secret = randomBytes(32);
+  readonly #live = new Map<string, RolloutModel>();
+  #endpoint: Endpoint | undefined;
+  #keys = 0;
+
+  /** At any free port of loopback. */
+  static async open(): Promise<Host> {
+    const host = new Host();
+    host.#endpoint = await openEndpoint({
+      port: 0,
+      apiKey: undefined,
+      models: [],
+      modelOfKey: (key) => host.#find(key),
+    });
+    return host;
+  }
+
+  get url(): string {
+    return (this.#endpoint as Endpoint).url;
+  }
+
+  /** @returns the key under which it is reached until `remove` */
+  add(model: RolloutModel): string {
+    const number = String(this.#keys++);
+    const key = `hone-${number}-${this.#mark(number)}`;
+    this.#live.set(key, model);
+    return key;
+  }
+
+  remove(key: string): void {
+    this.#live.delete(key);
+  }
+
+  #mark(number: string): string {
+    return createHmac("sha256", this.#secret).update(number).digest("hex");
+  }
+
+  /** @throws ApiError: 401 for a key that never was, 410 for one whose rollout has ended */
+  #find(key: string): RolloutModel {
+    const model = this.#live.get(key);
+    if (model) return model;
+    const [, number, mark = ""] = /^hone-(\d+)-([0-9a-f]{64})$/.exec(key) ?? [];
+    if (number === undefined || !timingSafeEqual(Buffer.from(mark), Buffer.from(this.#mark(number)))) throw unknown();
+    throw new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
+  }
+
+  async close(): Promise<void> {
+    await this.#endpoint?.close(0);
+  }
+}

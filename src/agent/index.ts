@@ -1,0 +1,59 @@
+/**
+ * Tasks that people's own agents play (`rollout` of defineTask): one endpoint for each worker thread, one model for each
+ * rollout. The rollout workers load this room where a task needs it.
+ */
+import { loadEngine } from "../engine/index.js";
+import { chatOf, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
+import type { AnyTask, Scenario } from "../tasks/index.js";
+import { messageOf } from "../util/index.js";
+import { Host } from "./host.js";
+import { catchEverything } from "./output.js";
+import { type AgentOutcome, playAgent } from "./play.js";
+import type { Programs } from "./programs.js";
+import { RolloutModel } from "./rollout-model.js";
+
+export type { AgentOutcome } from "./play.js";
+
+export interface AgentsSettings {
+  readonly task: AnyTask;
+  readonly env: unknown;
+  readonly player: EnginePlayer;
+  readonly limits: RolloutLimits;
+  /** Hears, once each, what is not done as agents ask, and errors that no rollout is known for. */
+  readonly onNote: (text: string) => void;
+}
+
+export interface AgentMember {
+  readonly scenario: Scenario;
+  readonly seed: number;
+  /** Called when the model, or the agent, has its turn. */
+  readonly onWaiting: (turn: number, who: "the player" | "the agent") => void;
+}
+
+export interface Agents {
+  /** @throws HoneError where the agent fails */
+  play(member: AgentMember): Promise<AgentOutcome>;
+  /** Ends what rollouts have started. */
+  close(): Promise<void>;
+}
+
+/** Opens the endpoint of this thread. */
+export async function openAgents({ task, env, player, limits, onNote }: AgentsSettings): Promise<Agents> {
+  const engine = await loadEngine(player.engine);
+  const chat = chatOf(engine, player.chat);
+  const host = await Host.open();
+  const programs = new Set<Programs>();
+  catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
+  const { temperature = 1 } = player.sampling;
+  return {
+    play: ({ scenario, seed, onWaiting }) => {
+      const settings = { name: "hone", engine, chat, sampling: player.sampling, seed, limits, onNote, onWaiting };
+      const model = new RolloutModel(settings);
+      return playAgent({ task, scenario, env, model, temperature, host, limits, programs });
+    },
+    close: async () => {
+      await Promise.all([...programs].map((all) => all.end()));
+      await host.close();
+    },
+  };
+}

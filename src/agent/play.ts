@@ -1,0 +1,135 @@
+/**
+ * One rollout that a task's own code plays. Whatever the code does costs its own rollout alone: an error is the rollout's
+ * failure, with the end of what it wrote; what it started ends with it.
+ */
+import { deadlineCause, type RolloutLimits, type RolloutOutcome, type Trajectory } from "../rollout/index.js";
+import { type AnyTask, type Reward, type RolloutEnd, rewardReturned, type Scenario } from "../tasks/index.js";
+import { HoneError, messageOf } from "../util/index.js";
+import type { Host } from "./host.js";
+import { languageModel } from "./language-model.js";
+import { Output, onBehalfOf } from "./output.js";
+import { Programs } from "./programs.js";
+import type { RolloutModel } from "./rollout-model.js";
+import { sequencesOf } from "./sequences.js";
+
+/** Seconds that the code has to end after its signal is aborted. */
+const GRACE = 5;
+
+export interface AgentRolloutInput {
+  readonly task: AnyTask;
+  readonly scenario: Scenario;
+  readonly env: unknown;
+  readonly model: RolloutModel;
+  readonly temperature: number;
+  readonly host: Host;
+  readonly limits: Pick<RolloutLimits, "maxTurns" | "rolloutSeconds">;
+  /** Of the thread: its rollouts' programs, for its end. */
+  readonly programs: Set<Programs>;
+}
+
+export type AgentOutcome = RolloutOutcome & Pick<Trajectory, "branches" | "agent" | "output">;
+
+interface Ended {
+  readonly returned?: unknown;
+  readonly error?: unknown;
+}
+
+/** What the code came to. A hang is an error, too. */
+function ended(
+  work: () => unknown,
+  output: Output,
+  { signal, late }: { readonly signal: AbortSignal; readonly late: () => Error },
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    const fail = (error: unknown) => resolve({ error });
+    const hang = () => setTimeout(() => resolve({ error: late() }), GRACE * 1000).unref();
+    signal.addEventListener("abort", hang, { once: true });
+    void onBehalfOf({ output, fail }, async () => work()).then((returned) => resolve({ returned }), fail);
+  });
+}
+
+class Hung extends HoneError {}
+
+/** @throws HoneError where the code fails, or hangs */
+export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome> {
+  const { task, scenario, env, model, host, limits } = input;
+  const started = performance.now();
+  const output = new Output();
+  const over = new AbortController();
+  const key = host.add(model);
+  const baseUrl = host.url;
+  const variables = { OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key };
+  const programs = new Programs({ env: variables, output, signal: over.signal });
+  input.programs.add(programs);
+  const context = {
+    ...{ scenario, env, baseUrl, apiKey: key, signal: over.signal },
+    model: languageModel(model, input.temperature),
+    run: programs.run.bind(programs),
+  };
+  const overdue = new HoneError(`the rollout's time is over (${limits.rolloutSeconds} s, --rollout-timeout)`);
+  const timer = setTimeout(() => over.abort(overdue), limits.rolloutSeconds * 1000);
+  const late = () =>
+    new Hung(`the agent did not end within ${GRACE} s after its signal was aborted: ${overdue.message}`);
+  const result = await ended(() => task.rollout?.(context), output, { signal: over.signal, late });
+  clearTimeout(timer);
+  const timedOut = over.signal.aborted;
+  const seconds = { total: (performance.now() - started) / 1000, ...model.seconds };
+  // What it has left running learns that it is over.
+  over.abort(new HoneError("the rollout has ended"));
+  host.remove(key);
+  model.end();
+  await programs.end();
+  input.programs.delete(programs);
+
+  const failed = (error: unknown): never => {
+    const tail = output.tail();
+    const wrote = tail === "" ? "" : `; its last output:\n${tail.replace(/^/gm, "  ")}`;
+    throw new HoneError(`${messageOf(error)}${wrote}`, { cause: error });
+  };
+  const limit = timedOut ? "deadline" : model.limit;
+  let reward: Reward = { reward: 0, success: false, parts: {} };
+  if (result.error instanceof Hung) failed(result.error);
+  // What goes wrong after a limit follows from it.
+  else if (result.error !== undefined && !limit) failed(result.error);
+  else if (result.error === undefined) {
+    try {
+      reward = rewardReturned(result.returned);
+    } catch (error) {
+      failed(error);
+    }
+  }
+  const { turns } = model;
+  const { first, branches, calls } = sequencesOf(turns, model.chat.template.closing.id);
+  if (!first) {
+    if (limit) failed(overdue);
+    failed(new HoneError("the agent ended without a turn of the model: use `model`, or `baseUrl` with `apiKey`"));
+  }
+  const { messages, tokens } = first as NonNullable<typeof first>;
+  const last = messages.at(-1);
+  const end: RolloutEnd = limit ?? "answered";
+  const tools = Math.max(0, seconds.total - seconds.player);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  const rewritten = sum(turns.map(({ asked }) => asked.rewritten - (asked.point?.rewritten ?? 0)));
+  return {
+    messages,
+    calls,
+    answer: last?.role === "assistant" && !last.tool_calls ? { text: last.content } : undefined,
+    end,
+    deadlineCause: end === "deadline" ? deadlineCause({ ...seconds, tools }, seconds.total) : undefined,
+    reason: result.error === undefined ? undefined : messageOf(result.error),
+    turns: turns.length,
+    reward,
+    tokens,
+    completionTokens: sum(turns.map(({ answer }) => sum([...answer.segment.sampled]))),
+    promptTokens: sum(turns.map(({ asked }) => asked.append.length)),
+    seconds: { ...seconds, tools },
+    ...(branches.length > 0 ? { branches } : {}),
+    agent: {
+      completions: turns.length,
+      sequences: 1 + branches.length,
+      ...(rewritten > 0 ? { history_rewritten: rewritten } : {}),
+      ...(model.refused > 0 ? { refused: model.refused } : {}),
+    },
+    ...(output.text === "" ? {} : { output: output.text }),
+  };
+}

@@ -1,0 +1,67 @@
+/** Programs that a rollout runs: they end with it, and so does what they started (see src/mcp/guarded.ts). */
+import { type Guarded, programOf, startGuarded } from "../mcp/index.js";
+import type { Ran, RunOptions } from "../tasks/index.js";
+import type { Output } from "./output.js";
+
+/** Characters of a program's output that it may return; of more the end is kept. */
+const MOST = 4 << 20;
+
+export interface Surroundings {
+  /** Variables that every program gets. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly output: Output;
+  readonly signal: AbortSignal;
+}
+
+export class Programs {
+  readonly #surroundings: Surroundings;
+  readonly #running = new Set<Guarded>();
+
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
+  }
+
+  async run(command: string, args: readonly string[] = [], options: RunOptions = {}): Promise<Ran> {
+    const { env, output, signal } = this.#surroundings;
+    const { cwd = process.cwd(), env: own = {}, input = "" } = options;
+    signal.throwIfAborted();
+    const program = programOf(command, cwd, own.PATH ?? process.env.PATH);
+    if (!program) throw new Error(`there is no program ${command}`);
+    const inherited = Object.entries(process.env).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value]],
+    );
+    const guarded = startGuarded(program, args, { cwd, env: { ...Object.fromEntries(inherited), ...env, ...own } });
+    this.#running.add(guarded);
+    const written = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const) {
+      guarded[name].setEncoding("utf8").on("data", (text: string) => {
+        written[name] = (written[name] + text).slice(-MOST);
+        output.write(text);
+      });
+    }
+    const closed = new Promise<void>((done) => {
+      guarded.process.once("close", () => done());
+      guarded.process.once("error", () => done());
+    });
+    guarded.stdin.end(input);
+    const stop = () => void guarded.end();
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      await closed;
+      const { code, signal: by } = await guarded.exited;
+      signal.throwIfAborted();
+      if (code === 0) return written;
+      const how = by === null ? `ended with code ${code}` : `was ended by ${by}`;
+      throw new Error(`${[command, ...args].join(" ").slice(0, 200)} ${how}`);
+    } finally {
+      signal.removeEventListener("abort", stop);
+      // What it left behind is not waited for here, but by `end`.
+    }
+  }
+
+  /** Kept when nothing of them is left. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#running].map((guarded) => guarded.end()));
+    this.#running.clear();
+  }
+}

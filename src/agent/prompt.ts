@@ -1,0 +1,79 @@
+/** From the AI SDK's prompts and tools to the endpoint's messages and tools: the same conversation is the same there. */
+import {
+  type LanguageModelV3CallOptions,
+  type LanguageModelV3Message,
+  type LanguageModelV3ToolResultOutput,
+  UnsupportedFunctionalityError,
+} from "@ai-sdk/provider";
+import type { ApiMessage, ApiTool } from "../serve/index.js";
+
+const unsupported = (functionality: string, why: string) =>
+  new UnsupportedFunctionalityError({ functionality, message: `${functionality}: ${why}` });
+
+/** @throws UnsupportedFunctionalityError for what is no text */
+function resultText(output: LanguageModelV3ToolResultOutput): string {
+  switch (output.type) {
+    case "text":
+    case "error-text":
+      return output.value;
+    case "json":
+    case "error-json":
+      return JSON.stringify(output.value);
+    case "execution-denied":
+      return output.reason ?? "The tool was not run: it was denied.";
+    case "content":
+      return output.value
+        .map((part) => {
+          if (part.type === "text") return part.text;
+          throw unsupported(`a tool result of the type ${part.type}`, "models here read text alone");
+        })
+        .join("");
+  }
+}
+
+function messagesOf(message: LanguageModelV3Message): ApiMessage[] {
+  if (message.role === "system") return [{ role: "system", content: message.content }];
+  if (message.role === "tool") {
+    return message.content.flatMap((part): ApiMessage[] =>
+      part.type === "tool-result"
+        ? [{ role: "tool", content: resultText(part.output), tool_call_id: part.toolCallId }]
+        : [],
+    );
+  }
+  const text: string[] = [];
+  const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
+  for (const part of message.content) {
+    if (part.type === "text") text.push(part.text);
+    else if (part.type === "file") throw unsupported("file parts", "models here read text alone");
+    else if (part.type === "tool-call") {
+      const { toolCallId: id, toolName: name, input } = part;
+      calls.push({ id, type: "function", function: { name, arguments: JSON.stringify(input) } });
+    }
+    // Thoughts stay as they were sampled.
+  }
+  const content = text.join("");
+  if (message.role === "user") return [{ role: "user", content }];
+  return [{ role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }];
+}
+
+/** @throws UnsupportedFunctionalityError */
+export const apiMessages = ({ prompt }: Pick<LanguageModelV3CallOptions, "prompt">): ApiMessage[] =>
+  prompt.flatMap(messagesOf);
+
+/** @throws UnsupportedFunctionalityError */
+export function apiTools({
+  tools = [],
+  toolChoice,
+}: Pick<LanguageModelV3CallOptions, "tools" | "toolChoice">): ApiTool[] {
+  if (toolChoice?.type === "required" || toolChoice?.type === "tool") {
+    throw unsupported(`toolChoice ${toolChoice.type}`, "sampled tokens are not constrained; take auto or none");
+  }
+  if (toolChoice?.type === "none") return [];
+  return tools.map((tool) => {
+    if (tool.type !== "function") throw unsupported(`the tool ${tool.id}`, "there are no tools of providers here");
+    if (tool.strict) throw unsupported(`strict, of the tool ${tool.name}`, "sampled tokens are not constrained");
+    // The draft's name says nothing to a model.
+    const { $schema: _, ...parameters } = tool.inputSchema as Record<string, unknown>;
+    return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
+  });
+}

@@ -1,0 +1,207 @@
+/**
+ * The model of one rollout that a task's own code plays: every turn is sampled as the run samples, recorded, and counted
+ * against the rollout's limits. It is gone when the rollout ends.
+ */
+import type { Engine } from "../engine/index.js";
+import { type Chat, type RolloutLimits, requireFormat, type SamplingSettings } from "../rollout/index.js";
+import {
+  type Answer,
+  ApiError,
+  type Asked,
+  badRequest,
+  type Conversation,
+  type Point,
+  Seats,
+  ServedModel,
+  type Wanted,
+} from "../serve/index.js";
+import type { ChatMessage, RolloutEnd, ToolSchema } from "../tasks/index.js";
+import { deriveSeed } from "../util/index.js";
+
+/** Completions of one rollout that are sampled at once, and that wait beside them. */
+const AT_ONCE = 16;
+const WAITING = 48;
+/**
+ * The engine has a slot for each rollout. The other sequences of one leave their KV where it is: they find it again as any
+ * that begins alike, unless somebody needed the room.
+ */
+const IDLE = 1;
+/** More than a rollout's turns can have: nothing of it is forgotten. */
+const BOUNDS = { tokens: Number.POSITIVE_INFINITY, points: Number.POSITIVE_INFINITY };
+
+export interface RolloutModelSettings {
+  readonly name: string;
+  readonly engine: Engine;
+  readonly chat: Chat;
+  readonly sampling: SamplingSettings;
+  readonly seed: number;
+  readonly limits: Pick<RolloutLimits, "maxTurns" | "maxTokens" | "turnSeconds">;
+  /** Told once a rollout of each thing that is not done as the code asked. */
+  readonly onNote: (text: string) => void;
+  /** Told when the model, or the code, has its turn. */
+  readonly onWaiting: (turn: number, who: "the player" | "the agent") => void;
+}
+
+/** One turn of the model, as it is kept. */
+export interface PlayedTurn {
+  /** Of its beginning. */
+  readonly number: number;
+  readonly point: Point;
+  readonly asked: Conversation;
+  readonly answer: Answer;
+}
+
+const ended = () => new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
+
+const outOfTime = (seconds: number) =>
+  badRequest(`The model did not end its turn within ${seconds} s (--turn-timeout).`, null, "turn_timeout");
+
+/** Options by which the sampled distribution would be another than the learner's, and their values without effect. */
+const truncating = { top_p: 1, top_k: 0, min_p: 0 } as const;
+
+export class RolloutModel extends ServedModel {
+  /** In the order in which they ended. */
+  readonly turns: PlayedTurn[] = [];
+  /** Requests that were answered with an error. */
+  refused = 0;
+  /** A limit that the rollout has met. */
+  limit: Extract<RolloutEnd, "turn_limit" | "context_limit" | "deadline"> | undefined;
+  readonly #settings: RolloutModelSettings;
+  readonly #over = new AbortController();
+  readonly #seeds = new Map<Point, number>();
+  /** Points that have been gone on from. */
+  readonly #continued = new Set<Point>();
+  readonly #clock = { running: 0, since: 0, busy: 0, queued: 0 };
+  #sequences = 0;
+  #begun = 0;
+
+  constructor(settings: RolloutModelSettings) {
+    super([settings.name], settings.engine, settings.chat, BOUNDS, new Seats(AT_ONCE, WAITING, IDLE));
+    this.#settings = settings;
+    settings.onWaiting(0, "the agent");
+  }
+
+  /** Seconds in which a turn was under way, and of them those before the engine began with it. */
+  get seconds(): { readonly player: number; readonly queue: number } {
+    const { running, since, busy, queued } = this.#clock;
+    const player = busy + (running > 0 ? (performance.now() - since) / 1000 : 0);
+    return { player, queue: Math.min(queued, player) };
+  }
+
+  /** No more turns: those under way end. */
+  end(): void {
+    this.#over.abort(ended());
+    this.close();
+  }
+
+  #fail(error: ApiError): never {
+    this.refused++;
+    throw error;
+  }
+
+  refuse(option: string, why: string): never {
+    this.#settings.onNote(`the agent asks for ${option}, which is refused: ${why}`);
+    return this.#fail(badRequest(`'${option}' is refused in a rollout: ${why}`, option, "unsupported_value"));
+  }
+
+  override checkOptions(asked: Asked & { readonly logprobs?: unknown }): void {
+    if (this.#over.signal.aborted) this.#fail(ended());
+    for (const [option, without] of Object.entries(truncating)) {
+      const value = asked[option as keyof typeof truncating];
+      const off = value == null || value === without || (option === "top_k" && value === -1);
+      if (!off) this.refuse(option, "the learner must know the distribution that tokens are sampled from");
+    }
+    if (asked.seed != null) this.refuse("seed", "rollouts of a scenario would all be the same");
+    const { temperature = 1 } = this.#settings.sampling;
+    if (asked.temperature == null || asked.temperature === temperature) return;
+    this.#settings.onNote(
+      `the agent asks for the temperature ${asked.temperature}; its turns are sampled at ${temperature} (--temperature)`,
+    );
+  }
+
+  override requestSeed(): number {
+    return this.#settings.seed;
+  }
+
+  override checkRoom(count: number): void {
+    try {
+      super.checkRoom(count);
+    } catch (error) {
+      this.refused++;
+      throw error;
+    }
+  }
+
+  override converse(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Conversation {
+    requireFormat(this.chat, tools, this.engine.info.model);
+    try {
+      return super.converse(messages, tools, scope);
+    } catch (error) {
+      this.refused++;
+      if (error instanceof ApiError && error.code === "context_length_exceeded") this.limit ??= "context_limit";
+      throw error;
+    }
+  }
+
+  override complete(): never {
+    return this.#fail(badRequest("In a rollout there are /v1/chat/completions alone: their turns are trained."));
+  }
+
+  override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
+    const { sampling, limits } = this.#settings;
+    if (this.#over.signal.aborted) this.#fail(ended());
+    if (this.#begun >= limits.maxTurns) {
+      this.limit ??= "turn_limit";
+      this.#fail(badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit"));
+    }
+    const number = this.#begun++;
+    const seed = this.#seedOf(conversation.point);
+    const late = AbortSignal.timeout(limits.turnSeconds * 1000);
+    const signal = AbortSignal.any([wanted.signal, this.#over.signal, late]);
+    this.#begin();
+    try {
+      const answer = await super.answer(conversation, {
+        ...wanted,
+        sampling: { ...sampling, seed },
+        maxTokens: Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens),
+        signal,
+        onWaited: (seconds) => {
+          this.#clock.queued += seconds;
+        },
+      });
+      this.#seeds.set(answer.point, seed);
+      this.turns.push({ number, point: answer.point, asked: conversation, answer });
+      return answer;
+    } catch (error) {
+      if (!late.aborted || this.#over.signal.aborted || wanted.signal.aborted) throw error;
+      this.limit ??= "deadline";
+      return this.#fail(outOfTime(limits.turnSeconds));
+    } finally {
+      this.#rest();
+    }
+  }
+
+  /**
+   * A sequence draws by one seed, the first by the rollout's own, as the built-in loop does. What begins anew, or goes on
+   * from a turn in a second way, draws by another: the same again would teach nothing.
+   */
+  #seedOf(point: Point | null): number {
+    if (point && !this.#continued.has(point)) {
+      this.#continued.add(point);
+      return this.#seeds.get(point) as number;
+    }
+    const number = this.#sequences++;
+    return number === 0 ? this.#settings.seed : deriveSeed(this.#settings.seed, "sequence", number);
+  }
+
+  #begin(): void {
+    if (this.#clock.running++ === 0) this.#clock.since = performance.now();
+    this.#settings.onWaiting(this.#begun, "the player");
+  }
+
+  #rest(): void {
+    if (--this.#clock.running > 0) return;
+    this.#clock.busy += (performance.now() - this.#clock.since) / 1000;
+    this.#settings.onWaiting(this.#begun, "the agent");
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * The sequences of a rollout that a task's own code played. Turns form trees: conversations that begin anew are roots, and
+ * one that goes on in two ways branches. Every leaf is a sequence. A sampled token that several of them share is sampled in
+ * the first and given in the others, so that each is trained once.
+ */
+import type { Branch, TokenRecord } from "../rollout/index.js";
+import type { Point } from "../serve/index.js";
+import type { CallRecord, ChatMessage } from "../tasks/index.js";
+import type { PlayedTurn } from "./rollout-model.js";
+
+export interface PlayedSequences {
+  /** The first conversation, as it went on last; undefined where the model was never asked. */
+  readonly first: Branch | undefined;
+  readonly branches: Branch[];
+  /** Of the first, in order. */
+  readonly calls: CallRecord[];
+}
+
+function chainTo(leaf: PlayedTurn, byPoint: ReadonlyMap<Point, PlayedTurn>): PlayedTurn[] {
+  const chain: PlayedTurn[] = [];
+  for (let turn: PlayedTurn | undefined = leaf; turn; ) {
+    chain.push(turn);
+    turn = turn.point.parent ? byPoint.get(turn.point.parent) : undefined;
+  }
+  return chain.reverse();
+}
+
+function messagesOf(chain: readonly PlayedTurn[]): ChatMessage[] {
+  return chain.flatMap(({ asked, answer: { read, calls } }): ChatMessage[] => [
+    ...asked.next,
+    calls.length > 0
+      ? { role: "assistant", content: read.content, tool_calls: [...calls] }
+      : { role: "assistant", content: read.content },
+  ]);
+}
+
+function tokensOf(chain: readonly PlayedTurn[], taken: Set<PlayedTurn>, closing: number): TokenRecord {
+  const record: TokenRecord = { ids: [], sampled: [], logprobs: [] };
+  for (const turn of chain) {
+    const { ids, sampled, logprobs } = turn.point.segment;
+    const own = !taken.has(turn);
+    taken.add(turn);
+    ids.forEach((id, at) => {
+      const trained = own && sampled[at] === 1;
+      record.ids.push(id);
+      record.sampled.push(trained ? 1 : 0);
+      // Rounding may lift the log-probability of a certain token slightly above 0.
+      record.logprobs.push(trained ? Math.min(logprobs[at] as number, 0) : 0);
+    });
+  }
+  // After a truncated turn the template's closing token follows, not sampled.
+  if (!chain.at(-1)?.point.closed) {
+    record.ids.push(closing);
+    record.sampled.push(0);
+    record.logprobs.push(0);
+  }
+  return record;
+}
+
+function resultOf(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return content;
+  }
+}
+
+/** Calls with what the code answered to them; null where it went no further. */
+function callsOf(chain: readonly PlayedTurn[]): CallRecord[] {
+  return chain.flatMap(({ answer }, index) => {
+    const answers = chain[index + 1]?.asked.next ?? [];
+    return answer.read.calls.map((written): CallRecord => {
+      const turn = index + 1;
+      if (written.kind === "malformed")
+        return { turn, name: "", arguments: {}, outcome: "malformed", result: { error: written.reason } };
+      const call = answer.calls.find(
+        ({ name, arguments: args }) => name === written.call.name && args === written.call.arguments,
+      );
+      const found = answers.find((message) => message.role === "tool" && message.id === call?.id);
+      const { name, arguments: args } = written.call;
+      return { turn, name, arguments: args, outcome: "ok", result: found ? resultOf(found.content) : null };
+    });
+  });
+}
+
+/** @param closing id with which the template closes a turn */
+export function sequencesOf(played: readonly PlayedTurn[], closing: number): PlayedSequences {
+  const turns = [...played].sort((a, b) => a.number - b.number);
+  const byPoint = new Map(turns.map((turn) => [turn.point, turn]));
+  const parents = new Set(turns.map(({ point }) => point.parent));
+  const chains = turns.filter(({ point }) => !parents.has(point)).map((leaf) => chainTo(leaf, byPoint));
+  // The first conversation is the one that began first, as it went on last.
+  const [root] = turns.filter(({ point }) => point.parent === null);
+  const main = chains.findLast((chain) => chain[0] === root);
+  if (!main) return { first: undefined, branches: [], calls: [] };
+  const taken = new Set<PlayedTurn>();
+  const made = [main, ...chains.filter((chain) => chain !== main)].map((chain) => ({
+    messages: messagesOf(chain),
+    tokens: tokensOf(chain, taken, closing),
+  }));
+  return { first: made[0], branches: made.slice(1), calls: callsOf(main) };
+}

@@ -1,0 +1,95 @@
+/** A task that its own code plays: played with a small model, whose words do not matter, for what the code does. */
+import { loadEngine } from "../engine/index.js";
+import { gather, type RolloutFailure, type Trajectory } from "../rollout/index.js";
+import type { AnyTask, PlainOptions, Scenario } from "../tasks/index.js";
+import type { Finding } from "./findings.js";
+
+export interface AgentCheck {
+  readonly task: AnyTask;
+  /** As workers load it. */
+  readonly reference: string;
+  readonly taskOptions: PlainOptions;
+  readonly scenarios: readonly Scenario[];
+  readonly seed: number;
+  readonly maxTurns: number;
+  readonly toolSeconds: number;
+  readonly model: string;
+  /** Tokens of a conversation. */
+  readonly context: number;
+  readonly signal: AbortSignal;
+}
+
+/** Tokens of a turn, and seconds of a rollout, at most. */
+const LIMITS = { maxTokens: 256, turnSeconds: 60, rolloutSeconds: 120, onToolError: "observe" } as const;
+const AT_ONCE = 2;
+
+export interface PlayedAgents {
+  readonly trajectories: readonly Trajectory[];
+  readonly failures: readonly RolloutFailure[];
+  /** Of what is not done as the code asks. */
+  readonly notes: readonly string[];
+}
+
+export async function playAgents(check: AgentCheck): Promise<PlayedAgents> {
+  const { reference, taskOptions, scenarios, seed, maxTurns, toolSeconds, model, context, signal } = check;
+  const options = { model, gpu: false, threads: 1, sequences: AT_ONCE, contextPerSequence: context } as const;
+  const notes: string[] = [];
+  const engine = await loadEngine(options);
+  try {
+    const { groups, failures } = await gather({
+      settings: {
+        task: reference,
+        taskOptions,
+        player: { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null },
+        limits: { ...LIMITS, maxTurns, toolSeconds },
+      },
+      scenarios,
+      groupSize: 1,
+      run: seed,
+      step: 0,
+      concurrency: AT_ONCE,
+      workers: 1,
+      maxExceptions: Math.max(1, scenarios.length),
+      signal,
+      onNote: (text) => notes.push(text),
+    });
+    signal.throwIfAborted();
+    return { trajectories: groups.flat(), failures, notes };
+  } finally {
+    await engine.close();
+  }
+}
+
+export function agentFindings({ trajectories, failures, notes }: PlayedAgents, context: number): Finding[] {
+  const findings: Finding[] = [];
+  const all = trajectories.length + failures.length;
+  const [first] = failures;
+  if (first) {
+    const message = `the agent failed in ${failures.length} of ${all} rollouts (${first.id}): ${first.error}`;
+    findings.push({ level: "error", kind: "task_throws", message });
+  }
+  const long = trajectories.filter(({ end }) => end === "context_limit");
+  if (long.length > 0) {
+    const message = `in ${long.length} of ${all} rollouts the conversation left no room in a context of ${context} tokens`;
+    findings.push({ level: "error", kind: "prompt_too_long", message });
+  }
+  const rewritten = trajectories.reduce((sum, { agent }) => sum + (agent?.history_rewritten ?? 0), 0);
+  if (rewritten > 0) {
+    findings.push({
+      level: "warning",
+      kind: "history_rewritten",
+      message: `the agent sends ${rewritten} turns back otherwise than they were sampled, each of which begins a new sequence: defaults and transforms in a tool's schema do that, and messages that are cut or summed up`,
+    });
+  }
+  for (const message of notes) findings.push({ level: "warning", kind: "option_refused", message });
+  const rewards = new Set(trajectories.map(({ reward }) => reward.reward));
+  const [earned] = rewards;
+  if (trajectories.length > 1 && rewards.size === 1) {
+    findings.push({
+      level: "warning",
+      kind: "reward_constant",
+      message: `every rollout of a small model earned ${earned}: only differences teach, so see that the model you train earns more now and then`,
+    });
+  }
+  return findings;
+}

@@ -1,0 +1,54 @@
+/** Agent tasks as `gather` plays them: on worker threads, with the tiny model in f32, so that one seed draws one thing. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { type Engine, loadEngine } from "../../../src/engine/index.js";
+import { type Gathered, type GatherOptions, gather, type RolloutLimits } from "../../../src/rollout/index.js";
+import type { Scenario } from "../../../src/tasks/index.js";
+import { packageRoot } from "../../../src/util/index.js";
+import { writeF32Copy } from "../../support/f32-model.js";
+
+export const support = (name: string) => join(packageRoot, "test/agent/support", name);
+
+const folder = mkdtempSync(join(tmpdir(), "hone-agent-"));
+let engine: Promise<Engine> | undefined;
+const model = join(folder, "tiny-f32.gguf");
+const options = { model, gpu: false, threads: 1, lanes: 1, sequences: 8, contextPerSequence: 2048 } as const;
+
+/** Loaded once: the threads that play share it. */
+function opened(): Promise<Engine> {
+  engine ??= writeF32Copy(join(packageRoot, "models/tiny/tiny.gguf"), model).then(() => loadEngine(options));
+  return engine;
+}
+afterAll(async () => {
+  await (await engine)?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+export interface Playing extends Partial<Omit<GatherOptions, "settings" | "scenarios">> {
+  readonly limits?: Partial<RolloutLimits>;
+  readonly temperature?: number;
+}
+
+export async function playTask(task: string, scenarios: readonly Scenario[], playing: Playing = {}): Promise<Gathered> {
+  await opened();
+  const { limits = {}, temperature = 1, ...more } = playing;
+  const seconds = { turnSeconds: 60, toolSeconds: 60, rolloutSeconds: 120 };
+  return gather({
+    settings: {
+      task,
+      taskOptions: {},
+      player: { kind: "engine", engine: options, sampling: { temperature }, adapter: null },
+      limits: { maxTurns: 6, maxTokens: 100, ...seconds, onToolError: "stop", ...limits },
+    },
+    scenarios,
+    groupSize: 1,
+    run: 1,
+    step: 1,
+    concurrency: 1,
+    workers: 1,
+    maxExceptions: 0,
+    ...more,
+  });
+}

@@ -1,9 +1,14 @@
 /** A program that does nothing beside a gathering goes on after it: idle threads do not keep a process alive. */
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { packageRoot } from "../../src/util/index.js";
 import { support } from "./support/playing.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-agent-process-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const program = (task: string) => `
 import { gather } from ${JSON.stringify(join(packageRoot, "dist/src/rollout/index.js"))};
@@ -28,7 +33,8 @@ console.log("played", groups.flat().length);
 `;
 
 test("it is not ended while a thread ends what its agents have started", () => {
-  const args = ["--input-type=module", "--eval", program(support("mail-ai-sdk.ts"))];
-  const { stdout, status, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  const file = join(folder, "program.mjs");
+  writeFileSync(file, program(support("mail-ai-sdk.ts")));
+  const { stdout, status, stderr } = spawnSync(process.execPath, [file], { encoding: "utf8" });
   expect([stdout, status], stderr).toEqual(["played 1\n", 0]);
 });

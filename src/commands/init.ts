@@ -6,10 +6,10 @@ import { hone, UsageError } from "../util/index.js";
 
 type Asked = Pick<Config, "package" | "model">;
 
-/** Asks for what was not given. */
+/** Asks for each value that no option gave. */
 async function ask(given: Asked, { package: before }: Ground, io: CommandIo): Promise<Asked> {
   const lines = createInterface({ input: process.stdin, output: io.stream });
-  // On a terminal readline takes Ctrl-C for itself.
+  // On a terminal readline intercepts Ctrl-C; pass it on as SIGINT.
   lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   const answer = async (question: string) =>
     (await lines.question(question, { signal: io.signal })).trim() || undefined;

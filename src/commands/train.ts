@@ -1,4 +1,4 @@
-/** `yarn train`: trains a model, or goes on with a run that was interrupted. */
+/** `yarn train`: trains a model, or resumes an interrupted run. */
 import { chosen, defineCommand } from "../config/index.js";
 import { type TrainSummary, trainOptions, trainRun } from "../library/index.js";
 import { difficultyText, shareText, showTraining, usageText } from "../report/index.js";

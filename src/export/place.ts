@@ -1,6 +1,6 @@
 /**
- * The folder that an export or a pack becomes. It is written beside its place under another name and renamed when it is
- * whole: a folder that has its name is whole. A list of its files says what it is, and that --force may replace it.
+ * The target folder of an export or a pack. It is written under a temporary name beside its place and renamed when
+ * complete, so a folder with the final name is complete. A list of its files states its kind; --force may replace it.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -8,9 +8,9 @@ import { freeBytes, sizeText } from "../hub/index.js";
 import { codeOf, flush, HoneError, messageOf, moveDurably, sha256OfFile, UsageError } from "../util/index.js";
 
 export interface FolderKind {
-  /** For people: "export". */
+  /** For messages: "export". */
   readonly name: string;
-  /** File that lists the others with their sums, and says what they are. */
+  /** File that lists the others with their checksums, and states the kind. */
   readonly list: string;
 }
 
@@ -19,7 +19,7 @@ export const EXPORT: FolderKind = { name: "export", list: "hone-export.json" };
 const isThere = (folder: string) =>
   existsSync(folder) && !(statSync(folder).isDirectory() && readdirSync(folder).length === 0);
 
-/** @throws UsageError when something is there that must not be replaced */
+/** @throws UsageError when something exists there that must not be replaced */
 export function checkPlace(folder: string, force: boolean, { name, list } = EXPORT): void {
   if (!isThere(folder)) return;
   if (!statSync(folder).isDirectory()) throw new UsageError(`--out ${folder} is a file; give the folder to make`);
@@ -29,7 +29,7 @@ export function checkPlace(folder: string, force: boolean, { name, list } = EXPO
   if (!force) throw new UsageError(`--out ${folder} is an earlier ${name}; --force replaces it`);
 }
 
-/** @throws HoneError when the disk has less */
+/** @throws HoneError when the disk has less free space */
 export function needDisk(folder: string, bytes: number, { name } = EXPORT): void {
   const free = freeBytes(folder);
   if (free >= bytes) return;
@@ -47,7 +47,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Drops what earlier attempts at this place left behind when they were killed. */
+/** Removes temporary folders of killed processes that wrote to this place. */
 function removeLeftovers(folder: string): void {
   const started = `.${basename(folder)}.`;
   for (const name of readdirSync(dirname(folder))) {
@@ -58,12 +58,12 @@ function removeLeftovers(folder: string): void {
   }
 }
 
-/** Words in which libraries without an error code say that the disk is full. */
+/** Messages about a full disk from libraries without an error code. */
 const FULL = /No space left|ENOSPC|Disk quota|requested and \d+ written|iostream error|File too large/i;
-/** Below this a disk counts as full. */
+/** Free bytes below which the disk counts as full. */
 const NOTHING = 1 << 20;
 
-/** @param write fills the folder, and says what it holds, for the list of files */
+/** @param write fills the folder and returns the facts for the list of files */
 export async function writeFolder(
   place: string,
   force: boolean,
@@ -92,7 +92,7 @@ export async function writeFolder(
     replace(folder, draft, aside("old"), force, kind);
     return [...files, kind.list];
   } catch (error) {
-    // What hone says in words of its own is no surprise of the disk's.
+    // A HoneError already has a message of its own.
     const full = FULL.test(messageOf(error)) || (!(error instanceof HoneError) && freeBytes(dirname(folder)) < NOTHING);
     if (!full) throw error;
     throw new HoneError(
@@ -107,7 +107,7 @@ export async function writeFolder(
 }
 
 function replace(folder: string, draft: string, old: string, force: boolean, kind: FolderKind): void {
-  // Another process may have made one meanwhile.
+  // Another process may have created it in the meantime.
   checkPlace(folder, force, kind);
   const before = isThere(folder);
   if (before) moveDurably(folder, old);

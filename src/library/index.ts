@@ -1,6 +1,6 @@
 /**
- * The library: a program opens a model and a task, plays groups, rewards them as it likes, and updates the model. The loop
- * is the program's own, as in examples/train.ts, or hone's, by `trainRun`.
+ * The library: a program opens a model and a task, plays groups, assigns rewards, and updates the model. The loop is
+ * written by the program, as in examples/train.ts, or is hone's, by `trainRun`.
  */
 export { type EvaluateChoice, evaluate } from "./evaluate.js";
 export type { TrainEvents, TrainStart } from "./events.js";

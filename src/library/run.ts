@@ -1,4 +1,4 @@
-/** A run that a program steps through itself: its folder, its learner, and the adapter that its model plays with. */
+/** A run that a program steps through: its folder, its learner, and the active adapter of its model. */
 
 import { join } from "node:path";
 import { givenByProgram, withDefaults } from "../config/index.js";
@@ -26,10 +26,10 @@ import type { OpenTask } from "./task.js";
 
 export type RunOptions = Given<(typeof runOptionNames)[number]> & Listener & { readonly signal?: AbortSignal };
 
-/** For `train`; no part of what programs see. */
+/** Internal access for `train`; not part of the public API. */
 export let partsOf: (run: TrainingRun) => Steps;
 
-/** Use {@link openRun}. */
+/** Created by {@link openRun}. */
 export class TrainingRun {
   readonly model: Model;
   readonly task: OpenTask;
@@ -51,30 +51,30 @@ export class TrainingRun {
     return this.#parts.run.name;
   }
 
-  /** What `hone view`, `hone eval` and the like read too. */
+  /** The run folder, which `hone view`, `hone eval` and other commands read. */
   get folder(): string {
     return this.#parts.run.folder;
   }
 
-  /** Steps that are done. */
+  /** Number of completed steps. */
   get step(): number {
     return this.#parts.run.store.lastStep().step;
   }
 
-  /** The GGUF file of the adapter in force; null before the first update. */
+  /** The GGUF file of the active adapter; null before the first update. */
   get adapter(): string | null {
     const { run } = this.#parts;
     return run.adapterOf(run.store.lastStep())?.path ?? null;
   }
 
-  /** The figures of all steps so far. */
+  /** The metrics of all steps so far. */
   metrics(): MetricsLine[] {
     return this.#parts.run.store.steps().flatMap((row) => (row.metrics && row.timing ? [metricsLine(row)] : []));
   }
 
   /**
-   * Plays scenarios with the adapter in force and keeps the result with the step: the best validated adapter is `best` to
-   * other commands, and is never deleted. A step is validated once; asked again it answers the same.
+   * Plays validation scenarios with the active adapter and stores the result with the step. The best validated adapter
+   * is `best` to other commands and is never deleted. A second call in the same step returns the stored result.
    */
   async validate(
     scenarios: readonly Scenario[],
@@ -85,7 +85,7 @@ export class TrainingRun {
     return (await validate(playing, run.store.lastStep(), scenarios)).result;
   }
 
-  /** Ends the learner and gives the run's folder free. The model stays open. */
+  /** Ends the learner and releases the run's folder. The model stays open. */
   async close(): Promise<void> {
     await this.#updater.close();
     this.#parts.run.close();
@@ -93,10 +93,11 @@ export class TrainingRun {
 }
 
 /**
- * Begins a run, or opens it to go on after its last whole step. How it plays is the model's; the seed is the task's.
+ * Starts a run, or resumes it after its last complete step. The options of play come from the model, the seed from the
+ * task.
  *
- * @throws UsageError when an option is wrong, or it would be another run now
- * @throws HoneError when the model cannot be trained, or another process has the run
+ * @throws UsageError when an option is wrong, or differs from those of the existing run
+ * @throws HoneError when the model cannot be trained, or another process holds the run
  */
 export async function openRun(model: Model, task: OpenTask, options: RunOptions = {}): Promise<TrainingRun> {
   const { log = () => undefined, signal, ...values } = options;
@@ -148,7 +149,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
     const at = await settleLast(loop, new StepClock());
     await use(loop, at);
-    // Loads beside the first rollouts; `train` waits for it and hears what comes of it.
+    // Loads during the first rollouts; `train` awaits prepare() and gets its error.
     updater.prepare(run.checkpointOf(at)).catch(() => undefined);
     return new TrainingRun(model, task, parts, updater);
   } catch (error) {
@@ -158,7 +159,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   }
 }
 
-/** The program plays and rewards: a step of hone's own has nothing to do with it. */
+/** Placeholders: scenarios and rewards come from the program. */
 const nothingToPlay: Pick<LoopParts, "scenarios" | "rewardGroup"> = {
   scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] },
   rewardGroup: async () => ({ kind: "rewarded", rewards: [] }),

@@ -10,7 +10,7 @@ import { partsOf, type TrainingRun } from "./run.js";
 export interface TrainChoice {
   /** One for each group. Default the task's own rewards. */
   readonly rewards?: readonly GivenReward[];
-  /** Groups whose rewards lie nearer together teach nothing. Default 0; 0.05 suits a judge's scores. */
+  /** A group whose rewards spread less than this gives no advantage. Default 0; 0.05 suits a judge's scores. */
   readonly spreadFloor?: number;
   readonly signal?: AbortSignal;
 }
@@ -21,14 +21,14 @@ async function rewardOf(group: Group, given: GivenReward | undefined, at: number
   if (given !== undefined && !isNumbers(given)) return given;
   const numbers = given ?? group.map(({ reward }) => reward.reward);
   checkNumbers(group, numbers, `group ${at}`);
-  // Those that ended by no fault of the model are not compared.
+  // Rollouts that ended for a reason outside of the model are left out.
   const left = comparable(group);
   const reward = async () =>
     ({ kind: "rewarded", rewards: left.map((one) => numbers[group.indexOf(one)] as number) }) as const;
   return rewardComparable(reward)(group, 0);
 }
 
-/** Rollouts of another adapter would teach this one what it never did. */
+/** Refuses rollouts of another adapter: their tokens were not sampled by the model being updated. */
 function checkPlayed(run: TrainingRun, groups: readonly Group[], adapter: string | null): void {
   const ids = groups.flatMap((group) => group[0]?.scenario.id ?? []);
   const twice = ids.find((id, at) => ids.indexOf(id) !== at);
@@ -42,10 +42,10 @@ function checkPlayed(run: TrainingRun, groups: readonly Group[], adapter: string
 }
 
 /**
- * Advantages, one update of the adapter (or as many as `epochs` and `minibatches` of the run say), a checkpoint; then the
- * model plays with the new adapter. All or nothing: a process that ends before goes on after the last whole step.
+ * Computes advantages, updates the adapter once (or as often as the run's `epochs` and `minibatches` require), writes a
+ * checkpoint, and activates the new adapter. Atomic: a process that ends before resumes after the last complete step.
  *
- * @returns the step's figures, also where `skipped` says why nothing was learnt
+ * @returns the step's metrics; `skipped` gives the reason if nothing was learnt
  * @throws HoneError when the rollouts cannot be learnt from, or engine and learner disagree
  */
 export async function train(

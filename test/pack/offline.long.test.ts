@@ -57,7 +57,7 @@ describe.skipIf(lack)(`a pack for linux-x64-cpu${lack}`, () => {
     };
     const [node, cli] = [process.execPath, join(packageRoot, "dist/src/cli.js")];
     expect(on(`"${node}" "${cli}" pack --for linux-x64-cpu --out "${small}/pack"`)).toMatch(
-      /the pack needs .* of free disk in .*/small, which has 9\.\d+ MB; free some, or give --out on a larger disk/,
+      /the pack needs .* of free disk in .*\/small, which has 9\.\d+ MB; free some, or give --out on a larger disk/,
     );
     expect(on(`"${node}" "${carried}/unpack.mjs" --into "${small}/hone"`)).toMatch(
       /^unpack: unpacking needs .* GB of free disk in .*small, which has 0\.01 GB; free some, or give --into/,

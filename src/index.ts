@@ -28,7 +28,15 @@ export {
   train,
 } from "./library/index.js";
 export type { GroupReward } from "./reward/index.js";
-export type { Gathered, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
+export type {
+  AgentCounts,
+  Branch,
+  Gathered,
+  Player,
+  RolloutFailure,
+  TokenRecord,
+  Trajectory,
+} from "./rollout/index.js";
 export type { Adapter, Evaluation, MetricsLine } from "./run/index.js";
 export {
   type AgentContext,

@@ -28,18 +28,18 @@ async function libraryFolder(): Promise<string> {
 }
 
 /** Compiles a tool for one set of libraries (CPU, CUDA, ...) where that was not done yet, and gives its path. */
-export async function buildLlamaTool(tool: LlamaTool, say: (line: string) => void): Promise<string> {
+export async function buildLlamaTool(tool: LlamaTool, log: (line: string) => void): Promise<string> {
   const libraries = await libraryFolder();
   // ".../linux-x64-cuda/bins/linux-x64-cuda" → "linux-x64-cuda"
   const folder = join(packageRoot, "build", "llama-tools", basename(libraries));
   const target = join(folder, tool);
   if (existsSync(target)) return target;
-  const waiting = () => say(`waiting for another process that compiles in ${folder}`);
+  const waiting = () => log(`waiting for another process that compiles in ${folder}`);
   await withLock(join(folder, ".lock"), waiting, async () => {
     if (existsSync(target)) return;
     const unpacked = await output(process.execPath, [join(packageRoot, "scripts", "llama-source.mjs")]);
     if (unpacked.code !== 0) throw new HoneError(unpacked.text.trim());
-    say(`compiling ${tool}${tool === "llama-server" ? ": this takes minutes, once" : ""}`);
+    log(`compiling ${tool}${tool === "llama-server" ? ": this takes minutes, once" : ""}`);
     const settings = [`SOURCE=${unpacked.text.trim()}`, `LIBRARIES=${libraries}`, `OUT=${folder}`];
     const make = ["--silent", `-j${availableParallelism()}`, "-f", makefile, ...settings, target];
     const done = await output("make", make);

@@ -18,14 +18,22 @@ export {
   openModel,
   openRun,
   openTask,
+  type RewardFunction,
   type Ruler,
   type RulerOptions,
   type RunOptions,
   ruler,
   type TaskChoice,
   type TrainChoice,
+  type TrainEvents,
   TrainingRun,
+  type TrainRunChoice,
+  type TrainRunOptions,
+  type TrainStart,
+  type TrainSummary,
   train,
+  trainOptions,
+  trainRun,
 } from "./library/index.js";
 export type { GroupReward } from "./reward/index.js";
 export type {
@@ -37,7 +45,7 @@ export type {
   TokenRecord,
   Trajectory,
 } from "./rollout/index.js";
-export type { Adapter, Evaluation, MetricsLine } from "./run/index.js";
+export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";
 export {
   type AgentContext,
   type AgentRollout,

@@ -27,27 +27,27 @@ export interface Started {
   /** Of the process, and of the group of all that it starts outside groups of their own. */
   readonly pid: number;
   /** Resolves when its output has a text; rejects when it ends before. */
-  says(text: RegExp): Promise<void>;
+  prints(text: RegExp): Promise<void>;
   kill(): Promise<void>;
 }
 
 export function startHone(folder: string, ...args: string[]): Started {
   const child = spawn(process.execPath, [cli, ...args], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   let text = "";
-  let heard: () => void = () => undefined;
+  let onOutput: () => void = () => undefined;
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (part: string) => {
       text += part;
-      heard();
+      onOutput();
     });
   }
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   return {
     pid: child.pid as number,
-    says: (wanted) =>
+    prints: (wanted) =>
       new Promise((resolve, reject) => {
-        heard = () => wanted.test(text) && resolve();
-        heard();
+        onOutput = () => wanted.test(text) && resolve();
+        onOutput();
         void ended.then(() => reject(new HoneError(`${args[0]} ended: ${text.trim().split("\n").at(-1)}`)));
       }),
     kill: async () => {

@@ -220,7 +220,7 @@ const kill: Section = {
       const isAsBefore = () => before === null || (usedOnCard() ?? 0) <= before;
       const run = startHone(folder, ...args, "--steps", "50");
       // Engine and learner are on the card then.
-      await run.says(/^learner: /m);
+      await run.prints(/^learner: /m);
       const [during, running] = [usedOnCard(), left()];
       await run.kill();
       const killed = performance.now();

@@ -29,6 +29,7 @@ GPU_LIBRARIES = re.compile(r"lib(cu|nv|nccl)")
 GPU_SYMBOLS = re.compile(r"(__)?(cu[A-Z]|cuda|cublas|cudnn|cufft|cupti|curand|cusolver|cusparse|nccl|nv)")
 # The driver's own library; PyTorch loads libraries linked to it only when there is a GPU.
 DRIVER = "libcuda.so.1"
+STAND_IN = "libhone_no_cuda.so"
 
 SHT_DYNAMIC = 6
 SHT_DYNSYM = 11
@@ -125,27 +126,35 @@ def compile_library(source: str, target: Path) -> None:
             sys.exit(f"{compiler} could not compile the stand-in for CUDA: {done.stderr.strip().splitlines()[0]}")
 
 
-def main() -> None:
-    torch = distribution("torch")
-    metadata = Path(str(torch.locate_file(f"torch-{torch.version}.dist-info/METADATA")))
-    text = metadata.read_text(encoding="utf-8")
-    kept = "".join(line for line in text.splitlines(keepends=True) if not GPU_PACKAGES.match(line))
-    if kept == text:
-        return
+def without_gpu_packages(metadata: str) -> str:
+    """PyTorch's metadata without the requirements that only a GPU needs; the same text for a CPU build."""
+    return "".join(line for line in metadata.splitlines(keepends=True) if not GPU_PACKAGES.match(line))
 
-    folder = Path(str(torch.locate_file("torch/lib")))
+
+def make_stand_in(folder: Path) -> list[str]:
+    """Puts the stub into PyTorch's folder of libraries; returns the names under which they ask for it."""
     libraries = [read_library(path) for path in sorted(folder.glob("*.so*")) if not path.is_symlink()]
     libraries = [library for library in libraries if DRIVER not in library.needed]
     wanted = {name for library in libraries for name in library.needed if GPU_LIBRARIES.match(name)}
     undefined = {name for library in libraries for name in library.undefined if GPU_SYMBOLS.match(name)}
     defined = {name for library in libraries for name in library.defined}
+    compile_library(stand_in_source(undefined - defined), folder / STAND_IN)
+    return sorted(wanted)
 
-    target = folder / "libhone_no_cuda.so"
-    compile_library(stand_in_source(undefined - defined), target)
-    for name in wanted:
+
+def main() -> None:
+    torch = distribution("torch")
+    metadata = Path(str(torch.locate_file(f"torch-{torch.version}.dist-info/METADATA")))
+    text = metadata.read_text(encoding="utf-8")
+    kept = without_gpu_packages(text)
+    if kept == text:
+        return
+
+    folder = Path(str(torch.locate_file("torch/lib")))
+    for name in make_stand_in(folder):
         link = folder / name
         if not link.exists():
-            link.symlink_to(target.name)
+            link.symlink_to(STAND_IN)
     # Last: if interrupted before, another run starts from the beginning.
     metadata.write_text(kept, encoding="utf-8")
 

@@ -70,7 +70,7 @@ def score(
     once, and the gradients of all its targets add up.
 
     When the weight itself is trained, its gradient is added to `weight.grad`. Logits are sums in f32: near 15, bf16 has
-    steps of 0.06, more than the allowed mismatch between policy and learner. Where the weight has 16 bits on a card, so have
+    steps of 0.06, more than the allowed mismatch of policy and learner. Where the weight has 16 bits on a card, so have
     the factors of the products; see `logits_of`.
     """
     positions, vocabulary = len(hidden), len(weight)

@@ -166,7 +166,11 @@ def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict
     log_ratio = (old - rollout).double()
     mismatch = log_ratio.abs()
     return {
-        "mismatch": {"mean": mismatch.mean().item(), "p99": mismatch.quantile(0.99).item(), "max": mismatch.max().item()},
+        "mismatch": {
+            "mean": mismatch.mean().item(),
+            "p99": mismatch.quantile(0.99).item(),
+            "max": mismatch.max().item(),
+        },
         # Samples come from the rollout policy: KL(rollout ‖ old).
         "mismatchKl": {"k1": -log_ratio.mean().item(), "k3": (log_ratio.exp() - log_ratio - 1).mean().item()},
     }

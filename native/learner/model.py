@@ -17,7 +17,7 @@ SAME_MODEL_TOLERANCE = {"f32": 0.01, "f16": 0.01, "bf16": 0.01, "q8_0": 0.02}
 """Tolerance between a folder and the file made from it: RMS of the difference over RMS of the weights."""
 OTHER_TOLERANCES = ((4, 0.2), (0, 1.0))
 """For other types: (bits per weight above which it holds, tolerance). Measured: q4_0 differs by 0.09, q3_k by 0.15,
-q2_k by 0.3, tq1_0 by 0.84; another model's weights by 1.4. The mismatch shows whether they are close enough to train on."""
+q2_k by 0.3, tq1_0 by 0.84; another model's weights by 1.4. The mismatch shows if they are close enough."""
 
 
 Place = Callable[[str, torch.Tensor], torch.Tensor]

@@ -1,4 +1,4 @@
-/** The one way hone talks to OpenAI-compatible chat servers: a client, and what its errors say, never with the key. */
+/** Access to OpenAI-compatible chat servers: the client, and error messages without the API key. */
 import OpenAI from "openai";
 import { printable } from "../util/index.js";
 import { type ChatServer, isOpenAi } from "./server.js";
@@ -76,11 +76,11 @@ function errorOf(text: string): object {
   return { ...rest, message: typeof said === "string" ? said : JSON.stringify(said ?? body).slice(0, 500) };
 }
 
-/** @param retries how often the library itself asks again after a failure */
+/** @param retries how often the library itself repeats a failed request */
 export function chatClient({ url, key }: ChatServer, retries: number): OpenAI {
   return new OpenAI({
     baseURL: url,
-    // The library wants a key, and would look for one in the environment; this header is stronger than all it finds.
+    // The library requires a key and would otherwise take one from the environment; the header overrides it.
     apiKey: key ?? "none",
     defaultHeaders: { authorization: key === undefined ? null : `Bearer ${key}` },
     maxRetries: retries,
@@ -89,12 +89,12 @@ export function chatClient({ url, key }: ChatServer, retries: number): OpenAI {
   });
 }
 
-/** Text of a stranger (a server's error) without the key, should it quote it. */
+/** Removes the key from a server's error text. */
 export function withoutKey(text: string, key: string | undefined): string {
   return key === undefined || key === "" ? text : text.replaceAll(key, "[key]");
 }
 
-/** One line of what went wrong, with the cause that the library hides ("Connection error." says little). */
+/** One line about an error, with the cause that the library hides ("Connection error." alone says little). */
 export function chatErrorText(error: unknown, key: string | undefined): string {
   const messages: string[] = [];
   let at: unknown = error;
@@ -104,8 +104,8 @@ export function chatErrorText(error: unknown, key: string | undefined): string {
     if (text !== "" && !messages.includes(text)) messages.push(text);
     at = at.cause;
   }
-  const telling = messages.filter((text) => !/^(Connection error\.|fetch failed)$/.test(text));
-  const line = ((telling.length > 0 ? telling : messages).join(": ") || String(error))
+  const informative = messages.filter((text) => !/^(Connection error\.|fetch failed)$/.test(text));
+  const line = ((informative.length > 0 ? informative : messages).join(": ") || String(error))
     .replace(/\s+/g, " ")
     .slice(0, 500);
   return withoutKey(printable(line), key);

@@ -1,3 +1,3 @@
-/** Talking to OpenAI-compatible servers: which key goes where, a client, and what its errors say. */
+/** OpenAI-compatible servers: the choice of the key, the client, error messages. */
 export { chatClient, chatErrorText } from "./client.js";
 export { type ChatServer, checkChatUrl, keyFor, refusalHint } from "./server.js";

@@ -1,4 +1,4 @@
-/** A chat server: its address, and which key goes to it. */
+/** A chat server: its address and the key sent to it. */
 import { UsageError } from "../util/index.js";
 
 export interface ChatServer {
@@ -7,7 +7,7 @@ export interface ChatServer {
   readonly key: string | undefined;
 }
 
-/** Names of its options: `--judge-url`, `--judge-key`, HONE_JUDGE_KEY. */
+/** Prefix of its options: `--judge-url`, `--judge-key`, HONE_JUDGE_KEY. */
 export type ChatRole = "judge" | "agent";
 
 /**
@@ -18,7 +18,7 @@ export function checkChatUrl(role: ChatRole, url: string, flag = `--${role}-url`
   if (!/^https?:/i.test(url) || !URL.canParse(url)) {
     throw new UsageError(`${flag}: ${url} is no URL; give one like http://127.0.0.1:8080/v1`);
   }
-  // A run keeps its judge's URL, and errors name it.
+  // A run stores its judge's URL and errors contain it, so it must not hold credentials.
   const { username, password } = new URL(url);
   if (username || password) {
     throw new UsageError(`${flag}: no password in it, please; give the key with --${role}-key`);
@@ -42,7 +42,7 @@ export function keyFor(
   return given ?? (isOpenAi(url) ? env.OPENAI_API_KEY?.trim() || undefined : undefined);
 }
 
-/** How to go on after an answer with this status; undefined when hone does not know. */
+/** Advice for the user after an HTTP status; undefined for an unknown one. */
 export function refusalHint(role: ChatRole, { url, key }: ChatServer, status: number): string | undefined {
   if (status === 204 || status === 205 || (status >= 300 && status < 400))
     return `give the base URL of the chat API that is meant as --${role}-url (most end in /v1)`;

@@ -1,4 +1,4 @@
-/** Plays a task without a model that learns, and says what would make training it useless. */
+/** Plays a task with probes instead of a learning model, and reports what would make training useless. */
 import { loadEngine, trainedContext } from "../engine/index.js";
 import { type Surveyed, ToolServers } from "../mcp/index.js";
 import { opening, templateOf } from "../rollout/index.js";
@@ -14,16 +14,16 @@ export interface CheckSettings {
   /** As worker threads load it: for a task that its own code plays. */
   readonly reference?: string;
   readonly taskOptions: PlainOptions;
-  /** How scenarios are fetched that lie on the Hub. */
+  /** Access for downloading scenarios from the Hub. */
   readonly io?: ScenarioIo;
-  /** MCP servers whose tools the model has beside the task's. */
+  /** MCP servers whose tools the model gets in addition to the task's. */
   readonly servers?: Surveyed | undefined;
-  /** Scenarios of each split that are played, drawn by the seed. */
+  /** Number of scenarios of each split to play, drawn by the seed. */
   readonly n: number;
   readonly seed: number;
   readonly maxTurns: number;
   readonly toolSeconds: number;
-  /** Model file whose tokens and template prompts are measured in. */
+  /** Model file whose tokenizer and chat template measure the prompts. */
   readonly model: string;
   readonly context: number;
   readonly signal: AbortSignal;
@@ -32,9 +32,9 @@ export interface CheckSettings {
 export interface CheckResult {
   readonly task: string;
   readonly scenarios: { readonly train: number; readonly test: number };
-  /** Rollouts that probes played. */
+  /** Number of rollouts played by probes. */
   readonly played: number;
-  /** Tokens of the longest prompt that was measured, and how many were; null without scenarios. */
+  /** Tokens of the longest measured prompt; null without scenarios. */
   readonly longest_prompt: number | null;
   /** MCP servers and their tools. */
   readonly servers: readonly CheckedServer[];
@@ -43,7 +43,7 @@ export interface CheckResult {
 
 async function promptTokens({ task, maxTurns, model, context }: CheckSettings, scenarios: readonly Scenario[]) {
   const size = Math.min(context, await trainedContext(model));
-  // Only its tokenizer is used: one small sequence.
+  // Only the tokenizer is used, so the context is minimal.
   const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
   try {
     const template = templateOf(engine);
@@ -52,7 +52,7 @@ async function promptTokens({ task, maxTurns, model, context }: CheckSettings, s
         const { messages, tools } = opening(task, scenario, maxTurns);
         return [{ scenario: scenario.id, tokens: template.prompt(messages, tools).length }];
       } catch {
-        // A prompt that throws is found by the probes.
+        // A prompt that throws is reported by the probes.
         return [];
       }
     });

@@ -1,9 +1,9 @@
-/** What is wrong with a task, from what it declares and from what probes earned. Pure. */
+/** Finds defects of a task from its declaration and from the rewards of probes. Pure functions. */
 import { type AnyTask, type Scenario, toolSchema } from "../tasks/index.js";
 import type { Probe, Probed } from "./probes.js";
 
 export interface Finding {
-  /** An error makes training useless or impossible; a warning is worth a look. */
+  /** An error makes training useless or impossible; a warning should be reviewed. */
   readonly level: "error" | "warning";
   readonly kind:
     | "no_scenarios"
@@ -26,7 +26,7 @@ export interface Finding {
 const some = (names: readonly string[]) =>
   `${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`;
 
-/** A scenario without what tells it apart by name. */
+/** The content of a scenario without its id and split, to find duplicates. */
 function contentOf({ id: _, split: __, ...content }: Scenario): string {
   return JSON.stringify(Object.entries(content).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -100,7 +100,7 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
   const errors = new Map<string, { error: string; where: Probed[] }>();
   for (const one of probed) {
     if (one.error === undefined) continue;
-    // The same defect names another scenario each time.
+    // The same error in several scenarios is reported once.
     const key = one.error.replaceAll(one.scenario, "");
     const same = errors.get(key) ?? { error: one.error, where: [] };
     same.where.push(one);

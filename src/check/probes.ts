@@ -1,4 +1,4 @@
-/** Players that no model is needed for: they say nothing, answer with nothing, or answer beside the point. */
+/** Trivial players without a model: one stays silent, one answers with nothing, one with irrelevant text. */
 import type { ToolServers } from "../mcp/index.js";
 import { ExpertSession, opening, playRollout, type RolloutOutcome, type Session, type Turn } from "../rollout/index.js";
 import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../tasks/index.js";
@@ -7,7 +7,7 @@ import { messageOf, Random } from "../util/index.js";
 export const probes = ["silence", "empty answer", "unrelated answer", "expert"] as const;
 export type Probe = (typeof probes)[number];
 
-/** What one probe came to on one scenario. */
+/** Result of one probe on one scenario. */
 export interface Probed {
   readonly probe: Probe;
   readonly scenario: string;
@@ -24,7 +24,7 @@ interface JsonSchema {
   readonly required?: readonly string[];
 }
 
-/** The least that a schema takes, or something of the right type that means nothing. */
+/** A minimal value that satisfies a schema, or a meaningless one of the right type. */
 function filled(schema: JsonSchema, text: string, number: number): unknown {
   if (schema.enum) return schema.enum[0];
   if (schema.type === "string") return text;
@@ -37,7 +37,7 @@ function filled(schema: JsonSchema, text: string, number: number): unknown {
   );
 }
 
-/** Answers at once, by the final tool where there is one, and has nothing more to say. */
+/** Answers in the first turn, with the final tool if there is one, and then stays silent. */
 class AnsweringSession implements Session {
   #turns: Turn[];
 
@@ -88,7 +88,7 @@ export interface ProbeSettings {
   readonly signal: AbortSignal;
 }
 
-/** Plays one scenario as a probe; what the task throws is the finding. */
+/** Plays one scenario with a probe; an error thrown by the task is recorded as a finding. */
 export async function probeScenario(
   { task, env, servers, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
   scenario: Scenario,
@@ -103,7 +103,7 @@ export async function probeScenario(
     onToolError: "observe",
   } as const;
   try {
-    // The prompt is the task's code too.
+    // Building the prompt runs the task's code as well.
     opening(task, scenario, maxTurns);
     const session = sessionOf(probe, task, scenario, seed);
     const own = await servers?.begin(`${scenario.id}/${probe}`, scenario);

@@ -1,4 +1,4 @@
-/** What MCP servers have for a model, and what is wrong with it. */
+/** Lists the tools of MCP servers and their defects. */
 import { type Surveyed, withServerTools } from "../mcp/index.js";
 import type { AnyTask } from "../tasks/index.js";
 import { type Finding, toolFindings } from "./findings.js";
@@ -6,9 +6,9 @@ import { type Finding, toolFindings } from "./findings.js";
 export interface CheckedServer {
   readonly name: string;
   readonly transport: "stdio" | "http" | "sse";
-  /** As the server calls itself; empty where it could not be asked. */
+  /** Version that the server reports; empty if it could not be asked. */
   readonly version: string;
-  /** `called` is the name that the model has for it; null where it is left out. */
+  /** `called` is the tool's name for the model; null if the tool is left out. */
   readonly tools: readonly { readonly name: string; readonly called: string | null; readonly arguments: string[] }[];
 }
 
@@ -56,7 +56,7 @@ export function serverFindings({ listed, catalogue }: Surveyed): Finding[] {
   ];
 }
 
-/** The servers alone, without a task. */
+/** Checks the servers without a task. */
 export function checkServers(surveyed: Surveyed): { servers: CheckedServer[]; findings: Finding[] } {
   const { tools } = withServerTools({ tools: [] } as unknown as AnyTask, surveyed.plan);
   const findings = [...serverFindings(surveyed), ...toolFindings({ tools })];

@@ -52,7 +52,7 @@ export const chatCommand = defineCommand({
     });
     try {
       const { settings, models } = subject;
-      // What is given is stronger than the run's.
+      // Options given on the command line take precedence over the run's.
       const ofRun = <T>(name: "task" | "seed", value: T, recorded: T | undefined) =>
         io.given[name] === undefined ? (recorded ?? value) : value;
       const task = await loadTask(ofRun("task", config.task, settings?.task));

@@ -1,4 +1,4 @@
-/** `yarn hone check`: what would make training on a task useless, found before it. */
+/** `yarn hone check`: finds defects of a task that would make training on it useless. */
 import { type CheckedServer, type CheckResult, checkServers, checkTask, type Finding } from "../check/index.js";
 import { CONTEXT, DEFAULT_MODEL, defineCommand } from "../config/index.js";
 import { mcpOptions, serverLogs, surveyServers } from "../mcp/index.js";
@@ -12,7 +12,7 @@ function failOn(findings: readonly Finding[], where: string, result: object): vo
     throw new UnfinishedError(`check: ${errors} ${errors === 1 ? "error" : "errors"} in ${where}`, result);
 }
 
-/** Scenarios of each split that are played when nobody says how many. */
+/** Default number of scenarios of each split that are played. */
 const SCENARIOS = 16;
 
 /** The same of a task that its own code plays, with a model. */

@@ -1,4 +1,4 @@
-/** `yarn doctor`: whether this machine can run hone, and how to mend what is wrong. */
+/** `yarn doctor`: whether this machine can run hone, and how to fix each problem. */
 import { defineCommand } from "../config/index.js";
 import { reportDevice, usesCuda } from "../device/index.js";
 import { type Check, checkText, diagnose } from "../doctor/index.js";
@@ -12,7 +12,7 @@ export const doctorCommand = defineCommand({
   options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install", "learner"],
   async run(config, io) {
     if (config.install && config.python === undefined) {
-      // The process takes no card: what is looked at afterwards is the machine as it is.
+      // Does not initialise the GPU, so the checks below see it as it is.
       const device = reportDevice(config);
       const { torchIndex } = config;
       const unsloth = config.learner === "unsloth";

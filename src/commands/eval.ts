@@ -1,4 +1,4 @@
-/** `yarn eval`: how good checkpoints, models and APIs are, on scenarios they were not trained on. */
+/** `yarn eval`: evaluates checkpoints, models and APIs on held-out scenarios. */
 import { type CommandIo, defineCommand } from "../config/index.js";
 import { evalOptions, evaluatePlayers } from "../evaluate/index.js";
 import { matrixText, ProgressLine, RolloutTally } from "../report/index.js";

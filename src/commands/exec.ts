@@ -1,4 +1,4 @@
-/** `yarn hone exec`: runs a program that uses hone as a library, in TypeScript too, from any folder. */
+/** `yarn hone exec`: runs a program (JavaScript or TypeScript) that imports hone, from any folder. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { defineCommand } from "../config/index.js";
@@ -20,7 +20,7 @@ export const execCommand = defineCommand({
       await importUserFile(file);
     } catch (error) {
       if (error instanceof HoneError || !(error instanceof Error)) throw error;
-      // A defect of the program, whose author wants to see where.
+      // A defect of the program, whose author needs the stack.
       throw new HoneError(`${file} failed: ${error.stack ?? error.message}`, { cause: error });
     }
     return { program: file };

@@ -1,4 +1,4 @@
-/** `yarn hone export`: a trained model as other programs load it. */
+/** `yarn hone export`: writes a trained model in a format that other programs load. */
 import { defineCommand } from "../config/index.js";
 import { exportOptions, exportRun } from "../export/index.js";
 import { linesTo } from "../models/index.js";

@@ -12,6 +12,7 @@ import { judgeCommand } from "./judge.js";
 import { logprobsCommand } from "./logprobs.js";
 import { metricsCommand } from "./metrics.js";
 import { modelsCommands } from "./models.js";
+import { packCommands } from "./pack.js";
 import { playCommand } from "./play.js";
 import { reportCommand } from "./report.js";
 import { rolloutCommand } from "./rollout.js";
@@ -35,6 +36,7 @@ export const commands: readonly Command[] = [
   viewCommand,
   reportCommand,
   exportCommand,
+  ...packCommands,
   rolloutsCommand,
   metricsCommand,
   ...modelsCommands,

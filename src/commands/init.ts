@@ -6,10 +6,10 @@ import { hone, UsageError } from "../util/index.js";
 
 type Asked = Pick<Config, "package" | "model">;
 
-/** Asks for what was not given. */
+/** Asks for each value that no option gave. */
 async function ask(given: Asked, { package: before }: Ground, io: CommandIo): Promise<Asked> {
   const lines = createInterface({ input: process.stdin, output: io.stream });
-  // On a terminal readline takes Ctrl-C for itself.
+  // On a terminal readline intercepts Ctrl-C; pass it on as SIGINT.
   lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   const answer = async (question: string) =>
     (await lines.question(question, { signal: io.signal })).trim() || undefined;
@@ -54,7 +54,8 @@ export const initCommand = defineCommand({
       [
         `${ground.folder}: ${files.join(", ")}`,
         "Now, in that folder:",
-        "  npm install",
+        // An unpacked hone is installed, and may have no network.
+        ...(ground.unpacked ? [] : ["  npm install"]),
         `  npm run train              ${smoke ? "a smoke test with the tiny model, some minutes with the first download of PyTorch" : `trains ${model}`}`,
         ...(smoke ? ["  npm run train -- --run real --model qwen2.5-0.5b --steps 50      a real model"] : []),
       ].join("\n"),

@@ -1,4 +1,4 @@
-/** `yarn hone logprobs`: what the engine says of given tokens, to check it against anything else. */
+/** `yarn hone logprobs`: the engine's log-probabilities of given tokens, for comparison with other programs. */
 import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { takeDevice } from "../device/index.js";

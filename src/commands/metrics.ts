@@ -1,4 +1,4 @@
-/** `yarn hone metrics`: the figures of a run's steps. */
+/** `yarn hone metrics`: the metrics of a run's steps. */
 import { defineCommand } from "../config/index.js";
 import {
   columnTexts,
@@ -16,10 +16,10 @@ import { pushesOther } from "../reward/index.js";
 import { metricsLine, namedRun, RunReader } from "../run/index.js";
 import { hone } from "../util/index.js";
 
-/** Columns of text: a terminal of 80 does not wrap it. */
+/** Maximum width of a line, so that a terminal of 80 columns does not wrap it. */
 const WIDTH = 79;
 
-/** What each column of the table means. */
+/** Explains each column of the table. */
 function columnsText(): string {
   const columns = columnTexts();
   const first = Math.max(...columns.map(({ title }) => title.length)) + 2;

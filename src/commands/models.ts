@@ -1,4 +1,4 @@
-/** `yarn hone models`: which models hone knows by name, which are on this machine; downloads and removes them. */
+/** `yarn hone models`: lists models (known by name, and downloaded), downloads and removes them. */
 import { type Command, defineCommand } from "../config/index.js";
 import { takeDevice, usesCuda } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory } from "../engine/index.js";
@@ -23,7 +23,7 @@ const parametersText = (count: number | null) =>
       ? `${Number((count / 1e6).toPrecision(3))} M`
       : `${Number((count / 1e9).toPrecision(3))} B`;
 
-/** Columns as wide as their widest cell. */
+/** Pads each column to its widest cell. */
 function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows
@@ -36,10 +36,10 @@ function table(rows: readonly (readonly string[])[]): string {
     .join("\n");
 }
 
-/** As training finds it by default. */
+/** The devices that training uses by default. */
 const DEFAULT_MACHINE = { gpu: "auto", device: undefined } as const;
 
-/** This machine as training would find it; a GPU that cannot be used is said, and the list is of the rest. */
+/** The devices that training would use here. If the GPU cannot be used, logs why and reports the CPU alone. */
 async function thisMachine(log: (text: string) => void) {
   const threads = decodeThreads(undefined);
   const host = mainMemory();
@@ -47,7 +47,7 @@ async function thisMachine(log: (text: string) => void) {
     const taken = takeDevice(DEFAULT_MACHINE);
     const { card, nvidia, hidden } = taken;
     if (nvidia.problem !== undefined && !hidden) throw new HoneError(nvidia.problem);
-    // The driver says what a card has; CUDA's libraries may not be here yet.
+    // The driver reports the card's memory even if CUDA's libraries are not installed yet.
     if (usesCuda(DEFAULT_MACHINE, taken) && card?.memoryBytes !== undefined) {
       const { name, memoryBytes: total } = card;
       return { machine: { host, gpu: { name, total, available: total } }, kind: "cuda" as const, threads };
@@ -64,7 +64,7 @@ async function thisMachine(log: (text: string) => void) {
 
 type Here = Awaited<ReturnType<typeof thisMachine>>;
 
-/** What trains it, planned for default settings: the smallest NVIDIA card, and whether this machine does. */
+/** The smallest NVIDIA card that trains the model with default settings, and whether this machine does. */
 function plannedFor({ shape }: ModelRow, { machine, kind, threads }: Here) {
   if (!shape) return { smallest_gpu: null, fits: undefined };
   return { smallest_gpu: smallestCard(shape), fits: fitHere(shape, machine, kind, threads) };
@@ -73,11 +73,11 @@ function plannedFor({ shape }: ModelRow, { machine, kind, threads }: Here) {
 const cardText = ({ shape }: ModelRow, size: number | null) =>
   shape === null ? "" : size === null ? "none" : `${size} GB`;
 
-/** For a column. */
+/** Short form for a table column. */
 const shortText = (fit: Fit | undefined) =>
   fit === undefined ? "" : fit === null ? "no" : "flags" in fit ? "with options" : "yes";
 
-/** One row of `--json`: names in the manner of the others. */
+/** One row of `--json`, with keys in snake_case as elsewhere. */
 function jsonRow<Row extends ModelRow>(row: Row, here: Here) {
   const { shape: _, ...about } = row;
   const { smallest_gpu, fits } = plannedFor(row, here);

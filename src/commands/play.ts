@@ -8,14 +8,14 @@ import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionNames, ta
 import { HoneError, hone } from "../util/index.js";
 import { openTerminal } from "./terminal.js";
 
-/** What was asked for, for those who want to know afterwards. */
+/** The reference solution, shown after play. */
 function solution(scenario: Scenario): string[] {
   const { answer, message_ids: ids } = scenario as Scenario & { answer?: unknown; message_ids?: unknown };
   if (typeof answer !== "string") return [];
   return [`The answer is: ${answer}${Array.isArray(ids) ? ` (${ids.join(", ")})` : ""}`];
 }
 
-/** A person may think for as long as they like. */
+/** Deadline of a human player: one week. */
 const PATIENCE = 7 * 86_400;
 
 export const playCommand = defineCommand({

@@ -1,4 +1,4 @@
-/** `yarn report`: runs as one HTML file. */
+/** `yarn report`: writes a report of runs as one HTML file. */
 import { defineCommand } from "../config/index.js";
 import { compact } from "../report/index.js";
 import { HoneError, hone } from "../util/index.js";

@@ -1,4 +1,4 @@
-/** `yarn rollout`: plays scenarios and shows how it went. */
+/** `yarn rollout`: plays scenarios and prints the outcome. */
 import { join } from "node:path";
 import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
 import { mcpOptions, planServers, serverLogs } from "../mcp/index.js";
@@ -17,7 +17,7 @@ import {
 } from "../tasks/index.js";
 import { hone, UnfinishedError, UsageError } from "../util/index.js";
 
-/** Rollouts of a scenario, and tokens of a turn, when nobody says. */
+/** Defaults: rollouts of a scenario, and tokens of a turn. */
 const GROUP_SIZE = 4;
 const MAX_TOKENS = 2048;
 
@@ -40,7 +40,7 @@ function summaryText(summary: RolloutsSummary): string {
   ].join("\n");
 }
 
-/** With --checkpoint a run says what plays, and on what, where nobody else does. */
+/** With --checkpoint, the run's model and task are the defaults. */
 async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">>(
   config: C,
   names: readonly string[],
@@ -111,7 +111,7 @@ export const rolloutCommand = defineCommand({
   async run(asked, io) {
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : { ...asked, ofRun: {} };
     const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };
-    // What is wrong with the task is said before a model is fetched.
+    // Check the task before downloading a model.
     const task = await loadTask(config.task);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
     chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);

@@ -1,4 +1,4 @@
-/** `yarn hone rollouts`: the rollouts that a run keeps, chosen, shown, or written to a trajectory file. */
+/** `yarn hone rollouts`: lists a run's stored rollouts, shows one, or exports them to a trajectory file. */
 import { closeSync, openSync, writeSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { compact, conversationText, countsText, difficultyOf, difficultyText } from "../report/index.js";
@@ -19,7 +19,7 @@ const signed = (value: number | null) => (value === null ? "–" : `${value > 0 
 
 const WIDTHS = [5, 6, 6, 9, 5, 6];
 
-/** Aligned, the last two to the left. */
+/** Pads the cells; the last two are left-aligned. */
 const rowText = (cells: readonly string[]) =>
   [
     ...WIDTHS.map((width, i) => (cells[i] ?? "").padStart(width)),
@@ -41,7 +41,7 @@ const listText = ({ phase, step, scenario, member, ...row }: SeenRollout) =>
     `${printable(scenario)}/${member}`,
   ]);
 
-/** What the update was told, and a judge's words. */
+/** The reward and advantage used by the update, and the judge's explanation. */
 function creditText({ trainingReward, advantage, explanation }: SeenRollout): string {
   if (trainingReward === null && explanation === null) return "";
   const credit =
@@ -67,7 +67,7 @@ export const rolloutsCommand = defineCommand({
     const steps = stepsOf(step);
     const found = namedRun({ home, project }, run);
     const reader = RunReader.open(found.folder);
-    // Validations play test scenarios, steps those to train on.
+    // Validations play test scenarios; steps play training scenarios.
     const phase = split === undefined ? {} : ({ phase: split === "train" ? "train" : "validation" } as const);
     const out = jsonl === undefined ? undefined : fileToWrite(jsonl);
     const ends: Record<string, number> = {};

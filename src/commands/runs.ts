@@ -1,4 +1,4 @@
-/** `yarn hone runs`: what has been trained here. */
+/** `yarn hone runs`: lists the runs of the home folder. */
 import { join } from "node:path";
 import { defineCommand } from "../config/index.js";
 import { shareText } from "../report/index.js";

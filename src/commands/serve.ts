@@ -1,9 +1,9 @@
-/** `yarn hone serve`: a run's model, and the one it was trained from, behind OpenAI's API. */
+/** `yarn hone serve`: serves a run's model and its base model behind an OpenAI-compatible API. */
 import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { openEndpoint, openSubject, ServedModel, subjectOptions } from "../serve/index.js";
 import { hone, UsageError } from "../util/index.js";
 
-/** Where neither an option nor a variable says. */
+/** Default port. */
 const PORT = 8000;
 
 export const serveCommand = defineCommand({

@@ -1,4 +1,4 @@
-/** `yarn hone sft`: learns from a trajectory file by imitation. */
+/** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
@@ -21,13 +21,13 @@ import { loadTask } from "../tasks/index.js";
 import { scratch, writeImitationBatch } from "../train/index.js";
 import { HoneError, hone, UsageError } from "../util/index.js";
 
-/** Imitation takes larger steps than rewards allow, and adapters larger ones than whole models. */
+/** Supervised fine-tuning takes a higher learning rate than RL, and LoRA a higher one than full training. */
 const LEARNING_RATE = {
   tiny: { adapter: 3e-3, full: 1e-3 },
   small: { adapter: 2e-4, full: 1e-5 },
   large: { adapter: 1e-4, full: 5e-6 },
 };
-/** Share of the updates over which the learning rate rises. */
+/** Share of the updates used for learning-rate warm-up. */
 const WARMUP = 0.05;
 const MAX_GRAD_NORM = 1;
 
@@ -90,7 +90,7 @@ export const sftCommand = defineCommand({
     const python = await ensurePython(pythonFor(config, cuda, io.log));
     const { batch, end } = scratch(into);
     try {
-      // Only its tokenizer is used: one small sequence.
+      // Only the tokenizer is used, so the context is minimal.
       const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
       const size = sizeOf(engine.info.parameters);
       const defaults = bySize[size];
@@ -139,7 +139,7 @@ export const sftCommand = defineCommand({
         });
         progress.clear();
         for (const note of metrics.notes ?? []) io.log(note);
-        // With a manifest it is a checkpoint, which `yarn train --fork` can start from.
+        // With a manifest the folder is a checkpoint that `yarn train --fork` accepts.
         if (lora) {
           const about = { run: basename(into), step: 0, model: modelFingerprint(model), lora };
           await sealCheckpoint(into, about, CHECKPOINT_FILES.lora);

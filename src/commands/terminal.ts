@@ -1,9 +1,9 @@
-/** A person's lines, at a prompt or from a pipe. */
+/** Line input from a person, at a terminal or from a pipe. */
 import { createInterface } from "node:readline";
 import type { CommandIo } from "../config/index.js";
 import type { Terminal } from "../play/index.js";
 
-/** Lines of stdin, asked for one by one; typed ones can be edited. */
+/** Reads stdin line by line; on a terminal a line can be edited. */
 export function openTerminal(io: CommandIo): Terminal & { close(): void } {
   const lines = createInterface({
     input: process.stdin,
@@ -11,7 +11,7 @@ export function openTerminal(io: CommandIo): Terminal & { close(): void } {
     prompt: "> ",
     terminal: process.stdin.isTTY === true && io.stream.isTTY === true,
   });
-  // On a terminal readline takes Ctrl-C for itself.
+  // On a terminal readline intercepts Ctrl-C; pass it on as SIGINT.
   lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   io.signal.addEventListener("abort", () => lines.close(), { once: true });
   const iterator = lines[Symbol.asyncIterator]();
@@ -21,7 +21,7 @@ export function openTerminal(io: CommandIo): Terminal & { close(): void } {
       const { value, done } = await iterator.next();
       return done ? undefined : value;
     },
-    say: (text) => io.log(text),
+    print: (text) => io.log(text),
     close: () => lines.close(),
   };
 }

@@ -1,8 +1,8 @@
-/** `yarn train`: trains a model, or goes on with a run that was interrupted. */
-import { defineCommand } from "../config/index.js";
-import { difficultyText, shareText, TrainView, usageText } from "../report/index.js";
+/** `yarn train`: trains a model, or resumes an interrupted run. */
+import { chosen, defineCommand } from "../config/index.js";
+import { type TrainSummary, trainOptions, trainRun } from "../library/index.js";
+import { difficultyText, shareText, showTraining, usageText } from "../report/index.js";
 import { rewardsText } from "../reward/index.js";
-import { runTraining, type TrainSummary, trainOptions } from "../train/index.js";
 import { hone } from "../util/index.js";
 
 function summaryText({
@@ -55,23 +55,15 @@ export const trainCommand = defineCommand({
     "judgeModel",
   ],
   async run(config, io) {
-    let view: TrainView | undefined;
-    const log = (text: string) => (view ? view.log(text) : io.log(text));
+    const shown = showTraining(io.stream, config.quiet);
     try {
-      const summary = await runTraining(config, io.given, {
-        signal: io.signal,
-        log,
-        colours: Boolean(io.stream.isTTY),
-        watch: (steps, judged) => {
-          view = new TrainView(io.stream, steps, judged, config.quiet);
-          return view;
-        },
-      });
-      view?.end();
+      const colours = Boolean(io.stream.isTTY);
+      const summary = await trainRun(chosen(io.given, trainOptions), { ...shown.events, signal: io.signal, colours });
+      shown.end();
       io.log(summaryText(summary));
       return summary;
     } finally {
-      view?.end();
+      shown.end();
     }
   },
 });

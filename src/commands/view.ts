@@ -1,4 +1,4 @@
-/** `yarn hone view`: runs as a page on this machine. */
+/** `yarn hone view`: serves the web page of runs on this machine. */
 import { defineCommand } from "../config/index.js";
 import { hone } from "../util/index.js";
 import { openRuns, serveRuns } from "../view/index.js";

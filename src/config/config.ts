@@ -217,6 +217,13 @@ export async function givenByProgram(
   return readGiven({ flags: present, env, folder: null });
 }
 
+/** Those of the given options that `names` has. */
+export function chosen<K extends OptionName>(given: GivenOptions, names: readonly K[]): Partial<Config<K>> {
+  const found = names.filter((name) => given[name] !== undefined);
+  // Checked when it was read.
+  return Object.fromEntries(found.map((name) => [name, given[name]])) as Partial<Config<K>>;
+}
+
 /** Fills in defaults. */
 export function withDefaults<K extends OptionName>(names: readonly K[], given: GivenOptions): Config<K> {
   return Object.fromEntries(names.map((name) => [name, given[name] ?? options[name].default])) as Config<K>;

@@ -3,6 +3,7 @@ export { type Command, type CommandIo, defineCommand } from "./command.js";
 export {
   type Config,
   type ConfigOf,
+  chosen,
   flagOf,
   type GivenOptions,
   givenByProgram,
@@ -22,5 +23,5 @@ export {
   type ObjectiveName,
   objectiveOf,
 } from "./objectives.js";
-export { choice, date, flag, inGroup, list, readRange, text, whole } from "./option.js";
+export { choice, date, flag, inGroup, list, readRange, readSize, text, whole } from "./option.js";
 export { oldNamesOf, presentNames, withPresentNames } from "./renamed.js";

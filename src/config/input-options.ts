@@ -20,10 +20,13 @@ export const inputOptions = {
       accepts: "a path",
       defaultText: "none",
     }),
-    into: text("Folder for the result of the training; created if missing.", {
-      accepts: "a path",
-      defaultText: "sft/<date and time> in the home folder",
-    }),
+    into: text(
+      "Folder for the result; created if missing. sft: what was trained. unpack: hone, where nothing is yet.",
+      {
+        accepts: "a path",
+        defaultText: "sft/<date and time> in the home folder; unpack: hone",
+      },
+    ),
     file: text(`Trajectory file, as ${hone("rollout")} writes it.`, { accepts: "a path" }),
     program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
       accepts: "a path, then words",

@@ -130,6 +130,24 @@ export const shares = <const A extends About<string>>(description: string, about
     about,
   );
 
+const SIZE = /^(\d+(?:\.\d+)?)([KMG])$/;
+
+/** Bytes of "1900M". */
+export function readSize(text: string): number {
+  const [, number, unit] = SIZE.exec(text) ?? [];
+  return Math.floor(Number(number) * { K: 1e3, M: 1e6, G: 1e9 }[unit as "K" | "M" | "G"]);
+}
+
+/** A number of bytes, at least one. */
+export const size = <const A extends About<string>>(description: string, about: A = {} as A) =>
+  option(
+    "text",
+    z.string().refine((text) => SIZE.test(text) && readSize(text) > 0),
+    "a size, as 700M or 4G",
+    description,
+    about,
+  );
+
 export const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
   option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);
 

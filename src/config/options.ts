@@ -7,6 +7,7 @@ import { judgingOptions } from "./judge-options.js";
 import { learnerOptions } from "./learner-options.js";
 import { objectiveOptions } from "./objective-options.js";
 import { choice, flag, inGroup, list, type Option, text, whole } from "./option.js";
+import { packOptions } from "./pack-options.js";
 import { playerOptions } from "./player-options.js";
 import { runOptions } from "./run-options.js";
 
@@ -55,7 +56,7 @@ export const definitions = {
     type: choice(["f16", "bf16", "q8_0", "q4_k_m"], "Weights of what is written; safetensors takes f16 and bf16.", {
       defaultText: "bf16 where the base model has it, else f16",
     }),
-    force: flag("Replace the folder of an earlier export.", { default: false }),
+    force: flag("Replace the folder of an earlier export or pack.", { default: false }),
     baseName: text("Repository of the base model on the Hub, for those who load what is written.", {
       accepts: "ORGANISATION/NAME",
       defaultText: "the run's model, where it came from the Hub",
@@ -65,6 +66,7 @@ export const definitions = {
       defaultText: "nothing is sent",
     }),
   }),
+  ...packOptions,
   ...inGroup("Objective", objectiveOptions),
   ...learnerOptions,
   ...judgingOptions,

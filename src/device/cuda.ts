@@ -73,3 +73,6 @@ export function majorOf(version: string | null | undefined): CudaMajor | undefin
   const major = Number.parseInt(version ?? "", 10);
   return major === 12 || major === 13 ? major : undefined;
 }
+
+/** The oldest driver that runs this major version on any card. */
+export const oldestDriver = (major: CudaMajor) => requirements[major].driver;

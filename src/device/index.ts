@@ -6,7 +6,7 @@
  * const report = reportDevice({ gpu: "auto" });  // for people: changes nothing
  * ```
  */
-export { type CudaFit, type CudaMajor, capabilityText, cudaFor, majorOf } from "./cuda.js";
+export { type CudaFit, type CudaMajor, capabilityText, cudaFor, majorOf, oldestDriver } from "./cuda.js";
 export {
   type CudaReport,
   cudaFound,

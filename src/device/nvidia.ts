@@ -149,8 +149,8 @@ function kernelDriver({ root }: Machine): string | undefined {
 
 function hasPciCard({ root }: Machine): boolean {
   const folder = join(root, "sys/bus/pci/devices");
-  const says = (device: string, file: string) => contents(join(folder, device, file)).trim();
-  return listed(folder).some((one) => says(one, "vendor") === "0x10de" && says(one, "class").startsWith("0x03"));
+  const read = (device: string, file: string) => contents(join(folder, device, file)).trim();
+  return listed(folder).some((one) => read(one, "vendor") === "0x10de" && read(one, "class").startsWith("0x03"));
 }
 
 function listed(folder: string): string[] {

@@ -12,15 +12,15 @@ const LIMIT = 900;
 /** The engine must be nearer to the learner after the update than to the one before, unless the adapter is not in use. */
 const FAR = 3;
 
-export interface Told {
+export interface TrialOutcome {
   engine?: EngineTrial;
   learner?: LearnerTrial;
   adapter?: AdapterTrial;
   failed?: string;
 }
 
-function hear(request: TrialRequest, signal: AbortSignal, log: (text: string) => void): Promise<Told> {
-  const told: Told = {};
+function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string) => void): Promise<TrialOutcome> {
+  const outcome: TrialOutcome = {};
   return new Promise((resolve) => {
     const child = fork(fileURLToPath(new URL("./trial.js", import.meta.url)), {
       stdio: ["ignore", "ignore", "pipe", "ipc"],
@@ -28,7 +28,7 @@ function hear(request: TrialRequest, signal: AbortSignal, log: (text: string) =>
     let last = "";
     const late = setTimeout(() => end(`no end after ${LIMIT} s`), LIMIT * 1000);
     const end = (why: string) => {
-      told.failed ??= why;
+      outcome.failed ??= why;
       child.kill("SIGKILL");
     };
     const interrupted = () => end("interrupted");
@@ -39,16 +39,16 @@ function hear(request: TrialRequest, signal: AbortSignal, log: (text: string) =>
     });
     child.on("message", (message: TrialMessage) => {
       if (message.kind === "say") log(message.text);
-      else if (message.kind === "failed") told.failed = message.message;
-      else Object.assign(told, { [message.kind]: message.result });
+      else if (message.kind === "failed") outcome.failed = message.message;
+      else Object.assign(outcome, { [message.kind]: message.result });
     });
     child.once("error", (error) => end(error.message));
     child.once("close", (code, by) => {
       clearTimeout(late);
       signal.removeEventListener("abort", interrupted);
       if (code !== 0)
-        told.failed ??= `the process ended ${by ? `by ${by}` : `with exit code ${code}`}${last && `: ${last}`}`;
-      resolve(told);
+        outcome.failed ??= `the process ended ${by ? `by ${by}` : `with exit code ${code}`}${last && `: ${last}`}`;
+      resolve(outcome);
     });
     child.send(request);
   });
@@ -57,14 +57,14 @@ function hear(request: TrialRequest, signal: AbortSignal, log: (text: string) =>
 const nats = (value: number) => `${value.toFixed(4)} nats`;
 const seconds = (value: number) => `${value.toFixed(1)} s`;
 
-function engineCheck({ engine, failed }: Told): Check {
+function engineCheck({ engine, failed }: TrialOutcome): Check {
   if (!engine) return wrong("rollouts", "no rollout could be played", failed ?? "no reason was given");
   const { words, rollouts, tokens, tokensPerSecond, loadSeconds } = engine;
   const played = `${rollouts} short rollouts of the tiny model, ${tokens} tokens, ${tokensPerSecond.toFixed(0)} tokens/s`;
   return ok("rollouts", `${words}; loaded in ${seconds(loadSeconds)}; ${played}`, { ...engine });
 }
 
-function updateCheck({ engine, learner, failed }: Told, python: string | null): Check {
+function updateCheck({ engine, learner, failed }: TrialOutcome, python: string | null): Check {
   if (!engine) return none("update", "not tried: there were no rollouts to learn from");
   if (python === null) return none("update", "not tried: there is no Python that could learn");
   if (!learner) return wrong("update", "no update could be made", failed ?? "no reason was given");
@@ -75,7 +75,7 @@ function updateCheck({ engine, learner, failed }: Told, python: string | null): 
   return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...learner });
 }
 
-export function adapterCheck({ learner, adapter, failed }: Told): Check {
+export function adapterCheck({ learner, adapter, failed }: TrialOutcome): Check {
   if (!learner) return none("adapter", "not tried: there is no new adapter");
   if (!adapter) return wrong("adapter", "the new adapter could not be loaded back", failed ?? "no reason was given");
   const { after, before } = adapter;
@@ -91,9 +91,9 @@ export async function checkTrial(
 ): Promise<readonly Check[]> {
   const folder = mkdtempSync(join(tmpdir(), "hone-doctor-"));
   try {
-    const told = await hear({ ...request, folder }, signal, log);
+    const outcome = await runTrial({ ...request, folder }, signal, log);
     signal.throwIfAborted();
-    return [engineCheck(told), updateCheck(told, request.python), adapterCheck(told)];
+    return [engineCheck(outcome), updateCheck(outcome, request.python), adapterCheck(outcome)];
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -6,7 +6,7 @@ import type { Addon } from "./addon.js";
 
 const LOOK_EVERY_MS = 250;
 /** A driver with a filled cache takes less than this many milliseconds. */
-const TELL_AFTER_MS = 2000;
+const LOG_AFTER_MS = 2000;
 
 export const COMPILING =
   "compiling the GPU's kernels; the first load on a card takes up to some minutes, later ones do not";
@@ -19,12 +19,12 @@ export async function whileCompiling<T>(
 ): Promise<T> {
   if (!log) return work();
   let since: number | undefined;
-  let told = false;
+  let logged = false;
   const timer = setInterval(() => {
     if (!addon.warming()) since = undefined;
     else since ??= Date.now();
-    if (told || since === undefined || Date.now() - since < TELL_AFTER_MS) return;
-    told = true;
+    if (logged || since === undefined || Date.now() - since < LOG_AFTER_MS) return;
+    logged = true;
     log(COMPILING);
   }, LOOK_EVERY_MS);
   try {

@@ -29,7 +29,7 @@ export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0
 }
 
 /** Awaits a native promise and converts its failure into an error for the user. */
-async function told<T>(promise: Promise<T>): Promise<T> {
+async function settled<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
   } catch (error) {
@@ -78,14 +78,14 @@ class NativeSequence implements Sequence {
     stop,
     deadline,
     signal,
-    ...told
+    ...options
   }: GenerateOptions): Promise<Generated> {
     if (this.#closed) throw new HoneError("the sequence is closed");
     if (append) this.#checkTokens(append);
     if (!Number.isInteger(maxTokens) || maxTokens < 1 || maxTokens >= 2 ** 31) {
       throw new HoneError(`maxTokens is ${maxTokens}; it must be a whole number, at least 1`);
     }
-    const { onToken, likeliest } = told;
+    const { onToken, likeliest } = options;
     if (likeliest !== undefined && !(Number.isInteger(likeliest) && likeliest >= 0 && likeliest <= 1024)) {
       throw new HoneError(`likeliest is ${likeliest}; it must be a whole number from 0 to 1024`);
     }
@@ -192,11 +192,11 @@ export class LocalEngine implements Engine {
   }
 
   useAdapter(path: string | null): Promise<void> {
-    return told(whileCompiling(this.#addon, this.#log, () => this.#native.useAdapter(path ?? "")));
+    return settled(whileCompiling(this.#addon, this.#log, () => this.#native.useAdapter(path ?? "")));
   }
 
   sleep({ weights = false }: { readonly weights?: boolean } = {}): Promise<void> {
-    return told(this.#native.sleep(weights));
+    return settled(this.#native.sleep(weights));
   }
 
   async wake({ sequences }: { readonly sequences?: number } = {}): Promise<void> {
@@ -207,7 +207,7 @@ export class LocalEngine implements Engine {
         `an engine that was loaded with ${most} sequences can wake with ${least} to ${most}, not with ${sequences}`,
       );
     }
-    await told(whileCompiling(this.#addon, this.#log, () => this.#native.wake(sequences)));
+    await settled(whileCompiling(this.#addon, this.#log, () => this.#native.wake(sequences)));
   }
 
   holdThreads(threads: number | undefined): void {
@@ -231,7 +231,7 @@ export class LocalEngine implements Engine {
 
   close(): Promise<void> {
     this.#governor?.stop();
-    return told(this.#native.close());
+    return settled(this.#native.close());
   }
 
   #checkTokens(tokens: Int32Array): void {

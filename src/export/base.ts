@@ -1,19 +1,19 @@
-/** The base model, as those who load an export find it. */
+/** The base model as referred to in an export. */
 import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { catalogue, isCatalogueName, nameOf, readReference } from "../models/index.js";
 import { UsageError } from "../util/index.js";
 
 export interface Base {
-  /** For people. */
+  /** Name for messages and the model card. */
   readonly name: string;
-  /** On the Hub; null where it is not known to be there. */
+  /** Repository of the Hub; null if unknown. */
   readonly repository: string | null;
   readonly licence: string | null;
 }
 
 /**
- * @param reference the model of the run, which may lie here no longer
+ * @param reference the model of the run; need not exist here any more
  * @param given --base-name
  */
 export function baseOf(reference: string, given: string | undefined): Base {
@@ -33,12 +33,12 @@ export function baseOf(reference: string, given: string | undefined): Base {
     const repository = known.kind === "hub" ? known.repository : null;
     return { name: repository ?? nameOf(known), repository, licence };
   } catch (error) {
-    // A file or folder that was moved: its name still says something.
+    // A moved file or folder: use its name.
     if (error instanceof UsageError) return { name: basename(reference), repository: null, licence };
     throw error;
   }
 }
 
-/** What PEFT writes as the base model: where it is to be loaded from. */
+/** PEFT's `base_model_name_or_path`: where the base model is loaded from. */
 export const peftBaseName = ({ repository }: Base, reference: string) =>
   repository ?? (existsSync(reference) && statSync(reference).isDirectory() ? reference : null);

@@ -1,4 +1,4 @@
-/** README.md of an export: what it is, what training made of it, with which settings, and how it is loaded. */
+/** Writes README.md of an export: description, training results, settings, and how to load it. */
 import { shareText } from "../report/index.js";
 import type { Device, RunRecord, RunSettings, ValidationRow } from "../run/index.js";
 import type { Form, WeightType } from "./form.js";
@@ -7,7 +7,7 @@ export interface CardFacts {
   readonly form: Form;
   readonly type: WeightType | null;
   readonly file: string | null;
-  /** The base model as others find it: its repository where it has one. */
+  /** The base model: its repository if it has one. */
   readonly base: { readonly name: string; readonly repository: string | null; readonly licence: string | null };
   readonly run: string;
   readonly step: number;
@@ -19,7 +19,7 @@ export interface CardFacts {
   readonly hone: string;
 }
 
-/** The task by its name: a path of this machine tells others nothing. */
+/** The task's name; a local path would tell readers nothing. */
 const taskName = ({ record, settings }: CardFacts) => record.contents.task ?? settings.task;
 
 function frontMatter({ form, base }: CardFacts): string {
@@ -64,7 +64,7 @@ function resultTable({ validations, step }: CardFacts): string {
   ].join("\n");
 }
 
-/** Settings that decide what was learnt, by the names of their flags. */
+/** Table of the settings that affect the result, by the names of their flags. */
 function settingsTable(facts: CardFacts): string {
   const { settings, devices, mismatch, hone } = facts;
   const rows: [string, unknown][] = [

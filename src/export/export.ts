@@ -1,4 +1,4 @@
-/** Writes a checkpoint of a run in a form that other programs load. */
+/** Writes a checkpoint of a run in a format that other programs load. */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config/index.js";
@@ -34,18 +34,18 @@ export interface Exported {
   readonly run: string;
   readonly step: number;
   readonly form: Form;
-  /** Of the model's weights; null for an adapter alone. */
+  /** Type of the model's weights; null for an adapter alone. */
   readonly type: WeightType | null;
   readonly folder: string;
   readonly files: readonly string[];
-  /** Where it was sent to. */
+  /** Repository that it was pushed to. */
   readonly repository: string | null;
 }
 
 interface Chosen {
   readonly opened: OpenCheckpoints;
   readonly step: number;
-  /** Its checkpoint's folder. */
+  /** Folder of the checkpoint. */
   readonly folder: string;
 }
 
@@ -65,8 +65,8 @@ const honeVersion = () =>
   (JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }).version;
 
 /**
- * @throws UsageError for what cannot be asked for, before anything is written
- * @throws HoneError when it cannot be written; nothing is left in its place then
+ * @throws UsageError for invalid options, before anything is written
+ * @throws HoneError when it cannot be written; nothing is left behind
  */
 export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Exported> {
   const { to: form, home, force } = config;
@@ -87,7 +87,7 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
   const type = model ? weightTypeOf(form, config.type, model.weightType) : null;
   const about = { run: opened.name, step, form, type, base: base.repository ?? base.name, hone: honeVersion() };
-  const files = await writeFolder(out, force, about, async (draft) => {
+  const files = await writeFolder(out, force, async (draft) => {
     io.log(`writing ${opened.name}, step ${step}, as ${form}${type === null ? "" : ` (${type})`}`);
     let file: string | null = null;
     if (form === "peft") writePeft(chosen, base, settings.model, draft);
@@ -105,6 +105,7 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
       writeFileSync(join(draft, "Modelfile"), modelfileText({ file, template, temperature, context }));
     }
     writeFileSync(join(draft, "README.md"), card(chosen, base, form, type, file));
+    return about;
   });
   const message = `${opened.name}, step ${step} (hone)`;
   const repository = config.push === undefined ? null : await push(out, config.push, message, hub, interpreter, io);
@@ -120,7 +121,7 @@ interface BaseModel {
   readonly parameters: number;
 }
 
-/** The model file that the adapter was trained on. */
+/** The model file on which the adapter was trained. */
 async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): Promise<BaseModel> {
   const settings = settingsOf(opened.record);
   const reference = config.model ?? settings.model;
@@ -141,7 +142,7 @@ async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): P
   return { file, source: given ?? source, weightType, parameters };
 }
 
-/** @returns the model's file, where it is one */
+/** @returns the model's file, in formats with a single one */
 async function writeMerged(
   form: Form,
   { folder }: Chosen,
@@ -163,7 +164,7 @@ async function writeMerged(
     await merge({ ...request, form: "gguf", type, into: join(draft, name) }, python, io);
     return name;
   }
-  // In f32 first, so that each weight is rounded once.
+  // Converted through f32, so that each weight is rounded once.
   const whole = join(draft, "model-f32.gguf");
   await merge({ ...request, form: "gguf", type: "f32", into: whole }, python, io);
   io.signal?.throwIfAborted();
@@ -179,7 +180,7 @@ async function merge(request: object, python: string, io: ModelIo): Promise<void
     throw new HoneError(`the model cannot be exported: ${outcome.said.at(-1) ?? "no reason given"}`);
 }
 
-/** The checkpoint's own adapter, whose configuration names its base as others know it. */
+/** Copies the checkpoint's adapter; its configuration names the base model by its public name. */
 function writePeft({ folder }: Chosen, base: Base, reference: string, draft: string): void {
   const adapter = join(folder, "adapter");
   const config = JSON.parse(readFileSync(join(adapter, "adapter_config.json"), "utf8"));

@@ -1,16 +1,16 @@
-/** The forms in which a trained model leaves hone, and which weights each can have. */
+/** The export formats, and the weight types of each. */
 import type { Config } from "../config/index.js";
 import { UsageError } from "../util/index.js";
 
 export type Form = NonNullable<Config["to"]>;
 export type WeightType = NonNullable<Config["type"]>;
 
-/** Forms that are the adapter alone, which has f32 weights whatever the model has. */
+/** Formats with the adapter alone, which has f32 weights. */
 export const isAdapter = (form: Form) => form === "peft" || form === "gguf-lora";
 
 /**
  * @param base type of the base model's weights, as llama.cpp names it
- * @throws UsageError when the form has no such weights
+ * @throws UsageError when the format does not support the type
  */
 export function weightTypeOf(form: Form, given: WeightType | undefined, base: string): WeightType {
   checkType(form, given);
@@ -28,13 +28,13 @@ export function checkType(form: Form, given: WeightType | undefined): void {
   }
 }
 
-/** Name of the model's file in a folder of GGUF form; the Hub and llama.cpp read the type from its end. */
+/** Name of the model's file in GGUF format; the Hub and llama.cpp read the type from the name's end. */
 export const modelFileName = (type: WeightType) => `model-${type}.gguf`;
 
-/** Bytes of a weight. q4_k_m has 4 and 6 bits beside each other, about 4.9 on average. */
+/** Bytes per weight. q4_k_m mixes 4 and 6 bits, about 4.9 on average. */
 const BYTES: Readonly<Record<WeightType, number>> = { f16: 2, bf16: 2, q8_0: 34 / 32, q4_k_m: 0.62 };
 
-/** Bytes that writing needs at its highest: a file of fewer bits is made from one in f32. */
+/** Peak disk usage in bytes: quantised files are made from one in f32. */
 export function bytesNeeded(parameters: number, type: WeightType): number {
   const quantised = type === "q8_0" || type === "q4_k_m";
   return Math.ceil(parameters * (BYTES[type] + (quantised ? 4 : 0)));

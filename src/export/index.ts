@@ -1,2 +1,3 @@
-/** The door of exports: a trained model in the forms that other programs load, and onto the Hub. */
+/** Exports trained models in the formats of other programs, and to the Hub. */
 export { type ExportConfig, type Exported, exportOptions, exportRun } from "./export.js";
+export { checkPlace, type FolderKind, needDisk, writeFolder } from "./place.js";

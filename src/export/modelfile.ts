@@ -1,9 +1,10 @@
 /**
- * Ollama's Modelfile, with the model's chat template in Ollama's language (Go's text/template).
+ * Writes Ollama's Modelfile, with the model's chat template in Ollama's language (Go's text/template).
  *
- * The two kinds of turns that hone's models have (ChatML and Llama 3's) are known; the texts of the system message and of
- * the tools are taken from what the model's own template renders. A template with other turns is refused. What differs:
- * Ollama writes the JSON of a tool without the spaces after ":" and ",", and each result of several calls as a turn.
+ * Supports the two turn formats of hone's models (ChatML and Llama 3's); the texts of the system message and of the
+ * tools are taken from the output of the model's own template. A template with another turn format is refused.
+ * Differences: Ollama writes the JSON of a tool without the spaces after ":" and ",", and each result of several calls
+ * as a turn.
  */
 import { Template } from "@huggingface/jinja";
 import { HoneError, messageOf } from "../util/index.js";
@@ -11,9 +12,9 @@ import { HoneError, messageOf } from "../util/index.js";
 interface Turns {
   readonly open: (role: string) => string;
   readonly close: string;
-  /** A tool's result: whose turn it is, and how it stands there, in Go. */
+  /** Role and text of a tool's result, in Go. */
   readonly result: readonly [role: string, text: string];
-  /** Before a call that is not the first of what the turn says. */
+  /** Text between a turn's content and its first call, or between calls. */
   readonly between: string;
 }
 
@@ -42,13 +43,13 @@ const tool = (name: string) => ({
   function: { name, description: "Look.", parameters: { type: "object", properties: {} } },
 });
 const call = { type: "function", function: { name: "first_look", arguments: { at: 1 } } };
-/** The date that Llama 3's template falls back to, with which hone trains. */
+/** The default date of Llama 3's template, which hone uses in training. */
 const DATE = "26 Jul 2024";
 
 type Render = (messages: readonly object[], tools?: readonly object[]) => string;
 
 function rendererOf(source: string, model: string): Render {
-  // The library has a function of that name, which gives today's date.
+  // The template library defines this function with today's date.
   const dated = source.replaceAll("strftime_now", "hone_now");
   return (messages, tools) => {
     try {
@@ -66,22 +67,22 @@ function rendererOf(source: string, model: string): Render {
   };
 }
 
-/** Go's template language has its marks in double braces; text must not be read as one. */
+/** Escapes double braces, which are Go's template delimiters. */
 const goText = (text: string) => text.replaceAll("{{", '{{ "{{" }}');
 
-/** The text before and after the first place of another; undefined where it is not there. */
+/** The text before and after the first occurrence of another; undefined if it does not occur. */
 function around(text: string, what: string): readonly [before: string, after: string] | undefined {
   const at = text.indexOf(what);
   return at < 0 ? undefined : [text.slice(0, at), text.slice(at + what.length)];
 }
 
-/** What the first turn of a role says. */
+/** Content of the first turn of a role. */
 function said(rendered: string, { open, close }: Turns, role: string): string | undefined {
   const turn = around(rendered, open(role))?.[1];
   return turn && around(turn, close.trimEnd())?.[0];
 }
 
-/** @throws HoneError when the model's turns are none that hone knows in Ollama's language */
+/** @throws HoneError when the turn format is not supported */
 function turnsOf(render: Render, model: string): Turns {
   const text = render([system, user, { role: "assistant", content: ANSWER }, user]);
   const rest = around(text, SYSTEM)?.[1];
@@ -96,15 +97,15 @@ function turnsOf(render: Render, model: string): Turns {
 const tools = [tool("first_look"), tool("other_look")] as const;
 
 interface ToolTexts {
-  /** The tools above as the template lists them. */
+  /** The sample tools as the template renders them. */
   readonly listed: string;
-  /** The same for any tools, in Go. */
+  /** The list of any tools, in Go. */
   readonly list: string;
-  /** A call in Go. */
+  /** A call, in Go. */
   readonly call: string;
 }
 
-/** How the template lists tools and writes a call; undefined where it does so in a form of its own. */
+/** How the template renders tools and calls; undefined if in an unsupported format. */
 function toolTexts(render: Render, turns: Turns): ToolTexts | undefined {
   const text = render([system, user], tools);
   const written = ["tojson", "tojson(indent=4)"].map((filter) =>
@@ -123,13 +124,13 @@ function toolTexts(render: Render, turns: Turns): ToolTexts | undefined {
   return { listed: first + between + second, list, call: callInGo };
 }
 
-/** A text that the template rendered, in Go: the tools, and what the given message says, are variables there. */
+/** Converts text rendered by the template to Go: the tools and the content of messages become variables. */
 function inGo(text: string, words: string, variable: string, found: ToolTexts | undefined): string {
   const go = goText(text).replace(words, () => variable);
   return found ? go.replace(goText(found.listed), () => found.list) : go;
 }
 
-/** The chat template in Go's language, and whether it has tools: where not, they belong into the system message. */
+/** The chat template in Go, and whether it supports tools; if not, they must be put into the system message. */
 export function ollamaTemplate(source: string, model: string): { readonly template: string; readonly tools: boolean } {
   const render = rendererOf(source, model);
   const turns = turnsOf(render, model);
@@ -163,7 +164,7 @@ export function ollamaTemplate(source: string, model: string): { readonly templa
 }
 
 export interface ModelfileFacts {
-  /** Of the model, beside the Modelfile. */
+  /** Model file, in the same folder as the Modelfile. */
   readonly file: string;
   readonly template: string;
   readonly temperature: number;

@@ -1,34 +1,40 @@
 /**
- * The folder that an export becomes. It is written beside its place under another name and renamed when it is whole: a
- * folder that has its name is whole. A list of its files says that it is an export, which --force may replace.
+ * The target folder of an export or a pack. It is written under a temporary name beside its place and renamed when
+ * complete, so a folder with the final name is complete. A list of its files states its kind; --force may replace it.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { freeBytes, sizeText } from "../hub/index.js";
 import { codeOf, flush, HoneError, messageOf, moveDurably, sha256OfFile, UsageError } from "../util/index.js";
 
-/** Lists the files of an export, with what was exported. */
-export const LIST_FILE = "hone-export.json";
+export interface FolderKind {
+  /** For messages: "export". */
+  readonly name: string;
+  /** File that lists the others with their checksums, and states the kind. */
+  readonly list: string;
+}
+
+export const EXPORT: FolderKind = { name: "export", list: "hone-export.json" };
 
 const isThere = (folder: string) =>
   existsSync(folder) && !(statSync(folder).isDirectory() && readdirSync(folder).length === 0);
 
-/** @throws UsageError when something is there that must not be replaced */
-export function checkPlace(folder: string, force: boolean): void {
+/** @throws UsageError when something exists there that must not be replaced */
+export function checkPlace(folder: string, force: boolean, { name, list } = EXPORT): void {
   if (!isThere(folder)) return;
   if (!statSync(folder).isDirectory()) throw new UsageError(`--out ${folder} is a file; give the folder to make`);
-  if (!existsSync(join(folder, LIST_FILE))) {
-    throw new UsageError(`--out ${folder} holds something that is no export (no ${LIST_FILE}); give another folder`);
+  if (!existsSync(join(folder, list))) {
+    throw new UsageError(`--out ${folder} holds something that is no ${name} (no ${list}); give another folder`);
   }
-  if (!force) throw new UsageError(`--out ${folder} is an earlier export; --force replaces it`);
+  if (!force) throw new UsageError(`--out ${folder} is an earlier ${name}; --force replaces it`);
 }
 
-/** @throws HoneError when the disk has less */
-export function needDisk(folder: string, bytes: number): void {
+/** @throws HoneError when the disk has less free space */
+export function needDisk(folder: string, bytes: number, { name } = EXPORT): void {
   const free = freeBytes(folder);
   if (free >= bytes) return;
   throw new HoneError(
-    `the export needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or give --out on a larger disk`,
+    `the ${name} needs ${sizeText(bytes)} of free disk in ${folder}, which has ${sizeText(free)}; free some, or give --out on a larger disk`,
   );
 }
 
@@ -41,7 +47,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Drops what exports to this place left behind when they were killed. */
+/** Removes temporary folders of killed processes that wrote to this place. */
 function removeLeftovers(folder: string): void {
   const started = `.${basename(folder)}.`;
   for (const name of readdirSync(dirname(folder))) {
@@ -52,20 +58,20 @@ function removeLeftovers(folder: string): void {
   }
 }
 
-/** Words in which libraries without an error code say that the disk is full. */
+/** Messages about a full disk from libraries without an error code. */
 const FULL = /No space left|ENOSPC|Disk quota|requested and \d+ written|iostream error|File too large/i;
-/** Below this a disk counts as full. */
+/** Free bytes below which the disk counts as full. */
 const NOTHING = 1 << 20;
 
-/** @param about what is being exported, for the list of files */
+/** @param write fills the folder and returns the facts for the list of files */
 export async function writeFolder(
   place: string,
   force: boolean,
-  about: object,
-  write: (draft: string) => Promise<void>,
+  write: (draft: string) => Promise<object>,
+  kind = EXPORT,
 ): Promise<string[]> {
   const folder = resolve(place);
-  checkPlace(folder, force);
+  checkPlace(folder, force, kind);
   mkdirSync(dirname(folder), { recursive: true });
   removeLeftovers(folder);
   const aside = (kind: string) => join(dirname(folder), `.${basename(folder)}.${process.pid}.${kind}`);
@@ -73,33 +79,36 @@ export async function writeFolder(
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft);
   try {
-    await write(draft);
+    const about = await write(draft);
     const files = readdirSync(draft).sort();
     const list: Record<string, { sha256: string; bytes: number }> = {};
     for (const name of files) {
       const file = join(draft, name);
       list[name] = { sha256: await sha256OfFile(file), bytes: statSync(file).size };
     }
-    writeFileSync(join(draft, LIST_FILE), `${JSON.stringify({ ...about, files: list }, null, 2)}\n`);
-    for (const name of [...files, LIST_FILE]) flush(join(draft, name));
+    writeFileSync(join(draft, kind.list), `${JSON.stringify({ ...about, files: list }, null, 2)}\n`);
+    for (const name of [...files, kind.list]) flush(join(draft, name));
     flush(draft);
-    replace(folder, draft, aside("old"), force);
-    return [...files, LIST_FILE];
+    replace(folder, draft, aside("old"), force, kind);
+    return [...files, kind.list];
   } catch (error) {
-    // What hone says in words of its own is no surprise of the disk's.
+    // A HoneError already has a message of its own.
     const full = FULL.test(messageOf(error)) || (!(error instanceof HoneError) && freeBytes(dirname(folder)) < NOTHING);
     if (!full) throw error;
-    throw new HoneError(`the disk filled up during the export to ${folder}; free some space, or give another --out`, {
-      cause: error,
-    });
+    throw new HoneError(
+      `the disk filled up during the ${kind.name} to ${folder}; free some space, or give another --out`,
+      {
+        cause: error,
+      },
+    );
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
 }
 
-function replace(folder: string, draft: string, old: string, force: boolean): void {
-  // Another process may have made one meanwhile.
-  checkPlace(folder, force);
+function replace(folder: string, draft: string, old: string, force: boolean, kind: FolderKind): void {
+  // Another process may have created it in the meantime.
+  checkPlace(folder, force, kind);
   const before = isThere(folder);
   if (before) moveDurably(folder, old);
   moveDurably(draft, folder);

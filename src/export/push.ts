@@ -1,4 +1,4 @@
-/** Puts a folder into a repository of the Hub, by Hugging Face's own library in the learner's environment. */
+/** Pushes a folder to a repository of the Hub, with Hugging Face's own library in the learner's environment. */
 import { join } from "node:path";
 import type { HubOptions } from "../hub/index.js";
 import { type ModelIo, runProgram } from "../models/index.js";
@@ -6,7 +6,7 @@ import { HoneError, packageRoot, UsageError } from "../util/index.js";
 
 const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
 
-/** @throws UsageError before anything is written, when nothing could be sent afterwards */
+/** @throws UsageError before anything is written, if the push would fail */
 export function checkPush(repository: string | undefined, hub: HubOptions): void {
   if (repository === undefined) return;
   if (!REPOSITORY.test(repository) || /\.\.|--/.test(repository)) {
@@ -18,7 +18,7 @@ export function checkPush(repository: string | undefined, hub: HubOptions): void
   }
 }
 
-/** @returns where it is to be seen */
+/** @returns the URL of the result */
 export async function push(
   folder: string,
   repository: string,
@@ -33,10 +33,10 @@ export async function push(
     PYTHONPATH: join(packageRoot, "native"),
     HF_HUB_OFFLINE: "0",
     HF_ENDPOINT: endpoint,
-    // In the environment, which other users of the machine cannot read, not among the arguments.
+    // In the environment, not among the arguments, which other users of the machine can read.
     HF_TOKEN: token ?? "",
     HF_HUB_DISABLE_IMPLICIT_TOKEN: "1",
-    // Its client is one of its own, which is not held to the endpoint (native/learner/push.py).
+    // The xet client does not respect the endpoint (native/learner/push.py).
     HF_HUB_DISABLE_XET: "1",
     HF_HUB_DISABLE_TELEMETRY: "1",
     HF_HUB_DISABLE_PROGRESS_BARS: "1",

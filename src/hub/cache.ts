@@ -1,7 +1,7 @@
 /**
- * The cache that Hugging Face's tools share: a folder for each repository with `blobs/` (contents, named by their
- * checksum), `snapshots/COMMIT/` (names of files, links to blobs) and `refs/NAME` (the commit of a branch or tag). What
- * Python has downloaded is found here, and the other way round.
+ * The cache shared by Hugging Face's tools: a folder for each repository with `blobs/` (contents, named by their
+ * checksum), `snapshots/COMMIT/` (file names, links to blobs) and `refs/NAME` (the commit of a branch or tag). Python's
+ * downloads are used here, and hone's by Python.
  */
 import {
   existsSync,
@@ -32,7 +32,7 @@ export const folderName = ({ kind, id }: Repository) => `${kind}s--${id.replaceA
 /** One repository's folder in the cache. It need not exist. */
 export class RepositoryCache {
   readonly folder: string;
-  /** Of downloads: one program at a time fetches from a repository. */
+  /** Lock of downloads: one process at a time fetches from a repository. */
   readonly lockFile: string;
 
   constructor(cache: string, repository: Repository) {
@@ -41,7 +41,7 @@ export class RepositoryCache {
     this.lockFile = join(cache, ".locks", name, "hone.lock");
   }
 
-  /** The commit of a branch, a tag or a commit's own name; undefined when nothing was downloaded under that name. */
+  /** The commit of a branch, a tag or a commit hash; undefined when nothing was downloaded for it. */
   commitOf(revision: string): string | undefined {
     if (isCommit(revision)) return existsSync(this.snapshot(revision)) ? revision : undefined;
     try {
@@ -57,7 +57,7 @@ export class RepositoryCache {
     if (isCommit(revision)) return;
     const file = join(this.folder, "refs", revision);
     mkdirSync(dirname(file), { recursive: true });
-    // Without a line's end, as Python writes it and compares it.
+    // No trailing newline, since Python compares the text as it is.
     writeDurably(file, commit);
   }
 
@@ -65,7 +65,7 @@ export class RepositoryCache {
     return join(this.folder, "snapshots", commit);
   }
 
-  /** Paths of the files of a commit that are here, sorted. A link to nothing is no file. */
+  /** Paths of a commit's files that are present, sorted. Broken links do not count. */
   files(commit: string): string[] {
     const root = this.snapshot(commit);
     const below = (prefix: string): string[] =>
@@ -81,7 +81,7 @@ export class RepositoryCache {
     return join(this.folder, "blobs", checksum);
   }
 
-  /** Gives a blob its name in a commit. */
+  /** Links a blob into a commit's snapshot. */
   link(commit: string, path: string, checksum: string): void {
     const name = join(this.snapshot(commit), path);
     const blob = this.blob(checksum);
@@ -94,7 +94,7 @@ export class RepositoryCache {
       symlinkSync(target, aside);
       renameSync(aside, name);
     } catch (error) {
-      // Disks without links hold the file itself, as Python keeps it there.
+      // File systems without links get the file itself, as with Python.
       if (!["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"].includes(codeOf(error) ?? "")) throw error;
       moveDurably(blob, name);
     }
@@ -112,7 +112,7 @@ export function checksumOfLink(path: string): string | undefined {
   return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(name) ? name : undefined;
 }
 
-/** Repositories of which something is in the cache, by their names. */
+/** Repositories with files in the cache, by name. */
 export function cachedRepositories(cache: string, kind: Repository["kind"]): Repository[] {
   if (!existsSync(cache)) return [];
   const found = readdirSync(cache, { withFileTypes: true }).flatMap((entry) => {
@@ -122,7 +122,7 @@ export function cachedRepositories(cache: string, kind: Repository["kind"]): Rep
   return found.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Bytes that a folder takes on the disk, links not followed. */
+/** Disk usage of a folder in bytes, links not followed. */
 export function bytesIn(folder: string): number {
   if (!existsSync(folder)) return 0;
   return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => {
@@ -131,7 +131,7 @@ export function bytesIn(folder: string): number {
   }, 0);
 }
 
-/** The first part that is missing of what lies in parts ("model-00002-of-00003.safetensors"). */
+/** The first missing part of a file that is split into parts ("model-00002-of-00003.safetensors"). */
 export function missingPart(paths: readonly string[]): string | undefined {
   const here = new Set(paths);
   for (const path of paths) {
@@ -139,7 +139,7 @@ export function missingPart(paths: readonly string[]): string | undefined {
     if (!match) continue;
     const [, before, count = "", after] = match;
     const part = (number: number) => `${before}${String(number).padStart(5, "0")}-of-${count}${after}`;
-    // Data sets count from 0, models from 1: either end will do.
+    // Data sets count from 0, models from 1; accept both.
     const ends = [part(0), part(Number(count))];
     const between = Array.from({ length: Number(count) - 1 }, (_, index) => part(index + 1));
     const missing =
@@ -149,7 +149,7 @@ export function missingPart(paths: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** @throws HoneError for what would lead out of the cache */
+/** @throws HoneError for a path that leads out of the cache */
 export function checkPath(path: string): string {
   const parts = path.split("/");
   if (

@@ -1,4 +1,4 @@
-/** Data sets from the Hub: the files of one repository that are asked for, each whole and checked. */
+/** Fetches data sets from the Hub: the requested files of one repository, complete and checked. */
 import { join } from "node:path";
 import { HoneError } from "../util/index.js";
 import { checksumOfLink, missingPart, RepositoryCache } from "./cache.js";
@@ -8,19 +8,19 @@ import { type HubOptions, notHere } from "./options.js";
 
 const REVISION = "main";
 
-/** Some files of a data set. */
+/** A selection of a data set's files. */
 export interface AskedFiles {
-  /** For people: "Parquet files". */
+  /** Name for messages: "Parquet files". */
   readonly name: string;
-  /** Which of those that are there. */
+  /** Chooses among the repository's files. */
   choose(paths: readonly string[]): string[];
 }
 
 /**
  * Makes sure that files of a data set are on this machine.
  *
- * @param asked which of its files; all that are Parquet by default
- * @returns their paths, in the order of their names
+ * @param asked the selection; default: all Parquet files
+ * @returns their paths, sorted by name
  * @throws HoneError when the Hub cannot be reached, refuses, or delivers something else than it listed
  */
 export async function fetchDataset(

@@ -1,6 +1,6 @@
 /**
- * Files of a repository into the shared cache: each continued where it broke, as often as it takes, also from one run
- * to the next, checked by size and checksum, and put in its place when it is whole.
+ * Downloads files of a repository into the shared cache: resumed after each interruption, also in a later process,
+ * checked by size and checksum, and put in place when complete.
  */
 import { createHash } from "node:crypto";
 import { createReadStream, mkdirSync, statfsSync } from "node:fs";
@@ -13,14 +13,15 @@ import { addressOf, describe, explained, type Listing, type RemoteFile } from ".
 import type { HubOptions } from "./options.js";
 import { sizeText } from "./progress.js";
 
-/** Bytes of a download that takes long enough to be announced. */
+/** Downloads from this size (bytes) on are announced. */
 const WORTH_SAYING = 10e6;
 
 /**
  * Makes sure that some files of a commit are in the cache.
  *
- * @returns the folder that has them under their names
- * @throws HoneError when the disk is too small, the Hub cannot be reached or refuses, or what came is not what it listed
+ * @returns the folder that contains them under their names
+ * @throws HoneError when the disk is too small, the Hub cannot be reached or refuses, or the content differs from the
+ * listing
  */
 export async function downloadFiles(listing: Listing, paths: readonly string[], options: HubOptions): Promise<string> {
   const { repository, commit } = listing;
@@ -40,7 +41,7 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
       if (!(await isWhole(join(cache.snapshot(commit), file.path), file.size))) {
         const report = (bytes: number) =>
           options.onProgress?.({ repository: repository.id, file: file.path, done: done + bytes, total });
-        // Said before the first byte comes: what is here counts.
+        // Reported before the first byte arrives, with the bytes already here.
         report(have[index] as number);
         await explained(repository, listing.revision, options, () => download(listing, file, cache, options, report));
         cache.link(commit, file.path, file.checksum);
@@ -54,7 +55,7 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
-/** Bytes of a file that need not be fetched any more. */
+/** Bytes of a file that are here already. */
 async function bytesHere(cache: RepositoryCache, commit: string, file: RemoteFile): Promise<number> {
   if (await isWhole(join(cache.snapshot(commit), file.path), file.size)) return file.size;
   if (await isWhole(cache.blob(file.checksum), file.size)) return file.size;
@@ -63,7 +64,9 @@ async function bytesHere(cache: RepositoryCache, commit: string, file: RemoteFil
 
 const isWhole = async (path: string, size: number) => (await sizeOf(path)) === size;
 
-/** Named by its content: what is left of another version is never continued. Python's partial files are its own. */
+/**
+ * Named by checksum, so that a partial file of another version is never resumed. Python's partial files are not used.
+ */
 const partOf = (cache: RepositoryCache, { checksum }: RemoteFile) => cache.blob(`${checksum}.hone.incomplete`);
 
 function needDisk(options: HubOptions, name: string, bytes: number): void {
@@ -76,7 +79,7 @@ function needDisk(options: HubOptions, name: string, bytes: number): void {
   );
 }
 
-/** Free bytes of the disk that has a folder. */
+/** Free bytes of the disk that contains a folder. */
 export function freeBytes(folder: string): number {
   const disk = statfsSync(folder);
   return disk.bavail * disk.bsize;
@@ -101,9 +104,9 @@ async function download(
       method: "GET" as const,
       ...(have > 0 ? { headers: { range: `bytes=${have}-` } } : {}),
     });
-    // A server that knows no ranges begins again each time: what it repeats is no progress.
+    // A server without range support begins again each time; repeated bytes are not progress.
     let furthest = have;
-    await exchange(request, options, async ({ response }, { heard, advanced }) => {
+    await exchange(request, options, async ({ response }, { received, advanced }) => {
       if (response.status !== 206) have = 0;
       const announced = announcedLength(response);
       if (announced !== undefined && (have > 0 ? have + announced > file.size : announced !== file.size)) {
@@ -113,7 +116,7 @@ async function download(
       const output = await open(part, have > 0 ? "a" : "w");
       try {
         for await (const chunk of response.body ?? []) {
-          heard();
+          received();
           if (have + chunk.length > file.size) {
             await output.truncate(0);
             throw wrongLength(url, `over ${file.size}`, file.size);
@@ -141,10 +144,10 @@ async function download(
   moveDurably(part, blob);
 }
 
-/** Bytes of the body, where its headers say so. */
+/** Length of the body, if its headers state it. */
 function announcedLength({ headers }: Response): number | undefined {
   const length = headers.get("content-length");
-  // Of a compressed body it is another length than that of the file.
+  // With compression it is not the file's length.
   return length === null || (headers.get("content-encoding") ?? "identity") !== "identity" ? undefined : Number(length);
 }
 
@@ -153,7 +156,7 @@ const wrongLength = (url: string, bytes: string, listed: number) =>
     `${url} answers with ${bytes} bytes, the Hub lists ${listed}: try again later, or set HF_ENDPOINT to a mirror`,
   );
 
-/** Bytes of a part that can be continued: none when it is longer than the file. */
+/** Size of a partial file that can be resumed; 0 when it is longer than the file. */
 async function usable(part: string, size: number): Promise<number> {
   const have = (await sizeOf(part)) ?? 0;
   return have <= size ? have : 0;
@@ -168,7 +171,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** SHA-256 of the content, or git's SHA-1 of a blob, as a given checksum is. */
+/** Checksum of a file, SHA-256 or git's SHA-1 of a blob, chosen to match `like`. */
 export async function checksumOf(path: string, like: string): Promise<string> {
   const hash =
     like.length === 64 ? createHash("sha256") : createHash("sha1").update(`blob ${(await stat(path)).size}\0`);

@@ -1,6 +1,6 @@
 /**
- * HTTP as the Hugging Face Hub and its mirrors speak it: redirects to other hosts that must not see the token,
- * connections that break or fall silent, servers that are busy for a while.
+ * HTTP client for the Hugging Face Hub and its mirrors. Handles redirects to other hosts, which must not get the token,
+ * broken or stalled connections, and busy servers.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoneError, messageOf } from "../util/index.js";
@@ -15,21 +15,21 @@ export interface HttpOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds without a byte after which a connection counts as dead. */
   readonly stallTimeout?: number;
-  /** Milliseconds before the first retry; doubled with each that brings nothing. */
+  /** Milliseconds before the first retry; doubled after each without new bytes. */
   readonly retryDelay?: number;
 }
 
-/** Tries in a row that bring nothing. */
+/** Maximum number of consecutive tries without new bytes. */
 const MAX_FRUITLESS = 5;
 const MAX_REDIRECTS = 5;
-/** The longest pause that a server may ask for, in milliseconds: the Hub counts requests over five minutes. */
+/** Longest accepted Retry-After in milliseconds; the Hub's rate limit covers five minutes. */
 const MAX_PAUSE = 300_000;
 
-/** The connection broke or the server is busy: worth another try. */
+/** The connection broke or the server is busy: the request is retried. */
 export class Interrupted extends Error {
   constructor(
     message: string,
-    /** Milliseconds after which the server wants to be asked again. */
+    /** Milliseconds to wait as requested by the server. */
     readonly pause = 0,
     options?: ErrorOptions,
   ) {
@@ -37,7 +37,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** The server answered, and would answer the same again. */
+/** A definite refusal; a retry would get the same answer. */
 export class HubRefusal extends HoneError {
   constructor(
     readonly place: string,
@@ -56,26 +56,26 @@ export class HubRefusal extends HoneError {
 /** The endpoint could not be reached at all. */
 export class HubUnreachable extends HoneError {}
 
-/** A response, and its headers with those of the redirects on the way to it; the first of a name counts. */
+/** A response, with its headers and those of the redirects before it; the first of a name counts. */
 export interface Answer {
   readonly response: Response;
   readonly headers: ReadonlyMap<string, string>;
 }
 
-/** How a request hears of its answer's body. */
+/** Callbacks while the body is read. */
 export interface Reception {
-  /** A piece came: silence counts from there. */
-  heard(): void;
-  /** Something came that was not here before: patience begins anew. */
+  /** Bytes arrived: resets the stall timer. */
+  received(): void;
+  /** New bytes arrived: resets the count of fruitless tries. */
   advanced(): void;
 }
 
 export const rootOf = ({ endpoint }: Pick<HttpOptions, "endpoint">) => endpoint.replace(/\/+$/, "");
 
 /**
- * Sends a request and uses its answer; both again, with longer and longer pauses, when the connection breaks.
+ * Sends a request and processes its answer; repeats both, with increasing pauses, when the connection breaks.
  *
- * @param use reads the body, and tells of its pieces
+ * @param use reads the body and reports progress
  * @throws HubRefusal when the server refuses
  * @throws HubUnreachable when it cannot be reached
  * @throws the signal's reason when it is aborted
@@ -94,7 +94,7 @@ export async function exchange<T>(
     let interruption: Interrupted;
     try {
       return await use(await follow(request(), options, either), {
-        heard: () => void timer.refresh(),
+        received: () => void timer.refresh(),
         advanced: () => {
           fruitless = 0;
         },
@@ -113,17 +113,17 @@ export async function exchange<T>(
     }
     const pause = Math.max(retryDelay * 2 ** fruitless, Math.min(interruption.pause, MAX_PAUSE));
     await sleep(pause, undefined, signal ? { signal } : {}).catch(() => {
-      // Only an abort ends it early.
+      // Only an abort ends the pause early.
       throw signal?.reason;
     });
   }
 }
 
-/** What is worth another try. Everything else (a full disk, a refusal) is thrown on. */
+/** The error as {@link Interrupted} if a retry makes sense. Everything else (a full disk, a refusal) is thrown on. */
 function asInterruption(error: unknown, stalled: boolean): Interrupted {
   if (stalled) return new Interrupted("nothing came for too long");
   if (error instanceof Interrupted) return error;
-  // fetch throws TypeError for everything that happens on the network, with the reason as its cause.
+  // fetch throws TypeError for every network error, with the reason as its cause.
   if (error instanceof TypeError) return new Interrupted(messageOf(error.cause ?? error), 0, { cause: error });
   throw error;
 }
@@ -140,7 +140,7 @@ async function follow(
     const authorization = options.token && at.origin === home ? { authorization: `Bearer ${options.token}` } : {};
     const response = await fetch(at, {
       method,
-      // Compressed on the way, a range would be one of the compressed bytes.
+      // With compression a range would refer to the compressed bytes.
       headers: { "accept-encoding": "identity", "user-agent": "hone", ...headers, ...authorization },
       redirect: "manual",
       signal,

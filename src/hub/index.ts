@@ -1,8 +1,8 @@
 /**
  * The Hugging Face Hub: one downloader for models and data, into the cache that Hugging Face's own tools share.
  *
- * Written here because Python's `huggingface_hub` neither continues a broken download in a new process nor compares what
- * came with its SHA-256, and because playing a finished model file needs no Python: docs/models.md says more.
+ * Written here because Python's `huggingface_hub` neither resumes a download in a new process nor checks the SHA-256 of
+ * the content, and because playing a GGUF file needs no Python: see docs/models.md.
  */
 export {
   bytesIn,

@@ -1,4 +1,4 @@
-/** What a repository holds, as the Hub or a mirror lists it: names, sizes and checksums of one commit. */
+/** The file listing of a repository's commit, from the Hub or a mirror: names, sizes and checksums. */
 import { z } from "zod";
 import { HoneError } from "../util/index.js";
 import { checkPath, type Repository } from "./cache.js";
@@ -16,7 +16,7 @@ const answerSchema = z.object({
       lfs: z.object({ sha256: z.string() }).nullish(),
     }),
   ),
-  /** What the Hub read from the header of a GGUF file. */
+  /** Fields that the Hub read from a GGUF file's header. */
   gguf: z.object({ architecture: z.string().nullish() }).loose().nullish(),
 });
 
@@ -36,11 +36,11 @@ interface ListedFile {
 
 export interface Listing {
   readonly repository: Repository;
-  /** As it was asked for: "main". */
+  /** The requested revision, e.g. "main". */
   readonly revision: string;
   readonly commit: string;
   readonly files: readonly ListedFile[];
-  /** Architecture of the repository's GGUF files, where the Hub says it. */
+  /** Architecture of the repository's GGUF files, if the Hub states it. */
   readonly ggufArchitecture: string | undefined;
 }
 
@@ -53,9 +53,7 @@ export function addressOf({ repository, commit }: Listing, path: string, options
   return `${rootOf(options)}/${placeOf(repository)}/resolve/${commit}/${encoded(path)}`;
 }
 
-/**
- * @throws HoneError when the Hub cannot be reached, or refuses: why, and how to get access
- */
+/** @throws HoneError when the Hub cannot be reached or refuses, with the reason and how to get access */
 export async function listRepository(repository: Repository, revision: string, options: HubOptions): Promise<Listing> {
   if (options.offline) throw notHere(repository.id);
   const url = `${rootOf(options)}/api/${repository.kind}s/${repository.id}/revision/${encodeURIComponent(revision)}?blobs=true`;
@@ -81,7 +79,7 @@ export async function listRepository(repository: Repository, revision: string, o
   return { repository, revision, commit: parsed.sha, files, ggufArchitecture: parsed.gguf?.architecture ?? undefined };
 }
 
-/** A listed file with its size and checksum: where the listing lacks them, from the headers of the file itself. */
+/** A listed file with size and checksum, taken from the file's HTTP headers if the listing lacks them. */
 export async function describe(listing: Listing, path: string, options: HubOptions): Promise<RemoteFile> {
   const listed = listing.files.find((file) => file.path === path);
   if (!listed) throw new HoneError(`${listing.repository.id} has no file ${path}`);
@@ -93,7 +91,7 @@ export async function describe(listing: Listing, path: string, options: HubOptio
       () => ({ url, method: "HEAD" }),
       options,
       async ({ response, headers }) => {
-        // Of the file, where the answer is a redirect or a pointer.
+        // x-linked-etag belongs to the file if the answer is a redirect or a Git LFS pointer.
         const tag = headers.get("x-linked-etag") ?? response.headers.get("etag") ?? "";
         const size = Number(headers.get("x-linked-size") ?? response.headers.get("content-length"));
         const file = fileSchema.safeParse({ path, size, checksum: tag.replace(/^(?:W\/)?"|"$/g, "") });
@@ -104,10 +102,10 @@ export async function describe(listing: Listing, path: string, options: HubOptio
   );
 }
 
-/** No repository of that name is shown to who asked. */
+/** No repository of that name is visible with this token. */
 export class NotOnHub extends HoneError {}
 
-/** Runs what asks the Hub for something of a repository. A refusal says what is to be done about it. */
+/** Runs a request to the Hub about a repository and adds advice to a refusal. */
 export async function explained<T>(
   { kind, id }: Repository,
   revision: string,

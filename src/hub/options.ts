@@ -1,4 +1,4 @@
-/** Where the Hub is, who asks, and where its files are kept: the variables that Hugging Face's own tools read. */
+/** Address, token and cache folder of the Hub, from the variables that Hugging Face's own tools read. */
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import type { Config, OptionName } from "../config/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 import { type HttpOptions, rootOf } from "./http.js";
 
-/** Options that say how the Hub is spoken to. */
+/** Options for access to the Hub. */
 export const hubOptionNames = [
   "hfEndpoint",
   "hfToken",
@@ -17,22 +17,22 @@ export const hubOptionNames = [
 
 export type HubConfig = Pick<Config, (typeof hubOptionNames)[number]>;
 
-/** How far a download is. */
+/** Progress of a download. */
 export interface HubProgress {
   readonly repository: string;
   readonly file: string;
-  /** Bytes of all files that were asked for together. */
+  /** Bytes of all requested files together. */
   readonly done: number;
   readonly total: number;
 }
 
 export interface HubOptions extends HttpOptions {
-  /** Folder that has a folder for each repository: HF_HUB_CACHE. */
+  /** Folder of the repositories' folders: HF_HUB_CACHE. */
   readonly cache: string;
   onProgress?(progress: HubProgress): void;
-  /** Hears what is waited for. */
+  /** Receives lines about waiting and downloads. */
   log?(text: string): void;
-  /** Free bytes of the disk that has a folder; another answer in tests. */
+  /** Free bytes of the disk that contains a folder; replaced in tests. */
   freeBytes?(folder: string): number;
 }
 
@@ -45,7 +45,7 @@ function homeOf({ hfHome }: HubConfig, env: NodeJS.ProcessEnv): string {
   return expand(hfHome ?? join(env.XDG_CACHE_HOME || "~/.cache", "huggingface"));
 }
 
-/** @throws UsageError when HF_ENDPOINT is no address, or HF_TOKEN cannot be one */
+/** @throws UsageError when HF_ENDPOINT is not a URL, or HF_TOKEN is not a valid token */
 export function hubOptionsOf(config: HubConfig, env: NodeJS.ProcessEnv = process.env): HubOptions {
   const { hfEndpoint: endpoint, hfOffline: offline } = config;
   if (!/^https?:\/\/[^/]/.test(endpoint) || !URL.canParse(endpoint)) {
@@ -60,7 +60,7 @@ export function hubOptionsOf(config: HubConfig, env: NodeJS.ProcessEnv = process
   return { endpoint, token, offline, cache };
 }
 
-/** What `hf auth login` saved. It was made for the Hub itself: a mirror gets the token that it is given, and no other. */
+/** The token saved by `hf auth login`. It belongs to the Hub itself; a mirror gets only a token given explicitly. */
 function savedToken(endpoint: string, home: string, env: NodeJS.ProcessEnv): string | undefined {
   if (rootOf({ endpoint }) !== OFFICIAL || /^(1|true|yes|on)$/i.test(env.HF_HUB_DISABLE_IMPLICIT_TOKEN ?? "")) {
     return undefined;
@@ -69,7 +69,7 @@ function savedToken(endpoint: string, home: string, env: NodeJS.ProcessEnv): str
   return (existsSync(file) && readFileSync(file, "utf8").trim()) || undefined;
 }
 
-/** @throws HoneError saying how to get what is not here, with the network or without */
+/** The error for files that are missing while offline. */
 export function notHere(what: string): HoneError {
   return new HoneError(`${what} was not downloaded before: run once without HF_HUB_OFFLINE`);
 }

@@ -1,4 +1,4 @@
-/** How a download goes, in one line of text. */
+/** Formats the progress of a download as one line. */
 import { clock } from "../util/index.js";
 import type { HubProgress } from "./options.js";
 
@@ -14,11 +14,11 @@ export function sizeText(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? value.toFixed(0) : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** Pace since it was first asked, and the time that is left at this pace. What was there at the start was no work. */
+/** Transfer rate since the first call, and the time left at this rate. Bytes present at the start do not count. */
 export class Rate {
   #start: { done: number; at: number } | undefined;
 
-  /** Bytes a second and seconds left; undefined at the start. */
+  /** Bytes per second and seconds left; undefined at the start. */
   of(done: number, total: number): { pace: number; left: number } | undefined {
     const now = performance.now() / 1000;
     this.#start ??= { done, at: now };

@@ -1,16 +1,21 @@
-/** `hone init` without its words: a new project in a folder that has nothing in it yet. Nothing is ever overwritten. */
+/** `hone init` without its prompts: creates a project in a folder without files of the user. Overwrites nothing. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join, relative, resolve } from "node:path";
 import { UsageError } from "../util/index.js";
 import { filesOf, honeOf, type PackageJson, type Project, packageJson, scriptsOf } from "./templates.js";
 
-/** What npm makes when hone is installed in an empty folder, and git. */
+/** Files that `npm install` of hone and git create in an empty folder; they do not count as content. */
 const NOT_OURS = ["node_modules", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", ".git", ".hone"];
+
+/** What comes with an unpacked hone: models, and the options by which it does without a network. */
+const UNPACKED = { files: ["hone.config.json", "hub", "models"], options: ["hfCache", "hfOffline"] };
 
 export interface Ground {
   readonly folder: string;
-  /** As npm left it when hone was installed here; undefined where there is none. */
+  /** package.json as written by npm when hone was installed; undefined if missing. */
   readonly package: PackageJson | undefined;
+  /** Options that unpacking hone put here; undefined elsewhere. */
+  readonly unpacked: object | undefined;
 }
 
 /**
@@ -21,22 +26,25 @@ export function groundOf(given: string): Ground {
   const folder = resolve(given);
   const present = existsSync(folder) ? readdirSync(folder) : [];
   const file = join(folder, "package.json");
-  const found = present.includes("package.json") ? readPackage(file) : undefined;
-  // A package.json that names hone and has none of the commands is what `npm install` made.
+  const found = present.includes("package.json") ? readJson(file) : undefined;
+  // A package.json that depends on hone and has no scripts was written by `npm install`.
   const fresh = found && honeOf(found) !== undefined && !Object.keys(found.scripts ?? {}).some(isOurs);
-  const others = present.filter((name) => !NOT_OURS.includes(name) && !(fresh && name === "package.json"));
+  const config = fresh ? readJson(join(folder, "hone.config.json")) : undefined;
+  const unpacked = config && Object.keys(config).every((name) => UNPACKED.options.includes(name)) ? config : undefined;
+  const known = [...NOT_OURS, ...(fresh ? ["package.json"] : []), ...(unpacked ? UNPACKED.files : [])];
+  const others = present.filter((name) => !known.includes(name));
   if (others.length > 0) {
     const more = others.length > 5 ? ` and ${others.length - 5} more` : "";
     throw new UsageError(
       `${folder} is not empty: it has ${others.slice(0, 5).join(", ")}${more}; give an empty folder, or a new one: init FOLDER`,
     );
   }
-  return { folder, package: fresh ? found : undefined };
+  return { folder, package: fresh ? found : undefined, unpacked };
 }
 
 const isOurs = (script: string) => Object.hasOwn(scriptsOf({ model: "" }), script);
 
-function readPackage(file: string): PackageJson | undefined {
+function readJson(file: string): PackageJson | undefined {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as PackageJson;
   } catch {
@@ -44,7 +52,7 @@ function readPackage(file: string): PackageJson | undefined {
   }
 }
 
-/** A name that npm takes. */
+/** A valid npm package name derived from the folder. */
 export function nameOf(folder: string): string {
   const name = basename(folder)
     .toLowerCase()
@@ -70,12 +78,15 @@ export function dependencyOf(given: string, folder: string): string {
   return `file:${relative(folder, tarball)}`;
 }
 
-/** @returns the names of the files, in order */
-export function writeProject({ folder, package: before }: Ground, project: Project): string[] {
+/** @returns the names of the written files, in order */
+export function writeProject({ folder, package: before, unpacked }: Ground, project: Project): string[] {
   mkdirSync(folder, { recursive: true });
-  const files = filesOf(project);
-  // "wx": a file that has come between is not overwritten either.
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content, { flag: "wx" });
+  const files = filesOf(project, unpacked);
+  for (const [name, content] of Object.entries(files)) {
+    // "wx": a file created in the meantime is not overwritten either.
+    const flag = unpacked && name === "hone.config.json" ? "w" : "wx";
+    writeFileSync(join(folder, name), content, { flag });
+  }
   writeFileSync(join(folder, "package.json"), packageJson(project, before), { flag: before ? "w" : "wx" });
   return ["package.json", ...Object.keys(files)].sort();
 }

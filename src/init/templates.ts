@@ -1,12 +1,12 @@
-/** The files of a new project: a task with ten questions that the tiny model can be trained on, and how to go on from it. */
+/** The files of a new project: a task with ten questions that suits the tiny model, and the commands for going on. */
 import { DEFAULT_MODEL } from "../config/index.js";
 
 export interface Project {
-  /** Of the package. */
+  /** Name of the package. */
   readonly name: string;
-  /** What npm installs hone from: a tarball's path, or a version of the published package. */
+  /** The version of hone to install: a tarball's path, or a published version. */
   readonly hone: string;
-  /** That `npm run train` trains. */
+  /** The model that `npm run train` trains. */
   readonly model: string;
 }
 
@@ -72,7 +72,7 @@ const scenarios = Object.entries(capitals)
   )
   .join("\n");
 
-/** Small enough to be done in a minute or two on a CPU. */
+/** Small enough to finish in a minute or two on a CPU. */
 const config = { task: "task.ts", steps: 3, groupsPerStep: 4, groupSize: 6, validateN: 2, maxTurns: 1, maxTokens: 48 };
 
 const compilerOptions = {
@@ -99,11 +99,11 @@ const readme = ({ name, model }: Project) => `# ${name}
 
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Content by file name. package.json is another matter: npm may have made it already. */
-export const filesOf = (project: Project): Readonly<Record<string, string>> => ({
+/** Content by file name, without package.json, which npm may have created already. */
+export const filesOf = (project: Project, options: object = {}): Readonly<Record<string, string>> => ({
   "task.ts": task,
   "scenarios.jsonl": `${scenarios}\n`,
-  "hone.config.json": json(config),
+  "hone.config.json": json({ ...config, ...options }),
   "tsconfig.json": json({ compilerOptions, files: ["task.ts"] }),
   ".gitignore": "node_modules\n.hone\n",
   "README.md": readme(project),
@@ -115,15 +115,16 @@ export interface PackageJson {
   readonly dependencies?: Readonly<Record<string, string>>;
 }
 
-/** What a project that npm made depends on hone by; undefined where it does not. */
+/** The version of hone in package.json's dependencies; undefined without one. */
 export const honeOf = ({ dependencies }: PackageJson): string | undefined => dependencies?.[PACKAGE];
 
-/** A package.json; one that is there keeps all that it has. */
+/** Writes package.json, keeping all fields of an existing one except its type. */
 export function packageJson(project: Project, before: PackageJson = {}): string {
   const { name, hone } = project;
-  const whole = { name, private: true, type: "module", ...before };
   return json({
-    ...(honeOf(before) === undefined ? whole : before),
+    ...(honeOf(before) === undefined ? { name, private: true, ...before } : before),
+    // As task.ts is written. `npm install` leaves it out and `npm init` writes "commonjs", before there is any source.
+    type: "module",
     scripts: { ...scriptsOf(project), ...before.scripts },
     dependencies: { ...before.dependencies, [PACKAGE]: hone },
   });

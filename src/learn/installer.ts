@@ -44,6 +44,8 @@ export interface InstallOptions {
 }
 
 export interface Installer {
+  /** For progress: it may put packages into a folder alone. */
+  readonly verb: "installing" | "downloading";
   /** Installs; throws HoneError. The arguments are common to `pip install` and `uv pip install`. */
   install(args: readonly string[], options?: InstallOptions): Promise<void>;
   /** Installs if possible, without a long wait for a network that is not there. */
@@ -60,7 +62,13 @@ const worthSaying = (line: string) =>
 
 const short = (line: string) => (line.length > 100 ? `${line.slice(0, 97)}...` : line);
 
-function installer(program: string, before: readonly string[], interpreter: string): Installer {
+function installer(
+  program: string,
+  before: readonly string[],
+  interpreter: string,
+  about: { readonly verb?: Installer["verb"]; readonly wheels?: string | undefined } = {},
+): Installer {
+  const { verb = "installing", wheels } = about;
   const call = (args: readonly string[], { onLine }: InstallOptions, env: object) =>
     run(program, [...before, ...args], {
       env,
@@ -69,9 +77,10 @@ function installer(program: string, before: readonly string[], interpreter: stri
       },
     });
   return {
+    verb,
     async install(args, options = {}) {
       const done = await call(args, options, {});
-      if (done.code !== 0) throw new HoneError(explain(`${done.stderr}\n${done.stdout}`, interpreter));
+      if (done.code !== 0) throw new HoneError(explain(`${done.stderr}\n${done.stdout}`, interpreter, wheels));
     },
     async tries(args, options = {}) {
       const hurry = { PIP_RETRIES: "0", PIP_DEFAULT_TIMEOUT: "15", UV_HTTP_RETRIES: "0", UV_HTTP_TIMEOUT: "15" };
@@ -80,9 +89,18 @@ function installer(program: string, before: readonly string[], interpreter: stri
   };
 }
 
-export function pipInstaller(interpreter: string): Installer {
-  const before = ["-m", "pip", "--disable-pip-version-check", "--no-input", "install"];
-  return installer(interpreter, before, interpreter);
+const PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input"];
+
+/** @param wheels folder of packages that are taken in place of an index */
+export function pipInstaller(interpreter: string, wheels?: string): Installer {
+  const from = wheels === undefined ? [] : ["--no-index", "--find-links", wheels];
+  return installer(interpreter, [...PIP, "install", ...from], interpreter, { wheels });
+}
+
+/** Puts packages into a folder in place of installing them. Those that lie there already count as an index's do. */
+export function pipDownloader(interpreter: string, folder: string): Installer {
+  const into = ["download", "--only-binary", ":all:", "--dest", folder, "--find-links", folder];
+  return installer(interpreter, [...PIP, ...into], interpreter, { verb: "downloading" });
 }
 
 /** Undefined when uv is not installed. */
@@ -98,9 +116,13 @@ export async function uvInstaller(interpreter: string): Promise<UvInstaller | un
 }
 
 /** The cause of a failure in one line, from the output of pip or uv. */
-export function explain(output: string, interpreter: string): string {
+export function explain(output: string, interpreter: string, wheels?: string): string {
   if (/No space left on device|os error 28/.test(output)) {
     return `the disk filled up while Python packages were installed for ${interpreter}; free some space (TMPDIR too) and start again`;
+  }
+  const lacking = /No matching distribution found for (\S+)/.exec(output)?.[1];
+  if (wheels !== undefined && lacking !== undefined) {
+    return `${wheels}, with which hone was unpacked, has no ${lacking}; pack hone again, with --learner unsloth where Unsloth is wanted`;
   }
   const unreachable =
     /NewConnectionError|Failed to establish a new connection|ConnectTimeout|ReadTimeout|ProxyError|name resolution|dns error|error sending request|tcp connect error|Network is unreachable/i;

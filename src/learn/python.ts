@@ -16,15 +16,12 @@ import {
 } from "../device/index.js";
 import { HoneError, packageRoot, withLock } from "../util/index.js";
 import { buildForMachine, checkBuild, checkGivenBuild, deviceOf, whyAnew } from "./build.js";
-import { type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
+import { type Installer, type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
+import { findPython, lastLine, makeVenv, NEWEST, OLDEST, versionOf } from "./interpreter.js";
+import { type PackedWheels, packedBuild, packedWheels } from "./packed.js";
 import { type Build, buildTitles, files, type Layer, readStamp, requirementHashes, writeStamp } from "./stamp.js";
 import { installTorch } from "./torch.js";
 import { installUnsloth } from "./unsloth.js";
-
-/** The oldest and the newest version that the pinned PyTorch has wheels for. */
-const OLDEST = [3, 10] as const;
-const NEWEST = [3, 14] as const;
-const range = `${OLDEST.join(".")} to ${NEWEST.join(".")}`;
 
 /** Free bytes needed for download and unpacking, with a margin: measured 1.9 and 7.5 GB. */
 const DISK = { cpu: 3.5e9, cuda: 12e9 };
@@ -48,6 +45,8 @@ export interface PythonOptions {
   readonly device?: Pick<DeviceReport, "card" | "nvidia">;
   /** Package index for PyTorch in place of hone's choice, when the environment is made. */
   readonly torchIndex?: string | undefined;
+  /** Packages that came with hone, as files; replaced in tests. */
+  readonly packed?: PackedWheels | undefined;
 }
 
 const ownFolder = () => join(packageRoot, ".venv");
@@ -57,22 +56,28 @@ export function pythonIsReady({
   cpu = false,
   folder = ownFolder(),
 }: Pick<PythonOptions, "cpu" | "folder"> = {}): boolean {
-  return ready(folder, ["runtime"], cpu ? "cpu" : buildForMachine(currentDevice()));
+  const wanted = cpu ? "cpu" : buildForMachine(currentDevice());
+  return ready(folder, ["runtime"], wanted === "cpu" ? wanted : (packedWheels()?.build ?? wanted));
 }
+
+/** What installs into an environment: from the packages that came with hone alone, where some did. */
+export const installerFor = async (interpreter: string, packed = packedWheels()): Promise<Installer> =>
+  packed ? pipInstaller(interpreter, packed.folder) : ((await uvInstaller(interpreter)) ?? pipInstaller(interpreter));
 
 /**
  * The interpreter to run the learner with, installed first where needed. Safe to call in several processes at once.
  * @throws HoneError that says what is missing and how to mend it
  */
 export async function ensurePython(options: PythonOptions = {}): Promise<string> {
-  const { cpu = false, anyBuild = false, device = currentDevice() } = options;
+  const { cpu = false, anyBuild = false, device = currentDevice(), packed = packedWheels() } = options;
   if (options.python !== undefined) return checkGiven(options.python, cpu || anyBuild);
   const folder = options.folder ?? ownFolder();
   const onProgress = options.onProgress ?? (() => undefined);
   const interpreter = join(folder, "bin", "python");
-  const build = cpu ? "cpu" : buildForMachine(device);
+  const wanted = cpu || anyBuild ? "cpu" : buildForMachine(device);
+  const build = packed ? packedBuild(packed, wanted, device) : cpu ? "cpu" : buildForMachine(device);
   // A build for a GPU computes on the CPU as well, so any build suffices where the CPU's does.
-  const least = anyBuild ? "cpu" : build;
+  const least = wanted === "cpu" ? "cpu" : build;
   const layers: Layer[] = ["runtime"];
   if (options.development) layers.push("development");
   if (options.unsloth) layers.push("unsloth");
@@ -82,15 +87,16 @@ export async function ensurePython(options: PythonOptions = {}): Promise<string>
   await withLock(`${folder}.lock`, waiting, async () => {
     if (!ready(folder, ["runtime"], least)) {
       if (readStamp(folder)?.unsloth !== undefined && !layers.includes("unsloth")) layers.push("unsloth");
-      await makeEnvironment(folder, build, device, options.torchIndex, onProgress);
+      if (packed) await makeFromPacked(packed, folder, onProgress);
+      else await makeEnvironment(folder, build, device, options.torchIndex, onProgress);
     }
     for (const layer of layers) {
       if (ready(folder, [layer], "cpu")) continue;
-      const installer = (await uvInstaller(interpreter)) ?? pipInstaller(interpreter);
+      const installer = await installerFor(interpreter, packed);
       const made = deviceOf(folder, readStamp(folder));
       if (layer === "unsloth") {
-        const { torchIndex } = options;
-        await installUnsloth(installer, { folder, build: made, interpreter, torchIndex, onProgress });
+        const choice = { folder, build: made, interpreter, onProgress };
+        await installUnsloth(installer, { ...choice, torchIndex: options.torchIndex, packed: packed !== undefined });
       } else {
         onProgress("installing the Python packages that tests need");
         await installer.install(["-r", files.development], { onLine: onProgress });
@@ -143,7 +149,28 @@ async function makeEnvironment(
       : `installing what PyTorch for ${buildTitles[build]} and the learner need`,
   );
   await installer.install(["-r", files.runtime], { onLine: onProgress });
+  await checkLoads(interpreter, folder, onProgress);
+  checkBuild(packagesIn(folder), build, device, torchIndex);
+  writeStamp(folder, ["runtime"], build);
+}
 
+/** As {@link makeEnvironment}, without a network: PyTorch's build is the one that was packed. */
+async function makeFromPacked(
+  { folder: wheels, build, python }: PackedWheels,
+  folder: string,
+  onProgress: OnLine,
+): Promise<void> {
+  const interpreter = join(folder, "bin", "python");
+  needDisk(folder, build === "cpu" ? DISK.cpu : DISK.cuda);
+  const base = await findPython(python);
+  onProgress(`making a Python environment in ${folder} with ${base}, from the packages in ${wheels}`);
+  await makeVenv(base, folder);
+  await pipInstaller(interpreter, wheels).install(["-r", files.runtime], { onLine: onProgress });
+  await checkLoads(interpreter, folder, onProgress);
+  writeStamp(folder, ["runtime"], build);
+}
+
+async function checkLoads(interpreter: string, folder: string, onProgress: OnLine): Promise<void> {
   onProgress("loading PyTorch once, to see that it works");
   const check = await run(interpreter, [
     "-c",
@@ -152,48 +179,6 @@ async function makeEnvironment(
   if (check.code !== 0) {
     throw new HoneError(`PyTorch was installed in ${folder} but does not load: ${lastLine(check.stderr)}`);
   }
-  checkBuild(packagesIn(folder), build, device, torchIndex);
-  writeStamp(folder, ["runtime"], build);
-}
-
-/** The first suitable Python of this machine; the plain name comes first, since it is usually the user's choice. */
-async function findPython(): Promise<string> {
-  const names = ["python3"];
-  for (let minor: number = NEWEST[1]; minor >= OLDEST[1]; minor--) names.push(`python3.${minor}`);
-  const unsuitable: string[] = [];
-  for (const name of names) {
-    const version = await versionOf(name);
-    if (!version) continue;
-    if (suitable(version)) return name;
-    unsuitable.push(`${name} is ${version.join(".")}`);
-  }
-  const found = unsuitable.length > 0 ? unsuitable.join(", ") : "none was found";
-  throw new HoneError(
-    `learning needs Python ${range}: ${found}; install one (or uv, which brings its own), or give --python`,
-  );
-}
-
-/** Major and minor version; undefined when there is no such program or it is not Python. */
-async function versionOf(python: string): Promise<readonly [number, number] | undefined> {
-  const asked = await run(python, ["-c", "import sys; print(*sys.version_info[:2])"]);
-  const match = asked.code === 0 ? asked.stdout.match(/^(\d+) (\d+)\s*$/) : null;
-  return match ? [Number(match[1]), Number(match[2])] : undefined;
-}
-
-function suitable([major, minor]: readonly [number, number]): boolean {
-  return major === OLDEST[0] && minor >= OLDEST[1] && minor <= NEWEST[1];
-}
-
-async function makeVenv(base: string, folder: string): Promise<void> {
-  const made = await run(base, ["-m", "venv", "--clear", folder]);
-  if (made.code === 0) return;
-  const output = `${made.stdout}\n${made.stderr}`;
-  if (/ensurepip is not available|No module named '?(venv|ensurepip)/.test(output)) {
-    throw new HoneError(
-      `${base} cannot make environments: install its venv module (Debian, Ubuntu: apt install python3-venv)`,
-    );
-  }
-  throw new HoneError(`${base} could not make an environment in ${folder}: ${lastLine(output)}`);
 }
 
 /** Versions are not compared: a user who names a Python may have reasons for other versions. */
@@ -240,5 +225,3 @@ function needDisk(folder: string, bytes: number): void {
     `PyTorch needs ${gigabytes(bytes)} GB of free disk in ${parent}, which has ${gigabytes(free)} GB; free some, or give --python`,
   );
 }
-
-const lastLine = (text: string) => text.trim().split("\n").at(-1) ?? "";

@@ -15,6 +15,7 @@ export const files = {
   unslothCuda: join(learner, "requirements-unsloth-cuda.txt"),
   unslothWheels: join(learner, "unsloth-wheels.txt"),
   cpuTorch: join(learner, "cpu_torch.py"),
+  cpuWheel: join(learner, "cpu_wheel.py"),
 };
 
 export type Layer = "runtime" | "development" | "unsloth";

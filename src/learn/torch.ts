@@ -23,6 +23,8 @@ export interface TorchChoice {
   /** Replaces the indexes above. */
   readonly index: string | undefined;
   readonly onProgress: OnLine;
+  /** What makes the general build load without CUDA; by default what does so in an environment. */
+  readonly withoutCuda?: () => Promise<void>;
 }
 
 /** @throws HoneError when it cannot be installed */
@@ -31,11 +33,11 @@ export async function installTorch(installer: Installer, choice: TorchChoice): P
   const torch = readFileSync(files.runtime, "utf8").match(/^torch==\S+$/m)?.[0];
   if (!torch) throw new Error(`${files.runtime} does not pin torch`);
   if (index !== undefined) {
-    onProgress(`installing ${torch} for ${buildTitles[build]} from ${index}`);
+    onProgress(`${installer.verb} ${torch} for ${buildTitles[build]} from ${index}`);
     await installer.install(["--no-deps", "--index-url", index, torch], { onLine: onProgress });
     if (build === "cpu") await withoutCuda(choice);
   } else if (build === "cuda12") {
-    onProgress(`installing ${torch} for CUDA 12 from ${INDEXES.cuda12}`);
+    onProgress(`${installer.verb} ${torch} for CUDA 12 from ${INDEXES.cuda12}`);
     await installer.install(["--no-deps", "--index-url", INDEXES.cuda12, torch], { onLine: onProgress });
   } else if (build === "cpu" && process.platform === "linux") {
     await installCpuTorch(installer, torch, choice);
@@ -48,7 +50,7 @@ export async function installTorch(installer: Installer, choice: TorchChoice): P
  */
 async function installCpuTorch(installer: Installer, torch: string, choice: TorchChoice): Promise<void> {
   const { onProgress } = choice;
-  onProgress(`installing ${torch} for the CPU`);
+  onProgress(`${installer.verb} ${torch} for the CPU`);
   const places = [["--no-index"], ["--index-url", INDEXES.cpu]];
   for (const place of places) {
     // A failure of the first sources is not reported: the next source is tried.
@@ -60,8 +62,9 @@ async function installCpuTorch(installer: Installer, torch: string, choice: Torc
 }
 
 /** Does nothing to a CPU build. */
-async function withoutCuda({ interpreter }: TorchChoice): Promise<void> {
+async function withoutCuda({ interpreter, withoutCuda }: TorchChoice): Promise<void> {
   if (process.platform !== "linux") return;
+  if (withoutCuda) return withoutCuda();
   const adapted = await run(interpreter, [files.cpuTorch]);
   if (adapted.code === 0) return;
   const why = adapted.stderr.trim().split("\n").at(-1) ?? "";

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError, packageRoot, withLock } from "../util/index.js";
-import { type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
+import { type OnLine, run } from "./installer.js";
+import { installerFor } from "./python.js";
 import { files } from "./stamp.js";
 
 const requirements = join(packageRoot, "native/learner/requirements-track.txt");
@@ -36,7 +37,7 @@ export interface TrackerPackages {
 }
 
 async function installInto(python: string, args: readonly string[], onLine: OnLine): Promise<void> {
-  const installer = (await uvInstaller(python)) ?? pipInstaller(python);
+  const installer = await installerFor(python);
   await installer.install(args, { onLine });
 }
 

@@ -12,6 +12,8 @@ export interface UnslothChoice {
   readonly build: Build;
   readonly interpreter: string;
   readonly torchIndex: string | undefined;
+  /** The installer has the packages at hand and asks no index. */
+  readonly packed: boolean;
   readonly onProgress: OnLine;
 }
 
@@ -21,18 +23,26 @@ export async function installUnsloth(installer: Installer, choice: UnslothChoice
   const started = performance.now();
   const before = bytesIn(folder);
   onProgress(`installing Unsloth for ${buildTitles[build]}`);
+  await unslothPackages(installer, choice);
+  await checkImport(interpreter, build);
+  const seconds = (performance.now() - started) / 1000;
+  onProgress(`Unsloth: ${((bytesIn(folder) - before) / 1e6).toFixed(0)} MB in ${seconds.toFixed(0)} s`);
+}
+
+/** Installs or downloads its packages and those that it asks for. */
+export async function unslothPackages(
+  installer: Installer,
+  { build, torchIndex, packed, onProgress }: Omit<UnslothChoice, "folder" | "interpreter">,
+): Promise<void> {
   const install = (args: readonly string[]) => installer.install(args, { onLine: onProgress });
   if (build === "cpu") await install(["-r", files.unsloth]);
   else {
     // A build for another CUDA version than PyTorch's would not load.
-    const index = indexOf(build, choice.torchIndex);
+    const index = packed ? undefined : indexOf(build, torchIndex);
     if (index !== undefined) await install(["--no-deps", "--index-url", index, pinOf("torchvision")]);
     await install(["-r", files.unslothCuda]);
   }
   await install(["--no-deps", ...unslothWheels()]);
-  await checkImport(interpreter, build);
-  const seconds = (performance.now() - started) / 1000;
-  onProgress(`Unsloth: ${((bytesIn(folder) - before) / 1e6).toFixed(0)} MB in ${seconds.toFixed(0)} s`);
 }
 
 /** "unsloth==2026.10.9", ... */

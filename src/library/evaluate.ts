@@ -1,4 +1,4 @@
-/** How good a model is on scenarios, with the interval of its success. */
+/** Evaluates a model on scenarios: success rate with its confidence interval. */
 import type { Trajectory } from "../rollout/index.js";
 import type { Evaluation } from "../run/index.js";
 import type { Reward, Scenario } from "../tasks/index.js";
@@ -8,16 +8,16 @@ import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
 
 export interface EvaluateChoice {
-  /** Draws of the rollouts. Default the task's. */
+  /** Seed of the rollouts. Default the task's. */
   readonly seed?: number;
-  /** What a rollout is worth and whether it solved its scenario. Default the task's own reward. */
+  /** Computes the reward of a rollout and whether it solved its scenario. Default the task's own reward. */
   readonly grade?: (trajectory: Trajectory) => Reward | Promise<Reward>;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Plays each scenario once. With the same seed every call draws the same numbers, so that two results differ by their
- * model alone.
+ * Plays each scenario once. Calls with the same seed draw the same random numbers, so two results differ by their
+ * models alone.
  */
 export async function evaluate(
   model: Model,

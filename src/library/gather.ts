@@ -8,21 +8,22 @@ import type { OpenTask } from "./task.js";
 export interface GatherChoice {
   /** Rollouts of each scenario. Default 4. */
   readonly groupSize?: number;
-  /** Tells gatherings of one seed apart: the step of a run. Default 0. */
+  /** Distinguishes calls with the same seed, as the step of a run does. Default 0. */
   readonly step?: number;
   /** Default the task's. */
   readonly seed?: number | string;
-  /** Aborted to stop early: what is finished is returned. */
+  /** Abort to stop early; finished groups are returned. */
   readonly signal?: AbortSignal;
   readonly onTrajectory?: (trajectory: Trajectory) => void;
-  /** Told of every group as soon as it is complete, while others are still being played. */
+  /** Called with every group as soon as it is complete, while others are still being played. */
   readonly onGroup?: (group: readonly Trajectory[]) => void;
 }
 
 /**
- * Many rollouts at once, on worker threads. The same model, adapter, scenarios, seed and step draw the same random numbers.
+ * Plays many rollouts at once, on worker threads. The same model, adapter, scenarios, seed and step draw the same
+ * random numbers.
  *
- * @throws HoneError when more rollouts fail than `maxExceptions` of the model bears
+ * @throws HoneError when more rollouts fail than the model's `maxExceptions` allows
  */
 export async function gather(
   model: Model,

@@ -1,4 +1,4 @@
-/** A model that plays: the engine with its weights and, when one is put on, an adapter. */
+/** A model for rollouts: the engine with its weights and, optionally, an adapter. */
 import { bySize, type Config, givenByProgram, sizeOf, withDefaults } from "../config/index.js";
 import type { Engine, EngineInfo } from "../engine/index.js";
 import { openPlayerFor, playerOptions } from "../play/index.js";
@@ -13,14 +13,14 @@ export type ModelOptions = Given<(typeof modelOptionNames)[number]> & Listener &
 
 type ModelConfig = Pick<Config, (typeof modelOptionNames)[number]>;
 
-/** Use {@link openModel}. */
+/** Created by {@link openModel}. */
 export class Model {
-  /** As it was asked for. */
+  /** The reference given to {@link openModel}. */
   readonly reference: string;
   readonly engine: Engine;
-  /** Options with their defaults. */
+  /** Options with defaults filled in. */
   readonly config: ModelConfig;
-  /** Rollouts at once. */
+  /** Number of concurrent rollouts. */
   readonly concurrency: number;
   readonly log: (line: string) => void;
   readonly #player: EnginePlayer;
@@ -42,12 +42,12 @@ export class Model {
     this.#adapter = adapter === null ? null : { path: opened.engine.adapter as string, sha256: adapter };
   }
 
-  /** What was loaded: file, architecture, vocabulary, devices. */
+  /** Properties of the loaded model: file, architecture, vocabulary, devices. */
   get info(): EngineInfo {
     return this.engine.info;
   }
 
-  /** The adapter that plays; null is the model alone. */
+  /** The active adapter; null for the base model. */
   get adapter(): Adapter | null {
     return this.#adapter;
   }
@@ -65,21 +65,21 @@ export class Model {
     };
   }
 
-  /** The player that worker threads are told of. */
+  /** The description of the player that worker threads get. */
   get player(): EnginePlayer {
     return { ...this.#player, adapter: this.#adapter?.sha256 ?? null };
   }
 
   /**
-   * Plays with this adapter from now on.
-   * @param path a GGUF adapter file; null plays with the model alone
+   * Activates an adapter for all following rollouts.
+   * @param path a GGUF adapter file; null deactivates the adapter
    */
   async useAdapter(path: string | null): Promise<void> {
     await this.engine.useAdapter(path);
     this.#adapter = path === null ? null : { path, sha256: await sha256OfFile(path) };
   }
 
-  /** The model as a run's policy; what the run puts on it is on the model. */
+  /** The model as the policy of a run, which activates the run's adapters on it. */
   policy(task: OpenTask, releaseWeights: boolean): EnginePolicy {
     const { config, log } = this;
     const model = this;
@@ -116,7 +116,7 @@ export class Model {
  *
  * @param reference as for `--model`: "tiny", a name of `hone models`, a Hub repository, a folder or a file
  * @throws UsageError when an option is wrong, or there is no such model
- * @throws HoneError when it cannot be loaded
+ * @throws HoneError when the model cannot be loaded
  */
 export async function openModel(reference: string, options: ModelOptions = {}): Promise<Model> {
   const { log = () => undefined, signal, ...values } = options;

@@ -1,8 +1,11 @@
-/** Options of the library: those of the command line, by the names of docs/options.md in camelCase, checked as there. */
+/**
+ * Options of the library: those of the command line, named as in docs/options.md but in camelCase, with the same
+ * checks.
+ */
 import { type Config, type OptionName, objectiveOptionNames } from "../config/index.js";
 import { playerOptions } from "../play/index.js";
 
-/** Any of the options `K`; undefined takes the default. */
+/** Any of the options `K`; undefined means the default. */
 export type Given<K extends OptionName> = { readonly [N in K]?: Config[N] | undefined };
 
 type Playing = Exclude<
@@ -12,7 +15,7 @@ type Playing = Exclude<
 
 const notOfModels: readonly string[] = ["model", "agentUrl", "agentModel", "agentKey", "expert", "mistakes"];
 
-/** What can be said of a model that plays, and of every rollout it plays. */
+/** Options of a model and of the rollouts that it plays. */
 export const modelOptionNames = [
   ...(playerOptions.filter((name) => !notOfModels.includes(name)) as Playing[]),
   "maxTurns",
@@ -25,7 +28,7 @@ export const modelOptionNames = [
   "home",
 ] as const satisfies readonly OptionName[];
 
-/** Those of a run that a program steps through. What is played, and how it is rewarded, is the program's own affair. */
+/** Options of a run that a program steps through. Scenarios and rewards are chosen by the program. */
 export const runOptionNames = [
   "home",
   "project",
@@ -57,7 +60,7 @@ export const runOptionNames = [
   "torchIndex",
 ] as const satisfies readonly OptionName[];
 
-/** Who hears what is worth telling; nobody by default. */
+/** Receives log lines; silent by default. */
 export interface Listener {
   readonly log?: (line: string) => void;
 }

@@ -28,15 +28,15 @@ const names = [
 export type RulerOptions = Given<(typeof names)[number]> & Listener & { readonly signal?: AbortSignal };
 
 export interface Ruler {
-  /** Scores of a group's rollouts, from 0 to 1; or why there are none. */
+  /** Scores of a group's rollouts, from 0 to 1, or the reason why there are none. */
   score(group: readonly Trajectory[]): Promise<GroupReward>;
-  /** What the judge was asked so far. */
+  /** Requests and tokens of the judge so far. */
   usage(): JudgeUsage;
   close(): void;
 }
 
 /**
- * A judge is `judgeModel` at `judgeUrl`. Verdicts are kept in the home folder, and none is paid for twice.
+ * Opens the judge `judgeModel` at `judgeUrl`. Verdicts are cached in the home folder, so none is paid for twice.
  *
  * @throws UsageError when an option is missing or wrong
  */

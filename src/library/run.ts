@@ -1,49 +1,35 @@
-/** A run that a program steps through itself: its folder, its learner, and the adapter that its model plays with. */
+/** A run that a program steps through: its folder, its learner, and the active adapter of its model. */
 
 import { join } from "node:path";
 import { givenByProgram, withDefaults } from "../config/index.js";
-import { modelFingerprint } from "../engine/index.js";
 import { ensurePython, prepareMachine, pythonFor } from "../learn/index.js";
-import { toolsFingerprint } from "../mcp/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
-import {
-  beginRun,
-  type MetricsLine,
-  metricsLine,
-  placeOf,
-  RunStore,
-  STORE_FILE,
-  type ValidationRow,
-} from "../run/index.js";
+import { type MetricsLine, metricsLine, placeOf, RunStore, STORE_FILE, type ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import {
+  contentsOf,
   type LearnerUpdater,
   type LoopParts,
-  loopSettings,
-  openUpdater,
   playContextOf,
   resolveSettings,
   StepClock,
-  scenariosFingerprint,
   settleLast,
   use,
-  type View,
   validate,
   withAbsolutePaths,
 } from "../train/index.js";
+import { beginWithLearner, type Steps, stepsOf } from "./begin.js";
+import { viewOf } from "./events.js";
 import type { Model } from "./model.js";
 import { type Given, type Listener, runOptionNames } from "./options.js";
 import type { OpenTask } from "./task.js";
 
 export type RunOptions = Given<(typeof runOptionNames)[number]> & Listener & { readonly signal?: AbortSignal };
 
-/** What the steps of a run are made with; `train` does one. */
-type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
-
-/** For `train`; no part of what programs see. */
+/** Internal access for `train`; not part of the public API. */
 export let partsOf: (run: TrainingRun) => Steps;
 
-/** Use {@link openRun}. */
+/** Created by {@link openRun}. */
 export class TrainingRun {
   readonly model: Model;
   readonly task: OpenTask;
@@ -65,30 +51,30 @@ export class TrainingRun {
     return this.#parts.run.name;
   }
 
-  /** What `hone view`, `hone eval` and the like read too. */
+  /** The run folder, which `hone view`, `hone eval` and other commands read. */
   get folder(): string {
     return this.#parts.run.folder;
   }
 
-  /** Steps that are done. */
+  /** Number of completed steps. */
   get step(): number {
     return this.#parts.run.store.lastStep().step;
   }
 
-  /** The GGUF file of the adapter in force; null before the first update. */
+  /** The GGUF file of the active adapter; null before the first update. */
   get adapter(): string | null {
     const { run } = this.#parts;
     return run.adapterOf(run.store.lastStep())?.path ?? null;
   }
 
-  /** The figures of all steps so far. */
+  /** The metrics of all steps so far. */
   metrics(): MetricsLine[] {
     return this.#parts.run.store.steps().flatMap((row) => (row.metrics && row.timing ? [metricsLine(row)] : []));
   }
 
   /**
-   * Plays scenarios with the adapter in force and keeps the result with the step: the best validated adapter is `best` to
-   * other commands, and is never deleted. A step is validated once; asked again it answers the same.
+   * Plays validation scenarios with the active adapter and stores the result with the step. The best validated adapter
+   * is `best` to other commands and is never deleted. A second call in the same step returns the stored result.
    */
   async validate(
     scenarios: readonly Scenario[],
@@ -99,31 +85,19 @@ export class TrainingRun {
     return (await validate(playing, run.store.lastStep(), scenarios)).result;
   }
 
-  /** Ends the learner and gives the run's folder free. The model stays open. */
+  /** Ends the learner and releases the run's folder. The model stays open. */
   async close(): Promise<void> {
     await this.#updater.close();
     this.#parts.run.close();
   }
 }
 
-const silent = (log: (line: string) => void): View => {
-  const nothing = () => undefined;
-  return {
-    phase: nothing,
-    rollout: nothing,
-    rewarded: nothing,
-    progress: nothing,
-    step: nothing,
-    validation: nothing,
-    log,
-  };
-};
-
 /**
- * Begins a run, or opens it to go on after its last whole step. How it plays is the model's; the seed is the task's.
+ * Starts a run, or resumes it after its last complete step. The options of play come from the model, the seed from the
+ * task.
  *
- * @throws UsageError when an option is wrong, or it would be another run now
- * @throws HoneError when the model cannot be trained, or another process has the run
+ * @throws UsageError when an option is wrong, or differs from those of the existing run
+ * @throws HoneError when the model cannot be trained, or another process holds the run
  */
 export async function openRun(model: Model, task: OpenTask, options: RunOptions = {}): Promise<TrainingRun> {
   const { log = () => undefined, signal, ...values } = options;
@@ -158,32 +132,24 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     set,
     stepsPerEpoch: () => 1,
   });
-  const contents = {
-    model: modelFingerprint(info.model),
-    task: task.task.name,
-    scenarios: scenariosFingerprint(task.scenarios),
-    ...(task.servers ? { tools: toolsFingerprint(task.servers.tools) } : {}),
-  };
+  const contents = contentsOf(info.model, task.task, task.scenarios, task.servers);
   const cuda = await prepareMachine(config, log, true);
   const python = await ensurePython(pythonFor(config, cuda, log));
-  const run = await beginRun({ folder, settings, contents, task: task.task, fork: config.fork });
   const fitted = {
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,
   };
-  const updater = openUpdater({ run, model: info.model, settings, config, fitted, backend: info.gpu, python, log });
-  const parts = {
-    run,
-    settings: loopSettings(settings, config, info, 0),
-    policy: model.policy(task, config.releaseWeights),
-    updater,
-    view: silent(log),
-  };
+  const begun = await beginWithLearner(
+    { folder, settings, contents, task: task.task, fork: config.fork },
+    { model: info.model, config, fitted, backend: info.gpu, python, log },
+  );
+  const { run, updater } = begun;
+  const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, view: viewOf({ log }) });
   try {
     const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };
     const at = await settleLast(loop, new StepClock());
     await use(loop, at);
-    // Loads beside the first rollouts; `train` waits for it and hears what comes of it.
+    // Loads during the first rollouts; `train` awaits prepare() and gets its error.
     updater.prepare(run.checkpointOf(at)).catch(() => undefined);
     return new TrainingRun(model, task, parts, updater);
   } catch (error) {
@@ -193,7 +159,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   }
 }
 
-/** The program plays and rewards: a step of hone's own has nothing to do with it. */
+/** Placeholders: scenarios and rewards come from the program. */
 const nothingToPlay: Pick<LoopParts, "scenarios" | "rewardGroup"> = {
   scenarios: { groupsPerStep: 0, next: () => [], ofValidation: () => [] },
   rewardGroup: async () => ({ kind: "rewarded", rewards: [] }),

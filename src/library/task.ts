@@ -15,29 +15,29 @@ import {
 export interface TaskChoice {
   /** The task's own options. */
   readonly set?: PlainOptions;
-  /** Of everything random: the task's scenarios, rollouts, the learner. Default 1. */
+  /** Seed of everything random: the task's scenarios, rollouts, the learner. Default 1. */
   readonly seed?: number;
   /** Folder that holds hone's state. Default ".hone". */
   readonly home?: string;
-  /** File with MCP servers (`--mcp`), whose tools the model has beside the task's. */
+  /** File with MCP servers (`--mcp`), whose tools the model gets in addition to the task's. */
   readonly mcp?: string;
-  /** Hears of tools that the model will not have. */
+  /** Called with a line for each tool that the model does not get. */
   readonly log?: (line: string) => void;
 }
 
 export interface OpenTask {
-  /** With the tools of its MCP servers. */
+  /** The task, including the tools of its MCP servers. */
   readonly task: AnyTask;
-  /** "email", or the path of the task's file: worker threads load it themselves. */
+  /** "email", or the path of the task's file, which worker threads load. */
   readonly reference: string;
-  /** All that the task is told: its own options, `seed` and `home`. */
+  /** All options passed to the task: its own, `seed` and `home`. */
   readonly options: PlainOptions & { readonly seed: number; readonly home: string };
   readonly scenarios: readonly Scenario[];
-  /** Those to learn from. */
+  /** Training scenarios. */
   readonly train: readonly Scenario[];
-  /** Those to evaluate on. */
+  /** Test scenarios. */
   readonly test: readonly Scenario[];
-  /** The file that was given with `mcp`, and the MCP servers of it and of the task. */
+  /** The file given with `mcp`, and the MCP servers of that file and of the task. */
   readonly mcp: string | undefined;
   readonly servers: ServerPlan | undefined;
 }
@@ -57,15 +57,18 @@ export async function openTask(
   const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };
   const asked = { mcp, ...unset, mcpStartTimeout: options.mcpStartTimeout.default as number };
   const servers = await planServers(asked, task, reference, serverLogs(home), { log });
+  return openedTask({ task: withServerTools(task, servers), reference, options: taskOptions, scenarios, mcp, servers });
+}
+
+/** @param opened its scenarios not yet dealt by their split, and its files as they were given */
+export function openedTask(opened: Omit<OpenTask, "train" | "test">): OpenTask {
+  const { reference, scenarios, mcp } = opened;
   const of = (split: Scenario["split"]) => scenarios.filter((scenario) => scenario.split === split);
   return {
-    task: withServerTools(task, servers),
+    ...opened,
     reference: existsSync(reference) ? resolve(reference) : reference,
-    options: taskOptions,
-    scenarios,
     train: of("train"),
     test: of("test"),
     mcp: mcp === undefined ? undefined : resolve(mcp),
-    servers,
   };
 }

@@ -4,15 +4,13 @@ import type { Trajectory } from "../rollout/index.js";
 import { type MetricsLine, metricsLine } from "../run/index.js";
 import { StepClock, stagesOf, trainStep } from "../train/index.js";
 import { HoneError } from "../util/index.js";
+import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { partsOf, type TrainingRun } from "./run.js";
-
-/** A number for each rollout of a group, in order; or what a ruler said of the group. */
-export type GivenReward = readonly number[] | GroupReward;
 
 export interface TrainChoice {
   /** One for each group. Default the task's own rewards. */
   readonly rewards?: readonly GivenReward[];
-  /** Groups whose rewards lie nearer together teach nothing. Default 0; 0.05 suits a judge's scores. */
+  /** A group whose rewards spread less than this gives no advantage. Default 0; 0.05 suits a judge's scores. */
   readonly spreadFloor?: number;
   readonly signal?: AbortSignal;
 }
@@ -20,21 +18,17 @@ export interface TrainChoice {
 type Group = readonly Trajectory[];
 
 async function rewardOf(group: Group, given: GivenReward | undefined, at: number): Promise<GroupReward> {
-  if (given !== undefined && !Array.isArray(given)) return given as GroupReward;
-  const numbers = (given as readonly number[] | undefined) ?? group.map(({ reward }) => reward.reward);
-  if (numbers.length !== group.length) {
-    throw new HoneError(`group ${at} has ${group.length} rollouts and ${numbers.length} rewards; give one for each`);
-  }
-  const wrong = numbers.findIndex((number) => !Number.isFinite(number));
-  if (wrong >= 0) throw new HoneError(`the reward of rollout ${group[wrong]?.id} is ${numbers[wrong]}, not a number`);
-  // Those that ended by no fault of the model are not compared.
+  if (given !== undefined && !isNumbers(given)) return given;
+  const numbers = given ?? group.map(({ reward }) => reward.reward);
+  checkNumbers(group, numbers, `group ${at}`);
+  // Rollouts that ended for a reason outside of the model are left out.
   const left = comparable(group);
   const reward = async () =>
     ({ kind: "rewarded", rewards: left.map((one) => numbers[group.indexOf(one)] as number) }) as const;
   return rewardComparable(reward)(group, 0);
 }
 
-/** Rollouts of another adapter would teach this one what it never did. */
+/** Refuses rollouts of another adapter: their tokens were not sampled by the model being updated. */
 function checkPlayed(run: TrainingRun, groups: readonly Group[], adapter: string | null): void {
   const ids = groups.flatMap((group) => group[0]?.scenario.id ?? []);
   const twice = ids.find((id, at) => ids.indexOf(id) !== at);
@@ -48,10 +42,10 @@ function checkPlayed(run: TrainingRun, groups: readonly Group[], adapter: string
 }
 
 /**
- * Advantages, one update of the adapter (or as many as `epochs` and `minibatches` of the run say), a checkpoint; then the
- * model plays with the new adapter. All or nothing: a process that ends before goes on after the last whole step.
+ * Computes advantages, updates the adapter once (or as often as the run's `epochs` and `minibatches` require), writes a
+ * checkpoint, and activates the new adapter. Atomic: a process that ends before resumes after the last complete step.
  *
- * @returns the step's figures, also where `skipped` says why nothing was learnt
+ * @returns the step's metrics; `skipped` gives the reason if nothing was learnt
  * @throws HoneError when the rollouts cannot be learnt from, or engine and learner disagree
  */
 export async function train(

@@ -1,17 +1,17 @@
 /**
- * The tools that servers have, asked once before anything is played: the model of every rollout is told the same, and a
- * server that has others later is found out. Plain data, so that it can be sent to workers.
+ * The tools of MCP servers, listed once before any rollout: every rollout of the model gets the same tools, and a
+ * server that lists others later is detected. Plain data, so that it can be sent to workers.
  */
 import { createHash } from "node:crypto";
 import { jsonSchema } from "../tasks/index.js";
 import { messageOf, UsageError } from "../util/index.js";
 import type { ListedTool } from "./connection.js";
 
-/** A server's tool, under the name that the model calls. */
+/** A server's tool and its name for the model. */
 export interface ServerTool {
   readonly name: string;
   readonly server: string;
-  /** Its name at the server. */
+  /** Name of the tool on the server. */
   readonly toolName: string;
   readonly description: string;
   readonly inputSchema: Readonly<Record<string, unknown>>;
@@ -27,11 +27,11 @@ export interface Choice {
   readonly deny: readonly string[];
 }
 
-/** A tool that the model is not told of. */
+/** A tool that is left out of the model's tools. */
 export interface LeftOut {
   readonly server: string;
   readonly tool: string;
-  /** "choice": by --mcp-allow or --mcp-deny. */
+  /** "choice": excluded by --mcp-allow or --mcp-deny. */
   readonly why: "choice" | "task_only" | "bad_schema";
   readonly problem: string;
 }
@@ -43,7 +43,7 @@ export interface Catalogue {
 
 const LONGEST_NAME = 64;
 
-/** A name that models' APIs take: what they do not is replaced, and what is too long ends in a hash of the whole. */
+/** A tool name that model APIs accept: other characters are replaced, and a long name ends in a hash of the whole. */
 function callable(name: string): string {
   const plain = name.replace(/[^a-zA-Z0-9_-]/g, "_").replace(/^(?![a-zA-Z_])/, "_");
   if (plain.length <= LONGEST_NAME) return plain;
@@ -51,7 +51,7 @@ function callable(name: string): string {
   return `${plain.slice(0, LONGEST_NAME - 9)}_${hash}`;
 }
 
-/** `NAME`, `SERVER/NAME`, `*` for any text. */
+/** Compiles a pattern: `NAME` or `SERVER/NAME`, with `*` for any text. */
 function matcher(pattern: string): (server: string, tool: string) => boolean {
   const glob = new RegExp(
     `^${pattern
@@ -62,7 +62,7 @@ function matcher(pattern: string): (server: string, tool: string) => boolean {
   return (server, tool) => glob.test(`${server}/${tool}`) || (!pattern.includes("/") && glob.test(tool));
 }
 
-/** @throws UsageError when a pattern fits no tool: it is misspelt */
+/** @throws UsageError when a pattern matches no tool, since it is probably misspelt */
 function chooser(listings: readonly Listing[], { allow, deny }: Choice): (server: string, tool: string) => boolean {
   const all = listings.flatMap(({ server, tools }) => tools.map(({ name }) => [server, name] as const));
   const compile = (patterns: readonly string[], flag: string) =>
@@ -90,10 +90,10 @@ function whyLeftOut(tool: ListedTool, chosen: boolean): Pick<LeftOut, "why" | "p
 }
 
 /**
- * Names that collide, with the task's own tools or between servers, begin with the server's.
+ * Names that collide with the task's tools or between servers are prefixed with the server's.
  *
  * @param taken names of the task's own tools
- * @throws UsageError when a pattern fits nothing, or two tools cannot be told apart
+ * @throws UsageError when a pattern matches nothing, or two tools cannot be given different names
  */
 export function catalogueOf(listings: readonly Listing[], choice: Choice, taken: readonly string[]): Catalogue {
   const chosen = chooser(listings, choice);
@@ -121,14 +121,14 @@ export function catalogueOf(listings: readonly Listing[], choice: Choice, taken:
   return { tools, leftOut };
 }
 
-/** What the model is told of tools, as a hash: a run goes on with the same ones only. */
+/** Hash of the tools as described to the model: a run resumes only with the same ones. */
 export function toolsFingerprint(tools: readonly ServerTool[]): string {
   return createHash("sha256").update(JSON.stringify(tools)).digest("hex");
 }
 
-/** How a server's tools differ from those that the model was told of; undefined when they are the same. */
-export function changedTools(told: readonly ServerTool[], now: readonly ListedTool[]): string | undefined {
-  for (const { toolName, description, inputSchema } of told) {
+/** Describes how a server's tools differ from the known ones; undefined when they are the same. */
+export function changedTools(known: readonly ServerTool[], now: readonly ListedTool[]): string | undefined {
+  for (const { toolName, description, inputSchema } of known) {
     const tool = now.find(({ name }) => name === toolName);
     if (!tool) return `has no tool ${toolName} any more`;
     if (tool.description !== description || JSON.stringify(tool.inputSchema) !== JSON.stringify(inputSchema)) {

@@ -1,6 +1,6 @@
 /**
- * One connection to one server: a program of its own, or a session at an address. It rejects with {@link ServerFailure}
- * when the server is at fault, and with ToolError for what the server says of the call.
+ * One connection to an MCP server, by stdio or HTTP. Rejects with {@link ServerFailure} when the server fails, and with
+ * ToolError when the server reports an error of the call.
  */
 import type { Client, Transport } from "@modelcontextprotocol/client";
 import { ToolError } from "../tasks/index.js";
@@ -15,9 +15,9 @@ export interface ConnectionOptions {
   readonly server: ServerSpec;
   /** Folder of the servers' logs. */
   readonly logs: string;
-  /** Whose connection it is, in the log. */
+  /** Name of the connection's owner in the log. */
   readonly label: string;
-  /** Seconds until the server must have answered for the first time. */
+  /** Timeout in seconds for the server's first answer. */
   readonly startSeconds: number;
 }
 
@@ -26,16 +26,16 @@ export interface ListedTool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** It runs only as a task of the protocol's, which gives no result to the call itself. */
+  /** The tool runs only as a task of the protocol, which returns no result to the call itself. */
   readonly taskOnly: boolean;
 }
 
-/** The deadlines of calls are the rollout's. */
+/** The rollout sets the deadlines of calls. */
 const NEVER = 2 ** 31 - 1;
-/** Seconds for a sign of life from a server whose call was given up. */
+/** Timeout in seconds of the ping sent to a server after a call timed out. */
 const PING = 5;
 
-/** Without the query, which may have a key in it: errors are written to files. */
+/** Without the query, which may contain a key: errors are written to files. */
 function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
@@ -44,9 +44,9 @@ function shownUrl(url: string): string {
 export class Connection {
   readonly server: ServerSpec;
   readonly log: ServerLog;
-  /** The server's own name and version; known once it is connected. */
+  /** The server's own name and version; set once it is connected. */
   version = "";
-  /** Whether the server has said that its tools are others now. */
+  /** Whether the server has notified a change of its tools. */
   toolsChanged = false;
   readonly #options: ConnectionOptions;
   #client!: Client;
@@ -66,19 +66,19 @@ export class Connection {
     return connection;
   }
 
-  /** Why it can be used no more. */
+  /** Why the connection is unusable, if it is. */
   get failure(): ServerFailure | undefined {
     return this.#failure;
   }
 
-  /** Lines on stdout that were no messages. */
+  /** Lines on stdout that were not messages. */
   get strayLines(): number {
     return this.#transport instanceof StdioTransport ? this.#transport.strayLines : 0;
   }
 
   async #open(): Promise<void> {
     const { server, startSeconds } = this.#options;
-    // Loaded when there is a server: the library takes a tenth of a second.
+    // Imported when a server is used, since loading the library takes 0.1 s.
     const mcp = await import("@modelcontextprotocol/client");
     if (server.kind === "stdio") this.#transport = new StdioTransport(server, this.log);
     else {
@@ -99,7 +99,7 @@ export class Connection {
     const timer = setTimeout(() => late.abort(), startSeconds * 1000);
     try {
       const connected = client.connect(this.#transport, { timeout: NEVER, signal: late.signal });
-      // An address that takes the connection and says nothing heeds no signal.
+      // Without a response the transport ignores the signal.
       const ended = new Promise<never>((_, reject) =>
         late.signal.addEventListener("abort", () => reject(new Error("late")), { once: true }),
       );
@@ -135,7 +135,7 @@ export class Connection {
     }
   }
 
-  /** @throws ToolError with what the server has against the call */
+  /** @throws ToolError with the error that the server reports */
   async call(name: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallResult> {
     if (this.#failure) throw this.#failure;
     try {
@@ -154,25 +154,25 @@ export class Connection {
     }
   }
 
-  /** Ends it for a reason. */
+  /** Ends the connection and records the reason. */
   giveUp(failure: ServerFailure): void {
     this.#failure ??= failure;
     void this.close();
   }
 
-  /** Kept when nothing of the server is left. A failure that is not known yet is the end itself. */
+  /** Resolves when no process of the server is left. Without an earlier failure, the end itself is recorded as one. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.#failure ??= new ServerFailure("server_died", this.server.name, "was ended");
     const transport = this.#transport as Transport & { terminateSession?: () => Promise<void> };
     try {
-      // A server may keep a session's things until it is told.
+      // A server may keep a session's state until it is told to end it.
       await Promise.race([transport.terminateSession?.(), new Promise((done) => setTimeout(done, 1000).unref())]);
       await this.#client.close();
       await transport.close();
     } catch {
-      // It was not there any more, which is what was wanted.
+      // The session had already ended.
     }
   }
 
@@ -185,7 +185,7 @@ export class Connection {
     }
   }
 
-  /** @param before of the reason, where the transport has none */
+  /** @param before prefix of the reason, where the transport has none */
   #died(error: unknown, otherwise: ServerProblem, before = ""): ServerFailure {
     const transport = this.#transport;
     const reason = transport instanceof StdioTransport ? transport.reason : undefined;

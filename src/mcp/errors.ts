@@ -1,18 +1,18 @@
-/** What can go wrong with a server, by name: a rollout that ends of it counts it. */
+/** Failures of servers by name; a rollout that ends because of one counts it. */
 import { HoneError } from "../util/index.js";
 
 export type ServerProblem =
-  /** Its program is not there, or ended before it had answered. */
+  /** Its program does not exist, or ended before it answered. */
   | "server_not_started"
   | "server_silent"
-  /** Its process ended, or its address does not answer any more. */
+  /** Its process ended, or its address stopped answering. */
   | "server_died"
-  /** It has other tools than the model was told of. */
+  /** Its tools differ from those in the catalogue. */
   | "tools_changed"
-  /** More bytes in one message than anybody should read. */
+  /** A message exceeded the size limit. */
   | "message_too_long";
 
-/** Not the model's doing: the rollout ends of it as of any failing tool. */
+/** Not the model's mistake: the rollout ends as with any failing tool. */
 export class ServerFailure extends HoneError {
   constructor(
     readonly problem: ServerProblem,
@@ -24,18 +24,18 @@ export class ServerFailure extends HoneError {
   }
 }
 
-/** Events of a rollout's servers that are no failures, and are counted too. */
+/** Events of a rollout's servers that are not failures but are counted too. */
 export type ServerEvent =
   | ServerProblem
-  /** A result was longer than the model may read. */
+  /** A result was longer than the model's limit. */
   | "result_cut"
-  /** Images, sound and other bytes were left out of a result. */
+  /** Images, sound and other binary data were left out of a result. */
   | "binary_left_out"
-  /** Lines on stdout that were no messages. */
+  /** Lines on stdout that were not messages. */
   | "stray_output"
-  /** A call had no answer when its time was over. */
+  /** A call got no answer before its deadline. */
   | "call_timed_out"
-  /** A server that had died or hung under other rollouts was started anew. */
+  /** A server that had died or hung in another rollout was restarted. */
   | "server_restarted";
 
 export type ServerEvents = Partial<Record<ServerEvent, number>>;

@@ -1,19 +1,19 @@
 /**
- * Variables in an `mcpServers` file, as the programs expand them that made the form: `${NAME}` and `${NAME:-default}`
+ * Expands variables in an `mcpServers` file as the programs with this format do: `${NAME}` and `${NAME:-default}`
  * (Claude Code), `${env:NAME}`, `${userHome}`, `${workspaceFolder}`, `${pathSeparator}` (Cursor, VS Code) and
- * `${input:ID}` (VS Code), of which only the default can be taken, since nobody is asked.
+ * `${input:ID}` (VS Code), which takes its default, since hone does not prompt.
  */
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
 import { UsageError } from "../util/index.js";
 
-/** Stays in the text: each rollout has its own. */
+/** Left in the text: each rollout has a folder of its own. */
 export const ROLLOUT_FOLDER = `$\{rolloutFolder}`;
 
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly workspace: string;
-  /** Defaults of the file's inputs, by their id. */
+  /** Defaults of the file's inputs by id. */
   readonly inputs: ReadonlyMap<string, string | undefined>;
 }
 
@@ -47,7 +47,7 @@ function variable(name: string, where: string, { env, workspace, inputs }: Surro
   return value === "" && fallback !== undefined ? fallback : value;
 }
 
-/** @param where names the field, for the message when a variable is missing */
+/** @param where name of the field, for the error about a missing variable */
 export function expand(text: string, where: string, surroundings: Surroundings): string {
   return text.replace(/\$\{([^}]*)\}/g, (whole, name: string) =>
     whole === ROLLOUT_FOLDER ? whole : variable(name, where, surroundings),

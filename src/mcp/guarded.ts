@@ -1,10 +1,10 @@
 /**
- * A program that ends with hone, whatever becomes of hone and whatever the program is doing.
+ * Runs a program that ends with hone, even if hone is killed or the program hangs.
  *
- * It leads a process group of its own. A guardian, a shell of the same group, waits for the end of a pipe that hone
- * holds: hone closes it, or the kernel does when hone is killed. The program has also lost its stdin by then, which is
- * how MCP asks a server to end; after a while without that, the group is killed, and with it what the program started.
- * What has left the group (browsers do) still carries the mark in its environment and is found by that, on Linux.
+ * The program leads its own process group. A guardian, a shell in the same group, waits for the end of a pipe held by
+ * hone, which closes when hone closes it or is killed. The program's stdin is closed by then, which is MCP's request to
+ * end; after a grace period the group is killed, with all processes started by the program. Processes that have left
+ * the group (browsers do) carry a mark in their environment and are found by it on Linux.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -13,11 +13,11 @@ import type { Socket } from "node:net";
 import { delimiter, join, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 
-/** Seconds that a program has for an end in its own way, and after that for one on SIGTERM. */
+/** Seconds until SIGTERM, and from SIGTERM to SIGKILL. */
 const GRACE = 2;
 const TERM_GRACE = 0.5;
 
-/** The guardian holds none of the program's pipes; the program holds not the guardian's. */
+/** The guardian does not hold the program's pipes, nor the program the guardian's. */
 const GUARDIAN = `
 mark=$1; shift
 (
@@ -42,13 +42,13 @@ export interface Guarded {
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Kept when the program has ended, or could not be started. */
+  /** Resolves when the program has ended, or could not be started. */
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Asks the program to end, ends it after a while, and is kept when nothing of it is left. */
+  /** Asks the program to end, kills it after a while, and resolves when no process of it is left. */
   end(): Promise<void>;
 }
 
-/** The program that a command names. Undefined when there is none. */
+/** The executable of a command; undefined when there is none. */
 export function programOf(command: string, cwd: string, path: string | undefined): string | undefined {
   const isProgram = (file: string) => {
     try {
@@ -70,20 +70,20 @@ export function startGuarded(
   const child = spawn("/bin/sh", ["-c", GUARDIAN, "sh", randomUUID(), program, ...args], {
     cwd,
     env,
-    // The terminal's Ctrl-C goes to hone alone, which ends the program in its turn.
+    // Ctrl-C on the terminal reaches only hone, which then ends the program.
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
   const [stdin, stdout, stderr] = [child.stdin as Writable, child.stdout as Readable, child.stderr as Readable];
   const lifeline = child.stdio[3] as Socket;
-  // A program that has just ended is told of by its exit.
+  // Errors of the pipes are ignored, since a program that has just ended is reported by its exit.
   for (const stream of [stdin, stdout, stderr, lifeline]) stream.on("error", () => undefined);
-  // Only the guardian holds the other side: it closes when the group is dead.
+  // Only the guardian holds the other end, so it closes when the group is dead.
   const gone = new Promise<void>((done) => lifeline.once("close", () => done()));
   lifeline.resume();
   const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((done) => {
     child.once("exit", (code, signal) => {
-      // What it started must not outlive it.
+      // Processes started by the program must not outlive it.
       lifeline.end();
       done({ code, signal });
     });

@@ -1,4 +1,4 @@
-/** Tools from MCP servers: which there are, and who calls them in a rollout. */
+/** Tools of MCP servers: listing them, and calling them in rollouts. */
 export { type LeftOut, type ServerTool, toolsFingerprint } from "./catalogue.js";
 export type { ListedTool } from "./connection.js";
 export { type ServerEvents, ServerFailure } from "./errors.js";

@@ -1,6 +1,6 @@
-/** JSON as editors keep it: with comments, and with commas before closing brackets. */
+/** JSON with comments and trailing commas, as editors write it. */
 
-/** A string as a whole, a comment, or a comma with nothing but space and comments up to a closing bracket. */
+/** A complete string, a comment, or a comma followed only by space and comments before a closing bracket. */
 const parts = /("(?:[^"\\]|\\.)*")|\/\/[^\n]*|\/\*[\s\S]*?\*\/|,(?=(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*[}\]])/g;
 
 /** @throws SyntaxError as JSON.parse */

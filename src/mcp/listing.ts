@@ -1,4 +1,4 @@
-/** Asks servers for their tools, all at once, each in a life of its own. */
+/** Lists the tools of all servers in parallel, each in a process of its own. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,11 +13,11 @@ export interface Listed {
   readonly version: string;
   readonly tools?: readonly ListedTool[];
   readonly failure?: ServerFailure;
-  /** Lines on stdout that were no messages. */
+  /** Lines on stdout that were not messages. */
   readonly strayLines: number;
 }
 
-/** A server with the folder of a rollout in the place of the variable. */
+/** A copy of the server with its variable replaced by the rollout's folder. */
 export function inFolder(server: ServerSpec, folder: string): ServerSpec {
   const put = (text: string) => text.replaceAll(ROLLOUT_FOLDER, folder);
   const each = (values: Readonly<Record<string, string>>) =>

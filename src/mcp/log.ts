@@ -1,9 +1,9 @@
-/** What servers write to stderr: kept in one file a server, each line with whose server wrote it, and its end at hand. */
+/** Logs the servers' stderr: one file per server, each line with its owner; the last lines are kept for errors. */
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 
-/** Bytes that are kept of one server's life: one that complains for ever does not fill the disk. */
+/** Maximum number of bytes logged for one process of a server, so that its output cannot fill the disk. */
 const MOST_BYTES = 1_048_576;
 const TAIL_LINES = 5;
 const LINE_CHARS = 2000;
@@ -27,12 +27,12 @@ export class ServerLog {
     this.#keep(lines.filter((line) => line.trim() !== ""));
   }
 
-  /** A line of hone's own about the server. */
+  /** Adds a line of hone's own about the server. */
   note(line: string): void {
     this.#keep([line]);
   }
 
-  /** The last lines, for an error; empty when it wrote none. */
+  /** The last lines, for an error; empty when there were none. */
   tail(): string {
     return [...this.#tail, this.#open].filter((line) => line.trim() !== "").join(" | ");
   }
@@ -48,7 +48,7 @@ export class ServerLog {
       mkdirSync(join(this.file, ".."), { recursive: true });
       appendFileSync(this.file, text + cut);
     } catch {
-      // A log that cannot be written is no reason to end a rollout; its last lines are still in errors.
+      // A log that cannot be written must not end a rollout; errors still contain the last lines.
       this.#written = Number.POSITIVE_INFINITY;
     }
   }

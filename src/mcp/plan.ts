@@ -1,4 +1,7 @@
-/** From `--mcp` and a task's `mcp` to what workers are told: which servers, how, and which tools the model has of them. */
+/**
+ * Resolves `--mcp` and a task's `mcp` to a plan for workers: the servers, how to start them, and their tools for the
+ * model.
+ */
 import { dirname, join, resolve } from "node:path";
 import type { Config, OptionName } from "../config/index.js";
 import type { AnyTask, ServerScope } from "../tasks/index.js";
@@ -9,7 +12,7 @@ import { ROLLOUT_FOLDER } from "./expand.js";
 import { type Listed, listServers } from "./listing.js";
 import { readServersFile, type ServerSpec, serversFrom } from "./servers-file.js";
 
-/** Options of a command whose rollouts can have servers. */
+/** Options of commands whose rollouts can use servers. */
 export const mcpOptions = [
   "mcp",
   "mcpScope",
@@ -21,10 +24,10 @@ export const mcpOptions = [
 
 export type McpConfig = Pick<Config, (typeof mcpOptions)[number]>;
 
-/** Characters of a result when neither the user nor the task says: about a quarter of the default context. */
+/** Default limit of a result's characters: about a quarter of the default context. */
 const RESULT_CHARS = 8000;
 
-/** Plain data, so that it can be sent to workers. Has keys of servers in it: it is written nowhere. */
+/** Plain data, so that it can be sent to workers. Contains the servers' keys, so it is never written. */
 export interface ServerPlan {
   readonly servers: readonly ServerSpec[];
   readonly scope: ServerScope;
@@ -35,10 +38,10 @@ export interface ServerPlan {
   readonly logs: string;
 }
 
-/** Where the servers of a command that makes no run leave their logs. */
+/** Log folder for commands that make no run. */
 export const serverLogs = (home: string) => join(home, "logs", "mcp");
 
-/** Servers that were asked what they have, and what was made of it. */
+/** The servers' listings and the plan made from them. */
 export interface Surveyed {
   readonly plan: ServerPlan;
   readonly catalogue: Catalogue;
@@ -53,7 +56,7 @@ export const needsFolder = (plan: ServerPlan, task: AnyTask) =>
 
 /**
  * The servers of the task and of `--mcp`.
- * @param reference of the task, as for `loadTask`: its servers' paths start at its folder
+ * @param reference of the task, as for `loadTask`: paths of its servers are relative to its folder
  */
 function serversOf(config: Pick<McpConfig, "mcp">, task: AnyTask | undefined, reference: string): ServerSpec[] {
   const own = task?.mcp
@@ -67,9 +70,9 @@ function serversOf(config: Pick<McpConfig, "mcp">, task: AnyTask | undefined, re
 }
 
 /**
- * Starts each server once, asks for its tools, and ends it. A server that cannot be asked is `failure` in the list.
+ * Starts each server once, lists its tools, and ends it. If that fails, its entry in the list has a `failure`.
  *
- * @returns undefined where there are no servers
+ * @returns undefined if there are no servers
  * @throws UsageError when the file or an option is wrong
  */
 export async function surveyServers(
@@ -102,7 +105,7 @@ export async function surveyServers(
   };
   const listings = listed.flatMap(({ server, tools }) => (tools ? [{ server: server.name, tools }] : []));
   const whole = listings.length === servers.length;
-  // Of a server that did not answer nobody knows which patterns would have fitted.
+  // If a server did not answer, a pattern may match its tools, so unmatched patterns are no error.
   const catalogue = catalogueOf(
     listings,
     whole ? choice : { allow: [], deny: [] },

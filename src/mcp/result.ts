@@ -1,4 +1,4 @@
-/** What the model reads of a server's result: its text, cut to a budget, and a word about what is no text. */
+/** Converts a server's result for the model: its text, cut to a limit, and a note about binary content. */
 import { ToolError } from "../tasks/index.js";
 import { cutText } from "../util/index.js";
 import type { ServerEvent } from "./errors.js";
@@ -13,7 +13,7 @@ export interface CallResult {
 
 const count = (n: number) => n.toLocaleString("en-US");
 
-/** Base64 has 4 characters for 3 bytes. */
+/** Base64 encodes 3 bytes in 4 characters. */
 const bytesOf = (data: unknown) => (typeof data === "string" ? Math.floor((data.length * 3) / 4) : 0);
 
 function leftOut(kind: string, type: unknown, data: unknown): string {
@@ -35,7 +35,7 @@ function textOfBlock(block: Block, seen: (event: ServerEvent) => void): string {
 }
 
 /**
- * @param budget characters at most, but for the words that say so
+ * @param budget maximum number of characters, not counting the note about the cut
  * @throws ToolError when the result is an error, with its text
  */
 export function resultText(result: CallResult, budget: number, seen: (event: ServerEvent) => void): string {

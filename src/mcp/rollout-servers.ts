@@ -1,6 +1,6 @@
 /**
- * The servers of the rollouts on this thread. A server starts when a rollout first calls one of its tools, and ends with
- * the rollout, or with the thread where all its rollouts share it (`--mcp-scope worker`).
+ * The servers of a thread's rollouts. A server starts at the first call of one of its tools, and ends with the rollout,
+ * or with the thread where all its rollouts share it (`--mcp-scope worker`).
  */
 import { rmSync } from "node:fs";
 import { type AnyTask, defineTool, jsonSchema, type Scenario, type Tool, type ToolContext } from "../tasks/index.js";
@@ -13,7 +13,7 @@ import { resultText } from "./result.js";
 
 type Call = (tool: ServerTool, args: Record<string, unknown>, context: ToolContext) => Promise<unknown>;
 
-/** Compiles the schemas once; each rollout's tools differ by whom they call alone. */
+/** Compiles the schemas once; the tools of rollouts differ only in the function that they call. */
 function toolsOf(tools: readonly ServerTool[]): (call: Call) => Tool[] {
   const compiled = tools.map((tool) => ({ tool, parameters: jsonSchema(tool.inputSchema) }));
   return (call) =>
@@ -30,7 +30,7 @@ function toolsOf(tools: readonly ServerTool[]): (call: Call) => Tool[] {
 const withTools = (task: AnyTask, tools: readonly Tool[]): AnyTask =>
   Object.assign(Object.create(task) as AnyTask, { tools: [...task.tools, ...tools] });
 
-/** The task as the model sees it, for those who do not call: prompts, judges, imitation. */
+/** The task with the servers' tools, for code that does not call them: prompts, judges, imitation. */
 export function withServerTools(task: AnyTask, plan: Pick<ServerPlan, "tools"> | undefined): AnyTask {
   if (!plan) return task;
   const nowhere = async ({ server }: ServerTool) => {
@@ -44,9 +44,9 @@ export interface RolloutServers {
   /** The task with the servers' tools. */
   readonly task: AnyTask;
   readonly folder: string | undefined;
-  /** What has happened so far. */
+  /** Counts of events so far. */
   events(): ServerEvents;
-  /** Ends what is this rollout's alone; nobody need wait for it. */
+  /** Ends the servers of this rollout alone; need not be awaited. */
   end(): void;
 }
 
@@ -117,7 +117,7 @@ export class ToolServers {
     this.#ending.add(ended);
   }
 
-  /** A connection whose server has the tools that the model was told of. */
+  /** Opens a connection and checks that the server's tools are those of the plan. */
   async #connection(
     connections: Map<string, Promise<Connection>>,
     name: string,
@@ -128,13 +128,13 @@ export class ToolServers {
     const open = () => {
       const opened = this.#open(name, label, folder, seen);
       connections.set(name, opened);
-      // The next to call it tries anew.
+      // After a failure the next call tries again.
       opened.catch(() => connections.get(name) === opened && connections.delete(name));
       return opened;
     };
     let known = connections.get(name) ?? open();
     let connection = await known;
-    // A rollout whose own server died has ended; of servers that all share, the next caller starts a new one.
+    // A rollout whose own server died has ended. A shared server is restarted by the next call.
     while (connection.failure && this.#plan.scope === "worker") {
       const current = connections.get(name);
       if (current === known) seen("server_restarted");
@@ -163,8 +163,8 @@ export class ToolServers {
 
   async #check(connection: Connection): Promise<void> {
     const { name } = connection.server;
-    const told = this.#plan.tools.filter(({ server }) => server === name);
-    const changed = changedTools(told, await connection.tools());
+    const planned = this.#plan.tools.filter(({ server }) => server === name);
+    const changed = changedTools(planned, await connection.tools());
     if (!changed) return;
     const failure = new ServerFailure("tools_changed", name, changed);
     connection.giveUp(failure);

@@ -1,4 +1,7 @@
-/** Servers from an `mcpServers` file (Claude Desktop, Claude Code, Cursor; VS Code's has `servers`) or a task file. */
+/**
+ * Reads servers from an `mcpServers` file (Claude Desktop, Claude Code, Cursor; VS Code's has `servers`) or a task
+ * file.
+ */
 import { readFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { parseEnv } from "node:util";
@@ -7,7 +10,7 @@ import { messageOf, nearest, UsageError } from "../util/index.js";
 import { expand, ROLLOUT_FOLDER, type Surroundings } from "./expand.js";
 import { parseJsonc } from "./jsonc.js";
 
-/** A server as it is started; variables are expanded but for the rollout's folder. */
+/** How to start a server; variables are expanded except for the rollout's folder. */
 export type ServerSpec = { readonly name: string } & (
   | {
       readonly kind: "stdio";
@@ -33,7 +36,7 @@ const definition = z.object({
 });
 type Definition = z.output<typeof definition>;
 
-/** What other programs keep there for themselves: names for people, and which calls a person need not confirm. */
+/** Fields for other programs: descriptions for people, and calls that need no confirmation. */
 const ofOthers = ["name", "description", "icon", "version", "gallery", "dev", "autoApprove", "alwaysAllow"];
 
 function checked(name: string, raw: unknown, where: string): Definition {
@@ -66,7 +69,7 @@ function envOf(file: string, where: string): Record<string, string> {
   }
 }
 
-/** The rollout's folder is known later, and is no part of another. */
+/** The rollout's folder is not known yet and must stand alone. */
 const placeIn = (workspace: string, folder: string) =>
   folder.startsWith(ROLLOUT_FOLDER) ? folder : resolve(workspace, folder);
 
@@ -115,7 +118,7 @@ export function serversFrom(
   return Object.entries(servers).flatMap(([name, raw]) => specOf(name, raw, source, surroundings));
 }
 
-/** @throws UsageError when the file is not there, is no such file, or lacks something that its servers need */
+/** @throws UsageError when the file is missing, not an `mcpServers` file, or lacks a variable that its servers need */
 export function readServersFile(given: string): ServerSpec[] {
   const file = resolve(given);
   const source = `--mcp ${given}`;
@@ -127,7 +130,7 @@ export function readServersFile(given: string): ServerSpec[] {
       error instanceof SyntaxError ? `${source}: it is not JSON: ${error.message}` : `${source}: ${messageOf(error)}`,
     );
   }
-  // VS Code's settings keep the servers under "mcp".
+  // In VS Code's settings the servers are under "mcp".
   const holder = isRecord(data) && isRecord(data.mcp) ? data.mcp : data;
   const servers = isRecord(holder) ? (holder.mcpServers ?? holder.servers) : undefined;
   if (!isRecord(servers)) {
@@ -139,7 +142,7 @@ export function readServersFile(given: string): ServerSpec[] {
   const defaults = (Array.isArray(inputs) ? inputs.filter(isRecord) : []).map(
     ({ id, default: value }): [string, string | undefined] => [String(id), value === undefined ? value : String(value)],
   );
-  // Editors keep it in a folder of the workspace.
+  // Editors keep the file in a sub-folder of the workspace.
   const folder = dirname(file);
   const workspace = [".vscode", ".cursor"].includes(basename(folder)) ? dirname(folder) : folder;
   const specs = serversFrom(servers, source, workspace, new Map(defaults));

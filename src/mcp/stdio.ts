@@ -1,19 +1,21 @@
-/** MCP's stdio transport over a guarded program: one JSON message a line. What is no message is kept in the log. */
+/** MCP's stdio transport over a guarded program: one JSON message per line. Other lines go to the log. */
 import { existsSync } from "node:fs";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { type Guarded, programOf, startGuarded } from "./guarded.js";
 import type { ServerLog } from "./log.js";
 import type { ServerSpec } from "./servers-file.js";
 
-/** Bytes of one message; a longer one is no result but a defect. */
+/** Maximum size of a message in bytes; a longer one is a defect. */
 const MOST_BYTES = 64 * 1_048_576;
-/** Characters of a stray line that the log keeps. */
+/** Maximum number of logged characters of a stray line. */
 const SHOWN = 200;
 const NEWLINE = 10;
 
 export type StdioSpec = Extract<ServerSpec, { kind: "stdio" }>;
 
-/** Variables that every program gets; a server's own come from its entry, so that keys do not go to all of them. */
+/**
+ * Variables that every program inherits; others must be in the server's entry, so that keys do not reach all servers.
+ */
 const inherited = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 const isMessage = (value: unknown): value is JSONRPCMessage =>
@@ -23,9 +25,9 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** Lines on stdout that were no messages. */
+  /** Lines on stdout that were not messages. */
   strayLines = 0;
-  /** Why the program is no use any more. */
+  /** Why the program is unusable. */
   reason: { problem: "server_not_started" | "server_died" | "message_too_long"; what: string } | undefined;
   readonly #spec: StdioSpec;
   readonly #log: ServerLog;
@@ -57,7 +59,7 @@ export class StdioTransport implements Transport {
     program.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
     program.stderr.on("data", (chunk: Buffer) => this.#log.write(chunk));
     const { process: child } = program;
-    // After "exit" the last lines may still be on their way; "close" comes when the pipes are empty.
+    // At "exit" the last lines may still be buffered; at "close" the pipes are empty.
     child.once("close", (code, signal) => {
       const how = signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
       this.reason ??= { problem: "server_died", what: how };
@@ -72,11 +74,11 @@ export class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const program = this.#program;
     if (!program || this.reason || this.#closing) throw new Error("the server has ended");
-    // What it does not read is kept by the stream; an answer that never comes is the caller's deadline.
+    // The stream buffers what the program has not read; the caller's deadline covers a missing answer.
     program.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Kept when nothing of the program is left. */
+  /** Resolves when no process of the program is left. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#program?.end();
@@ -110,7 +112,7 @@ export class StdioTransport implements Transport {
     try {
       message = JSON.parse(line);
     } catch {
-      // Many programs greet whoever started them: that is no reason to give them up.
+      // Many programs print a greeting to stdout; this is not a failure.
     }
     if (isMessage(message)) {
       this.onmessage?.(message);

@@ -1,6 +1,6 @@
 /**
- * LoRA adapters in the form that PEFT writes (and so ART, Unsloth and others): read, compared with a model, and made into
- * what hone's engine and learner load.
+ * LoRA adapters in PEFT's format (also written by ART, Unsloth and others): reads them, checks them against a model,
+ * and converts them for hone's engine and learner.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -27,16 +27,16 @@ const configSchema = z
   .loose();
 
 export interface PeftAdapter {
-  /** Has adapter_config.json and adapter_model.safetensors. */
+  /** The folder of adapter_config.json and adapter_model.safetensors. */
   readonly folder: string;
   readonly lora: LoraSettings;
-  /** By PEFT's names. */
+  /** Tensor shapes by PEFT's names. */
   readonly shapes: ReadonlyMap<string, readonly number[]>;
 }
 
 const TENSOR = /^base_model\.model\.model\.layers\.(\d+)\.(?:self_attn|mlp)\.(\w+)\.lora_([AB])\.weight$/;
 
-/** What changes an adapter's product beyond rank and alpha; the learner's adapters have none of it. */
+/** Names a PEFT feature that changes the adapter's product beyond rank and alpha; the learner supports none of them. */
 function extraOf(config: Readonly<Record<string, unknown>>): string | undefined {
   const isSet = (value: unknown) =>
     typeof value === "object" && value !== null ? Object.keys(value).length > 0 : Boolean(value);
@@ -48,12 +48,12 @@ function extraOf(config: Readonly<Record<string, unknown>>): string | undefined 
 }
 
 /**
- * @param flag names it in messages
- * @throws UsageError when the folder holds no LoRA adapter of PEFT's, or one that the learner cannot go on with
+ * @param flag the option's name, for messages
+ * @throws UsageError when the folder holds no LoRA adapter of PEFT's, or one that the learner cannot continue from
  */
 export function readPeft(given: string, flag: string): PeftAdapter {
   const place = resolve(given);
-  // A checkpoint of hone's has it in a folder of its own.
+  // In a checkpoint of hone's the adapter is in a sub-folder.
   const folder = existsSync(join(place, "adapter", CONFIG)) ? join(place, "adapter") : place;
   for (const file of [CONFIG, WEIGHTS]) {
     if (existsSync(join(folder, file))) continue;
@@ -84,7 +84,7 @@ export function readPeft(given: string, flag: string): PeftAdapter {
 }
 
 /**
- * Does an adapter belong to this model, on every layer?
+ * Checks that an adapter fits this model on every layer.
  * @throws HoneError in one line
  */
 export function checkBelongs({ lora, shapes }: PeftAdapter, model: ModelShape, flag: string): void {
@@ -118,7 +118,7 @@ export function checkBelongs({ lora, shapes }: PeftAdapter, model: ModelShape, f
   if (extra) throw other(`it has ${extra}, the model has ${model.layers} layers`);
 }
 
-/** @throws UsageError with the options that fit, when a run's adapter would have another shape */
+/** @throws UsageError with the matching options, when the run's adapters would have another shape */
 export function checkSettings({ lora }: PeftAdapter, settings: LoraSettings, flag: string): void {
   const key = ({ rank, alpha, targets }: LoraSettings) => JSON.stringify([rank, alpha, [...targets].sort()]);
   if (key(lora) === key(settings)) return;
@@ -127,18 +127,18 @@ export function checkSettings({ lora }: PeftAdapter, settings: LoraSettings, fla
   );
 }
 
-/** Says which adapter it is. */
+/** Hash that identifies the adapter. */
 export async function peftFingerprint({ folder }: PeftAdapter): Promise<string> {
   const hashes = [await sha256OfFile(join(folder, CONFIG)), await sha256OfFile(join(folder, WEIGHTS))];
   return createHash("sha256").update(hashes.join()).digest("hex");
 }
 
-/** Files that {@link adopted} leaves in its folder, as a checkpoint of the learner has them. */
+/** Files that {@link adopted} writes to its folder, as in a checkpoint of the learner. */
 export const ADOPTED_FILES = [`adapter/${WEIGHTS}`, `adapter/${CONFIG}`, "adapter.gguf"] as const;
 
 /**
- * A folder with the adapter as the engine and the learner load it, made where it is not there yet.
- * @throws HoneError when it cannot be made
+ * Returns a folder with the adapter as the engine and the learner load it; creates it if missing.
+ * @throws HoneError when it cannot be created
  */
 export async function adopted(
   adapter: PeftAdapter,

@@ -1,4 +1,7 @@
-/** Which models hone takes: those whose computation engine and learner both know. Told from config.json alone. */
+/**
+ * The models that hone supports: those whose architecture is implemented in engine and learner. Decided by config.json
+ * alone.
+ */
 import { ARCHITECTURES } from "../learn/index.js";
 import { HoneError } from "../util/index.js";
 
@@ -7,10 +10,10 @@ type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const above = (value: unknown, least: number) => typeof value === "number" && value > least;
 
-/** RoPE as the learner computes it; "linear" is stretched evenly, "llama3" by Llama 3's factors. */
+/** RoPE types that the learner implements; "linear" scales evenly, "llama3" by Llama 3's factors. */
 const ROPES = ["default", "linear", "llama3"];
 
-/** Signs of layers that carry a state from token to token. */
+/** Configuration fields of layers that carry a recurrent state from token to token. */
 const STATEFUL = [
   "mamba_d_state",
   "mamba_d_ssm",
@@ -27,7 +30,9 @@ const STATEFUL = [
 ];
 const EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size", "moe_num_experts"];
 
-/** Why hone cannot take a model, as a clause; undefined when it can. Of several reasons, the one that explains most. */
+/**
+ * The reason why a model is not supported, as a clause; undefined when it is. Of several reasons, the most informative.
+ */
 export function refusedBecause(config: Json): string | undefined {
   const layers = Array.isArray(config.layer_types) ? config.layer_types.map(String) : [];
   const type = String(config.model_type ?? "");
@@ -38,7 +43,7 @@ export function refusedBecause(config: Json): string | undefined {
   );
   const quantised = isObject(config.quantization_config) ? config.quantization_config : undefined;
   const classes = Array.isArray(config.architectures) ? config.architectures.map(String) : [];
-  // Qwen2 names a window that it does not use; Mistral and others use the one they name.
+  // Qwen2's configuration names a window that is off; Mistral's and others' is on if named.
   const windowed = config.use_sliding_window ?? (config.sliding_window !== undefined && config.sliding_window !== null);
 
   if (isObject(config.vision_config) || isObject(config.audio_config))
@@ -63,7 +68,7 @@ export function refusedBecause(config: Json): string | undefined {
   return undefined;
 }
 
-/** @throws HoneError in one line that names the reason */
+/** @throws HoneError in one line that gives the reason */
 export function checkArchitecture(config: unknown, name: string): void {
   if (!isObject(config)) throw new HoneError(`config.json of ${name} is no JSON object: is it a model?`);
   const reason = refusedBecause(config);

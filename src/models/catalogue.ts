@@ -5,16 +5,16 @@ import { z } from "zod";
 import type { ModelShape } from "../engine/index.js";
 import { packageRoot } from "../util/index.js";
 
-/** Weights that hone makes, and the learner reads. */
+/** Weight types that hone writes and the learner reads. */
 export const WEIGHTS = ["f16", "bf16", "q8_0"] as const;
 export type Weights = (typeof WEIGHTS)[number];
 
-/** Bytes of a weight. q8_0: 32 of them share a scale of two bytes. */
+/** Bytes per weight. q8_0: 32 weights share a scale of two bytes. */
 export const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, q8_0: 34 / 32 };
 
 /**
- * Models that have one computation, vocabulary and chat template in common. An entry is of one that families.models.test.ts
- * trains, with its real vocabulary and template.
+ * Groups of models with the same architecture, vocabulary and chat template. Each family has a model that
+ * families.models.test.ts trains, with its real vocabulary and template.
  */
 const FAMILIES = {
   "qwen2.5": { architecture: "qwen2", toolCalls: "hermes" },
@@ -33,12 +33,12 @@ const entrySchema = z.union([
     toolCalls: z.literal("hermes"),
   }),
   z.strictObject({
-    /** On the Hub, as safetensors. */
+    /** A repository of the Hub, as safetensors. */
     repository: z.string(),
-    /** A finished file of the model's maker. */
+    /** A GGUF file published by the model's maker. */
     gguf: z.strictObject({ repository: z.string(), file: z.string(), weights: z.enum(WEIGHTS) }).optional(),
     licence: z.string(),
-    /** Its conditions must be accepted on the Hub. */
+    /** Whether its conditions must be accepted on the Hub. */
     gated: z.boolean().default(false),
     family: z.enum(Object.keys(FAMILIES) as [keyof typeof FAMILIES]),
     /** As in its config.json. */
@@ -50,7 +50,7 @@ const entrySchema = z.union([
       kvHeads: count,
       headSize: count,
       vocabulary: count,
-      /** Whether its output layer is the table of embeddings. */
+      /** Whether output layer and embeddings are one tensor. */
       tied: z.boolean(),
       trainedContext: count,
     }),
@@ -76,16 +76,16 @@ export function catalogue(): ReadonlyMap<string, CatalogueEntry> {
   return read;
 }
 
-/** The form of tool calls that a model's chat template has. */
+/** The tool format of the model's chat template. */
 export const toolCallsOf = (entry: CatalogueEntry) =>
   "path" in entry ? entry.toolCalls : FAMILIES[entry.family].toolCalls;
 
-/** What a model will be as a GGUF file with these weights. */
+/** The shape of the model as a GGUF file with these weights. */
 export function shapeOf({ family, shape: { tied, ...sizes } }: HubEntry, weights: Weights): ModelShape {
   return shapeOfSizes({ architecture: FAMILIES[family].architecture, ...sizes }, tied, weights);
 }
 
-/** @param tied whether the output layer is the table of embeddings */
+/** @param tied whether output layer and embeddings are one tensor */
 export function shapeOfSizes(
   sizes: Omit<ModelShape, "bytes" | "parameters" | "weightType">,
   tied: boolean,

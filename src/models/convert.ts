@@ -1,6 +1,6 @@
 /**
- * Safetensors become a GGUF file, by the converter of the very llama.cpp that plays it. The result is kept in the home
- * folder under a name that says from what it was made, so each model is converted once.
+ * Converts safetensors to GGUF, with the converter of the same llama.cpp version that loads the file. The result is
+ * kept in the home folder under a name with a hash of its source, so each model is converted once.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -15,16 +15,16 @@ import { run } from "./program.js";
 import { isSentencePiece, withSpacing } from "./sentencepiece.js";
 import { aboutFiles, weigh, weightFiles } from "./source.js";
 
-/** Files at most this large are compared as a whole where they are no downloads. */
+/** Files up to this size are hashed whole; larger ones by size and time, unless they are downloads with a checksum. */
 const SMALL = 32 << 20;
 
 export interface ConversionSource {
   readonly folder: string;
   /** Files of the folder, by their names. */
   readonly paths: readonly string[];
-  /** For people. */
+  /** Name for messages. */
   readonly name: string;
-  /** How its conversions are called; no two models share one. */
+  /** Prefix of the conversions' file names; unique for each model. */
   readonly label: string;
 }
 
@@ -34,7 +34,7 @@ const CONVERSION = /^(.+)-(f16|bf16|q8_0)-[0-9a-f]{12}\.gguf$/;
 /** Folder of converted models. */
 const convertedFolder = (home: string) => resolve(home, "gguf");
 
-/** What has been made of the models of that label. */
+/** The conversions that exist for this label. */
 export function conversionsOf(label: string, home: string): { file: string; weights: Weights; bytes: number }[] {
   const folder = convertedFolder(home);
   if (!existsSync(folder)) return [];
@@ -46,16 +46,16 @@ export function conversionsOf(label: string, home: string): { file: string; weig
   });
 }
 
-/** Where a conversion lies, once it is made. */
+/** Path of a conversion, whether or not it exists. */
 async function conversionOf(source: ConversionSource, weights: Weights, home: string): Promise<string> {
   const key = await sourceKey(source);
   return join(convertedFolder(home), `${source.label}-${weights}-${key.slice(0, KEY_LENGTH)}.gguf`);
 }
 
-/** Says what a conversion was made from: what the files hold, and whose converter reads them. */
+/** Hash of a conversion's source: the files' contents and the converter's version. */
 async function sourceKey({ folder, paths }: ConversionSource): Promise<string> {
   const hash = createHash("sha256").update(llamaVersion());
-  // What is said of their spaces (sentencepiece.ts) was not always said.
+  // Conversions made before sentencepiece.ts set the space options must be made again.
   if (isSentencePiece(paths)) hash.update("spaces");
   for (const path of [...aboutFiles(paths), ...weightFiles(paths)].sort()) {
     hash.update(`\0${path}\0${await contentKey(join(folder, path))}`);
@@ -67,11 +67,11 @@ async function contentKey(file: string): Promise<string> {
   const checksum = checksumOfLink(file);
   if (checksum !== undefined) return checksum;
   const { size, mtimeMs } = statSync(file);
-  // Reading all of large weights at each start would take longer than loading them.
+  // Hashing large weights at each start would take longer than loading them.
   return size <= SMALL ? await sha256OfFile(file) : `${modelFingerprint(file)} ${mtimeMs}`;
 }
 
-/** llama.cpp comes with node-llama-cpp, and changes with it. */
+/** The version of node-llama-cpp, which contains llama.cpp. */
 function llamaVersion(): string {
   const { dependencies } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
   return `node-llama-cpp ${dependencies["node-llama-cpp"]}`;
@@ -87,7 +87,8 @@ export interface ConversionOptions {
 }
 
 /**
- * The GGUF file of a model in Hugging Face form, made where it is not there yet. Two processes make it once.
+ * Returns the GGUF file of a model in Hugging Face format, converting it if needed. A lock makes two processes convert
+ * once.
  * @throws HoneError when the source is damaged, the disk is too small, or llama.cpp cannot convert it
  */
 export async function converted(source: ConversionSource, options: ConversionOptions, io: ModelIo): Promise<string> {
@@ -108,7 +109,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
     });
     io.log(`converting ${source.name} to GGUF with ${weights} weights, once`);
     removeParts(target);
-    // Of this process alone: a converter whose hone was killed may still write to its own.
+    // Named after this process: the converter of a killed process may still be writing to its own file.
     const part = `${target}.${process.pid}.part`;
     try {
       const llama = await llamaSource(io);
@@ -119,7 +120,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
         }),
       );
       if (outcome.code !== 0) throw conversionError(source.name, outcome.said);
-      // Reads the whole header: what cannot be read is not put in place.
+      // Reads the whole header, so that an unreadable file is not put in place.
       await modelShape(part);
       flush(part);
       moveDurably(part, target);
@@ -146,7 +147,7 @@ function converterArguments(llama: string, source: ConversionSource, part: strin
   ];
 }
 
-/** Contents of downloads against the checksums they are named by, once, before they are turned into something else. */
+/** Checks downloads against the checksums in their names, once, before conversion. */
 async function checkDownloads({ folder, paths, name }: ConversionSource): Promise<void> {
   for (const path of [...aboutFiles(paths), ...weightFiles(paths)]) {
     const file = join(folder, path);
@@ -167,7 +168,7 @@ function needDisk(folder: string, bytes: number, name: string): void {
   );
 }
 
-/** The source of llama.cpp, out of node-llama-cpp. */
+/** The source of llama.cpp that node-llama-cpp contains. */
 async function llamaSource(io: ModelIo): Promise<string> {
   const lines: string[] = [];
   const outcome = await run(process.execPath, [join(packageRoot, "scripts/llama-source.mjs")], io, (line) =>
@@ -177,7 +178,7 @@ async function llamaSource(io: ModelIo): Promise<string> {
   return lines.at(-1) as string;
 }
 
-/** A traceback's last line is the reason; llama.cpp's words for an unknown tokenizer fill a screen. */
+/** The last line of a traceback is the reason; llama.cpp's message for an unknown tokenizer is shortened. */
 function conversionError(name: string, said: readonly string[]): HoneError {
   const text = said.join("\n");
   if (/No space left on device/.test(text)) {

@@ -1,10 +1,10 @@
-/** What a GGUF file's header says of its model, before anything is loaded: whether it converses, whether it can be trained. */
+/** Checks of a GGUF file's header before anything is loaded: whether the model can chat and be trained. */
 import { type ModelHeader, modelHeader } from "../engine/index.js";
 import { ARCHITECTURES, KNOWN_TENSORS, READABLE_WEIGHTS } from "../learn/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 
 /**
- * The header of a model that can be written to.
+ * Reads the header of a model for chat.
  * @throws HoneError when it has no vocabulary or no chat template
  */
 export async function conversingModel(file: string): Promise<ModelHeader> {
@@ -21,10 +21,10 @@ const LAYER_TENSOR = new RegExp(`^blk\\.\\d+\\.(${KNOWN_TENSORS.layer.join("|")}
 const isKnown = (tensor: string) => KNOWN_TENSORS.model.includes(tensor) || LAYER_TENSOR.test(tensor);
 
 /**
- * What native/learner/gguf_model.py would refuse once rollouts have been played.
+ * Checks in advance what native/learner/gguf_model.py would refuse after rollouts have been played.
  *
  * @param hfWeights whether the learner takes its weights from elsewhere
- * @throws UsageError in one line that names the reason
+ * @throws UsageError in one line that gives the reason
  */
 export function checkTrainable(header: ModelHeader, file: string, hfWeights: boolean): void {
   const { architecture, experts, headSize, ropeScaling, rotated, slidingWindow, tensorNames, tensorTypes } = header;
@@ -39,7 +39,7 @@ export function checkTrainable(header: ModelHeader, file: string, hfWeights: boo
   if (rotated !== headSize) {
     throw new UsageError(`${file} rotates ${rotated} of ${headSize} dimensions of a head; the learner rotates all`);
   }
-  // The learner reads this header, whichever weights it takes.
+  // The learner reads this header even with --hf-weights.
   if (!["none", "linear"].includes(ropeScaling)) {
     throw new UsageError(`${file} scales RoPE by ${ropeScaling}, which the learner does not`);
   }

@@ -12,6 +12,7 @@ export { catalogue, type HubEntry, shapeOf, toolCallsOf } from "./catalogue.js";
 export { checkTrainable, conversingModel } from "./header.js";
 export { listModels, type ModelRow, type Removed, removeModel, showModel } from "./installed.js";
 export { linesTo, type ModelIo } from "./io.js";
+export { PORTABLE, type PortableModel, portableModel } from "./portable.js";
 export { run as runProgram } from "./program.js";
 export { isCatalogueName, type ModelReference, nameOf, readReference } from "./reference.js";
 export { type ModelConfig, modelOptions, resolveModel, resolveWithSource } from "./resolve.js";

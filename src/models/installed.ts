@@ -1,4 +1,4 @@
-/** Which models are on this machine, and how much room they take. */
+/** Lists the models on this machine with their disk usage. */
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type ModelShape, modelShape } from "../engine/index.js";
@@ -13,26 +13,26 @@ import { DEFAULT_WEIGHTS, isPart, type ModelConfig } from "./resolve.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 
 export interface ModelRow {
-  /** As `--model` takes it. */
+  /** Name as `--model` takes it. */
   readonly name: string;
   readonly repository: string | null;
   readonly parameters: number | null;
   readonly licence: string | null;
   readonly gated: boolean;
   readonly tool_calls: string | null;
-  /** Everything that playing it needs has been downloaded. */
+  /** Whether all files needed to play it have been downloaded. */
   readonly here: boolean;
-  /** Bytes on the disk: downloads, and what was made of them. */
+  /** Bytes on disk: downloads and conversions. */
   readonly bytes: number;
-  /** Finished GGUF files: downloaded, or made here. */
+  /** GGUF files: downloaded or converted. */
   readonly files: readonly string[];
-  /** What is planned with: of its file, of its configuration, or of the catalogue; null where none of them is known. */
+  /** The shape used for planning, from the file, its configuration, or the catalogue; null if unknown. */
   readonly shape: ModelShape | null;
 }
 
 type ListConfig = Omit<ModelConfig, "python">;
 
-/** The catalogue, then other models of the cache that hone can use. */
+/** Lists the catalogue, then other usable models in the cache. */
 export async function listModels(config: ListConfig): Promise<ModelRow[]> {
   const rows = await Promise.all([...catalogue()].map(([name, entry]) => rowOfEntry(name, entry, config)));
   const named = new Set([...catalogue().values()].flatMap(repositoriesOf));
@@ -42,7 +42,7 @@ export async function listModels(config: ListConfig): Promise<ModelRow[]> {
     const { folder, ...state } = stateOf(id, config);
     if (!state.here) continue;
     const about = await shapeHere({ folder, ...state }, config);
-    // The rest lies in the cache for other programs.
+    // Repositories that hone cannot use belong to other programs.
     if (about.shape) rows.push({ ...unknownAbout, name: id, repository: id, ...state, ...about });
   }
   return rows;
@@ -80,11 +80,11 @@ interface State {
   readonly here: boolean;
   readonly bytes: number;
   readonly files: readonly string[];
-  /** Of a model in Hugging Face form that is whole. */
+  /** The folder of a complete model in Hugging Face format. */
   readonly folder: string | undefined;
 }
 
-/** What is here of a repository. */
+/** The local state of a repository. */
 function stateOf(id: string, config: ListConfig): State {
   const cache = new RepositoryCache(hubOptionsOf(config).cache, { kind: "model", id });
   const made = conversionsOf(repositoryLabel(id), config.home);
@@ -102,7 +102,7 @@ function stateOf(id: string, config: ListConfig): State {
   };
 }
 
-/** Of a model that is here: what its configuration says of it, or its file where that can be used. */
+/** Shape of a downloaded model: from its configuration, or from its file if that is usable. */
 async function shapeHere(
   { folder, files }: Pick<State, "folder" | "files">,
   config: ListConfig,
@@ -117,13 +117,13 @@ async function usableFile(file: string): Promise<ModelShape | null> {
     const header = await conversingModel(file);
     return ARCHITECTURES.includes(header.architecture) ? header : null;
   } catch (error) {
-    // The list goes on without what cannot be read.
+    // An unreadable model must not end the list.
     if (error instanceof HoneError) return null;
     throw error;
   }
 }
 
-/** All that is known of one model without asking anybody. Throws UsageError for names that mean nothing. */
+/** Everything known of one model without network access. Throws UsageError for an unknown name. */
 export async function showModel(
   reference: string,
   config: ListConfig,
@@ -162,7 +162,7 @@ export interface Removed {
 }
 
 /**
- * Removes what was downloaded of a model, and what was made of it. Of a folder of the user's own, the latter alone.
+ * Removes a model's downloads and conversions. For a folder of the user's own, only the conversions.
  * @throws UsageError when there is nothing to remove
  */
 export function removeModel(reference: string, config: ListConfig): Removed {

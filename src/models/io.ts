@@ -1,16 +1,16 @@
-/** Who hears how a model comes to this machine. */
+/** Receivers of log lines and progress while a model is fetched. */
 
 export interface ModelIo {
   log(text: string): void;
-  /** Progress that may be shown or not. */
+  /** Reports progress; a receiver may show every update, some, or none. */
   update(line: () => string): void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Milliseconds between two lines of progress that stay. */
+/** Milliseconds between two logged lines of progress. */
 const INTERVAL = 10_000;
 
-/** Progress as lines now and then, for those who have lines alone. */
+/** Logs progress as a line every few seconds, for output without a progress bar. */
 export function linesTo(log: (text: string) => void, signal?: AbortSignal): ModelIo {
   let last = performance.now();
   const update = (line: () => string) => {

@@ -1,14 +1,14 @@
-/** Programs of others that do a piece of work and end. */
+/** Runs external programs to their end. */
 import { spawn } from "node:child_process";
 import type { ModelIo } from "./io.js";
 
 export interface Outcome {
   readonly code: number | null;
-  /** Its last lines. */
+  /** The last lines of its output. */
   readonly said: readonly string[];
 }
 
-/** Runs a program that needs nothing from the network. Ends it when the signal is aborted. */
+/** Runs a program without network access. Kills it when the signal is aborted. */
 export async function run(
   program: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** What `--model` can say: a name of the catalogue, something on the Hub, a folder, a file. */
+/** Parses `--model`: a name of the catalogue, a repository of the Hub, a folder, or a file. */
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
@@ -8,13 +8,13 @@ import { catalogue, type Weights } from "./catalogue.js";
 
 export type ModelReference =
   | { readonly kind: "file"; readonly path: string }
-  /** In Hugging Face form. */
+  /** A folder in Hugging Face format. */
   | { readonly kind: "folder"; readonly path: string }
   | {
       readonly kind: "hub";
       readonly repository: string;
       readonly revision: string;
-      /** One GGUF file of the repository. */
+      /** A single GGUF file of the repository. */
       readonly file: string | undefined;
     };
 
@@ -22,9 +22,9 @@ const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
 const REVISION = /^[\w][\w./-]*$/;
 
 /**
- * @param weights that are wanted: the catalogue may know a finished file that has them
- * @param flag where it was given
- * @throws UsageError when it is nothing of the kind: the nearest name is shown
+ * @param weights requested weights: the catalogue may have a GGUF file with them
+ * @param flag the option's name, for messages
+ * @throws UsageError for an unknown name, with the nearest known one
  */
 export function readReference(reference: string, weights: Weights, flag = "--model"): ModelReference {
   const entry = catalogue().get(reference);
@@ -45,7 +45,7 @@ export function readReference(reference: string, weights: Weights, flag = "--mod
     const path = resolve(reference);
     return statSync(path).isDirectory() ? { kind: "folder", path } : { kind: "file", path };
   }
-  // What looks like a path is one.
+  // Text in the form of a path is a path.
   if (/\.gguf$/i.test(reference) || /^[.~/]/.test(reference)) {
     throw new UsageError(
       `${flag}: there is no file ${resolve(reference)}; give the path of a GGUF file or of a folder in Hugging Face form, or a name that \`${hone("models")}\` lists`,
@@ -70,22 +70,22 @@ function onHub(flag: string, reference: string, place: string, file: string | un
   return { kind: "hub", repository, revision, file };
 }
 
-/** For files and people: "Qwen2.5-0.5B-Instruct". */
+/** Name for files and messages: "Qwen2.5-0.5B-Instruct". */
 export function nameOf(reference: ModelReference): string {
   return reference.kind === "hub"
     ? (reference.repository.split("/")[1] as string)
     : basename(reference.path).replace(/\.gguf$/i, "");
 }
 
-/** How conversions of a repository are called: after its folder in the cache, so that no two share one. */
+/** Label of a repository's conversions: its folder in the cache, so that no two repositories share one. */
 export const repositoryLabel = (repository: string) =>
   folderName({ kind: "model", id: repository }).replace(/^models--/, "");
 
-/** How conversions of a folder are called: folders of the same name lie in different places. */
+/** Label of a folder's conversions, with a hash of its path: several folders may have the same name. */
 export function folderLabel(folder: string): string {
   const place = realpathSync(folder);
   return `${basename(place)}-${createHash("sha256").update(place).digest("hex").slice(0, 8)}`;
 }
 
-/** A short name of the catalogue stays one, even where a file or folder is called like it. */
+/** A name of the catalogue takes precedence over a file or folder of the same name. */
 export const isCatalogueName = (reference: string) => catalogue().has(reference);

@@ -37,7 +37,7 @@ import {
   whyUnusable,
 } from "./source.js";
 
-/** Options that say how a model comes to this machine. */
+/** Options for resolving and fetching a model. */
 export const modelOptions = ["weights", ...hubOptionNames] as const satisfies readonly OptionName[];
 
 export type ModelConfig = Pick<Config, (typeof modelOptions)[number] | "home"> &
@@ -46,17 +46,20 @@ export type ModelConfig = Pick<Config, (typeof modelOptions)[number] | "home"> &
 export const DEFAULT_WEIGHTS: Weights = "f16";
 
 export interface ResolveOptions {
-  /** Asks the Hub for a newer state of the repository even where all is here. */
+  /** Asks the Hub for a newer commit of the repository even if all files are here. */
   readonly renew?: boolean;
-  /** Refuses by throwing, once its configuration says what the model will be: before weights are fetched or converted. */
+  /**
+   * Called with the model's shape once its configuration is known, before weights are fetched or converted; may throw
+   * to refuse it.
+   */
   inspect?(shape: ModelShape): void;
 }
 
 /**
- * The GGUF file of a model. What is here is used as it is, and no request is made for it.
+ * Returns the GGUF file of a model. A complete local copy is used without any request.
  *
- * @throws UsageError for names that mean nothing
- * @throws HoneError when a model cannot be had or cannot be used: why, in one line, before any long work
+ * @throws UsageError for an unknown name
+ * @throws HoneError when the model cannot be fetched or used: the reason in one line, before any long work
  */
 export async function resolveModel(
   reference: string,
@@ -67,7 +70,7 @@ export async function resolveModel(
   return (await resolveWithSource(reference, config, io, options)).file;
 }
 
-/** As {@link resolveModel}, and the folder in Hugging Face form that the file was made from, where it was. */
+/** As {@link resolveModel}, with the Hugging Face folder that the file was converted from, if any. */
 export async function resolveWithSource(
   reference: string,
   config: ModelConfig,
@@ -90,7 +93,7 @@ export async function resolveWithSource(
   return { file: found, source: undefined };
 }
 
-/** A finished file has the weights that it has. */
+/** Refuses --weights for a GGUF file that has other ones. */
 async function checkWeights(file: string, weights: Weights): Promise<void> {
   const { weightType } = await modelShape(file);
   if (weightType.toLowerCase() === weights) return;
@@ -116,7 +119,7 @@ function onDisk(reference: Extract<ModelReference, { path: string }>): string | 
 /** Whether a GGUF file is one of several that a model was split into. */
 export const isPart = (file: string) => /-\d{5}-of-\d{5}\.gguf$/i.test(file);
 
-/** llama.cpp would read all parts of a model, the learner would not. */
+/** llama.cpp would read all parts of a split model, the learner would not. */
 function checkOneFile(file: string, name: string): void {
   if (!isPart(file)) return;
   throw new HoneError(
@@ -163,11 +166,11 @@ async function fromHub(
   if (local && (hub.offline || (local.certain && !renew))) return local.use(config.weights);
   let listing: Listing;
   try {
-    // With a copy at hand the Hub is not waited for as long.
+    // With a local copy, wait less for the Hub.
     listing = await listRepository(repository, reference.revision, local && !renew ? { ...hub, retryDelay: 50 } : hub);
   } catch (error) {
     if (error instanceof NotOnHub) throw withNearest(error, repository.id);
-    // Whoever asked for the newest gets no older one.
+    // With `renew`, an older local copy must not be used in place of the newest.
     if (!(error instanceof HubUnreachable)) throw error;
     if (!local || renew) {
       throw new HoneError(`${error.message}, or give --model a folder or a GGUF file of this machine`, {
@@ -180,11 +183,11 @@ async function fromHub(
   return download(reference, listing, config.weights, hub, cache, inspect);
 }
 
-/** A name of the catalogue's repositories that is nearly the one that was not found. */
+/** Adds a repository name of the catalogue that is close to the one not found. */
 function withNearest(error: NotOnHub, id: string): HoneError {
   const known = [...catalogue().values()].flatMap((entry) => ("path" in entry ? [] : [entry.repository]));
   const close = nearest(id, known);
-  // Of the catalogue itself: the Hub that was asked has not got it.
+  // The name comes from the catalogue itself, but the Hub in use does not have it.
   return close && close !== id ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;
 }
 
@@ -211,9 +214,9 @@ async function download(
     return join(folder, chosen);
   }
   needWeights(paths, repository);
-  // First the small files, which say whether the large ones are worth fetching.
+  // Fetch the small files first; they decide whether the large ones are worth fetching.
   const folder = await downloadFiles(listing, aboutFiles(paths), hub);
-  // So that it is known offline what was refused; a whole copy of an earlier state stays the one that is taken.
+  // Recorded so that the reason for a refusal is known offline; a complete copy of an earlier commit stays in use.
   if (cache.commitOf(revision) === undefined) cache.nameCommit(revision, listing.commit);
   checkAbout(folder, repository);
   inspect(folder);
@@ -222,7 +225,7 @@ async function download(
   return sourceIn(folder, cache.files(listing.commit), repository);
 }
 
-/** Told before the download, where the name says which weights a file has. */
+/** Checks before the download, if the file's name states its weight type. */
 function checkNamedWeights(file: string, weights: Weights | undefined): void {
   const said = /[-._]((?:b?f|fp|i?q)\d\w*)\.gguf$/i.exec(file)?.[1]?.toLowerCase().replace("fp", "f");
   if (weights === undefined || said === undefined || said === weights) return;
@@ -231,7 +234,7 @@ function checkNamedWeights(file: string, weights: Weights | undefined): void {
   );
 }
 
-/** @param weights that were asked for: a file's name may say which it has */
+/** @param weights requested weight type: file names may state theirs */
 function chooseGguf(
   files: readonly string[],
   place: string,
@@ -260,7 +263,7 @@ function sourceIn(folder: string, paths: readonly string[], repository: string):
   return { folder, paths, name: repository, label: repositoryLabel(repository) };
 }
 
-/** Why a model cannot be had without the network: what is here of it may say that the network would not help. */
+/** The error for a model that is not available offline. Local files may show that the network would not help. */
 function offlineWithout({ repository, revision, file }: HubReference, cache: RepositoryCache): HoneError {
   if (file !== undefined) return notHere(written(repository, file));
   const commit = cache.commitOf(revision);
@@ -269,11 +272,11 @@ function offlineWithout({ repository, revision, file }: HubReference, cache: Rep
     return notHere(revision === "main" ? repository : `${repository}@${revision}`);
   }
   const folder = cache.snapshot(commit);
-  // The Hub has no other architecture of it, nor weights of an adapter's base.
+  // Architecture and missing base weights are the same on the Hub.
   if (paths.includes("config.json")) checkConfig(folder, repository);
   if (paths.includes("adapter_config.json") && !paths.includes("config.json")) needWeights(paths, repository);
   const remedy = "run once without HF_HUB_OFFLINE, which fetches the rest";
-  // Only the Hub knows whether it has what is missing: a base model has no chat template there either.
+  // A file may be missing on the Hub as well: a base model has no chat template.
   const about = paths.includes("config.json") && hasVocabulary(paths);
   const refused = about ? whyUnusable(folder, repository) : undefined;
   return new HoneError(
@@ -284,12 +287,12 @@ function offlineWithout({ repository, revision, file }: HubReference, cache: Rep
 }
 
 interface LocalCopy {
-  /** Whether it is what the Hub would give: of files that were fetched one by one, others may exist. */
+  /** Whether the Hub would give the same: of files fetched one by one, it may have others. */
   readonly certain: boolean;
   use(weights: Weights | undefined): string | ConversionSource;
 }
 
-/** What the cache has of a repository, when that is enough to play. */
+/** The local copy of a repository, if it is complete enough to play. */
 function localCopy({ repository, revision, file }: HubReference, cache: RepositoryCache): LocalCopy | undefined {
   const commit = cache.commitOf(revision);
   if (commit === undefined) return undefined;

@@ -1,13 +1,13 @@
-/** The head of a safetensors file: which tensors it holds. Their bytes are not read. */
+/** Reads the header of a safetensors file: names and shapes of its tensors, not their data. */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { HoneError } from "../util/index.js";
 
-/** A header is no longer than this, by the format's own rule. */
+/** The format's own limit of a header's length. */
 const MAX_HEAD = 100_000_000;
 
 /**
- * Shapes by the names of tensors.
- * @throws HoneError when the file is cut off, or is none
+ * Shapes by tensor name.
+ * @throws HoneError when the file is truncated, or not a safetensors file
  */
 export function readHead(file: string, name: string): Map<string, readonly number[]> {
   const { size } = statSync(file);

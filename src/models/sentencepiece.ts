@@ -1,7 +1,7 @@
 /**
- * Vocabularies of SentencePiece's kind (Llama 2, TinyLlama). llama.cpp cuts text by the pieces and scores of
- * tokenizer.model, and puts a space before every text that follows a control token, unless the file says otherwise.
- * Hugging Face's tokenizers do so or not; the file is made to say what the model's own does.
+ * Models with a SentencePiece vocabulary (Llama 2, TinyLlama). llama.cpp tokenises with the pieces and scores of
+ * tokenizer.model, and adds a space before text that follows a control token unless the GGUF file disables this.
+ * Hugging Face's tokenizers differ here; the file gets the setting of the model's own tokenizer.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -14,11 +14,11 @@ const ABOUT = "tokenizer_config.json";
 
 export const isSentencePiece = (paths: readonly string[]) => paths.includes(PIECES);
 
-/** @throws HoneError when a folder has the tokens of such a vocabulary, and not the scores that llama.cpp needs */
+/** @throws HoneError when a folder has a SentencePiece vocabulary without the scores that llama.cpp needs */
 export function needPieces(folder: string, name: string): void {
   const file = join(folder, "tokenizer.json");
   if (existsSync(join(folder, PIECES)) || !existsSync(file)) return;
-  // Parsing megabytes at every start would take longer than this.
+  // Parsing megabytes at every start would be slower than this search.
   const text = readFileSync(file);
   if (!['"byte_fallback": true', '"byte_fallback":true'].some((sign) => text.includes(sign))) return;
   throw new HoneError(
@@ -27,10 +27,10 @@ export function needPieces(folder: string, name: string): void {
 }
 
 /**
- * Runs `convert` on a folder in which the model's configuration says how its tokenizer treats spaces.
+ * Runs `convert` on a folder whose configuration states how the tokenizer treats spaces.
  *
- * @param aside a folder to make for it
- * @throws HoneError when the tokenizer cuts text otherwise than its pieces do
+ * @param aside a temporary folder to create for it
+ * @throws HoneError when the tokenizer splits text otherwise than by its pieces
  */
 export async function withSpacing<T>(
   source: { readonly folder: string; readonly paths: readonly string[]; readonly name: string },

@@ -1,4 +1,4 @@
-/** A model in Hugging Face form: which of its files are needed, and whether they are all there and whole. */
+/** A model in Hugging Face format: which files are needed, and whether they are complete. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelShape } from "../engine/index.js";
@@ -30,18 +30,20 @@ const ABOUT = new Set([
 /** Files that describe the model, of all that a repository has. */
 export const aboutFiles = (paths: readonly string[]) => paths.filter((path) => ABOUT.has(path));
 
-/** Those that hold whatever the weights are: not the configuration, which names their type, nor the weights' index. */
+/**
+ * Files that do not depend on the weights: neither the configuration, which names their type, nor the weights' index.
+ */
 export const unchangedFiles = (paths: readonly string[]) =>
   aboutFiles(paths).filter((path) => path !== "config.json" && path !== INDEX);
 
-/** Files with the model's weights, of all that a repository has; those in sub-folders belong to other programs. */
+/** Files with the model's weights in a repository; those in sub-folders belong to other programs. */
 export const weightFiles = (paths: readonly string[]) => paths.filter((path) => WEIGHTS.test(path));
 
-/** GGUF files that are whole models: no parts, no adapters for images. */
+/** GGUF files with a whole model: no parts, no image projectors. */
 export const ggufFiles = (paths: readonly string[]) =>
   paths.filter((path) => /\.gguf$/i.test(path) && !/mmproj/i.test(path));
 
-/** @throws HoneError when a repository or folder has no weights that hone reads: what it has instead */
+/** @throws HoneError when a repository or folder has no weights that hone reads, with the formats that it has */
 export function needWeights(paths: readonly string[], name: string): void {
   const missing = missingPart(weightFiles(paths));
   if (missing) throw new HoneError(`${name} has no file ${missing}: a part of its weights is missing`);
@@ -55,7 +57,10 @@ export function needWeights(paths: readonly string[], name: string): void {
   throw new HoneError(`${name} has no weights that hone reads: ${reason}`);
 }
 
-/** Has a snapshot all parts of the weights, the configuration and a vocabulary? Python may have fetched some files only. */
+/**
+ * Whether a snapshot has all parts of the weights, the configuration and a vocabulary. Python may have fetched some
+ * files only.
+ */
 export function isComplete(paths: readonly string[]): boolean {
   const weights = weightFiles(paths);
   return weights.length > 0 && !missingPart(weights) && paths.includes("config.json") && hasVocabulary(paths);
@@ -72,16 +77,16 @@ function readJson(folder: string, file: string, name: string): unknown {
   }
 }
 
-/** @throws HoneError for an architecture that hone does not take */
+/** @throws HoneError for an unsupported architecture */
 export function checkConfig(folder: string, name: string): void {
   checkArchitecture(readJson(folder, "config.json", name), name);
 }
 
 /**
- * What must hold before a weight is fetched or read.
+ * Checks done before any weights are fetched or read.
  *
- * @param folder has the files of {@link aboutFiles}
- * @throws HoneError for an architecture that hone does not take, and when vocabulary or chat template are missing
+ * @param folder contains the files of {@link aboutFiles}
+ * @throws HoneError for an unsupported architecture, and when vocabulary or chat template are missing
  */
 export function checkAbout(folder: string, name: string): void {
   const has = (file: string) => existsSync(join(folder, file));
@@ -102,8 +107,8 @@ export function checkAbout(folder: string, name: string): void {
 }
 
 /**
- * What {@link checkAbout} refuses a folder for. Python may have left out the chat template or half of the vocabulary:
- * only the Hub knows whether they exist.
+ * The reason why {@link checkAbout} refuses a folder. Python may have left out the chat template or half of the
+ * vocabulary: only the Hub knows whether they exist.
  */
 export function whyUnusable(folder: string, name: string): string | undefined {
   try {
@@ -118,10 +123,10 @@ export function whyUnusable(folder: string, name: string): string | undefined {
 export const isUsable = (folder: string, name: string) => whyUnusable(folder, name) === undefined;
 
 /**
- * What its config.json says that a model will be as a GGUF file.
+ * The shape of the model as a GGUF file, from its config.json.
  *
- * @param folder of a model that {@link checkConfig} takes
- * @returns undefined where a size is not said
+ * @param folder of a model that {@link checkConfig} accepts
+ * @returns undefined if a size is missing
  */
 export function shapeInFolder(folder: string, weights: Weights): ModelShape | undefined {
   const config = readJson(folder, "config.json", folder) as Record<string, unknown>;
@@ -143,10 +148,10 @@ export function shapeInFolder(folder: string, weights: Weights): ModelShape | un
 }
 
 /**
- * Looks at the head of each weight file.
+ * Reads the header of each weight file.
  *
- * @returns how many numbers the weights are
- * @throws HoneError when a file is missing, cut off, or is none
+ * @returns the number of parameters
+ * @throws HoneError when a file is missing, truncated, or not a safetensors file
  */
 export function weigh(folder: string, paths: readonly string[], name: string): number {
   let parameters = 0;

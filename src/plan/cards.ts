@@ -20,9 +20,24 @@ export function onCard(shape: ModelShape, gibibytes: number): string {
   return fit !== null && "flags" in fit ? `\`${fitText(fit)}\`` : fitText(fit);
 }
 
+const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+
+/** The table in docs/gpu.md: the catalogue's models by what a card needs for them. */
+export function modelsByCardTable(): string {
+  const models = [...catalogue()].flatMap(([name, entry]): [string, ModelShape][] =>
+    "path" in entry ? [] : [[name, shapeOf(entry, "f16")]],
+  );
+  const lines = CARDS.map((card) => {
+    const fits = models.map(([name, shape]) => ({ name, fit: fitOf(defaultRun(shape, "cuda", 1), roomOfCard(card)) }));
+    const names = (given: boolean) =>
+      fits.flatMap(({ name, fit }) => (fit !== null && "flags" in fit === given ? [`\`${name}\``] : [])).join(", ");
+    return row([`${card} GB`, names(false), names(true) || "–"]);
+  });
+  return `${[row(["card", "train as they are", "train with options"]), row(["---", "---", "---"]), ...lines].join("\n")}\n`;
+}
+
 /** The table in docs/memory.md. */
 export function cardsTable(): string {
-  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   const models = qwen();
   const lines = [
     row(["card", ...models.map(([name]) => name)]),

@@ -1,7 +1,7 @@
 /** The needs of a run, computed before it begins: memory at its peak, options that would make it fit, and time. */
 
 export { defaultRun, type Fit, fitHere, fitText, smallestCard } from "./by-default.js";
-export { cardsTable } from "./cards.js";
+export { cardsTable, modelsByCardTable } from "./cards.js";
 export { decodeSpeed, secondsOfRun } from "./estimate.js";
 export { fitToMachine, gigabytes } from "./fit.js";
 export { mainMemory } from "./machine.js";

@@ -1,6 +1,6 @@
 /**
- * Tool calls as a person types them: `search_inbox Falcon, deadline`, `search Falcon | from_addr=a@b.com`, or the
- * arguments as JSON. Values are parted by " | " and fill the tool's parameters in order unless they name one.
+ * Parses tool calls typed by a person: `search_inbox Falcon, deadline`, `search Falcon | from_addr=a@b.com`, or the
+ * arguments as JSON. Values are separated by " | " and assigned to the tool's parameters in order unless they name one.
  */
 import type { ToolCall, ToolSchema } from "../tasks/index.js";
 
@@ -15,7 +15,7 @@ function kindOf(schema: unknown): Parameter["kind"] {
   const types = [type].flat();
   if (types.includes("array")) return "list";
   if (types.includes("number") || types.includes("integer")) return "number";
-  // Of alternatives (a value or null, as a rule) the first that is not text is what a person would type.
+  // Of alternatives (usually a value or null) take the first that is not text.
   return anyOf?.map(kindOf).find((kind) => kind !== "text") ?? "text";
 }
 
@@ -24,7 +24,7 @@ function parametersOf(tool: ToolSchema): Parameter[] {
   return Object.entries(properties).map(([name, schema]) => ({ name, kind: kindOf(schema) }));
 }
 
-/** The tool meant by a whole name or by the beginning of one name alone. */
+/** Finds a tool by its name or an unambiguous prefix. */
 function toolNamed(name: string, tools: readonly ToolSchema[]): ToolSchema | undefined {
   const exact = tools.find((tool) => tool.function.name === name);
   const begun = tools.filter((tool) => tool.function.name.startsWith(name));
@@ -36,11 +36,11 @@ function typedValue(kind: Parameter["kind"], text: string): unknown {
     const items = text.includes(",") ? text.split(",") : text.split(/\s+/);
     return items.map((item) => item.trim()).filter((item) => item !== "");
   }
-  // What is no number stays text: the tool's own schema then says what is wrong with it.
+  // Text that is not a number stays text, so that the tool's schema reports the error.
   return kind === "number" && text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** Reads one line. What it cannot make sense of becomes the `reason` why. */
+/** Parses one line; returns `reason` if it is not a call. */
 export function readCallLine(line: string, tools: readonly ToolSchema[]): ToolCall | { reason: string } {
   const [, name = "", rest = ""] = /^(\S*)\s*(.*)$/s.exec(line.trim()) ?? [];
   const tool = toolNamed(name, tools);
@@ -61,14 +61,14 @@ export function readCallLine(line: string, tools: readonly ToolSchema[]): ToolCa
     const text = named < 0 ? piece : piece.slice(parameter.name.length + 1).trim();
     args[parameter.name] = typedValue(parameter.kind, text);
   }
-  // Nothing typed is an empty list: "return not found" need not say that it refers to no mail.
+  // A missing value is an empty list, so "return not found" need not give an empty list of mails.
   for (const { name, kind } of open) if (kind === "list" && requiredOf(tool).has(name)) args[name] = [];
   return { name: tool.function.name, arguments: args };
 }
 
 const requiredOf = (tool: ToolSchema) => new Set((tool.function.parameters.required ?? []) as string[]);
 
-/** How to type a call of this tool. */
+/** Describes how to type a call of this tool. */
 export function usage(tool: ToolSchema): string {
   const required = requiredOf(tool);
   const shown = parametersOf(tool).map(({ name, kind }) => {

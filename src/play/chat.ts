@@ -1,7 +1,7 @@
 /**
- * A person talks to models that have a task's tools. The tools run as in a rollout, with the task's environment, and every
- * call is shown with what it returns. Nothing is rewarded. Several models hear the same lines, each in a conversation of
- * its own.
+ * Chat between a person and models that have a task's tools. The tools run as in a rollout, with the task's
+ * environment, and every call is shown with its result. There is no reward. With several models each gets the same
+ * lines in a conversation of its own.
  */
 import { messageLines } from "../report/index.js";
 import { type Opening, OutOfTime, opening, runCall, type Session, ToolFailure, type Turn } from "../rollout/index.js";
@@ -14,7 +14,7 @@ export interface Speaker {
 }
 
 export interface ChatLimits {
-  /** Turns that a model may take before it has to say something. */
+  /** Maximum number of consecutive turns before the model must answer in text. */
   readonly maxTurns: number;
   readonly maxTokens: number;
   readonly turnSeconds: number;
@@ -32,7 +32,7 @@ export interface ChatOptions {
   readonly signal: AbortSignal;
 }
 
-/** Said after a turn that did not end by itself. */
+/** Printed after a turn that was cut off. */
 const cut = {
   length: "(cut at --max-tokens)",
   deadline: "(cut at --turn-timeout)",
@@ -44,10 +44,10 @@ class Conversation {
   readonly #speaker: Speaker;
   readonly messages: ChatMessage[] = [];
   #session: Session | undefined;
-  /** What the model has not been told yet, or has not answered. */
+  /** Messages not yet sent to the model, or not yet answered by it. */
   #pending: ChatMessage[] = [];
   #turns = 0;
-  /** Whether its context is full. */
+  /** Whether the context is full. */
   full = false;
 
   constructor(speaker: Speaker, options: ChatOptions) {
@@ -60,8 +60,8 @@ class Conversation {
   }
 
   /** @param text undefined for the task's own question */
-  async hear(text: string | undefined): Promise<void> {
-    if (this.#session) this.#tell(this.#session, text ?? "");
+  async onMessage(text: string | undefined): Promise<void> {
+    if (this.#session) this.#continue(this.#session, text ?? "");
     else this.#begin(text);
     await this.#answer(this.#session as Session);
   }
@@ -75,7 +75,7 @@ class Conversation {
     this.#session = this.#speaker.open({ messages: [...this.messages], tools });
   }
 
-  #tell(session: Session, text: string): void {
+  #continue(session: Session, text: string): void {
     const said: ChatMessage = { role: "user", content: text };
     this.#pending = [...this.#pending, said];
     session.respond(this.#pending, []);
@@ -84,7 +84,7 @@ class Conversation {
 
   #show(message: ChatMessage): void {
     this.messages.push(message);
-    this.#options.terminal.say(messageLines(message, this.#options.useColours));
+    this.#options.terminal.print(messageLines(message, this.#options.useColours));
   }
 
   async #answer(session: Session): Promise<void> {
@@ -98,18 +98,18 @@ class Conversation {
         this.#pending = [];
         this.#show(assistantMessage(turn));
       } else if (this.#turns === 1 && turn.stop !== "stop") this.#startAgain();
-      if (turn.stop !== "stop") terminal.say(cut[turn.stop]);
+      if (turn.stop !== "stop") terminal.print(cut[turn.stop]);
       if (turn.stop !== "stop" || turn.calls.length === 0) return;
       const { records, responses, answered } = await this.#run(turn);
       this.#pending = responses;
-      // The model is told of an answer with the next thing that is said to it.
+      // The result of an answer is sent with the person's next line.
       if (answered) return;
       session.respond(responses, records);
     }
-    terminal.say(`(${limits.maxTurns} turns without an answer: --max-turns)`);
+    terminal.print(`(${limits.maxTurns} turns without an answer: --max-turns)`);
   }
 
-  /** Nothing has been said yet: the next line is the first. */
+  /** Resets a conversation whose first turn had no tokens: the next line begins it again. */
   #startAgain(): void {
     this.close();
     this.#session = undefined;
@@ -117,7 +117,7 @@ class Conversation {
     this.#turns = 0;
   }
 
-  /** Runs the calls of a turn, up to one that answers. */
+  /** Runs the calls of a turn, up to the first that answers. */
   async #run(turn: Turn) {
     const { task } = this.#options;
     const records: CallRecord[] = [];
@@ -135,7 +135,7 @@ class Conversation {
         answered = record.outcome === "ok" && task.tools.some((tool) => tool.final && tool.name === name);
       } catch (error) {
         if (!(error instanceof ToolFailure || error instanceof OutOfTime)) throw error;
-        // A rollout would end with it. A person can see what it is, and go on.
+        // Would end a rollout. Here the error is shown as the result and the chat goes on.
         content = JSON.stringify({ error: error.message });
       }
       const response: ChatMessage = { role: "tool", name, content, ...(id === undefined ? {} : { id }) };
@@ -161,26 +161,26 @@ export interface Chatted {
   readonly messages: readonly ChatMessage[];
 }
 
-/** Until the person ends it, the signal is aborted, or no model has room left. */
+/** Runs until the person ends it, the signal is aborted, or every model's context is full. */
 export async function chat(options: ChatOptions): Promise<Chatted[]> {
   const { task, scenario, speakers, limits, terminal, signal, useColours } = options;
   const conversations = speakers.map((speaker) => new Conversation(speaker, options));
   const first = opening(task, scenario, limits.maxTurns).messages;
-  for (const message of first) if (message.role !== "user") terminal.say(messageLines(message, useColours));
-  terminal.say(`Say something, or quit. An empty line asks: ${scenario.question}`);
+  for (const message of first) if (message.role !== "user") terminal.print(messageLines(message, useColours));
+  terminal.print(`Say something, or quit. An empty line asks: ${scenario.question}`);
   try {
     for (let begun = false; ; begun = true) {
       const line = await terminal.ask();
       if (line === undefined || line.trim() === "quit") break;
       if (begun && line.trim() === "") continue;
       for (const conversation of conversations.filter(({ full }) => !full)) {
-        if (conversations.length > 1) terminal.say(`— ${conversation.name}`);
-        await conversation.hear(line.trim() === "" ? undefined : line);
+        if (conversations.length > 1) terminal.print(`— ${conversation.name}`);
+        await conversation.onMessage(line.trim() === "" ? undefined : line);
       }
       if (conversations.every(({ full }) => full)) break;
     }
   } catch (error) {
-    // Ctrl-C in the middle of a turn is how people leave.
+    // Ctrl-C during a turn is a normal way to leave.
     if (!signal.aborted) throw error;
   } finally {
     for (const conversation of conversations) conversation.close();

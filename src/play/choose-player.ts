@@ -1,4 +1,4 @@
-/** From options to a player: loads the engine with its adapter, or names the API or the expert. */
+/** Creates a player from options: loads the engine with its adapter, or connects to an API, or takes the expert. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { checkChatUrl, keyFor } from "../chat/index.js";
@@ -29,7 +29,7 @@ import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/i
 import { sha256OfFile, UsageError } from "../util/index.js";
 import { loadFitting } from "./fitting.js";
 
-/** Options that say who plays and how. */
+/** Options that choose the player and how it plays. */
 export const playerOptions = [
   "model",
   ...modelOptions,
@@ -59,9 +59,9 @@ export type PlayerConfig = Pick<Config, (typeof playerOptions)[number] | "home">
 
 export interface OpenPlayer {
   readonly spec: PlayerSpec;
-  /** The engine, when it is the one that plays; the caller closes it. */
+  /** The engine, if it plays; the caller closes it. */
   readonly engine: Engine | undefined;
-  /** Rollouts to have under way at once. */
+  /** Number of concurrent rollouts. */
   readonly concurrency: number;
 }
 
@@ -72,13 +72,13 @@ export function existing(file: string, flag: string): string {
   return path;
 }
 
-/** An adapter in PEFT's form; undefined for a file. */
+/** Reads a PEFT adapter folder; undefined for a file. */
 function peftIn(given: string): PeftAdapter | undefined {
   const path = existing(given, "--adapter");
   return statSync(path).isDirectory() ? readPeft(path, "--adapter") : undefined;
 }
 
-/** A folder in PEFT's form becomes the file that the engine loads. */
+/** Converts a PEFT adapter folder to the GGUF file that the engine loads. */
 export async function adapterFile(
   given: string,
   model: string,
@@ -104,15 +104,15 @@ async function playingEngine(config: PlayerConfig, model: string, concurrency: n
   });
 }
 
-/** These say how the engine's model is written to; others come with their own way. */
+/** Refuses options of the engine's chat format, which other players do not use. */
 function refuseChatOptions(config: PlayerConfig, player: string): void {
   const given = chatOptions.find((name) => config[name] !== options[name].default);
   if (given) throw new UsageError(`${flagOf(given)} is for a model that plays with --model, not for ${player}`);
 }
 
 /**
- * @param log hears what the engine computes with, and when it gives way to other programs
- * @throws UsageError when the options name nobody, or a file that is not there
+ * @param log receives the engine's devices, and changes of its thread count
+ * @throws UsageError when the options choose no player, or name a missing file
  */
 export async function openPlayerFor(
   config: PlayerConfig,
@@ -149,7 +149,7 @@ export async function openPlayerFor(
   log(engineText(engine.info));
   const chat = chatSettings(config);
   try {
-    // Looked at here, before any worker starts: a model that cannot play is told at once.
+    // Checked before any worker starts, so that an unsuitable model is reported at once.
     chatOf(engine, chat);
     if (adapter !== null) await engine.useAdapter(adapter);
   } catch (error) {

@@ -1,10 +1,10 @@
-/** An engine that finds too little memory gets by with fewer sequences: half as many, and half again. */
+/** When memory is short, loads the engine with fewer sequences: half as many, repeatedly. */
 import { type Engine, type EngineOptions, EngineOutOfMemory, loadEngine } from "../engine/index.js";
 
 /**
- * Tries with so many sequences, and with half as many each time that there is no memory for them.
- * @param least an engine of several lanes cannot have fewer than one for each
- * @throws EngineOutOfMemory when there is no memory for the least, or for the weights alone
+ * Runs `attempt` with a number of sequences, halved each time that memory does not suffice.
+ * @param least minimum: an engine with several lanes needs one sequence for each
+ * @throws EngineOutOfMemory when memory does not suffice for the least, or for the weights alone
  */
 export async function fitting<T>(
   most: number,
@@ -24,7 +24,7 @@ export async function fitting<T>(
   }
 }
 
-/** Loads an engine with as many of the sequences as memory suffices for. The options are those it was loaded with. */
+/** Loads an engine with as many of the sequences as fit in memory. Returns the options it was loaded with. */
 export async function loadFitting(
   options: EngineOptions,
   log: (line: string) => void,

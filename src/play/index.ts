@@ -1,4 +1,4 @@
-/** Playing outside of training: who plays, which scenarios, into which file. */
+/** Rollouts outside of training: choice of the player and scenarios, and the trajectory file. */
 export { type ChatLimits, type Chatted, chat, type Speaker } from "./chat.js";
 export { adapterFile, existing, openPlayerFor, playerOptions } from "./choose-player.js";
 export { fitting, loadFitting } from "./fitting.js";

@@ -1,16 +1,16 @@
-/** A person as a player: sees what a model would see, types calls, reads what they return. */
+/** A person as a player: reads the model's prompt, types calls, reads their results. */
 import type { Opening, Session, Turn } from "../rollout/index.js";
 import type { ChatMessage } from "../tasks/index.js";
 import { readCallLine, usage } from "./call-line.js";
 
-/** Where a person's lines come from and where they read. */
+/** Line input and output of a person. */
 export interface Terminal {
-  /** Shows that a line is awaited and resolves to it; undefined when there will be no more. */
+  /** Prompts for a line; undefined at the end of input. */
   ask(): Promise<string | undefined>;
-  say(text: string): void;
+  print(text: string): void;
 }
 
-/** JSON laid out for reading; any other text as it is. */
+/** Pretty-prints JSON; returns other text unchanged. */
 function readable(content: string): string {
   try {
     return JSON.stringify(JSON.parse(content), null, 2);
@@ -27,11 +27,11 @@ export class PersonSession implements Session {
   constructor(opening: Opening, terminal: Terminal) {
     this.#opening = opening;
     this.#terminal = terminal;
-    for (const { role, content } of opening.messages) terminal.say(`${role}: ${content}`);
+    for (const { role, content } of opening.messages) terminal.print(`${role}: ${content}`);
     this.#help();
   }
 
-  /** One call, or plain text; neither when the person stops. */
+  /** One call, or plain text; neither when the person quits. */
   async turn(): Promise<Turn> {
     for (;;) {
       const line = await this.#terminal.ask();
@@ -49,7 +49,7 @@ export class PersonSession implements Session {
       if (text !== undefined) return { content: text, calls: [], completionTokens: 0, stop: "stop" };
       const call = readCallLine(line, this.#opening.tools);
       if ("reason" in call) {
-        this.#terminal.say(`${call.reason} (help shows how)`);
+        this.#terminal.print(`${call.reason} (help shows how)`);
         continue;
       }
       return { content: "", calls: [{ kind: "call", call }], completionTokens: 0, stop: "stop" };
@@ -57,7 +57,7 @@ export class PersonSession implements Session {
   }
 
   respond(messages: readonly ChatMessage[]): void {
-    for (const { content } of messages) this.#terminal.say(readable(content));
+    for (const { content } of messages) this.#terminal.print(readable(content));
   }
 
   tokens(): undefined {
@@ -73,6 +73,6 @@ export class PersonSession implements Session {
   #help(): void {
     const lines = this.#opening.tools.map((tool) => `  ${usage(tool)}\n      ${tool.function.description}`);
     const asked = lines.length === 0 ? "Type your answer, or quit." : "Type a call, say TEXT for plain text, or quit:";
-    this.#terminal.say([asked, ...lines].join("\n"));
+    this.#terminal.print([asked, ...lines].join("\n"));
   }
 }

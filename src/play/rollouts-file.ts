@@ -1,4 +1,4 @@
-/** Plays scenarios once, outside of training: chooses them, gathers rollouts, writes the trajectory file, adds up. */
+/** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file, computes totals. */
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { finished } from "node:stream/promises";
@@ -9,9 +9,9 @@ import { HoneError, hone, messageOf, Random, UsageError } from "../util/index.js
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;
-  /** One scenario by its id. */
+  /** Id of a single scenario. */
   readonly scenario: string | undefined;
-  /** How many, drawn by the seed; all when undefined. */
+  /** Number of scenarios, drawn by the seed; undefined means all. */
   readonly n: number | undefined;
   readonly seed: number;
 }
@@ -39,16 +39,16 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
 export interface RolloutsToFile {
   readonly settings: WorkerSettings;
   readonly choice: ScenarioChoice;
-  /** How scenarios are fetched that lie on the Hub. */
+  /** Access for downloading scenarios from the Hub. */
   readonly io?: ScenarioIo;
   readonly groupSize: number;
   readonly concurrency: number;
   readonly workers: number | undefined;
   readonly maxExceptions: number;
-  /** Trajectory file. */
+  /** Path of the trajectory file. */
   readonly out: string;
   readonly signal: AbortSignal;
-  /** Told after every finished rollout. */
+  /** Called after every finished rollout. */
   readonly onProgress?: (tally: RolloutTally, total: number, trajectory: Trajectory) => void;
   readonly onFailure?: (failure: RolloutFailure) => void;
   /** Told once of each thing that is not done as an agent asks. */
@@ -57,7 +57,7 @@ export interface RolloutsToFile {
 
 export interface RolloutsSummary extends RolloutSummary {
   groups: number;
-  /** Tokens given to the policies, counted once where a group shares them. */
+  /** Prompt tokens, with the common prompt of a group counted once. */
   prompt_tokens_unique: number;
   failures: RolloutFailure[];
   interrupted: boolean;
@@ -66,7 +66,7 @@ export interface RolloutsSummary extends RolloutSummary {
   trajectories: string;
 }
 
-/** Tokens of a group that were given, its common prompt counted once. */
+/** Prompt tokens of a group, with the common prompt counted once. */
 export function uniquePromptTokens(group: readonly Trajectory[]): number {
   const [first] = group;
   if (!first) return 0;
@@ -85,7 +85,7 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
   const written = finished(file).catch((error: unknown) => {
     throw new HoneError(`the trajectory file ${out} cannot be written: ${messageOf(error)}`);
   });
-  // Looked at when everything is played; until then a failure must not count as unhandled.
+  // Awaited at the end; until then a failure must not count as an unhandled rejection.
   written.catch(() => undefined);
 
   const tally = new RolloutTally();

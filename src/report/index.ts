@@ -20,3 +20,4 @@ export { Mean, type RolloutSummary, RolloutTally } from "./rollout-report.js";
 export { playedText, sideBySide, wrap } from "./side-by-side.js";
 export { columnTexts, judgedNotes, noteLines, StepTable } from "./step-table.js";
 export { type Share, shareText, TrainView } from "./train-view.js";
+export { showTraining } from "./training-shown.js";

@@ -13,7 +13,9 @@ export {
 } from "./judge.js";
 export { independentReward, type JudgeSummary, judgeFile } from "./judge-file.js";
 export { requireClaim, rulerReward } from "./judged.js";
+export type { RewardKind } from "./kind.js";
 export { openRewards, requireRewards } from "./open.js";
+export { programKind, programReward } from "./program.js";
 export { pushesOther, rewardNamed, rewardsText } from "./registry.js";
-export type { Graded, GradeRollout, GroupReward, Rewards } from "./reward.js";
+export type { Graded, GradeRollout, GroupReward, RewardGroup, Rewards } from "./reward.js";
 export { wordingWarning } from "./wording.js";

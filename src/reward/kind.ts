@@ -18,7 +18,7 @@ export interface RewardContext {
   readonly config: RulerConfig;
   readonly signal: AbortSignal;
   readonly log: (text: string) => void;
-  /** Whether `say` may use colours. */
+  /** Whether `log` may use colours. */
   readonly colours: boolean;
 }
 

@@ -17,8 +17,10 @@ export interface RewardSources {
   readonly store: RunStore;
   readonly signal: AbortSignal;
   readonly log: (text: string) => void;
-  /** Whether `say` may use colours. */
+  /** Whether `log` may use colours. */
   readonly colours: boolean;
+  /** In place of the one that the settings name: a program's own. */
+  readonly kind?: RewardKind | undefined;
 }
 
 type Settings = Pick<RunSettings, "reward" | "accuracy">;
@@ -33,8 +35,11 @@ function whyJudge({ reward, accuracy }: Settings, { judged }: RewardKind): strin
  * Checks, before anything is loaded, that there is a judge where the settings need one.
  * @throws UsageError when there is none, or the task cannot give it a question
  */
-export function requireRewards(settings: RunSettings, task: AnyTask): void {
-  const kind = rewardNamed(settings.reward);
+export function requireRewards(
+  settings: RunSettings,
+  task: AnyTask,
+  kind: RewardKind = rewardNamed(settings.reward),
+): void {
   kind.requireTask(task);
   if (settings.accuracy === "judge") requireClaim(task, "--accuracy judge");
   const why = whyJudge(settings, kind);
@@ -49,7 +54,7 @@ function trained({ control, seed }: RunSettings, kind: RewardKind, open: () => R
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const { settings, config, task, store, signal, log, colours } = sources;
-  const kind = rewardNamed(settings.reward);
+  const kind = sources.kind ?? rewardNamed(settings.reward);
   const why = whyJudge(settings, kind);
   const chosen = { ...config, ...settings };
   const judge = why && openJudge(chosen, why, store.verdicts(), store.judgeSpending(), log);

@@ -2,11 +2,12 @@
 import { nearest, UsageError } from "../util/index.js";
 import { composedKind } from "./composed.js";
 import type { RewardKind } from "./kind.js";
+import { programKind } from "./program.js";
 import { rulerKind } from "./ruler.js";
 import { shapedKind } from "./shaped.js";
 import { taskKind } from "./task.js";
 
-export const rewardKinds: readonly RewardKind[] = [taskKind, shapedKind, rulerKind, composedKind];
+export const rewardKinds: readonly RewardKind[] = [taskKind, shapedKind, rulerKind, composedKind, programKind];
 
 /** @throws UsageError when there is no such reward */
 export function rewardNamed(name: string): RewardKind {

@@ -107,7 +107,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, since: Date.now() });
 
   /** Handles a turn of plain text: the rollout's end, or undefined when the task has replied. */
-  const hear = async (text: string): Promise<RolloutEnd | undefined> => {
+  const onText = async (text: string): Promise<RolloutEnd | undefined> => {
     if (text === "") return "no_tool_call";
     if (task.reply) {
       waitingFor("the task's reply", turns);
@@ -154,7 +154,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
       }
       if (turn.stop !== "stop") return endOfStop[turn.stop];
       if (turn.calls.length === 0) {
-        const ended = await hear((turn.said ?? turn.content).trim());
+        const ended = await onText((turn.said ?? turn.content).trim());
         if (ended) return ended;
         continue;
       }

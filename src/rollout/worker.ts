@@ -27,7 +27,7 @@ interface Ready {
 }
 
 /** A thread that is just ended never takes leave of its children: the process would keep their remains. */
-function endWhenTold(holder: { close(): Promise<void> }): void {
+function closeOnMessage(holder: { close(): Promise<void> }): void {
   const { port1, port2 } = new MessageChannel();
   port1.once("message", () => void holder.close().then(() => port1.close()));
   post({ kind: "holds", end: port2 }, [port2]);
@@ -43,7 +43,7 @@ async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
   }
   const { openAgents } = await import("../agent/index.js");
   const agents = await openAgents({ task, env, player, limits, onNote: (text) => post({ kind: "note", text }) });
-  endWhenTold(agents);
+  closeOnMessage(agents);
   return agents;
 }
 
@@ -55,7 +55,7 @@ async function prepare(): Promise<Ready> {
     );
   }
   const servers = settings.servers && new ToolServers(settings.servers, own);
-  if (servers) endWhenTold(servers);
+  if (servers) closeOnMessage(servers);
   const task = servers?.task ?? own;
   const env = await task.open(settings.taskOptions);
   const agents = task.rollout ? await openAgents(task, env) : undefined;

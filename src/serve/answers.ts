@@ -1,4 +1,4 @@
-/** What the answers of both routes have in common. */
+/** Parts of the answers that both routes share. */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { Engine, SampledToken, Sampling } from "../engine/index.js";
@@ -25,7 +25,7 @@ export const usageOf = (prompt: number, completion: number, cached: number): Usa
 export const stopTextsOf = ({ stop }: Asked): readonly string[] =>
   stop == null ? [] : typeof stop === "string" ? [stop] : stop;
 
-/** How completion `index` of a request is sampled. */
+/** Sampling options of completion `index` of a request. */
 export function samplingOf(asked: Asked, seed: number, index: number): Sampling {
   return {
     temperature: asked.temperature ?? 1,
@@ -36,7 +36,7 @@ export function samplingOf(asked: Asked, seed: number, index: number): Sampling 
   };
 }
 
-/** All completions of a request; when one fails, the others are ended too. */
+/** Runs all completions of a request; when one fails, the others are aborted. */
 export async function allOf<T>(
   count: number,
   model: ServedModel,
@@ -45,7 +45,7 @@ export async function allOf<T>(
 ): Promise<T[]> {
   model.checkRoom(count);
   const together = new AbortController();
-  // Each completion listens, and each of its turns.
+  // Each completion adds a listener, and so does each of its turns.
   setMaxListeners(0, together.signal);
   const abort = () => together.abort(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
@@ -65,11 +65,11 @@ export async function allOf<T>(
   }
 }
 
-/** A token as answers show it. */
+/** A token as shown in answers. */
 export function shown(engine: Engine, token: number): { readonly token: string; readonly bytes: number[] } {
   return { token: engine.detokenize([token], { special: true }), bytes: [...engine.bytes([token], { special: true })] };
 }
 
-/** What was told of the tokens that are part of the text. */
-export const toldOfText = (told: readonly SampledToken[], stop: "token" | "text" | "length") =>
-  stop === "token" ? told.slice(0, -1) : told;
+/** The log-probabilities of the tokens that are part of the text, without the stop token. */
+export const logprobsOfText = (tokens: readonly SampledToken[], stop: "token" | "text" | "length") =>
+  stop === "token" ? tokens.slice(0, -1) : tokens;

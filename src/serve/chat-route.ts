@@ -1,6 +1,6 @@
 /** `POST /v1/chat/completions` */
 import type { SampledToken } from "../engine/index.js";
-import { allOf, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, toldOfText, usageOf } from "./answers.js";
+import { allOf, logprobsOfText, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, usageOf } from "./answers.js";
 import { type Delta, Deltas, reasoningOf } from "./deltas.js";
 import type { Exchange } from "./exchange.js";
 import { formatOf } from "./formats.js";
@@ -21,10 +21,10 @@ const callsOf = ({ calls }: Answer) =>
     function: { name, arguments: JSON.stringify(args) },
   }));
 
-function logprobsOf(model: ServedModel, told: readonly SampledToken[]) {
+function logprobsOf(model: ServedModel, sampled: readonly SampledToken[]) {
   const { engine } = model;
   return {
-    content: told.map(({ token, own = 0, likeliest = [] }) => ({
+    content: sampled.map(({ token, own = 0, likeliest = [] }) => ({
       ...shown(engine, token),
       logprob: own,
       top_logprobs: likeliest.map((one) => ({ ...shown(engine, one.token), logprob: one.logprob })),
@@ -33,7 +33,7 @@ function logprobsOf(model: ServedModel, told: readonly SampledToken[]) {
   };
 }
 
-/** What OpenAI's answers do not have: how the request's conversation was taken. */
+/** hone's extension of OpenAI's answer: how the request's conversation was continued. */
 const extension = ({ point, rewritten }: Conversation, seed: number) => ({
   continued: point !== null,
   history_rewritten: rewritten,
@@ -71,7 +71,7 @@ export async function chatCompletion(model: ServedModel, request: ChatRequest, e
     );
   const ofChoice = (answer: Answer) => ({
     finish_reason: finishOf(answer),
-    logprobs: wants === undefined ? null : logprobsOf(model, toldOfText(answer.told, answer.stop)),
+    logprobs: wants === undefined ? null : logprobsOf(model, logprobsOfText(answer.tokens, answer.stop)),
     ...(request.return_token_ids ? { token_ids: [...answer.segment.ids] } : {}),
     ...(format ? { hone: { schema_problem: format(answer.read.said) ?? null } } : {}),
   });

@@ -1,15 +1,15 @@
-/** `POST /v1/completions`: what follows a text, or given tokens. */
-import { allOf, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, toldOfText, usageOf } from "./answers.js";
+/** `POST /v1/completions`: completes a text, or given tokens. */
+import { allOf, logprobsOfText, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, usageOf } from "./answers.js";
 import { withoutBeginning } from "./deltas.js";
 import type { Exchange } from "./exchange.js";
 import type { ServedModel } from "./model.js";
 import type { CompletionRequest } from "./requests.js";
 import type { SampledTurn } from "./sample.js";
 
-/** OpenAI's, where a request does not say. */
+/** OpenAI's default. */
 const MAX_TOKENS = 16;
 
-/** Texts get the token that the model's texts begin with; ids are taken as they are. */
+/** A text gets the model's BOS token, if it has one; token ids are used unchanged. */
 function promptsOf({ engine }: ServedModel, { prompt }: CompletionRequest): number[][] {
   const several = Array.isArray(prompt) && typeof prompt[0] !== "number" ? (prompt as (string | number[])[]) : null;
   return (several ?? [prompt as string | number[]]).map((one) => {
@@ -21,13 +21,13 @@ function promptsOf({ engine }: ServedModel, { prompt }: CompletionRequest): numb
 }
 
 function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
-  const told = toldOfText(turn.told, turn.stop);
-  const tokens = told.map(({ token }) => shown(engine, token).token);
+  const sampled = logprobsOfText(turn.tokens, turn.stop);
+  const tokens = sampled.map(({ token }) => shown(engine, token).token);
   const ends = tokens.map((_, index) => tokens.slice(0, index + 1).join("").length);
   return {
     tokens,
-    token_logprobs: told.map(({ own = 0 }) => own),
-    top_logprobs: told.map(({ likeliest = [] }) =>
+    token_logprobs: sampled.map(({ own = 0 }) => own),
+    top_logprobs: sampled.map(({ likeliest = [] }) =>
       Object.fromEntries(likeliest.map((one) => [shown(engine, one.token).token, one.logprob])),
     ),
     text_offset: [0, ...ends].slice(0, tokens.length),

@@ -1,6 +1,6 @@
 /**
- * What of a turn may be sent while it is sampled: the text up to where a call may begin, a mark of thoughts may follow
- * or a text that ends the turn may have begun. The rest is sent at the turn's end.
+ * Decides which part of a turn may be streamed while it is sampled: the text up to a possible beginning of a call, of a
+ * mark of thoughts, or of a stop text. The rest is sent at the turn's end.
  */
 import { type Chat, type ReadTurn, splitThoughts } from "../rollout/index.js";
 
@@ -9,7 +9,7 @@ export interface Delta {
   readonly reasoning_content?: string;
 }
 
-/** The text without an end that may be the beginning of one of the marks. */
+/** The text without a suffix that may be the beginning of one of the marks. */
 export function withoutBeginning(text: string, marks: readonly string[]): string {
   const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
   for (let length = Math.min(longest, text.length); length > 0; length--) {
@@ -19,7 +19,7 @@ export function withoutBeginning(text: string, marks: readonly string[]): string
   return text;
 }
 
-/** Thoughts without their marks. */
+/** Thoughts without the marks around them. */
 export function reasoningOf(thoughts: string, { marks }: Pick<Chat, "marks">): string {
   if (!marks) return thoughts.trim();
   const text = thoughts.trimStart();
@@ -35,7 +35,7 @@ export class Deltas {
   #content = "";
   #reasoning = "";
 
-  /** @param stopTexts those that end the turn */
+  /** @param stopTexts texts that end the turn */
   constructor(chat: Chat, withTools: boolean, stopTexts: readonly string[]) {
     this.#chat = chat;
     this.#withTools = withTools;
@@ -47,11 +47,11 @@ export class Deltas {
     ];
   }
 
-  /** What is new in the text so far. */
+  /** Returns the part of the text that is new and may be sent. */
   push(text: string): Delta {
     const { marks, opened, format } = this.#chat;
     const safe = withoutBeginning(text, this.#holding);
-    // Nothing says yet whether it begins with thoughts.
+    // Too short to decide whether it begins with thoughts.
     if (marks && !opened && text.trimStart().length < marks.open.length) return {};
     const { thoughts, said, open } = splitThoughts(safe, marks, opened);
     const reasoning = reasoningOf(thoughts, this.#chat);
@@ -62,7 +62,7 @@ export class Deltas {
     return this.#news((calls.length > 0 ? said.slice(0, Math.min(...calls)) : said).trim(), reasoning);
   }
 
-  /** The rest of a turn that has ended. */
+  /** Returns the rest of a finished turn. */
   end(turn: ReadTurn): Delta {
     return this.#news(turn.said, reasoningOf(turn.thoughts, this.#chat));
   }

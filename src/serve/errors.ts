@@ -1,4 +1,4 @@
-/** Refusals in the shape of OpenAI's API: its clients turn them into errors of their own by the status. */
+/** Errors in the format of OpenAI's API, whose clients map the status to error classes. */
 import { EngineOutOfMemory } from "../engine/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 
@@ -63,7 +63,7 @@ export const queueFull = (most: number) =>
 
 export const shuttingDown = () => new ApiError(503, "server_error", "The server is shutting down.", "shutting_down");
 
-/** What any failure is to a client. A defect is told without its stack. */
+/** Converts any error for the client. The stack of a defect is not sent. */
 export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof EngineOutOfMemory) return new ApiError(503, "server_error", error.message, "out_of_memory");

@@ -1,18 +1,18 @@
-/** One HTTP request and its answer: JSON, or events as they come. */
+/** One HTTP request and its response: JSON, or a stream of events. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ApiError, apiErrorOf, badRequest, tooLarge } from "./errors.js";
 
-/** Times the largest body that is read of a larger one. */
+/** A body over the limit is still read, up to this multiple of the limit. */
 const PATIENCE = 4;
 
 export class Exchange {
   readonly request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #gone = new AbortController();
-  /** Given with the answer, for the server's counts. */
+  /** Status of the response, for the server's metrics. */
   status = 0;
 
-  /** @param onGone told when the client went away before its answer was whole */
+  /** @param onGone called when the client disconnects before the response is complete */
   constructor(request: IncomingMessage, response: ServerResponse, onGone: () => void) {
     this.request = request;
     this.#response = response;
@@ -21,11 +21,11 @@ export class Exchange {
       onGone();
       this.abort(new ApiError(499, "client_closed_request", "the client went away"));
     });
-    // What is written to a client that went away is lost, and that is all.
+    // Writing to a disconnected client fails; that is expected.
     response.on("error", () => undefined);
   }
 
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the client has disconnected. */
   get signal(): AbortSignal {
     return this.#gone.signal;
   }
@@ -34,11 +34,11 @@ export class Exchange {
     this.#gone.abort(reason);
   }
 
-  /** @throws ApiError (413, 400) for a body that is too large, or is no JSON */
+  /** @throws ApiError (413, 400) for a body that is too large or not JSON */
   async body(most: number): Promise<unknown> {
     let parts: Buffer[] = [];
     let size = 0;
-    // What is too large is read all the same, as far as patience goes: a client that still sends reads no answer.
+    // An oversized body is read up to a limit, since a client that still sends does not read the response.
     for await (const part of this.request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += part.length;
       if (size <= most) parts.push(part);
@@ -62,7 +62,7 @@ export class Exchange {
     this.send(status, "application/json", JSON.stringify(value), headers);
   }
 
-  /** One event of a stream, which begins with the first. */
+  /** Sends one event; the first starts the stream. */
   event(value: object | "[DONE]"): void {
     if (!this.#response.headersSent) {
       this.status = 200;
@@ -79,7 +79,7 @@ export class Exchange {
     this.#response.end();
   }
 
-  /** A stream that has begun ends with the error; a client that went away is told nothing. */
+  /** If a stream has begun, the error is its last event. A disconnected client gets nothing. */
   fail(error: unknown): void {
     const failure = apiErrorOf(error);
     if (this.#response.headersSent) {
@@ -87,7 +87,7 @@ export class Exchange {
       this.#response.end();
       return;
     }
-    // A body that was not read to its end would be taken for the next request.
+    // Unread bytes of the body would be parsed as the next request.
     const close = failure.status === 413 || failure.status === 503 ? { connection: "close" } : {};
     const retry = failure.status === 429 ? { "retry-after": "1" } : {};
     this.json(failure.body, failure.status, { ...close, ...retry });

@@ -1,4 +1,4 @@
-/** The endpoint: OpenAI's API over models of this process. */
+/** OpenAI-compatible endpoint over models of this process. */
 export { Deltas, reasoningOf } from "./deltas.js";
 export { ApiError, badRequest } from "./errors.js";
 export { formatOf } from "./formats.js";

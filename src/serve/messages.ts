@@ -1,20 +1,23 @@
-/** From a client's messages and tools to those that chat templates take; and texts by which conversations are known again. */
+/**
+ * Converts a client's messages and tools for chat templates, and computes the keys by which conversations are found
+ * again.
+ */
 import { createHash } from "node:crypto";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { badRequest } from "./errors.js";
 import type { ApiMessage, ApiTool } from "./requests.js";
 
-/** Characters of all tools' schemas as JSON: more than any context holds. */
+/** Maximum length of all tools' schemas as JSON; more would not fit any context. */
 const MOST_SCHEMA = 256 * 1024;
 const MOST_DEPTH = 64;
 
-/** Whether a JSON value lies deeper than that. */
+/** Whether a JSON value is nested deeper than MOST_DEPTH. */
 function isDeep(value: unknown, left = MOST_DEPTH): boolean {
   if (typeof value !== "object" || value === null) return false;
   return left === 0 || Object.values(value).some((item) => isDeep(item, left - 1));
 }
 
-/** What a local reference (`#/$defs/x`) names. */
+/** Resolves a local reference (`#/$defs/x`). */
 function referred(schema: unknown, reference: string): unknown {
   const steps = reference.replace(/^#\/?/, "").split("/");
   const names = steps
@@ -26,7 +29,7 @@ function referred(schema: unknown, reference: string): unknown {
   );
 }
 
-/** Follows references; a place that is reached from within itself makes a schema endless. */
+/** Whether following references leads back to the same place, so that the expanded schema would be infinite. */
 function isCyclic(schema: unknown): boolean {
   const open = new Set<unknown>();
   const done = new Set<unknown>();
@@ -44,7 +47,7 @@ function isCyclic(schema: unknown): boolean {
   return visit(schema);
 }
 
-/** @throws ApiError (400) for two of one name, and for schemas that are endless, too deep or too large */
+/** @throws ApiError (400) for duplicate names, and for schemas that are infinite, too deep or too large */
 export function toolsOf(tools: readonly ApiTool[]): ToolSchema[] {
   if (JSON.stringify(tools).length > MOST_SCHEMA) {
     throw badRequest(`'tools' has more than ${MOST_SCHEMA} characters`, "tools", "invalid_function_parameters");
@@ -74,7 +77,7 @@ function callOf(call: { id: string; function: { name: string; arguments: string 
   try {
     args = about.arguments === "" ? {} : JSON.parse(about.arguments);
   } catch {
-    // Said below, as of any other value that is no object.
+    // Reported below, like any other value that is not an object.
   }
   if (typeof args !== "object" || args === null || Array.isArray(args) || isDeep(args)) {
     throw badRequest("the arguments of a call must be a JSON object", param, "invalid_value");
@@ -82,7 +85,7 @@ function callOf(call: { id: string; function: { name: string; arguments: string 
   return { id, name: about.name, arguments: args as Record<string, unknown> };
 }
 
-/** @throws ApiError (400) for a tool's message that answers no call of the turn before */
+/** @throws ApiError (400) for a tool message without a matching call in the turn before */
 export function messagesOf(messages: readonly ApiMessage[]): ChatMessage[] {
   let open = new Map<string, string>();
   return messages.map((message, index): ChatMessage => {
@@ -108,7 +111,7 @@ export function messagesOf(messages: readonly ApiMessage[]): ChatMessage[] {
   });
 }
 
-/** JSON with the keys of every object in order: clients write arguments anew. */
+/** JSON with sorted keys, since clients re-serialise arguments. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, item: unknown) =>
     typeof item === "object" && item !== null && !Array.isArray(item)
@@ -119,7 +122,7 @@ export function canonical(value: unknown): string {
 
 const hash = (...parts: string[]) => createHash("sha256").update(JSON.stringify(parts)).digest("base64");
 
-/** A message as it counts: what a client may write otherwise without meaning anything else is left out. */
+/** Canonical form of a message: variations that do not change its meaning are removed. */
 function meaning(message: ChatMessage): string {
   if (message.role === "tool") return canonical([message.role, message.id, message.content]);
   if (message.role !== "assistant") return canonical([message.role, message.content]);
@@ -127,8 +130,8 @@ function meaning(message: ChatMessage): string {
   return canonical([message.role, message.content.trim(), calls]);
 }
 
-/** The name of a conversation that has no message yet. `scope` keeps apart those that must not meet. */
+/** Key of a conversation without messages. Conversations of different `scope` have different keys. */
 export const firstKey = (tools: readonly ToolSchema[], scope: string) => hash(scope, canonical(tools));
 
-/** The name of a conversation with one message more. */
+/** Key of a conversation extended by one message. */
 export const nextKey = (key: string, message: ChatMessage) => hash(key, meaning(message));

@@ -1,10 +1,10 @@
-/** Figures of the server in Prometheus' text format. */
+/** Metrics of the server in Prometheus' text format. */
 import type { ServedModel } from "./model.js";
 
-/** Counts since the server began. */
+/** Counters since the server started. */
 export class Counts {
   readonly #requests = new Map<string, number>();
-  /** Requests whose client went away before the answer. */
+  /** Requests whose client disconnected before the response. */
   cancelled = 0;
 
   request(route: string, status: number): void {
@@ -27,7 +27,7 @@ function metric(name: string, type: "counter" | "gauge", help: string, rows: Row
   ];
 }
 
-/** A label's value as the format quotes it. */
+/** Quotes a label's value. */
 const quoted = (value: string) => `"${value.replace(/\\/g, "\\\\").replace(/"/g, '\\"').replace(/\n/g, "\\n")}"`;
 
 export function metricsText(counts: Counts, models: readonly ServedModel[]): string {

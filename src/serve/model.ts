@@ -1,6 +1,6 @@
 /**
- * A model that is served: an engine with its adapter, how it converses, and the conversations it has had. One completion
- * is one turn here; HTTP is elsewhere.
+ * A served model: an engine with its adapter, its chat format, and its recorded conversations. One completion is one
+ * turn; HTTP is handled elsewhere.
  */
 import { randomInt } from "node:crypto";
 import type { Engine, SampledToken, Sampling, Sequence } from "../engine/index.js";
@@ -13,10 +13,10 @@ import type { Asked } from "./requests.js";
 import { type SampledTurn, sampleTurn } from "./sample.js";
 import { Seats } from "./seats.js";
 
-/** Completions that may wait: more than there are connections of a busy agent, few enough that their end is near. */
+/** Maximum number of waiting completions: more than the connections of a busy agent, few enough to be served soon. */
 const MOST_WAITING = 512;
 
-/** How a completion is sampled. */
+/** Sampling parameters of a completion. */
 export interface Wanted {
   readonly sampling: Sampling;
   readonly maxTokens: number | undefined;
@@ -27,21 +27,21 @@ export interface Wanted {
   readonly onWaited?: (seconds: number) => void;
 }
 
-/** A request's conversation, ready to be sampled from. */
+/** A request's conversation, prepared for sampling. */
 export interface Conversation {
-  /** The turn that it goes on from. */
+  /** The recorded turn that it continues. */
   readonly point: Point | null;
-  /** Ids behind the point. */
+  /** Token ids after the point. */
   readonly append: readonly number[];
   /** Messages behind it; all where there is none. */
   readonly next: readonly ChatMessage[];
   readonly key: string;
   readonly tools: readonly ToolSchema[];
-  /** Messages of the first prompt. */
+  /** Number of messages in the first prompt. */
   readonly opening: number;
-  /** Tokens before the new ones. */
+  /** Number of tokens before the new turn. */
   readonly length: number;
-  /** Turns of the model that the client has written otherwise, in all of the conversation. */
+  /** Number of the model's turns that the client has rewritten, in the whole conversation. */
   readonly rewritten: number;
 }
 
@@ -49,8 +49,8 @@ export interface Answer extends Pick<SampledTurn, "stop"> {
   readonly read: ReadTurn;
   readonly calls: readonly ToolCall[];
   readonly segment: Segment;
-  readonly told: readonly SampledToken[];
-  /** Tokens whose KV was kept with the conversation's own sequence. */
+  readonly tokens: readonly SampledToken[];
+  /** Number of tokens reused from the KV of the conversation's own sequence. */
   readonly kept: number;
   /** The turn as it is recorded. */
   readonly point: Point;
@@ -58,17 +58,17 @@ export interface Answer extends Pick<SampledTurn, "stop"> {
 
 export const anySeed = () => randomInt(2 ** 47);
 
-/** Seeds of several completions of one request: the first has the request's own. */
+/** Seed of each completion of a request: the first has the request's own. */
 export const seedOf = (seed: number, index: number) => (index === 0 ? seed : deriveSeed(seed, index));
 
 export class ServedModel {
-  /** By which clients ask for it. */
+  /** Names accepted from clients. */
   readonly names: readonly [string, ...string[]];
   readonly engine: Engine;
   readonly chat: Chat;
   readonly seats: Seats<Point>;
   readonly recorder: Recorder;
-  /** Of requests. */
+  /** Numbers of requests. */
   readonly counts = { begun: 0, continued: 0, rewritten: 0 };
   readonly #stopIds: readonly number[];
 
@@ -105,10 +105,10 @@ export class ServedModel {
   }
 
   /**
-   * Finds what a request goes on from, and the tokens that are new.
+   * Finds the recorded conversation that a request continues, and the new tokens.
    *
-   * @param scope conversations of different scopes never meet
-   * @throws ApiError (400) for what the model's template refuses, or the context has no room for
+   * @param scope conversations of different scopes are kept apart
+   * @throws ApiError (400) when the model's template refuses the messages, or they do not fit the context
    */
   converse(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Conversation {
     const { template, format } = this.chat;
@@ -138,7 +138,7 @@ export class ServedModel {
     if (length >= room) throw tooLong(length, room, param);
   }
 
-  /** One answer to a conversation, which is recorded. @throws the signal's reason when it is aborted */
+  /** Samples and records one turn. @throws the signal's reason when it is aborted */
   answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
     const { point, append, tools } = conversation;
     return this.seats.run(wanted.signal, async () => {
@@ -169,14 +169,14 @@ export class ServedModel {
           sequence = undefined;
         }
         const kept = idle && point ? point.length - 1 : 0;
-        return { read, calls, segment: turn.segment, stop: turn.stop, told: turn.told, kept, point: recorded };
+        return { read, calls, segment: turn.segment, stop: turn.stop, tokens: turn.tokens, kept, point: recorded };
       } finally {
         sequence?.close();
       }
     });
   }
 
-  /** What follows given tokens. Nothing of it is recorded. @throws ApiError (400) when they are too many or unknown */
+  /** Completes given tokens without recording. @throws ApiError (400) when they are too many or unknown */
   complete(prompt: readonly number[], wanted: Wanted): Promise<SampledTurn> {
     this.checkPrompt(prompt);
     return this.seats.run(wanted.signal, async () => {
@@ -184,7 +184,7 @@ export class ServedModel {
       try {
         return await this.#sample(sequence, [], wanted, false);
       } finally {
-        // Its KV stays where it is until the slot is needed: whoever comes with the same beginning starts from it.
+        // The KV stays until the slot is needed, so the next prompt with the same prefix reuses it.
         sequence.close();
       }
     });
@@ -222,7 +222,7 @@ export class ServedModel {
   }
 }
 
-/** A turn with what was given before it. */
+/** A turn together with the tokens given before it. */
 function joined(given: readonly number[], { ids, sampled, logprobs }: Segment): Segment {
   const length = given.length + ids.length;
   const all = { ids: new Int32Array(length), sampled: new Uint8Array(length), logprobs: new Float32Array(length) };

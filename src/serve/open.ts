@@ -1,6 +1,6 @@
 /**
- * The models that are served or talked to: a run's checkpoints and the model they were trained from, or a model alone. An
- * adapter belongs to a context, so each has an engine of its own; the weights are there once.
+ * Opens models for serving and chat: a run's checkpoints and base model, or a model alone. An adapter belongs to a
+ * context, so each model has its own engine; the weights are shared.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ import {
 } from "../run/index.js";
 import { hone, UsageError } from "../util/index.js";
 
-/** Options that say which models, and where they compute. */
+/** Options that choose the models and the device. */
 export const subjectOptions = [
   "home",
   "subject",
@@ -41,26 +41,26 @@ export const subjectOptions = [
 
 export type SubjectConfig = Pick<Config, (typeof subjectOptions)[number]>;
 
-/** Contexts on the same weights at most. */
+/** Maximum number of contexts on the same weights. */
 const MOST_ENGINES = 2;
 
 export interface OpenModel {
-  /** By which clients ask for it; others that mean the same follow. */
+  /** Names accepted from clients; the first is the main one, the others are aliases. */
   readonly names: readonly [string, ...string[]];
-  /** For people: which checkpoint it is. */
+  /** Description of the checkpoint, for messages. */
   readonly title: string;
   readonly engine: Engine;
   readonly chat: Chat;
 }
 
 export interface Subject {
-  /** Null for a model alone. */
+  /** Null for a model without a run. */
   readonly settings: RunSettings | null;
   readonly models: readonly OpenModel[];
   close(): Promise<void>;
 }
 
-/** Whether a word names a run: as {@link namedRun} reads it. */
+/** Whether a word names a run, as {@link namedRun} reads it. */
 function isRun(home: string, project: string | undefined, word: string): boolean {
   if (existsSync(join(word, STORE_FILE))) return true;
   return findRuns(home).some(
@@ -68,7 +68,7 @@ function isRun(home: string, project: string | undefined, word: string): boolean
   );
 }
 
-/** The run or the model that is meant. */
+/** Resolves the words to a run or a model. */
 function readSubject({ subject, model, home, project, adapter, weights }: SubjectConfig) {
   const named = subject !== undefined && isRun(home, project, subject);
   if (subject !== undefined && !named) {
@@ -98,7 +98,7 @@ function readSubject({ subject, model, home, project, adapter, weights }: Subjec
   return { run: namedRun({ home, project }, subject), model };
 }
 
-/** The best checkpoint; the latest of a run that validated none. */
+/** The best checkpoint, or the latest if none was validated. */
 async function bestOrLatest(run: Parameters<typeof openCheckpoints>[0]): Promise<string> {
   const best = await openCheckpoints(run, ["best"]);
   return best.chosen[0]?.step === null ? "latest" : "best";
@@ -110,7 +110,7 @@ interface Wanted {
   readonly adapter: string | null;
 }
 
-/** Those of one adapter are one model with several names. */
+/** Merges checkpoints with the same adapter into one model with several names. */
 function merged(wanted: readonly Wanted[]): Wanted[] {
   const all: Wanted[] = [];
   for (const one of wanted) {
@@ -128,23 +128,23 @@ function merged(wanted: readonly Wanted[]): Wanted[] {
 
 export interface OpenSubjectOptions {
   readonly given: GivenOptions;
-  /** Of a run; undefined: the best. */
+  /** Checkpoints of the run; undefined: the best. */
   readonly checkpoints: readonly string[] | undefined;
-  /** Whether the model that a run was trained from is there too. */
+  /** Whether to open the run's base model as well. */
   readonly withBase?: boolean;
-  /** What a checkpoint is called; default: as it was asked for. */
+  /** Name of a checkpoint; default: as it was given. */
   name?(run: string, checkpoint: string): string;
-  /** Sequences of each model at once. */
+  /** Number of concurrent sequences of each model. */
   readonly sequences: number;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Finds, checks and loads.
+ * Resolves, checks and loads the models.
  *
- * @throws UsageError when the words name nothing, or more checkpoints than can be there at once
- * @throws HoneError when a model cannot be had or loaded
+ * @throws UsageError when the words name nothing, or more checkpoints than can be loaded at once
+ * @throws HoneError when a model cannot be fetched or loaded
  */
 export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions): Promise<Subject> {
   const { given, checkpoints, sequences, log, signal, name = (_, checkpoint) => checkpoint } = options;
@@ -196,7 +196,7 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
   try {
     let most = sequences;
     for (const [index, { names, title, adapter }] of wanted.entries()) {
-      // One lane: any sequence can start from what any other has evaluated.
+      // One lane, so that any sequence can reuse the KV of any other.
       const asked = { model: file, name: index === 0 ? "" : names[0], lanes: 1, sequences: most, contextPerSequence };
       const { engine, options: loaded } = await loadFitting(engineOptions(config, asked), log);
       most = loaded.sequences;

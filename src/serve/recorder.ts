@@ -1,69 +1,69 @@
 /**
- * Conversations as they were sampled. Each turn of the model is a point: the tokens since the point before it, which of
- * them were sampled, and with which log-probability. Points form trees: a conversation that goes on in two ways, or is
- * asked again, shares what came before.
+ * Records conversations token by token. Each turn of the model is a point: the tokens since the previous point, a mask
+ * of the sampled ones, and their log-probabilities. Points form trees: conversations with a common beginning share
+ * points.
  *
- * A point is found by what a client sends: the messages up to and including the model's turn, as it was sent to the
- * client. Tokens are never made from them again. A client whose copy of a turn differs from what was sampled has
- * rewritten its history: what it sends is then given, not sampled.
+ * A point is looked up by the messages up to and including the model's turn, as it was sent to the client. Messages are
+ * never tokenised again for it. If a client's copy of a turn differs from the sampled one, it has rewritten its
+ * history, and its version counts as given, not sampled.
  */
 import { type TokenRecord, Transcript } from "../rollout/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { firstKey, nextKey } from "./messages.js";
 
-/** Tokens of one turn, what was given before it included. */
+/** Tokens of one turn, including the given ones before it. */
 export interface Segment {
   readonly ids: Int32Array;
   /** 1 where the model sampled the token. */
   readonly sampled: Uint8Array;
-  /** 0 where it did not. */
+  /** 0 for given tokens. */
   readonly logprobs: Float32Array;
 }
 
 export interface Point {
   readonly key: string;
-  /** The name of the conversation before the turn. */
+  /** Key of the conversation before the turn. */
   readonly asked: string;
   readonly parent: Point | null;
   readonly segment: Segment;
-  /** Tokens of the whole conversation. */
+  /** Number of tokens in the whole conversation. */
   readonly length: number;
-  /** Messages of the first prompt. */
+  /** Number of messages in the first prompt. */
   readonly opening: number;
-  /** Whether the turn ended with a token that the template closes turns with. */
+  /** Whether the turn ended with a token with which the template closes turns. */
   readonly closed: boolean;
-  /** Calls of the conversation. */
+  /** Number of calls in the conversation. */
   readonly calls: number;
-  /** Turns of the model that the client wrote otherwise than they were sampled. */
+  /** Number of the model's turns that the client has rewritten. */
   readonly rewritten: number;
 }
 
-/** What a request goes on with. */
+/** The continuation of a recorded conversation by a request. */
 export interface Continuation {
-  /** Null for a conversation that begins. */
+  /** Null for a new conversation. */
   readonly point: Point | null;
-  /** Messages behind the point; all where there is none. */
+  /** Messages after the point; all of them without a point. */
   readonly next: readonly ChatMessage[];
-  /** The name of the conversation with all of its messages. */
+  /** Key of the conversation with all of its messages. */
   readonly key: string;
-  /** Turns among `next` that take the place of one that was sampled. */
+  /** Number of turns in `next` that replace a sampled one. */
   readonly rewritten: number;
 }
 
-/** Bounds of what is remembered; 8 bytes a token. */
+/** Limits of the memory; 8 bytes per token. */
 const MOST_TOKENS = 1 << 22;
 const MOST_POINTS = 1 << 15;
 
 export class Recorder {
-  /** By key, those used longest ago first; before a point come those that go on from it. */
+  /** By key, least recently used first; continuations come before the point that they continue. */
   readonly #points = new Map<string, Point>();
-  /** How many points answer a conversation of that name. */
+  /** Number of points that answer the conversation with this key. */
   readonly #asked = new Map<string, number>();
   readonly #most: { readonly tokens: number; readonly points: number };
   readonly #forget: (point: Point) => void;
   #tokens = 0;
 
-  /** @param forget told of points that are not remembered any more */
+  /** @param forget called with each evicted point */
   constructor(forget: (point: Point) => void, most = { tokens: MOST_TOKENS, points: MOST_POINTS }) {
     this.#forget = forget;
     this.#most = most;
@@ -90,7 +90,7 @@ export class Recorder {
     return { point: null, next: messages, key, rewritten };
   }
 
-  /** Remembers a turn: the one that `answer`, as the client gets it, stands for. */
+  /** Records a turn. The client's later requests contain `answer` in its place. */
   add(about: Omit<Point, "key" | "length">, answer: ChatMessage): Point {
     const length = (about.parent?.length ?? 0) + about.segment.ids.length;
     const point: Point = { ...about, key: nextKey(about.asked, answer), length };
@@ -107,10 +107,10 @@ export class Recorder {
     return point;
   }
 
-  /** From the last turn to the first, so that the first is the last to be forgotten. */
+  /** Marks as used from the last turn to the first, so that the first is evicted last. */
   #touch(point: Point): void {
     for (let at: Point | null = point; at; at = at.parent) {
-      // One that another of its name has replaced is not remembered for itself.
+      // A point that was replaced by another of the same key is not kept for itself.
       if (this.#points.get(at.key) !== at) continue;
       this.#points.delete(at.key);
       this.#points.set(at.key, at);
@@ -138,7 +138,7 @@ export function idsOf(point: Point | null): number[] {
   return chain(point).flatMap(({ segment }) => [...segment.ids]);
 }
 
-/** A conversation up to a point as trajectories have it. */
+/** The token record of a conversation up to a point, as in trajectories. */
 export function recordOf(point: Point): TokenRecord {
   const transcript = new Transcript();
   for (const { segment } of chain(point)) {

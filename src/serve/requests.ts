@@ -1,11 +1,11 @@
 /**
- * What clients may send: the part of OpenAI's requests that the engine obeys. Everything else, an unknown name and an
- * option of another value, is refused: nothing is parsed and ignored.
+ * Schemas of requests: the supported part of OpenAI's. Anything else, an unknown field or an unsupported value, is
+ * refused, so that nothing is parsed and ignored.
  */
 import { z } from "zod";
 import { badRequest } from "./errors.js";
 
-/** Of a schema issue whose value is known but not obeyed. */
+/** Error of a schema for a known field with an unsupported value. */
 const only = (what: string, why: string) => ({ error: `only ${what} is supported: ${why}` });
 
 const sampler = "the engine samples without it";
@@ -15,7 +15,7 @@ const part = z.object({ type: z.literal("text"), text: z.string() });
 const content = z.union([z.string(), z.array(part)], {
   error: "must be a string, or a list of parts of the type text: models here read text alone",
 });
-/** Chat templates have no place for it. */
+/** For fields that chat templates cannot render. */
 const nobody = z.null(only("null", "chat templates do not show names of participants")).optional();
 
 const calls = z.array(
@@ -49,7 +49,7 @@ const stop = z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], {
 const probability = z.number().min(0).max(1);
 const tokens = z.int().min(1);
 
-/** Options that both routes have. */
+/** Fields of both routes. */
 const common = {
   model: z.string().min(1),
   stream: z.boolean().nullish(),
@@ -70,9 +70,9 @@ const common = {
   frequency_penalty: z.literal(0, only("0", sampler)).nullish(),
   presence_penalty: z.literal(0, only("0", sampler)).nullish(),
   logit_bias: z.strictObject({}, only("an empty object", sampler)).nullish(),
-  /** Not OpenAI's: as vLLM has it. */
+  /** Not in OpenAI's API; as in vLLM. */
   return_token_ids: z.boolean().nullish(),
-  // Labels of the client's, which change nothing of the answer.
+  // The client's own labels, which do not change the answer.
   user: z.string().nullish(),
   safety_identifier: z.string().nullish(),
   prompt_cache_key: z.string().nullish(),
@@ -128,7 +128,7 @@ export type ChatRequest = z.output<typeof unenforcedSchema>;
 export type CompletionRequest = z.output<typeof completionSchema>;
 export type ApiMessage = z.output<typeof message>;
 export type ApiTool = z.output<typeof tool>;
-/** What both requests say of sampling. */
+/** Sampling fields common to both requests. */
 export type Asked = Pick<CompletionRequest, keyof typeof common>;
 
 function parse<T>(schema: z.ZodType<T>, body: unknown): T {
@@ -146,8 +146,8 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
 }
 
 /**
- * @param unenforced forms of answers may be asked for, too: see formats.ts
- * @throws ApiError (400) for what is not obeyed
+ * @param unenforced whether response formats that are not enforced are accepted: see formats.ts
+ * @throws ApiError (400) for anything unsupported
  */
 export function readChatRequest(body: unknown, unenforced = false): ChatRequest {
   const request = parse<ChatRequest>(unenforced ? unenforcedSchema : chatSchema, body);
@@ -158,7 +158,7 @@ export function readChatRequest(body: unknown, unenforced = false): ChatRequest 
   return request;
 }
 
-/** @throws ApiError (400) for what is not obeyed */
+/** @throws ApiError (400) for anything unsupported */
 export function readCompletionRequest(body: unknown): CompletionRequest {
   const request = parse(completionSchema, body);
   checkStream(request);

@@ -1,4 +1,4 @@
-/** One turn of the engine as it is sampled: its text as it grows, texts that end it, and thoughts that are ended. */
+/** Samples one turn: streams its text, ends it at stop texts, and limits thoughts. */
 import type { Engine, SampledToken, Sampling, Sequence } from "../engine/index.js";
 import { HoneError } from "../util/index.js";
 import type { Segment } from "./recorder.js";
@@ -6,36 +6,34 @@ import type { Segment } from "./recorder.js";
 export interface SampleOptions {
   readonly maxTokens: number;
   readonly sampling: Sampling;
-  /** Tokens that end the turn; the sampled one is no part of the text. */
+  /** Tokens that end the turn; a sampled one is not part of the text. */
   readonly stopIds: readonly number[];
-  /** Texts that end the turn; they and what follows are no part of the text. */
+  /** Texts that end the turn; they and anything after them are not part of the text. */
   readonly stopTexts: readonly string[];
-  /** So many likeliest tokens are wanted beside each sampled one; undefined: none, and no log-probabilities. */
+  /** Number of likeliest tokens to report for each sampled one; undefined: none, and no log-probabilities. */
   readonly likeliest: number | undefined;
   readonly signal: AbortSignal;
-  /** Hears the text as it grows. It may yet turn out to end earlier, at a text that ends the turn. */
+  /** Called with the text as it grows. It may later be shortened at a stop text. */
   readonly onText: ((text: string) => void) | undefined;
-  /** Told how many seconds the engine served others before it began. */
+  /** Called with the seconds that the engine served others before it began. */
   readonly onWaited?: ((seconds: number) => void) | undefined;
-  /**
-   * After so many tokens, what is to be appended before the rest is sampled: to end thoughts. Undefined: nothing.
-   */
+  /** After this many tokens, append a text before sampling the rest, to end thoughts. Undefined: never. */
   readonly pause: { readonly after: number; ending(text: string): readonly number[] } | undefined;
 }
 
 export interface SampledTurn {
-  /** Without what was given before the turn. */
+  /** Without the tokens given before the turn. */
   readonly segment: Segment;
   readonly text: string;
-  /** "text": one of the texts that end it was found. */
+  /** "text": a stop text was found. */
   readonly stop: "token" | "text" | "length";
-  /** With `likeliest`: of the tokens in `text` and the one that ended the turn. */
-  readonly told: readonly SampledToken[];
-  /** Whether the sequence has gone on beyond the turn: it can be used no more. */
+  /** With `likeliest`: the log-probabilities of the tokens in `text` and of the stop token. */
+  readonly tokens: readonly SampledToken[];
+  /** Whether tokens beyond the turn were evaluated; the sequence cannot be continued then. */
   readonly overshot: boolean;
 }
 
-/** Where the first of the texts stands; -1: nowhere. */
+/** Position of the first of the texts; -1 if there is none. */
 function firstOf(text: string, wanted: readonly string[], from: number): number {
   const found = wanted.map((one) => text.indexOf(one, from)).filter((at) => at >= 0);
   return found.length > 0 ? Math.min(...found) : -1;
@@ -51,14 +49,14 @@ export async function sampleTurn(
   const ids: number[] = [];
   const sampled: number[] = [];
   const logprobs: number[] = [];
-  const told: SampledToken[] = [];
+  const tokens: SampledToken[] = [];
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const longest = Math.max(0, ...stopTexts.map((text) => text.length));
   const ended = new AbortController();
   let text = "";
-  /** Tokens up to the end of a text that ends the turn. */
+  /** Number of tokens up to the end of a stop text. */
   let cut: number | undefined;
-  let heard = 0;
+  let received = 0;
 
   const grow = (token: number) => {
     const before = text.length;
@@ -66,13 +64,13 @@ export async function sampleTurn(
     const at = firstOf(text, stopTexts, Math.max(0, before - longest));
     if (at < 0) return;
     text = text.slice(0, at);
-    cut = heard;
+    cut = received;
     ended.abort();
   };
-  const hear = (token: SampledToken) => {
-    heard++;
+  const onToken = (token: SampledToken) => {
+    received++;
     if (cut !== undefined) return;
-    if (likeliest !== undefined) told.push(token);
+    if (likeliest !== undefined) tokens.push(token);
     if (stopIds.includes(token.token)) return;
     grow(token.token);
     onText?.(text);
@@ -86,7 +84,7 @@ export async function sampleTurn(
       sampling: options.sampling,
       stop: stopIds,
       signal: AbortSignal.any([signal, ended.signal]),
-      ...(listens ? { onToken: hear } : {}),
+      ...(listens ? { onToken } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
     });
     options.onWaited?.(turn.waitedSeconds);
@@ -102,14 +100,14 @@ export async function sampleTurn(
   const left = options.maxTokens - ids.length;
   if (pause && stop === "length" && cut === undefined && left > 0) {
     const ending = pause.ending(engine.detokenize(ids, { special: true }));
-    // Where no token could follow, the thoughts stay open.
+    // If no room would be left after the ending, the thoughts stay open.
     const room = engine.info.contextPerSequence - sequence.length - ending.length;
     if (room > 0) {
       for (const id of ending) {
         ids.push(id);
         sampled.push(0);
         logprobs.push(0);
-        heard++;
+        received++;
         if (listens) grow(id);
       }
       stop = await sample(ending, left);
@@ -127,7 +125,7 @@ export async function sampleTurn(
     },
     text: cut === undefined ? engine.detokenize(stopped ? kept.slice(0, -1) : kept, { special: true }) : text,
     stop: cut !== undefined ? "text" : stopped ? "token" : "length",
-    told,
+    tokens,
     overshot,
   };
 }

@@ -15,7 +15,7 @@ export class Seats<Key> {
   readonly #mostWaiting: number;
   readonly #mostIdle: number;
   readonly #waiting = new Set<Waiter>();
-  /** Sequences of idle conversations, the longest idle first. */
+  /** Sequences of idle conversations, longest idle first. */
   readonly #idle = new Map<Key, Sequence>();
   #running = 0;
 
@@ -30,7 +30,7 @@ export class Seats<Key> {
     return { running: this.#running, waiting: this.#waiting.size, idle: this.#idle.size };
   }
 
-  /** @throws ApiError (429) when so many could not wait: to be asked before any of them does */
+  /** Call before any of the requests waits. @throws ApiError (429) when the queue has no room for `count` requests */
   checkRoom(count: number): void {
     const free = this.#capacity - this.#running;
     if (this.#waiting.size + count - free > this.#mostWaiting) throw queueFull(this.#waiting.size);
@@ -39,7 +39,7 @@ export class Seats<Key> {
   /** Runs work that uses one sequence. @throws the signal's reason when it is aborted while waiting */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    // Who comes while others wait does so behind them.
+    // Requests are admitted in order.
     if (this.#running >= this.#capacity || this.#waiting.size > 0) await this.#turn(signal);
     else this.#running++;
     try {
@@ -75,14 +75,14 @@ export class Seats<Key> {
     if (first && this.#running < this.#capacity) first.begin();
   }
 
-  /** The idle sequence of that key, which is the caller's from now on. */
+  /** Removes and returns the idle sequence of a key; the caller owns it. */
   take(key: Key): Sequence | undefined {
     const sequence = this.#idle.get(key);
     this.#idle.delete(key);
     return sequence;
   }
 
-  /** Closes idle sequences until a new one has room. Within `run`. */
+  /** Closes idle sequences until there is room for a new one. Call within `run`. */
   makeRoom(): void {
     for (const [key, sequence] of this.#idle) {
       if (this.#running + this.#idle.size <= this.#capacity) return;

@@ -1,6 +1,6 @@
 /**
- * The endpoint: OpenAI's API over models of this process, on loopback alone. Node's own HTTP server carries it: there are
- * six routes and one shape of answer, so a framework would add packages to every installation and do little.
+ * OpenAI-compatible HTTP endpoint over models of this process, on loopback only. Uses Node's own HTTP server: six
+ * routes do not justify the packages of a framework in every installation.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
@@ -15,25 +15,27 @@ import type { ServedModel } from "./model.js";
 import { readChatRequest, readCompletionRequest } from "./requests.js";
 
 const HOST = "127.0.0.1";
-/** Bytes of a request's body at most. */
+/** Maximum size of a request's body in bytes. */
 const MOST_BODY = 16 << 20;
-/** Seconds that requests under way have to end when the server does. */
+/** Seconds that running requests get to finish on shutdown. */
 const GRACE = 10;
-/** Seconds that a connection may rest. Longer than clients keep theirs, so that none is closed just as it is used. */
+/**
+ * Seconds that an idle connection is kept. Longer than clients keep theirs, so that none is closed just as it is used.
+ */
 const KEEP_ALIVE = 65;
 
 export interface Endpoint {
   readonly url: string;
   readonly port: number;
-  /** Takes no more requests, lets those under way end, and after the grace ends them. */
+  /** Stops accepting requests, lets running ones finish, and aborts them after the grace period. */
   close(graceSeconds?: number): Promise<void>;
 }
 
 export interface EndpointOptions {
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly apiKey: string | undefined;
-  /** No two have a name in common. */
+  /** Their names are distinct. */
   readonly models: readonly ServedModel[];
   /**
    * In the place of `apiKey` and `models`: the model that a key opens, under whatever name it is asked for.
@@ -44,7 +46,7 @@ export interface EndpointOptions {
 
 const LOOPBACK = /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i;
 
-/** A page of another site can reach loopback too: under a name of its own (DNS rebinding), or from its own origin. */
+/** Web pages can reach loopback too, by DNS rebinding or from their own origin; both are refused. */
 function checkOrigin({ headers }: IncomingMessage): void {
   if (!LOOPBACK.test(headers.host ?? ""))
     throw forbidden(`this server answers at ${HOST} alone, not at ${headers.host}`);
@@ -57,7 +59,7 @@ function checkOrigin({ headers }: IncomingMessage): void {
 
 const keyOf = ({ headers }: IncomingMessage) => /^Bearer\s+(.*)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
 
-/** Compares digests: how long it takes says nothing of the key. */
+/** Compares digests in constant time, so that timing reveals nothing of the key. */
 function checkKey(given: string, key: string | undefined): void {
   if (key === undefined) return;
   const digest = (text: string) => createHash("sha256").update(text).digest();
@@ -113,7 +115,7 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
     },
   };
 
-  /** The route's name, and what follows it in the path. */
+  /** The route's name, and the rest of the path. */
   const routeOf = ({ method, url = "/" }: IncomingMessage): [name: string, rest: string] => {
     const path = (url.split("?")[0] as string).replace(/(.)\/$/, "$1");
     const model = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
@@ -133,7 +135,7 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
       const [route, rest] = routeOf(exchange.request);
       name = route.split(" ")[1] as string;
       if (closing) throw shuttingDown();
-      // Whoever watches the process needs no key to see that it lives.
+      // Health checks need no key.
       const allowed = name === "/health" ? [] : modelsFor(exchange.request);
       await (routes[route] as Route)(exchange, allowed, rest);
     } catch (error) {
@@ -189,7 +191,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A name that nobody has, and that the answer quotes.
+    // The decoded text is not a known name, and is quoted in the error as it is.
     return text;
   }
 }

@@ -25,7 +25,7 @@ const IN_FLIGHT = 8;
 
 /** Interval at which its end is checked, and the wait after which the user is told, in milliseconds. */
 const LOOK = 100;
-const TELL = 3000;
+const LOG_AFTER = 3000;
 
 /** Milliseconds that a tracker has after the run has ended. */
 export interface Patience {
@@ -145,13 +145,13 @@ export class TrackerProcess {
     this.#closing = true;
     this.#sign = begun;
     this.#pump();
-    let told = false;
+    let logged = false;
     while (!this.#gone) {
       const { start, silence, end } = patience;
       const limit = !this.#ready ? start : this.#control.writableEnded ? end : silence;
       if (Date.now() - this.#sign > limit) break;
-      if (!told && Date.now() - begun > TELL) {
-        told = true;
+      if (!logged && Date.now() - begun > LOG_AFTER) {
+        logged = true;
         this.#settings.log(`${this.#settings.name}: waiting until it has written what it was told`);
       }
       await Promise.race([this.#exited, sleep(LOOK)]);

@@ -10,9 +10,9 @@ import {
   sizeOf,
 } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { decodeThreads, gpuChosen, gpuMemory, lanesOf, type ModelShape, modelFingerprint } from "../engine/index.js";
+import { decodeThreads, gpuChosen, gpuMemory, lanesOf, type ModelShape } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
-import { mcpOptions, planServers, toolsFingerprint, withServerTools } from "../mcp/index.js";
+import { mcpOptions, planServers, withServerTools } from "../mcp/index.js";
 import {
   checkTrainable,
   conversingModel,
@@ -25,6 +25,7 @@ import { fitToMachine, mainMemory } from "../plan/index.js";
 import {
   judgeAccessOptions,
   judgeOptions,
+  type RewardKind,
   requireRewards,
   rewardNamed,
   rulerOptions,
@@ -41,8 +42,9 @@ import {
   taskOptionNames,
 } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
+import { contentsOf } from "./contents.js";
 import { initialAdapter } from "./init-adapter.js";
-import { ScenarioSampler, scenariosFingerprint } from "./sampler.js";
+import { ScenarioSampler } from "./sampler.js";
 import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 
 /** Options for rollouts of a run besides its settings. */
@@ -131,12 +133,16 @@ export function limitsOf(
   };
 }
 
-/** The facts known before anything is loaded. */
+/**
+ * The facts known before anything is loaded.
+ * @param reward in place of the one that the options name
+ */
 export async function prepare(
   config: TrainConfig,
   asGiven: GivenOptions,
   log: (text: string) => void,
   signal?: AbortSignal,
+  reward?: RewardKind,
 ) {
   // Before anything that may create the Python environment, which is made for the card.
   takeDevice(config);
@@ -218,20 +224,17 @@ export async function prepare(
     { log, signal },
   );
   const task = withServerTools(plain, servers);
-  requireRewards(settings, task);
+  requireRewards(settings, task, reward);
   const warning = wordingWarning(settings, task, all);
   if (warning) log(warning);
   const contents = {
-    model: modelFingerprint(model),
-    task: task.name,
-    scenarios: scenariosFingerprint(all),
-    ...(servers ? { tools: toolsFingerprint(servers.tools) } : {}),
+    ...contentsOf(model, task, all, servers),
     ...rewardNamed(settings.reward).contents(settings),
     ...(initial === undefined ? {} : { "first adapter": await peftFingerprint(initial) }),
   };
   const play = { task: taskReference, taskOptions, servers };
   const backend = gpu?.kind ?? false;
-  return { folder, model, shape, task, settings, scenarios, backend, fitted, contents, play, initial };
+  return { folder, model, shape, task, settings, all, scenarios, backend, fitted, contents, play, initial };
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;

@@ -98,7 +98,7 @@ async function scores(model: string, adapter?: string): Promise<Float32Array> {
   }
 }
 
-const meanDistance = (a: Float32Array, b: Float32Array) =>
+export const meanDistance = (a: Float32Array, b: Float32Array) =>
   a.reduce((sum, value, i) => sum + Math.abs(value - (b[i] as number)), 0) / a.length;
 
 /** Compares a merged file with the engine that plays the adapter, and prints how far they are apart. */

@@ -46,7 +46,11 @@ def main() -> None:
         found, metrics = gradient(model, batch, precision)
         exact = found[-1] if exact is None else exact
         cosine = torch.nn.functional.cosine_similarity(found[-1], exact, dim=0).item()
-        results[precision] = {"cosine": cosine, "mismatch": metrics["mismatch"]["mean"], "overflows": metrics["overflows"]}
+        results[precision] = {
+            "cosine": cosine,
+            "mismatch": metrics["mismatch"]["mean"],
+            "overflows": metrics["overflows"],
+        }
     print(json.dumps(results))
 
 

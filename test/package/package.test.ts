@@ -1,7 +1,8 @@
 /** What `npm pack` packs: all that runs, nothing else, and a program of another project finds its types and its commands. */
-import { readFileSync, rmSync, unlinkSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync, rmSync, unlinkSync } from "node:fs";
+import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { files as requirements } from "../../src/learn/stamp.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { honeIn, typeErrors, unpacked, writePrograms } from "./support.js";
 
@@ -27,6 +28,28 @@ describe("the package", () => {
     expect(
       files.filter((path) => /(^|\/)tests?\/|^src\/|^bench|^dist\/bench|\.test\.|\.map$|buildinfo|pycache/.test(path)),
     ).toEqual([]);
+  });
+
+  it("has all of Python's side but its tests", () => {
+    for (const folder of ["native/learner", "native/tracker"]) {
+      const there = readdirSync(join(packageRoot, folder), { withFileTypes: true }).filter((entry) => entry.isFile());
+      expect(files).toEqual(expect.arrayContaining(there.map(({ name }) => `${folder}/${name}`)));
+    }
+  });
+
+  it("has what its code reads and starts besides: requirements, programs, modules of Python", () => {
+    const sources = readdirSync(join(packageRoot, "src"), { recursive: true, encoding: "utf8" });
+    const texts = sources
+      .filter((path) => /\.m?ts$/.test(path))
+      .map((path) => readFileSync(join(packageRoot, "src", path), "utf8"));
+    const named = texts.flatMap((text) =>
+      [...text.matchAll(/packageRoot, "((?:native|scripts|models|dist)\/[\w./-]+\.\w+)"/g)].map(([, path]) => path),
+    );
+    expect(named).toContain("native/learner/requirements-track.txt");
+    // Each is started as `python -m`.
+    const modules = ["learner", "tracker"].map((name) => `native/${name}/__main__.py`);
+    const read = Object.values(requirements).map((path) => relative(packageRoot, path));
+    expect(files).toEqual(expect.arrayContaining([...named, ...modules, ...read]));
   });
 
   it("gives programs its types, which find their mistakes", () => {

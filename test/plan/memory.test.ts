@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ModelShape, modelFile, modelShape } from "../../src/engine/index.js";
 import { fitHere, fitText, smallestCard } from "../../src/plan/by-default.js";
-import { cardsTable, onCard, qwen as qwenModels } from "../../src/plan/cards.js";
+import { cardsTable, modelsByCardTable, onCard, qwen as qwenModels } from "../../src/plan/cards.js";
 import { fitToMachine } from "../../src/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, passOf } from "../../src/plan/learner-memory.js";
@@ -323,6 +323,7 @@ describe("models on cards", () => {
 
   it("fit or not as the documentation says", () => {
     expect(readFileSync(join(packageRoot, "docs/memory.md"), "utf8")).toContain(cardsTable());
+    expect(readFileSync(join(packageRoot, "docs/gpu.md"), "utf8")).toContain(modelsByCardTable());
     const shapes = new Map(qwenModels());
     expect(onCard(shapes.get("0.5B") as ModelShape, 80)).toBe("yes");
     expect(onCard(shapes.get("14B") as ModelShape, 8)).toBe("no");

@@ -1,6 +1,7 @@
 /** What follows from a reward's entry in the registry. */
 import { describe, expect, it } from "vitest";
 import { requireRewards } from "../../src/reward/open.js";
+import { programReward } from "../../src/reward/program.js";
 import { pushesOther, rewardKinds, rewardNamed, rewardsText } from "../../src/reward/registry.js";
 import { wordingWarning } from "../../src/reward/wording.js";
 import type { RunSettings } from "../../src/run/index.js";
@@ -42,12 +43,13 @@ describe("a reward in the registry", () => {
 
   it("is named rightly, or the line says what there is", () => {
     expect(() => rewardNamed("rular")).toThrow("--reward rular: there is no such reward; did you mean ruler?");
-    expect(() => rewardNamed("gold")).toThrow("give one of task, shaped, ruler, composed");
+    expect(() => rewardNamed("gold")).toThrow("give one of task, shaped, ruler, composed, program");
   });
 
   it("asks for a judge where it takes one, and for what it takes of the task", () => {
     expect(() => requireRewards(settings("task"), plain)).not.toThrow();
-    for (const { name, judged } of rewardKinds) {
+    const ofOptions = rewardKinds.filter(({ name }) => name !== "program");
+    for (const { name, judged } of ofOptions) {
       if (judged)
         expect(() => requireRewards(settings(name), name === "composed" ? composing : shaping)).toThrow(
           `--reward ${name} needs a judge`,
@@ -56,6 +58,9 @@ describe("a reward in the registry", () => {
       expect(() => requireRewards(settings(name, judge), fitting)).not.toThrow();
     }
     expect(() => requireRewards(settings("composed", judge), shaping)).toThrow("no part for a judge");
+    expect(() => requireRewards(settings("program"), plain)).toThrow("its function is part of a program");
+    const own = programReward(async () => ({ kind: "alike" }), 0);
+    expect(() => requireRewards(settings("program"), composing, own)).not.toThrow();
     expect(() => requireRewards(settings("task"), composing)).toThrow("train with --reward composed");
     expect(() => requireRewards(settings("shaped", judge), claiming)).toThrow("has no graded reward (`shaped`)");
     expect(() => requireRewards(settings("task", { accuracy: "judge" }), shaping)).toThrow(

@@ -11,12 +11,10 @@ import { withDefaults } from "../../src/config/config.js";
 import type { Engine, EngineOptions } from "../../src/engine/index.js";
 import { evaluatePlayers } from "../../src/evaluate/evaluate.js";
 import { evalOptions } from "../../src/evaluate/options.js";
+import { trainRun } from "../../src/library/index.js";
 import { RunStore } from "../../src/run/store.js";
-import { trainOptions } from "../../src/train/prepare.js";
-import { runTraining } from "../../src/train/training.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
-import { silent } from "./support/fakes.js";
 
 const engines = vi.hoisted(() => ({ stale: false }));
 
@@ -79,13 +77,7 @@ describe("an engine that keeps the adapter of one update before", () => {
       keep: 9,
       python,
     };
-    const watch = () => silent;
-    return runTraining(withDefaults(trainOptions, given), given, {
-      signal,
-      log: () => undefined,
-      watch,
-      colours: false,
-    });
+    return trainRun(given, { signal });
   }
 
   beforeAll(async () => {

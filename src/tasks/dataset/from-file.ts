@@ -42,11 +42,11 @@ const options = z.object({
     ),
 });
 
-type Told = z.output<typeof options> & CommonOptions;
+type FileOptions = z.output<typeof options> & CommonOptions;
 
 /** The `scenarios` of a task, with the options that it brings. */
 export interface FileScenarios<S extends Scenario> {
-  (told: PlainOptions & CommonOptions, io?: ScenarioIo): Promise<readonly S[]>;
+  (given: PlainOptions & CommonOptions, io?: ScenarioIo): Promise<readonly S[]>;
   readonly options: z.ZodObject;
 }
 
@@ -57,10 +57,10 @@ interface ReadRow {
 }
 
 /** Who decides which rows are for tests: the strongest that has something to say. */
-function splitRule(told: Told, given: FromFile): { column: boolean; share: number | undefined } {
-  const map = told.map === undefined ? undefined : readMapping(told.map);
+function splitRule(chosen: FileOptions, given: FromFile): { column: boolean; share: number | undefined } {
+  const map = chosen.map === undefined ? undefined : readMapping(chosen.map);
   const layers = [
-    { column: map?.split !== undefined, share: told.testShare },
+    { column: map?.split !== undefined, share: chosen.testShare },
     { column: given.map?.split !== undefined, share: given.testShare },
   ];
   for (const { column, share } of layers) {
@@ -96,14 +96,14 @@ function drawnForTests(rows: readonly ReadRow[], share: number, seed: number): R
   return new Set(order.slice(0, count).map(({ content }) => content));
 }
 
-function splitsOf(rows: readonly ReadRow[], told: Told, given: FromFile): Split[] {
-  const { column, share } = splitRule(told, given);
+function splitsOf(rows: readonly ReadRow[], chosen: FileOptions, given: FromFile): Split[] {
+  const { column, share } = splitRule(chosen, given);
   if (column && rows.some(({ fields }) => fields.split !== undefined)) return rows.map(splitByColumn);
   const byFile = rows.map(({ table }) => splitOfFile(table.file));
   if (share === undefined && byFile.includes("train") && byFile.includes("test")) {
     return byFile.map((split) => split ?? "train");
   }
-  const tests = drawnForTests(rows, share ?? TEST_SHARE, told.seed);
+  const tests = drawnForTests(rows, share ?? TEST_SHARE, chosen.seed);
   return rows.map(({ fields }) => (tests.has(contentOf(fields)) ? "test" : "train"));
 }
 
@@ -137,16 +137,16 @@ export function fromFile<F extends z.ZodObject = z.ZodObject<Record<never, never
 ): FileScenarios<Scenario & z.output<F>> {
   const file = source instanceof URL ? fileURLToPath(source) : source;
   const load = async (all: PlainOptions & CommonOptions, io: ScenarioIo = {}) => {
-    const told = all as unknown as Told;
-    const reader = new RowReader({ ...given.map, ...(told.map ? readMapping(told.map) : {}) }, given.fields);
+    const chosen = all as unknown as FileOptions;
+    const reader = new RowReader({ ...given.map, ...(chosen.map ? readMapping(chosen.map) : {}) }, given.fields);
     const rows: ReadRow[] = [];
-    for (const path of await filesOf(told.scenarios, told.home, io)) {
+    for (const path of await filesOf(chosen.scenarios, chosen.home, io)) {
       const table = await readTable(path, (columns) => reader.columnsIn(columns));
       reader.checkColumns(table);
       for (const row of table.rows) rows.push({ table, row, fields: reader.read(table, row) });
     }
     const ids = idsOf(rows);
-    const splits = splitsOf(rows, told, given);
+    const splits = splitsOf(rows, chosen, given);
     return rows.map(({ fields }, i) => ({ ...fields, id: ids[i], split: splits[i] }) as Scenario & z.output<F>);
   };
   const about = "file with the scenarios (JSONL, CSV, TSV, Parquet), folder of such files, or hf:OWNER/NAME";

@@ -20,9 +20,9 @@ const wordsOf = (text: string) => text.match(/[\p{L}\p{N}]+/gu) ?? [];
  */
 export function goodSearches({ question, facts }: EmailScenario): string[][] {
   if (facts) return [[facts.project, facts.topic]];
-  const telling = (word: string) => (/[\p{Lu}\p{N}]/u.test(word) ? 100 : 0) + word.length;
+  const specificity = (word: string) => (/[\p{Lu}\p{N}]/u.test(word) ? 100 : 0) + word.length;
   const [a, b, c] = [...new Set(wordsOf(question).filter((word) => !stopWords.has(word.toLowerCase())))].sort(
-    (one, other) => telling(other) - telling(one),
+    (one, other) => specificity(other) - specificity(one),
   );
   const sets = [[a, b, c], [a, b], [a, c], [b, c], [a]].map((set) => set.filter((word) => word !== undefined));
   const seen = new Set<string>();

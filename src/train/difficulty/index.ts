@@ -40,13 +40,13 @@ export async function withinDifficulty(
   const refused = new AbortController();
   loading?.catch((error: unknown) => refused.abort(error));
   const signal = AbortSignal.any([parts.signal, refused.signal]);
-  let isTold = false;
+  let isLogged = false;
   for (;;) {
     const measured = store.difficulty();
     const kept = measured.filter((row) => isWithin(range, row)).length;
     if (kept >= needed || measured.length === order.length) break;
-    if (!isTold) tell(parts, wanted, order.length - measured.length, needed - kept);
-    isTold = true;
+    if (!isLogged) logCost(parts, wanted, order.length - measured.length, needed - kept);
+    isLogged = true;
     const next = order.slice(measured.length, measured.length + Math.max(groupsPerStep, needed - kept));
     try {
       await measure({ ...parts, signal }, next, wanted.difficultyRollouts ?? wanted.groupSize);
@@ -57,7 +57,7 @@ export async function withinDifficulty(
     }
   }
   const count = difficultyOf(store.difficulty(), range) as DifficultyCount;
-  if (isTold) parts.view.log(difficultyText(count));
+  if (isLogged) parts.view.log(difficultyText(count));
   if (count.kept < groupsPerStep) {
     throw new HoneError(
       `--difficulty ${range} leaves ${count.kept} scenarios, and a step plays ${groupsPerStep} (--groups-per-step): ${difficultyText(count)}. Give a wider range, fewer --groups-per-step or more scenarios, or start a new run from a model that was warmed up (\`${hone("sft")}\`)`,
@@ -67,7 +67,7 @@ export async function withinDifficulty(
 }
 
 /** What it costs, before it is spent. */
-function tell(
+function logCost(
   { view }: Parts,
   { difficulty, difficultyRollouts, groupSize, groupsPerStep }: Wanted,
   left: number,

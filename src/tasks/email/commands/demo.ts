@@ -3,9 +3,10 @@
  * trains hone's own tiny model on it, shows what that changed on questions it was not trained on.
  */
 import { existsSync } from "node:fs";
-import { type CommandIo, defineCommand, type GivenOptions } from "../../../config/index.js";
+import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../../config/index.js";
 import { evaluatePlayers } from "../../../evaluate/index.js";
 import { prepareMachine, pythonIsReady } from "../../../learn/index.js";
+import { trainRun } from "../../../library/index.js";
 import { decodeSpeed, secondsOfRun } from "../../../plan/index.js";
 import {
   compact,
@@ -13,11 +14,11 @@ import {
   ProgressLine,
   playedText,
   RolloutTally,
+  showTraining,
   sideBySide,
-  TrainView,
 } from "../../../report/index.js";
 import type { Trajectory } from "../../../rollout/index.js";
-import { prepare, runTraining, type TrainConfig, trainOptions } from "../../../train/index.js";
+import { prepare, type TrainConfig, trainOptions } from "../../../train/index.js";
 import { hone } from "../../../util/index.js";
 import { givenForTask, resolveTaskOptions } from "../../options.js";
 import type { AnyTask } from "../../task.js";
@@ -50,10 +51,10 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
 /** The demo's own defaults, where another model was not asked for. */
 function withBase(asked: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
   const own = given.model === undefined ? { ...BASE, ...given } : given;
-  const chosen = Object.fromEntries(
+  const based = Object.fromEntries(
     Object.keys(BASE).flatMap((name) => (name in own ? [[name, own[name as keyof typeof BASE]]] : [])),
   );
-  return { config: { ...asked, ...chosen, run: asked.run ?? RUN }, given: own };
+  return { config: { ...asked, ...based, run: asked.run ?? RUN }, given: own };
 }
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
@@ -75,16 +76,13 @@ async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
 }
 
 async function trainDemo(config: TrainConfig, io: CommandIo) {
-  let view: TrainView | undefined;
-  const log = (text: string) => (view ? view.log(text) : io.log(text));
+  const shown = showTraining(io.stream);
   try {
-    const watch = (steps: number, judged: boolean) => {
-      view = new TrainView(io.stream, steps, judged);
-      return view;
-    };
-    return await runTraining(config, io.given, { signal: io.signal, log, watch, colours: Boolean(io.stream.isTTY) });
+    const colours = Boolean(io.stream.isTTY);
+    const options = { ...chosen(io.given, trainOptions), run: config.run };
+    return await trainRun(options, { ...shown.events, signal: io.signal, colours });
   } finally {
-    view?.end();
+    shown.end();
   }
 }
 

@@ -7,7 +7,7 @@ import { readDate } from "./dates.js";
 import { type Headers, rawHeader, readHeaders, textHeader } from "./headers.js";
 
 /** At least one of these makes a message. */
-const telling = ["from", "to", "cc", "date", "subject", "message-id", "x-from", "received", "return-path"];
+const identifying = ["from", "to", "cc", "date", "subject", "message-id", "x-from", "received", "return-path"];
 
 /** An id for a mail that has none, or whose id is another mail's: the same for the same content. */
 export function derivedId(mail: Omit<Mail, "messageId" | "fileName">): string {
@@ -47,7 +47,7 @@ function people(headers: Headers): Pick<Mail, "from" | "to" | "cc" | "bcc"> {
  */
 export function readMessage(message: Buffer, fileName: string): Mail | Promise<Mail> {
   const { headers, bodyStart } = readHeaders(message);
-  if (!telling.some((name) => headers.has(name))) {
+  if (!identifying.some((name) => headers.has(name))) {
     throw new NoMail(message.every((byte) => byte <= 0x20) ? "empty" : "not_mail");
   }
   const mail = {

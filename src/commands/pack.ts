@@ -1,0 +1,43 @@
+/** `yarn hone pack` and `yarn hone unpack`: hone for a machine without a network. */
+import { type Command, defineCommand } from "../config/index.js";
+import { sizeText } from "../hub/index.js";
+import { linesTo } from "../models/index.js";
+import { pack, packingOptions, UnpackError, unpack } from "../pack/index.js";
+import { HoneError, hone } from "../util/index.js";
+
+const packCommand = defineCommand({
+  name: "pack",
+  summary: "Pack hone with all that it needs, models too, for a machine without a network.",
+  example: `${hone("pack")} --for linux-x64-cuda13 --model qwen2.5-1.5b --out hone-pack`,
+  options: packingOptions,
+  first: ["for", "out", "model", "weights", "partSize", "learner", "python", "force", "home"],
+  required: ["for", "out"],
+  epilogue:
+    "--out is the folder to make. --model takes several models with commas; hone's own need not be named. --python names a Python of the version that the other machine has. --learner unsloth packs Unsloth too. docs/pack.md says what the other machine must have.",
+  async run(config, io) {
+    const done = await pack(config, linesTo(io.log, io.signal));
+    io.log(`${done.folder}: ${done.files.length} files, ${sizeText(done.bytes)} unpacked`);
+    io.log("copy them to the other machine, and start there: node unpack.mjs --into FOLDER");
+    return done;
+  },
+});
+
+const unpackCommand = defineCommand({
+  name: "unpack",
+  summary: "Unpack hone from a pack; unpack.mjs in its folder does the same where hone is not installed.",
+  example: `${hone("unpack")} hone-pack --into hone`,
+  options: ["pack", "into"],
+  positional: "pack",
+  async run({ pack: from = ".", into = "hone" }, io) {
+    try {
+      const { folder, target, hone: version, models } = await unpack(from, into, io);
+      io.log(`hone ${version} for ${target} is in ${folder}`);
+      return { folder, target, hone: version, models };
+    } catch (error) {
+      if (error instanceof UnpackError) throw new HoneError(error.message, { cause: error });
+      throw error;
+    }
+  },
+});
+
+export const packCommands: readonly Command[] = [packCommand, unpackCommand];

@@ -1,0 +1,44 @@
+/** The part that a run whose steps a program makes (`openRun`) shares with one whose steps hone makes (`trainRun`). */
+import type { Config } from "../config/index.js";
+import { type BeginRun, beginRun, type Run } from "../run/index.js";
+import { type LearnerUpdater, type LoopParts, loopSettings, openUpdater, type UpdaterSources } from "../train/index.js";
+import type { Model } from "./model.js";
+import type { OpenTask } from "./task.js";
+
+/** The parts that make the steps of a run. */
+export type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
+
+export interface Begun {
+  readonly run: Run;
+  readonly updater: LearnerUpdater;
+}
+
+/** A run, begun or gone on with, and its learner, which is not started yet. */
+export async function beginWithLearner(
+  beginning: BeginRun,
+  learner: Omit<UpdaterSources, "run" | "settings">,
+): Promise<Begun> {
+  const { settings } = beginning;
+  const run = await beginRun(beginning);
+  return { run, updater: openUpdater({ ...learner, run, settings }) };
+}
+
+interface Stepping {
+  readonly model: Model;
+  readonly task: OpenTask;
+  readonly settings: BeginRun["settings"];
+  readonly config: Pick<Config, "maxMismatch" | "hfWeights" | "releaseWeights">;
+  /** See AdvantageOptions; of the rewards. */
+  readonly spreadFloor: number;
+  readonly view: Steps["view"];
+}
+
+export function stepsOf({ run, updater }: Begun, { model, task, settings, config, spreadFloor, view }: Stepping) {
+  return {
+    run,
+    updater,
+    settings: loopSettings(settings, config, model.info, spreadFloor),
+    policy: model.policy(task, config.releaseWeights),
+    view,
+  } satisfies Steps;
+}

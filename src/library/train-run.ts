@@ -1,0 +1,187 @@
+/** A whole training: `yarn train` is this function and its output. */
+import { type GivenOptions, givenByProgram, withDefaults } from "../config/index.js";
+import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
+import { ensurePython, ensureTrackers, pythonFor } from "../learn/index.js";
+import { loadFitting } from "../play/index.js";
+import { engineFacts, engineText } from "../report/index.js";
+import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
+import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout/index.js";
+import { logEngine } from "../run/index.js";
+import { readTrackers } from "../track/index.js";
+import {
+  endTracking,
+  firstCheckpoint,
+  type Prepared,
+  prepare,
+  type TrainConfig,
+  tracked,
+  trackingOf,
+  trainLoop,
+  trainOptions,
+  type View,
+  withinDifficulty,
+} from "../train/index.js";
+import { UsageError } from "../util/index.js";
+import { type Begun, beginWithLearner, stepsOf } from "./begin.js";
+import { type TrainEvents, viewOf } from "./events.js";
+import { Model } from "./model.js";
+import { type Given, modelOptionNames } from "./options.js";
+import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
+import { summarise, type TrainSummary } from "./summary.js";
+import { openedTask } from "./task.js";
+
+export { trainOptions };
+
+export type TrainRunOptions = Given<(typeof trainOptions)[number]>;
+
+/** @param group rollouts of one scenario, without those that ended by no fault of the model; at least two */
+export type RewardFunction = (group: readonly Trajectory[], step: number) => GivenReward | Promise<GivenReward>;
+
+export interface TrainRunChoice extends TrainEvents {
+  /** Trains in place of the reward that the options name. The run is then this program's: `yarn train` cannot go on with it. */
+  readonly reward?: RewardFunction;
+  /** Groups whose rewards by `reward` lie nearer together teach nothing. Default 0; 0.05 suits a judge's scores. */
+  readonly spreadFloor?: number;
+  /** Aborted to stop: finished steps are kept, and the same call goes on after them. */
+  readonly signal?: AbortSignal;
+  /** Whether `log` may be given colours. */
+  readonly colours?: boolean;
+}
+
+/** The program's function as a reward, which the options may not name too. */
+function ownReward({ reward, spreadFloor = 0 }: TrainRunChoice, named: unknown): RewardKind | undefined {
+  if (reward === undefined) {
+    if (spreadFloor !== 0) throw new UsageError("spreadFloor is of a reward function; give one, or leave it out");
+    return undefined;
+  }
+  if (named !== undefined && named !== programKind.name) {
+    throw new UsageError(`--reward ${named} and a reward function are both given; give one of them`);
+  }
+  return programReward(async (group, step) => {
+    const given = await reward(group, step);
+    if (!isNumbers(given)) return given;
+    checkNumbers(group, given, `the group of ${group[0]?.scenario.id}`);
+    return { kind: "rewarded", rewards: given };
+  }, spreadFloor);
+}
+
+/**
+ * Trains a model, or goes on with a run that was interrupted, up to its last step: plans memory, plays, rewards, updates,
+ * validates, and stops where nothing is learnt. Options are those of `hone train`.
+ *
+ * @throws UsageError when an option is wrong, or it would be another run now
+ * @throws HoneError when the run cannot go on, or is interrupted; finished steps are kept
+ */
+export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice = {}): Promise<TrainSummary> {
+  const started = performance.now();
+  const { log = () => undefined, signal = new AbortController().signal, colours = false } = choice;
+  const asked = await givenByProgram(options, trainOptions);
+  const kind = ownReward(choice, asked.reward);
+  const given = kind ? { ...asked, reward: kind.name } : asked;
+  const config = withDefaults(trainOptions, given);
+  const trackers = readTrackers(config.track);
+  const prepared = await prepare(config, given, log, signal, kind);
+  const { settings, model, backend } = prepared;
+  const python = await ensurePython(pythonFor(config, backend === "cuda", log));
+  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: log });
+  const first = await firstCheckpoint(prepared, config, { log, signal });
+  const begun = await beginWithLearner(
+    { ...prepared, fork: config.fork ?? first },
+    { model, config, fitted: prepared.fitted, backend, python, log },
+  );
+  const { run } = begun;
+  try {
+    const { previousOwner: owner } = run;
+    const at = run.store.lastStep().step;
+    if (owner) log(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
+    if (run.begunAnew) log(`${run.folder}: had no step yet, and begins anew with these options`);
+    if (at > 0) log(`${run.folder}: going on after step ${at} of ${settings.steps}`);
+    const tracking = trackingOf(trackers, run, settings, python, log);
+    const view = tracked(viewOf(choice), tracking);
+    const { steps } = settings;
+    const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });
+    try {
+      await trainWith(begun, prepared, { config, given, kind, start, view, log, signal, colours });
+    } finally {
+      await endTracking(tracking, run, steps);
+    }
+    return summarise(run, (performance.now() - started) / 1000);
+  } finally {
+    run.close();
+  }
+}
+
+interface Training extends Required<Pick<TrainRunChoice, "log" | "signal" | "colours">> {
+  readonly config: TrainConfig;
+  readonly given: GivenOptions;
+  readonly kind: RewardKind | undefined;
+  /** Called when everything is loaded. */
+  readonly start: () => void;
+  readonly view: View;
+}
+
+async function trainWith(
+  begun: Begun,
+  { model: file, task, settings, all, scenarios, fitted, play }: Prepared,
+  { config, given, kind, start, view, log, signal, colours }: Training,
+): Promise<void> {
+  const { run, updater } = begun;
+  const { taskOptions } = play;
+  const rewards = await openRewards({
+    ...{ settings, config, task, taskOptions, store: run.store, kind },
+    ...{ signal, log, colours },
+  });
+  const wanted = engineOptions(config, {
+    model: file,
+    sequences: fitted.concurrency,
+    contextPerSequence: settings.context,
+  });
+  let engine: Engine | undefined;
+  let closeLog: (() => Promise<void>) | undefined;
+  try {
+    const at = run.store.lastStep();
+    // Loads beside the engine and the first rollouts. The loop awaits it again and gets its error.
+    const loading = at.step < settings.steps ? updater.prepare(run.checkpointOf(at)) : undefined;
+    loading?.catch(() => undefined);
+    closeLog = await logEngine(run.logFile("engine.log"), wanted.gpu);
+    const loaded = await loadFitting(wanted, log);
+    engine = loaded.engine;
+    log(engineText(engine.info));
+    run.saw("engine", engineFacts(engine.info));
+    if (loading && decodeThreads(config.threads) === usableCores()) leaveCore(engine, loading);
+    const chat = chatSettings(settings);
+    requireFormat(chatOf(engine, chat), task.tools, file);
+    const { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens } = settings;
+    const played = { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens };
+    const model = new Model(
+      settings.model,
+      withDefaults(modelOptionNames, { ...given, ...played }),
+      {
+        engine,
+        player: { kind: "engine", engine: loaded.options, sampling: { temperature }, chat, adapter: null },
+        concurrency: loaded.options.sequences,
+      },
+      log,
+    );
+    const { task: reference, servers } = play;
+    const opened = openedTask({ task, reference, options: taskOptions, scenarios: all, mcp: settings.mcp, servers });
+    const { spreadFloor, close: _, ...rewarding } = rewards;
+    const steps = stepsOf(begun, { model, task: opened, settings, config, spreadFloor, view });
+    const parts = { ...steps, ...rewarding, signal };
+    start();
+    await trainLoop({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
+  } finally {
+    await updater.close();
+    await engine?.close();
+    await closeLog?.();
+    await rewards.close();
+  }
+}
+
+/** Two programs that want all cores take far longer than either alone: the engine uses one less until `work` is done. */
+function leaveCore(engine: Engine, work: Promise<void>): void {
+  if (engine.info.threads < 2) return;
+  engine.holdThreads(engine.info.threads - 1);
+  const release = () => engine.holdThreads(undefined);
+  work.then(release, release);
+}

@@ -1,0 +1,163 @@
+/** Packs hone as it is installed here, with all that it would get from the network, for a machine that has none. */
+import { spawnSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Config, readSize } from "../config/index.js";
+import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
+import { hubOptionNames } from "../hub/index.js";
+import { collectWheels, pythonForWheels, WHEELS_FOLDER } from "../learn/index.js";
+import { type ModelIo, type modelOptions, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
+import { HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
+import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
+import { neededGlibc } from "./glibc.js";
+import { filesOf, installedPackages } from "./installed.js";
+import { readmeText } from "./readme.js";
+import { type Target, targetNamed } from "./targets.js";
+import { FORMAT, INSIDE, MANIFEST, type Manifest } from "./unpack.mjs";
+
+/** Options that {@link pack} reads. */
+export const packingOptions = [
+  ...["for", "out", "partSize", "model", "weights", "learner", "force", "home", "python", "torchIndex"],
+  ...hubOptionNames,
+] as const;
+
+export type PackConfig = Pick<Config, "home" | "model" | "learner" | "force" | "python" | "torchIndex" | "partSize"> &
+  Pick<Config, (typeof modelOptions)[number]> & {
+    readonly for: Target["name"];
+    readonly out: string;
+  };
+
+export interface Packed {
+  readonly target: Target["name"];
+  readonly folder: string;
+  readonly files: readonly string[];
+  readonly models: readonly string[];
+  readonly bytes: number;
+}
+
+export const PACK: FolderKind = { name: "pack", list: MANIFEST };
+
+/** Bytes of the Python packages, at most: measured 0.8 GB, and for CUDA as much as an environment's download. */
+const WHEELS_BYTES = { cpu: 1.5e9, cuda12: 5e9, cuda13: 5e9 };
+
+const LIBRARIES = "@node-llama-cpp/";
+
+/**
+ * @throws UsageError for what cannot be asked for
+ * @throws HoneError when something is missing, or the disk is too small; nothing is left in its place then
+ */
+export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
+  const target = targetNamed(config.for);
+  const out = resolve(config.out);
+  checkPlace(out, config.force, PACK);
+  const { version } = await pythonForWheels(config.python);
+  // Its own model is part of hone.
+  const references = (config.model ?? "tiny").split(",").map((name) => name.trim());
+  const models: PortableModel[] = [];
+  for (const reference of references.filter((name) => name !== "tiny")) {
+    const one = await portableModel(reference, config, io);
+    if (models.some(({ name }) => name === one.name)) {
+      throw new UsageError(
+        `--model ${config.model}: two of them would be ${one.name} there; give each once, by a name of its own`,
+      );
+    }
+    models.push(one);
+  }
+
+  const own = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string };
+  const packages = packageEntries(target);
+  let bytes = 0;
+  const files = await writeFolder(
+    out,
+    config.force,
+    async (draft) => {
+      const known = dedupe([...projectEntries(own.version), ...packages, ...models.flatMap((one) => one.files)]);
+      needDisk(draft, archiveBytes(known) + 2 * WHEELS_BYTES[target.build], PACK);
+      const wheels = join(draft, WHEELS_FOLDER);
+      mkdirSync(wheels);
+      const { python, torchIndex, learner } = config;
+      const unsloth = learner === "unsloth";
+      await collectWheels({
+        ...{ folder: wheels, build: target.build, python, torchIndex, unsloth },
+        onProgress: io.log,
+      });
+      const names = readdirSync(wheels);
+      const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));
+      const entries = [...known, ...packed];
+      needDisk(draft, archiveBytes(entries), PACK);
+      const name = `hone-${own.version}-${target.name}`;
+      bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
+      io.log(`writing ${entries.length} files in parts of ${config.partSize}`);
+      const parts = await writeParts(entries, draft, name, readSize(config.partSize), io.signal);
+      const about: Omit<Manifest, "files"> = {
+        ...{ format: FORMAT, target: target.name, hone: own.version },
+        ...{ platform: process.platform, arch: process.arch },
+        node: { abi: process.versions.modules, version: process.versions.node },
+        glibc: neededGlibc(entries.flatMap((one) => ("file" in one ? [{ file: one.file, bytes: bytesOf(one) }] : []))),
+        python: version.join("."),
+        cuda: target.cuda,
+        models: models.map((one) => one.name),
+        unpacked: { bytes, entries: entries.length },
+        parts,
+      };
+      rmSync(wheels, { recursive: true });
+      for (const file of ["unpack.mjs", "untar.mjs"]) {
+        copyFileSync(join(packageRoot, "dist/src/pack", file), join(draft, file));
+      }
+      writeFileSync(join(draft, "README.md"), readmeText(about));
+      return about;
+    },
+    PACK,
+  );
+  return { target: target.name, folder: out, files, models: models.map(({ name }) => name), bytes };
+}
+
+/** Two models may share a blob. */
+const dedupe = (entries: readonly Entry[]) => [...new Map(entries.map((entry) => [entry.path, entry])).values()];
+
+/** The folder in which hone is started there: npx finds the command, and nobody waits for the Hub. */
+function projectEntries(version: string): Entry[] {
+  const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
+  return [
+    { path: "package.json", text: json({ private: true, type: "module", dependencies: { "@hone-rl/hone": version } }) },
+    { path: "hone.config.json", text: json({ hfOffline: true, hfCache: PORTABLE.cache }) },
+    { path: "node_modules/.bin/hone", link: "../@hone-rl/hone/dist/src/cli.js" },
+  ];
+}
+
+/** Hone, the packages that it needs, and the libraries of llama.cpp that the target does. */
+function packageEntries({ name, libraries }: Target): Entry[] {
+  const wanted = new Set(libraries.map((one) => `${LIBRARIES}${one}`));
+  const packages = installedPackages(packageRoot, (one) => !one.startsWith(LIBRARIES) || wanted.has(one));
+  const there = new Set(packages.map(({ place }) => place.replace(/^.*node_modules\/(?=@)/, "")));
+  const lacking = [...wanted].filter((one) => !there.has(one));
+  if (lacking.length > 0) {
+    throw new HoneError(`--for ${name} needs ${lacking.join(" and ")}, which is not installed: run ${reinstall()}`);
+  }
+  return packages.flatMap(({ place, folder }) =>
+    (place === INSIDE ? ownFiles() : filesOf(folder)).map((path) => ({
+      ...{ path: `${place}/${path}`, file: join(folder, path) },
+      executable: place === INSIDE && path === "dist/src/cli.js",
+    })),
+  );
+}
+
+/** What npm would pack of hone, and the addon that was compiled here. */
+function ownFiles(): string[] {
+  const addon = "build/Release/hone_engine.node";
+  const page = "dist/web/page.js";
+  for (const [file, remedy] of [
+    [addon, reinstall()],
+    [page, isInstalled() ? reinstall() : "`yarn build`"],
+  ] as const) {
+    if (!existsSync(join(packageRoot, file))) throw new HoneError(`${file} of hone is missing: run ${remedy}`);
+  }
+  const args = ["pack", "--dry-run", "--ignore-scripts", "--json"];
+  const { status, stdout, stderr, error } = spawnSync("npm", args, { cwd: packageRoot, encoding: "utf8" });
+  if (status !== 0) {
+    const why = error?.message ?? stderr.trim().split("\n").at(-1);
+    throw new HoneError(`npm, which knows hone's files, cannot be run: ${why}`);
+  }
+  const [listed] = JSON.parse(stdout) as { files: { path: string }[] }[];
+  return [...(listed?.files ?? []).map(({ path }) => path), addon];
+}

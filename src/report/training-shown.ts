@@ -1,0 +1,25 @@
+/** A training on a terminal: the events of `trainRun` as lines and a progress display. */
+import { TrainView } from "./train-view.js";
+
+type Told<K extends keyof TrainView> = TrainView[K] extends (...about: infer A) => unknown ? A : never;
+
+/** @param quiet prints only explicit messages */
+export function showTraining(stream: NodeJS.WriteStream, quiet = false) {
+  let view: TrainView | undefined;
+  return {
+    events: {
+      log: (text: string) => (view ? view.log(text) : void stream.write(`${text}\n`)),
+      onStart: ({ steps, judged }: { readonly steps: number; readonly judged: boolean }) => {
+        view = new TrainView(stream, steps, judged, quiet);
+      },
+      onPhase: (...about: Told<"phase">) => view?.phase(...about),
+      onRollout: (...about: Told<"rollout">) => view?.rollout(...about),
+      onRewarded: (...about: Told<"rewarded">) => view?.rewarded(...about),
+      onProgress: (...about: Told<"progress">) => view?.progress(...about),
+      onStep: (...about: Told<"step">) => view?.step(...about),
+      onValidation: (...about: Told<"validation">) => view?.validation(...about),
+    },
+    /** Erases the progress lines. */
+    end: () => view?.end(),
+  };
+}

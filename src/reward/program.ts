@@ -1,0 +1,27 @@
+/** `--reward program`: a function that the program gives which trains, by `trainRun` of the library. */
+import { UsageError } from "../util/index.js";
+import { gradeSuccess } from "./judged.js";
+import { ordinary, type RewardKind } from "./kind.js";
+import type { RewardGroup } from "./reward.js";
+
+function missing(): never {
+  throw new UsageError(
+    "--reward program: its function is part of a program that calls trainRun (docs/library.md); train by that program, or start a run with another --reward",
+  );
+}
+
+/** As a run records it: without the function. */
+export const programKind: RewardKind = {
+  ...ordinary,
+  name: "program",
+  about: "a function of a program of yours that calls trainRun (docs/library.md)",
+  judged: false,
+  requireTask: missing,
+  open: missing,
+  grade: gradeSuccess,
+};
+
+/** With its function. */
+export function programReward(rewardGroup: RewardGroup, spreadFloor: number): RewardKind {
+  return { ...programKind, spreadFloor, requireTask: () => undefined, open: () => rewardGroup };
+}

@@ -1,0 +1,105 @@
+/** hone's own loop as a program calls it, and that `yarn train` calls nothing else. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { type MetricsLine, type RewardFunction, type TrainEvents, trainRun } from "../../src/index.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { ensureLearnerPython } from "../support/python.js";
+
+/** The names that a file imports, by the path it gives. */
+function importsOf(text: string): Map<string, string[]> {
+  const found = [...text.matchAll(/^import (?:type )?\{([^}]*)\} from "([^"]+)";$/gm)];
+  expect(found).toHaveLength(text.match(/\bimport\b/g)?.length ?? 0);
+  return new Map(found.map(([, names = "", path = ""]) => [path, namesIn(names)]));
+}
+
+const namesIn = (list: string) => [...list.matchAll(/(?:type )?(\w+)(?:,|\s*$)/g)].map(([, name]) => name as string);
+
+describe("yarn train", () => {
+  const imports = importsOf(readFileSync(join(packageRoot, "src/commands/train.ts"), "utf8"));
+
+  it("has of the work what a program can import, and nothing else", () => {
+    const index = readFileSync(join(packageRoot, "src/index.ts"), "utf8");
+    const published = [...index.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, names = ""]) =>
+      namesIn(names),
+    );
+    const work = imports.get("../library/index.js") ?? [];
+    expect(work).toContain("trainRun");
+    expect(published).toEqual(expect.arrayContaining(work));
+  });
+
+  it("has besides only options, output, and texts of its help", () => {
+    expect([...imports.keys()].sort()).toEqual([
+      ...["../config/index.js", "../library/index.js", "../report/index.js", "../reward/index.js", "../util/index.js"],
+    ]);
+    expect(imports.get("../reward/index.js")).toEqual(["rewardsText"]);
+    expect(imports.get("../util/index.js")).toEqual(["hone"]);
+  });
+});
+
+describe("trainRun with the program's own reward", () => {
+  const home = mkdtempSync(join(tmpdir(), "hone-train-run-"));
+  const task = join(packageRoot, "test/train/support/vowels-task.ts");
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  let python: string;
+  beforeAll(async () => {
+    await ensureTestModels(["tiny"], () => undefined);
+    python = await ensureLearnerPython();
+  }, 300_000);
+
+  const options = (steps: number) => ({
+    ...{ home, task, python, steps, run: "own", model: modelPath("qwen2-tiny-f16.gguf"), gpu: "off" as const },
+    ...{ threads: 1, workers: 1, context: 256, maxTokens: 8, maxTurns: 1 },
+    ...{ groupsPerStep: 2, groupSize: 3, validateN: 1, validateEvery: 0, learningRate: 1e-2, warmup: 0, loraRank: 4 },
+  });
+  /** The first rollout of a group is the best, whatever it is. */
+  const first: RewardFunction = (group) => group.map((_, i) => (i === 0 ? 4 : 1));
+  const folder = join(home, "vowels/models/own");
+
+  it("trains by it, tells each event, and goes on after the last step, until a reward is missing", async () => {
+    const told: string[] = [];
+    const lines: MetricsLine[] = [];
+    const events: TrainEvents = {
+      onStart: ({ folder: at, step, steps, judged }) => told.push(`start ${at === folder} ${step}/${steps} ${judged}`),
+      onPhase: (step, phase, total) => told.push(`${step} ${phase} ${total}`),
+      onRewarded: (group, reward) =>
+        told.push(`${group.length} ${reward.kind === "rewarded" ? reward.rewards : reward.kind}`),
+      onStep: (line) => {
+        told.push(`step ${line.step}`);
+        lines.push(line);
+      },
+      onValidation: ({ step }) => told.push(`validated ${step}`),
+    };
+    const done = await trainRun(options(1), { ...events, reward: first });
+    expect(told).toEqual([
+      ...["start true 0/1 true", "1 rollouts 6", "3 4,1,1", "3 4,1,1", "1 update 2", "step 1"],
+      ...["0 validation 1", "validated 0", "1 validation 1", "validated 1"],
+    ]);
+    expect(lines[0]).toMatchObject({ training_reward: 2, training_n: 6, skipped: null, checkpoint: 1 });
+    expect(done).toMatchObject({ run: "own", folder, steps: 1 });
+
+    const said: string[] = [];
+    const lacking: RewardFunction = () => [1, 0];
+    await expect(trainRun(options(2), { reward: lacking, log: (line) => said.push(line) })).rejects.toThrow(
+      /^the group of v\d+ has 3 rollouts and 2 rewards; give one for each$/,
+    );
+    expect(said).toContain(`${folder}: going on after step 1 of 2`);
+  }, 300_000);
+
+  it("does not go on by another reward, as yarn train would", async () => {
+    await expect(trainRun(options(3))).rejects.toThrow("--reward program: its function is part of a program");
+    await expect(trainRun({ ...options(3), reward: "task" })).rejects.toThrow("--reward task (was program)");
+  });
+
+  it("refuses what says the same twice, or nothing", async () => {
+    const fresh = { ...options(1), run: "refused" };
+    await expect(trainRun({ ...fresh, reward: "shaped" }, { reward: first })).rejects.toThrow(
+      "--reward shaped and a reward function are both given; give one of them",
+    );
+    await expect(trainRun(fresh, { spreadFloor: 0.1 })).rejects.toThrow("spreadFloor is of a reward function");
+    await expect(trainRun({ ...fresh, stepz: 3 } as object)).rejects.toThrow("did you mean steps?");
+  });
+});

@@ -40,12 +40,13 @@ function ended(
   output: Output,
   { signal, late }: { readonly signal: AbortSignal; readonly late: () => Error },
 ): Promise<Ended> {
-  return new Promise((resolve) => {
+  const settled = new AbortController();
+  return new Promise<Ended>((resolve) => {
     const fail = (error: unknown) => resolve({ error });
     const hang = () => setTimeout(() => resolve({ error: late() }), GRACE * 1000).unref();
-    signal.addEventListener("abort", hang, { once: true });
+    signal.addEventListener("abort", hang, { once: true, signal: settled.signal });
     void onBehalfOf({ output, fail }, async () => work()).then((returned) => resolve({ returned }), fail);
-  });
+  }).finally(() => settled.abort());
 }
 
 class Hung extends HoneError {}

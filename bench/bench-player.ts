@@ -1,6 +1,6 @@
 /**
  * The players of rollout benches, opened in the workers: hone's own session on the engine's sequences or on
- * llama-server's, free or to a script. Everything but the sequence is the same on either side.
+ * llama-server's, sampling freely or following a script. Everything except the sequence is the same on both sides.
  */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -19,21 +19,21 @@ import { Random } from "../src/util/random.js";
 import { CompletionClient, type CompletionServer, ServerSequence } from "./server-sequence.js";
 
 export interface BenchPlayer {
-  /** Of the engine that plays, or that lends llama-server's side its tokenizer and template. */
+  /** Options of the engine that plays, or whose tokenizer and template llama-server's side uses. */
   readonly engine: EngineOptions;
   readonly temperature: number;
   readonly server: CompletionServer | undefined;
-  /** Tokens of every turn, for models that write nothing sensible: the calls are then those of the task's expert. */
+  /** Number of tokens of every turn, for models without useful output: the calls are then the expert's. */
   readonly scripted: number | undefined;
 }
 
 export function benchPlayer(settings: BenchPlayer): PlayerSpec {
-  // Workers run what is compiled, whoever asks.
+  // Workers run the compiled module, also when this one is not compiled.
   const module = pathToFileURL(join(packageRoot, "dist/bench/bench-player.js")).href;
   return { kind: "module", module, settings };
 }
 
-/** Writes a set number of tokens each turn, whatever they are. */
+/** Samples a fixed number of tokens in each turn, without stop tokens. */
 function fullTurns(sequence: Sequence, maxTokens: number): Sequence {
   return {
     get length() {
@@ -44,7 +44,7 @@ function fullTurns(sequence: Sequence, maxTokens: number): Sequence {
   };
 }
 
-/** The writer writes tokens, the expert says what they meant: real calls, and real results of real sizes. */
+/** Combines the tokens of a sampling session with the calls of the expert: real calls, with results of real sizes. */
 function scriptedSession(writer: Session, expert: ExpertSession): Session {
   return {
     async turn(limits) {
@@ -83,7 +83,7 @@ export async function openSessions(settings: BenchPlayer, task: AnyTask): Promis
     info: players.info,
     start: (opening, job) =>
       players.start(opening, job).map((session, index) => {
-        // One search too many, so that every rollout has four turns.
+        // One extra search, so that every rollout has four turns.
         const random = new Random(job.members[index]?.seed ?? index);
         return scriptedSession(
           session,

@@ -1,11 +1,11 @@
-/** hone's own commands, as parts of a measurement. */
+/** Runs hone's own commands as parts of a measurement. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
 import type { BenchContext } from "./row.js";
 
-/** Runs a command of hone, its words on stderr. */
+/** Runs a command of hone, with its output on stderr. */
 export function hone(context: BenchContext, ...args: string[]): Promise<void> {
   context.log(`hone ${args.join(" ")}`);
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** What a result was measured on: without it a figure means nothing. */
+/** The hardware on which a result was measured. */
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { packageRoot } from "../src/util/paths.js";
 
 export interface Hardware {
   readonly cpu: string;
-  /** Logical cores that this process may use. */
+  /** Number of logical cores available to this process. */
   readonly cores: number;
   readonly memoryGB: number;
   /** "CUDA NVIDIA H200", or "none". */
@@ -22,7 +22,7 @@ function nvidiaGpu(): string {
   return asked.status === 0 ? asked.stdout.trim().split("\n").join(", ") : "none";
 }
 
-/** `engine`: the one that was measured, where one was: it knows what it ran on. */
+/** `engine`: the measured one, if any, which reports its device. */
 export function hardwareOf(engine: Engine | undefined): Hardware {
   const gpu = engine?.info.gpu ? `${engine.info.gpu.toUpperCase()} ${engine.info.devices.join(", ")}` : undefined;
   return {
@@ -45,7 +45,7 @@ export function versionsOf(engine: Engine | undefined): Record<string, string> {
   };
 }
 
-/** For a file's name: "intel-xeon-platinum-8481c-2-cores", "cuda-nvidia-h200". */
+/** Name in a file's name: "intel-xeon-platinum-8481c-2-cores", "cuda-nvidia-h200". */
 export function slugOf(hardware: Hardware): string {
   const text = hardware.gpu === "none" ? `${hardware.cpu} ${hardware.cores} cores` : hardware.gpu;
   return text
@@ -56,7 +56,7 @@ export function slugOf(hardware: Hardware): string {
     .slice(0, 60);
 }
 
-/** A line of warning when other work keeps this machine busy; undefined when it is quiet. */
+/** A warning when other processes use this machine; undefined when it is idle. */
 export function busyWarning(): string | undefined {
   const [load = 0] = loadavg();
   const cores = availableParallelism();

@@ -1,6 +1,6 @@
 /**
  * `node dist/bench/judge-server.js`: starts a scripted judge that knows the answers of a mail database, until Ctrl-C.
- * To see judged training work without a real judge.
+ * For trying judged training without a real judge.
  */
 import { parseArgs } from "node:util";
 import { openMailDatabase } from "../src/tasks/email/database.js";

@@ -1,4 +1,4 @@
-/** An update of 64 rollouts by one learner or another: each side is a process of its own (bench/learner/update.py). */
+/** An update of 64 rollouts by different learners, each in its own process (bench/learner/update.py). */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,43 +15,43 @@ const reportSchema = z.object({
   loss: z.number(),
   gradNorm: z.number(),
   tokens: z.number(),
-  /** Positions that the model computed. */
+  /** Number of positions that the model computed. */
   computed: z.number(),
   tokensPerSecond: z.number(),
-  /** Highest bytes during the update (CPU: resident, of the process; CUDA: of its tensors), less those of the loaded model. */
+  /** Peak bytes during the update (CPU: resident, of the process; CUDA: of its tensors), without the loaded model. */
   aboveModel: z.number(),
 });
 type Report = z.output<typeof reportSchema>;
 
 export interface Size {
   readonly shape: "tiny" | "0.5b";
-  /** Lengths of rollouts of random tokens, or a batch file with the tiny model's own. */
+  /** Lengths of rollouts with random tokens, or a batch file of the tiny model. */
   readonly rollouts:
     | { readonly prompt: readonly [number, number]; readonly completion: readonly [number, number] }
     | string;
-  /** Updates a process does; the fastest counts. */
+  /** Number of updates in a process; the fastest counts. */
   readonly repeats: number;
 }
 
-// On a CPU an update of long rollouts of the larger shape would take the better part of an hour.
+// On a CPU an update of long rollouts of the larger shape would take up to an hour.
 export const sizes: readonly Size[] = [
   { shape: "tiny", rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 },
   { shape: "0.5b", rollouts: { prompt: [40, 56], completion: [28, 36] }, repeats: 1 },
 ];
 
-/** Arguments of update.py that make a side. */
+/** Arguments of update.py for one side. */
 export type Side = readonly ["hone" | "hone-unsloth" | "trl" | "unsloth", ...string[]];
 
 export interface Comparison {
-  /** Of the bench. */
+  /** Name of the bench. */
   readonly name: string;
   readonly ours: Side;
   readonly theirs: Side;
-  /** For the rows of speed and memory. */
+  /** Targets of the rows of speed and memory. */
   readonly targets: { readonly speed: string; readonly memory: string };
 }
 
-/** Relative differences of one update computed in two ways: in f32 on a CPU, in bf16 on a GPU (not run on CUDA). */
+/** Tolerances for one update computed in two ways: in f32 on a CPU, in bf16 on a GPU (not run on CUDA). */
 const SAME = {
   cpu: { loss: 1e-4, gradNorm: 1e-3, gradient: 0.9999 },
   gpu: { loss: 0.02, gradNorm: 0.05, gradient: 0.99 },

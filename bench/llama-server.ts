@@ -1,4 +1,4 @@
-/** `yarn llama-server`: llama.cpp's own server over the llama.cpp that hone runs on. */
+/** `yarn llama-server`: llama.cpp's server on the libraries that hone uses. */
 import { spawn } from "node:child_process";
 import { HoneError } from "../src/util/errors.js";
 import { buildLlamaTool } from "./llama-tools.js";

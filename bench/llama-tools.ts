@@ -1,7 +1,7 @@
 /**
- * llama.cpp's own programs on the very libraries that node-llama-cpp ships: only their own sources are compiled
- * (seconds for llama-batched-bench, minutes for llama-server), everything else is linked from the folder that this
- * process has loaded libllama from. The programs can be started from anywhere: the backends are linked beside them.
+ * Builds llama.cpp's tools on the libraries of node-llama-cpp: compiles only their own sources (seconds for
+ * llama-batched-bench, minutes for llama-server) and links the rest from the folder from which this process has loaded
+ * libllama. The programs can be started from any folder: the backends are linked beside them.
  */
 import { type SpawnOptions, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ export type LlamaTool = "llama-batched-bench" | "llama-server";
 
 const makefile = join(packageRoot, "bench", "llama-tools", "Makefile");
 
-/** The folder of the libllama that this process runs. Loads the one for this machine where none is loaded yet. */
+/** The folder of the libllama used by this process. Loads the one for this machine if none is loaded yet. */
 async function libraryFolder(): Promise<string> {
   if (process.platform !== "linux") {
     throw new HoneError("the loaded libllama is found in /proc, which only Linux has; leave this row out with --only");
@@ -27,7 +27,7 @@ async function libraryFolder(): Promise<string> {
   return dirname(mapped);
 }
 
-/** Compiles a tool for one set of libraries (CPU, CUDA, ...) where that was not done yet, and gives its path. */
+/** Compiles a tool for one set of libraries (CPU, CUDA, ...) if needed, and returns its path. */
 export async function buildLlamaTool(tool: LlamaTool, log: (line: string) => void): Promise<string> {
   const libraries = await libraryFolder();
   // ".../linux-x64-cuda/bins/linux-x64-cuda" → "linux-x64-cuda"
@@ -51,7 +51,7 @@ export async function buildLlamaTool(tool: LlamaTool, log: (line: string) => voi
   return target;
 }
 
-/** What a program prints, both streams together. */
+/** A program's output, stdout and stderr together. */
 export async function output(
   program: string,
   args: readonly string[],

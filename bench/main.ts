@@ -109,7 +109,7 @@ async function main(): Promise<void> {
     ...options,
     log,
     async load(wanted): Promise<Engine> {
-      // Given, so that they stay: a measurement does not give way to other programs.
+      // Fixed, so that the engine does not reduce its threads during a measurement.
       const engine = await loadEngine({ ...wanted, gpu: options.gpu, threads });
       measuredOn ??= { hardware: hardwareOf(engine), versions: versionsOf(engine) };
       return engine;

@@ -1,4 +1,4 @@
-/** What several rows measure with. Times are of `performance.now()`, in milliseconds. */
+/** Shared measurements of rows. Times are from `performance.now()`, in milliseconds. */
 import { basename } from "node:path";
 import type { Engine, EngineStats } from "../src/engine/index.js";
 import { HoneError } from "../src/util/errors.js";
@@ -14,7 +14,7 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * Measures both sides by turns, so that what else the machine does falls on both.
+ * Measures both sides alternately, so that other load affects both.
  * @param better whether more or less of the unit is better
  */
 export async function compare(
@@ -25,7 +25,7 @@ export async function compare(
 ): Promise<Row> {
   const rounds: Pair[] = [];
   for (let round = 0; round < context.rounds; round++) {
-    // The first side of a round has the colder caches: neither side always has them.
+    // The first side of a round has colder caches, so the order alternates.
     const oursFirst = round % 2 === 0;
     const first = await (oursFirst ? sides.ours() : sides.theirs());
     const second = await (oursFirst ? sides.theirs() : sides.ours());
@@ -50,7 +50,7 @@ export function describe(row: Row): string {
   return `${row.name}${count} ${row.model}: ours ${number(row.ours)} ${row.unit}${theirs}`;
 }
 
-/** Ids that stand for a prompt: ordinary tokens, none of which ends a text. */
+/** Token ids in place of a prompt: ordinary tokens without end-of-text. */
 export function randomTokens(engine: Engine, count: number, seed: number): Int32Array {
   const random = new Random("bench", seed);
   const control = new Set(engine.info.controlTokens.values());
@@ -66,13 +66,13 @@ export interface DecodeSettings {
   readonly sequences: number;
   /** Tokens of each prompt; every sequence has its own. */
   readonly prompt: number;
-  /** Tokens each sequence samples while the clock runs. */
+  /** Number of tokens that each sequence samples in the measured time. */
   readonly tokens: number;
 }
 
 /**
- * Tokens per second of the decode phase alone: prompts are evaluated before the clock starts. Sampling at temperature
- * 1 and its log-probabilities are part of it, as in a rollout.
+ * Tokens per second of the decode phase: prompts are evaluated before. Includes sampling at temperature 1 and
+ * log-probabilities, as in a rollout.
  */
 export async function decodeSpeed(engine: Engine, settings: DecodeSettings): Promise<number> {
   const sequences = Array.from({ length: settings.sequences }, (_, seed) =>
@@ -93,14 +93,14 @@ export async function decodeSpeed(engine: Engine, settings: DecodeSettings): Pro
   }
 }
 
-/** Of the time in which an engine was busy: how much of it was not in llama_decode. */
+/** Share of an engine's busy time outside of llama_decode. */
 export function shares(before: EngineStats, after: EngineStats): { sampling: number; scheduling: number } {
   const spent = (part: "decode" | "sampling" | "scheduling") => after.seconds[part] - before.seconds[part];
   const busy = spent("decode") + spent("sampling") + spent("scheduling");
   return { sampling: spent("sampling") / busy, scheduling: spent("scheduling") / busy };
 }
 
-/** How long decode rows run, by device: a GPU needs more tokens to be measured, a CPU takes minutes for as many. */
+/** Length of decode rows by device: a GPU needs more tokens for a measurement, a CPU would take minutes for them. */
 export function decodeLength(engine: Engine): { prompt: number; tokens: number } {
   if (engine.info.gpu !== false) return { prompt: 256, tokens: 256 };
   return { prompt: 32, tokens: engine.info.sequences > 8 ? 32 : 64 };

@@ -1,6 +1,6 @@
 /**
- * `yarn memory-plan`: what engine and learner really take on this machine's CPU, against the plan of src/plan. Every
- * configuration runs in processes of its own, one after the other; it is the kernel that says how full they were.
+ * `yarn memory-plan`: compares the memory of engine and learner on this machine's CPU with the plan of src/plan. Every
+ * configuration runs in its own processes, one after the other; the kernel reports their memory.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -29,7 +29,7 @@ const usage = `yarn memory-plan [options]     planned and measured memory on the
 
 const TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 
-/** Bytes of a line of /proc/PID/status. */
+/** A value of /proc/PID/status in bytes. */
 function status(pid: number | "self", key: string): number {
   const text = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(new RegExp(`^${key}:\\s+(\\d+) kB$`, "m").exec(text)?.[1]) * 1024;
@@ -52,7 +52,7 @@ async function runEngine({ model, concurrency, context, threads }: EngineCase): 
   const sequences = prompts.map((prompt) => engine.open(prompt));
   await Promise.all(sequences.map((one, seed) => one.generate({ maxTokens: 2, sampling: { seed }, stop: [] })));
   for (const sequence of sequences) sequence.close();
-  // The most rows of logits that are handed out at once.
+  // The maximum number of rows of logits returned at once.
   await engine.score((prompts[0] as Int32Array).subarray(0, 128));
   await engine.close();
   return status("self", "VmHWM");
@@ -182,7 +182,7 @@ async function main(): Promise<void> {
       for (const checkpointing of values.checkpointing.split(",").map((text) => text === "on")) {
         const measured = await runLearner(model, shape.vocabulary, tokens, checkpointing, threads);
         const wanted = { ...input, context: tokens, microBatchTokens: tokens, gradientCheckpointing: checkpointing };
-        // Of the row that was measured.
+        // Length of the measured row.
         const plan = learnerMemory(wanted, [LONG_ANSWERS]);
         const idle = plan.process + plan.weights + plan.adapter;
         const what = `${name}: learner, ${tokens} tokens${checkpointing ? ", checkpointing" : ""}`;

@@ -1,6 +1,6 @@
 /**
- * The models of tests and benchmarks (test/models/make.py), made when they are first needed and kept in
- * build/test-models until their recipe changes.
+ * The models of tests and benchmarks (test/models/make.py), created when first needed and kept in build/test-models
+ * until their recipe changes.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -30,7 +30,7 @@ function recipeHash(): string {
   return digest.digest("hex");
 }
 
-/** Makes the sets that are not there. `onProgress` hears what is done, if anything is. */
+/** Creates the missing sets. `onProgress` gets a line for each. */
 export async function ensureTestModels(sets: readonly ModelSet[], onProgress: (line: string) => void): Promise<void> {
   const hash = recipeHash();
   const stamp = (set: ModelSet) => join(modelFolder, `.${set}.made`);
@@ -50,7 +50,7 @@ export async function ensureTestModels(sets: readonly ModelSet[], onProgress: (l
   });
 }
 
-/** What a program prints; an error with its last lines when it fails. */
+/** A program's output; an error with its last lines if it fails. */
 function output(program: string, args: readonly string[]): string {
   const done = spawnSync(program, args, { encoding: "utf8", maxBuffer: 2 ** 26 });
   if (done.status === 0) return done.stdout;

@@ -1,9 +1,9 @@
-/** `yarn bench --quick`: how fast this machine runs a model, in under a minute, by plain figures in a small table. */
+/** `yarn bench --quick`: measures the speed of a model on this machine in under a minute, in a small table. */
 import type { Engine } from "../src/engine/index.js";
 import { median, modelName, randomTokens } from "./measure.js";
 import type { BenchContext } from "./row.js";
 
-/** For all measurements together; loading comes on top. */
+/** For all measurements together, without loading. */
 const BUDGET_MS = 40_000;
 const PROMPT = 256;
 const CONTEXT = 1024;
@@ -20,7 +20,7 @@ async function speedOf(engine: Engine, sequences: number, milliseconds: number):
   const opened = Array.from({ length: sequences }, (_, seed) => engine.open(randomTokens(engine, PROMPT, seed)));
   try {
     const start = performance.now();
-    // Prompts may take all of the time on a slow machine: then the deadline ends them, and there is no figure.
+    // On a slow machine the deadline may end the prompts; then there is no result.
     const turn = (maxTokens: number, budget: number) =>
       Promise.all(
         opened.map((one, seed) =>

@@ -1,4 +1,4 @@
-/** bench/results: one file a day, machine and set of versions. */
+/** bench/results: one file for each date, machine and set of versions. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../src/util/paths.js";
@@ -7,7 +7,7 @@ import type { Row } from "./row.js";
 
 const resultsFolder = join(packageRoot, "bench", "results");
 
-/** What figures were measured on. Versions of what a row did not use may be missing. */
+/** The setting of a measurement. Versions of unused packages may be missing. */
 export interface Setting {
   readonly hardware: Hardware;
   readonly versions: Readonly<Record<string, string>>;

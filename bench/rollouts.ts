@@ -1,4 +1,4 @@
-/** Whole rollouts of the email task, as `yarn rollout` and training play them: workers, tools, database and all. */
+/** Whole rollouts of the email task, as in `yarn rollout` and training, with workers, tools and database. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
@@ -16,13 +16,13 @@ export interface RolloutSettings {
   readonly groupSize: number;
   readonly concurrency: number;
   readonly maxTurns: number;
-  /** Tokens a turn may have. */
+  /** Maximum number of tokens in a turn. */
   readonly maxTokens: number;
-  /** Another step draws other seeds. */
+  /** Another step uses other seeds. */
   readonly step: number;
 }
 
-/** A synthetic mail database, built when it is first needed. */
+/** A synthetic mail database, built when first needed. */
 async function mailDatabase(): Promise<string> {
   const db = join(packageRoot, "build", "bench-rollout", "mail.db");
   if (!existsSync(db)) {
@@ -31,7 +31,7 @@ async function mailDatabase(): Promise<string> {
   return db;
 }
 
-/** A rollout that the player's side breaks off is kept as a failure; here it counts as played. */
+/** A rollout that ends with an error of the player counts as played here. */
 export async function playEmail(player: PlayerSpec, settings: RolloutSettings): Promise<Gathered> {
   const taskOptions = { db: await mailDatabase() };
   const all = await emailTask.scenarios(taskOptions);
@@ -39,7 +39,7 @@ export async function playEmail(player: PlayerSpec, settings: RolloutSettings): 
   const limits = { maxTurns, maxTokens, turnSeconds: 600, toolSeconds: 30, rolloutSeconds: 3600 } as const;
   return gather({
     settings: { task: "email", taskOptions, player, limits: { ...limits, onToolError: "observe" } },
-    // Every step has other questions, so that none is answered from a cache that a run would not have.
+    // Every step has other questions, so that caches do not help more than in a run.
     scenarios: Array.from({ length: settings.scenarios }, (_, i) => {
       const scenario = all[(step * settings.scenarios + i) % all.length];
       if (!scenario) throw new HoneError("the synthetic mailbox has no scenarios");
@@ -63,7 +63,7 @@ export function enginePlayer(engine: Engine): PlayerSpec {
   return playerWith(engine, {});
 }
 
-/** The same for an engine that was loaded with other shapes of KV and batches than its device's. */
+/** The same for an engine loaded with other KV and batch sizes than its device's defaults. */
 export function playerWith(engine: Engine, shapes: Pick<EngineOptions, "pooledKv" | "steadyShapes">): PlayerSpec {
   return { kind: "engine", engine: { ...optionsOf(engine), ...shapes }, sampling: { temperature: 1 }, adapter: null };
 }
@@ -75,7 +75,7 @@ export function comparedPlayer(engine: Engine, settings: Omit<BenchPlayer, "engi
 
 export const played = ({ groups, failures }: Gathered) => groups.flat().length + failures.length;
 
-/** Turns and written tokens of a rollout, on average. */
+/** Mean number of turns and sampled tokens of a rollout. */
 export function meansOf({ groups }: Gathered): { turns: number; tokens: number } {
   const all = groups.flat();
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
@@ -97,8 +97,8 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * llama-server with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (which
- * is its default).
+ * llama-server with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (the
+ * default).
  */
 export async function startServer(program: string, engine: Engine): Promise<Server> {
   const { info } = engine;

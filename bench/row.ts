@@ -1,33 +1,33 @@
 /**
- * A row of the benchmark: what it is, and what a file in bench/rows/ has to export as `bench`.
+ * A row of the benchmark, and the `bench` export of files in bench/rows/.
  *
- * Speed is claimed here and nowhere else, and only as a ratio of two things measured in one run, turn by turn: a
- * figure alone says more about the machine and its neighbours than about the code.
+ * Speed is claimed only here, as a ratio of two alternating measurements in one run: an absolute figure says more about
+ * the machine and its load than about the code.
  */
 import type { Engine, EngineOptions, Gpu } from "../src/engine/index.js";
 import type { ModelSet } from "./models.js";
 
 export interface Row {
-  /** The bench's name, or one that begins with it. */
+  /** The bench's name, or a name that begins with it. */
   readonly name: string;
-  /** File name of the model, and what is on it. */
+  /** File name of the model, and its adapter. */
   readonly model: string;
-  /** Sequences at once; null where the row has none. */
+  /** Number of concurrent sequences; null if the row has none. */
   readonly sequences: number | null;
   readonly ours: number;
-  /** What it is compared with; null where a row has nothing to be compared with. */
+  /** The other side of the comparison; null if there is none. */
   readonly theirs: number | null;
-  /** How many times better ours is: above 1 is better, whatever the unit. null with `theirs`. */
+  /** How many times better ours is: above 1 is better, for every unit. null with `theirs`. */
   readonly ratio: number | null;
-  /** Of `ours` and `theirs`. */
+  /** Unit of `ours` and `theirs`. */
   readonly unit: "tokens/s" | "ms" | "share" | "MB" | "rows/s" | "rollouts/s" | "cosine" | "passes";
-  /** What hone promises: "ratio >= 0.97". Empty where a row only reports. */
+  /** The promised bound: "ratio >= 0.97". Empty if the row only reports. */
   readonly target: string;
-  /** How `ours` and `theirs` were made, where the name does not say it. */
+  /** Settings of `ours` and `theirs`, if the name does not state them. */
   readonly note?: string;
-  /** CPU threads that each side had; `yarn bench` fills it in. */
+  /** Number of CPU threads of each side, filled in by `yarn bench`. */
   readonly threads?: number;
-  /** Every pair that was measured; `ours`, `theirs` and `ratio` are medians. */
+  /** All measured pairs; `ours`, `theirs` and `ratio` are medians. */
   readonly rounds?: readonly Pair[];
 }
 
@@ -40,12 +40,12 @@ export interface Bench {
   readonly name: string;
   /** One line for `yarn bench --list`. */
   readonly about: string;
-  /** Test models it needs when the user names no model. */
+  /** Test models needed if the user names no model. */
   readonly models: readonly ModelSet[];
   run(context: BenchContext): Promise<Row[]>;
 }
 
-/** What the command line decided, and what rows share. */
+/** Options of the command line, and functions shared by rows. */
 export interface BenchContext {
   /** The user's model instead of the bench's own. */
   readonly model: string | undefined;
@@ -53,16 +53,16 @@ export interface BenchContext {
   readonly adapter: string | undefined;
   /** The user's numbers of sequences instead of the bench's own. */
   readonly sequences: readonly number[] | undefined;
-  /** How often both sides of a comparison are measured. */
+  /** Number of measurements of both sides. */
   readonly rounds: number;
   /** The user's number of CPU threads. */
   readonly threads: number | undefined;
-  /** The device that was asked for; false for the CPU. */
+  /** The requested device; false for the CPU. */
   readonly gpu: Gpu;
   /** The user's mail database, for rows that train. */
   readonly db: string | undefined;
   /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */
   load(options: Omit<EngineOptions, "gpu" | "device" | "threads">): Promise<Engine>;
-  /** Says on stderr what is going on. */
+  /** Writes a line to stderr. */
   log(line: string): void;
 }

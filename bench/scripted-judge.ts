@@ -1,7 +1,7 @@
 /**
- * A judge without a model, on the loopback: it speaks the protocol of an OpenAI-compatible server and scores RULER's
- * questions by what it knows. Training with it shows that judged rewards reach the model; it says nothing about the
- * judgement of a real one.
+ * A judge without a model, on loopback: an OpenAI-compatible server that scores RULER's questions from the known
+ * answers. Training with it shows that judged rewards reach the model; it says nothing about the judgement of a real
+ * one.
  */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +12,7 @@ import { emailReward } from "../src/tasks/email/reward.js";
 import type { EmailScenario } from "../src/tasks/email/scenario.js";
 import type { CallRecord, ChatMessage, FinishedRollout, RolloutEnd } from "../src/tasks/task.js";
 
-/** One attempt, as far as a judge is shown it. */
+/** One attempt, as shown to a judge. */
 export interface ShownAttempt {
   readonly messages: readonly ChatMessage[];
   readonly ended: string;
@@ -21,7 +21,7 @@ export interface ShownAttempt {
 
 export interface ScriptedJudge {
   readonly url: string;
-  /** Chat completions it was asked for. */
+  /** Number of chat completions served. */
   readonly requests: () => number;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ async function bodyOf(request: IncomingMessage) {
 export interface ScriptedJudgeOptions {
   /** From 0 to 1. */
   readonly score: (attempt: ShownAttempt) => number;
-  /** Seconds that every answer takes. */
+  /** Duration of every answer in seconds. */
   readonly seconds?: number;
   readonly port?: number;
 }
@@ -126,7 +126,7 @@ function callsOf(messages: readonly ChatMessage[]): CallRecord[] {
       open = (message.tool_calls ?? []).map((call) => ({ turn, ...call, outcome: "ok", result: null }));
       calls.push(...open);
     } else if (message.role === "tool") {
-      // A call that could not be read has a result, but no name.
+      // A call that could not be parsed has a result, but no name.
       const call = message.name === "" ? undefined : open.shift();
       if (!call) continue;
       call.result = JSON.parse(message.content);
@@ -137,7 +137,7 @@ function callsOf(messages: readonly ChatMessage[]): CallRecord[] {
   return calls;
 }
 
-/** Scores as one who knows every answer: the task's checkable reward, brought to 0 to 1. */
+/** Scores with knowledge of every answer: the task's checkable reward, scaled to 0 to 1. */
 export function knowingScore(mail: MailDatabase): (attempt: ShownAttempt) => number {
   const scenarios = new Map<string, EmailScenario>();
   for (const scenario of mail.scenarios()) scenarios.set(`${scenario.inbox_address} ${scenario.question}`, scenario);

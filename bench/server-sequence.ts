@@ -1,7 +1,7 @@
 /**
  * A sequence of the engine's contract whose tokens llama-server samples: each turn is one POST of all token ids so far
- * to its native /completion, which keeps what it has seen in its prompt cache. With it the very same session, template,
- * parser and tools play on either engine.
+ * to its native /completion, whose prompt cache keeps the earlier ones. So the same session, template, parser and tools
+ * play on both engines.
  */
 import { Agent, type ClientRequest, request } from "node:http";
 import type { Engine, Generated, GenerateOptions, Sequence } from "../src/engine/index.js";
@@ -10,20 +10,18 @@ import { deriveSeed } from "../src/util/random.js";
 
 export interface CompletionServer {
   readonly port: number;
-  /** Asks for the log-probability of every sampled token, as a rollout that is trained on needs it. */
+  /** Requests the log-probability of every sampled token, as training needs it. */
   readonly logprobs: boolean;
 }
 
-/** What is read of an answer. Nothing else is asked for: the server leaves out what it would have to write. */
+/** The fields used of an answer. Only these are requested, so that the server need not write the others. */
 interface Completion {
   readonly tokens: number[];
   readonly stop_type: "none" | "eos" | "limit" | "word";
   readonly completion_probabilities?: readonly { readonly id: number; readonly logprob: number }[];
 }
 
-/**
- * One log-probability for each token. The server has none for a token that ends within a character: those become 0.
- */
+/** One log-probability for each token. The server has none for a token that ends within a character: those become 0. */
 function logprobsOf({ tokens, completion_probabilities: given = [] }: Completion): Float32Array {
   let at = 0;
   return Float32Array.from(tokens, (token) => {
@@ -64,7 +62,7 @@ export class CompletionClient {
         response.once("end", () => resolve({ status: response.statusCode, text: Buffer.concat(parts).toString() }));
       });
       sent.once("error", (error: NodeJS.ErrnoException) => {
-        // The server closes a connection after so many requests or seconds; a request may just miss that.
+        // The server closes a connection after a number of requests or seconds, possibly just before a request.
         if (sent.reusedSocket && error.code === "ECONNRESET") resolve(this.#post(body, signal));
         else reject(error);
       });
@@ -117,8 +115,8 @@ export class ServerSequence implements Sequence {
           ignore_eos: stop.length === 0,
           return_tokens: true,
           response_fields: ["tokens", "stop_type", "completion_probabilities"],
-          // One alternative is the least that can be asked for. Before truncation, of which there is none: the same
-          // probability, without sorting the vocabulary.
+          // One alternative is the least that can be requested. Before truncation, which is off: the same probability,
+          // without sorting the vocabulary.
           ...(this.#client.logprobs ? { n_probs: 1, post_sampling_probs: false } : {}),
         },
         AbortSignal.any([this.#closed.signal, late, ...given]),

@@ -1,8 +1,7 @@
 // Builds the engine's native addon (yarn's "install" step; also `node scripts/build-addon.mjs`).
 //
-// llama.cpp's headers come from node-llama-cpp's own git bundle, so they are those of the binaries it ships; nothing is
-// downloaded. Does nothing when neither the sources nor the versions have changed. When something is missing it says
-// in one line what, and fails.
+// llama.cpp's headers come from the git bundle in node-llama-cpp, so they match its binaries and nothing is downloaded.
+// Does nothing if neither sources nor versions have changed. Fails with one line if a prerequisite is missing.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -30,7 +29,7 @@ function works(command, args) {
   return !result.error && result.status === 0;
 }
 
-/** node-llama-cpp's folder. Resolved through its entry: its package.json is not exported. */
+/** node-llama-cpp's folder, found through its entry point, since its package.json is not exported. */
 function llamaPackage() {
   let folder;
   try {
@@ -57,7 +56,7 @@ function extractHeaders(folder, version) {
   const clone = `${headers}.${process.pid}`;
   rmSync(clone, { recursive: true, force: true });
   mkdirSync(dirname(clone), { recursive: true });
-  // The bundle is a file of this installation: whoever owns it, it is as trusted as the rest of it.
+  // The bundle is part of this installation and as trusted as the rest of it, whichever user owns it.
   const git = (...args) => run("git", ["-c", "safe.directory=*", "-c", "advice.detachedHead=false", ...args]);
   for (const args of [
     ["clone", "--quiet", "--no-checkout", join(folder, "llama/gitRelease.bundle"), clone],

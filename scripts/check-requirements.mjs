@@ -1,6 +1,6 @@
-// Whether the learner's requirements can be met together, by one set of versions, on each Python that hone learns with.
-// Resolved with uv; nothing is installed but uv itself, into build/.
-// Ends with 0 where no package index can be reached: then nothing is known, and it says so.
+// Checks that one set of versions satisfies the learner's requirements, on each Python version that hone supports.
+// Resolved with uv; installs only uv itself, into build/. Exits with 0 and a message if no package index can be
+// reached.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const UV = "0.13.9";
 const PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"];
 const FILES = ["requirements-dev.txt", "requirements-track.txt", "requirements-unsloth-cuda.txt", "unsloth-wheels.txt"];
-/** The one demand of Unsloth's that is not met: unsloth-wheels.txt says why. */
+/** The one requirement of Unsloth's that is not met: see unsloth-wheels.txt. */
 const LIFTED = "certifi";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

@@ -1,9 +1,9 @@
-// The device that `yarn test:gpu` tests on: CUDA where there is an NVIDIA GPU, else a GPU with a Vulkan driver, else
-// Mesa's llvmpipe, a Vulkan device that computes on the CPU.
+// The device for `yarn test:gpu`: CUDA with an NVIDIA GPU, else a GPU with a Vulkan driver, else Mesa's llvmpipe, a
+// Vulkan device that computes on the CPU.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-/** Mesa 22.3's llvmpipe corrupts its own heap; 25 is the first that was seen to train. */
+/** Mesa 22.3's llvmpipe corrupts its own heap; 25 is the first version known to train. */
 export const LEAST_MESA = 25;
 
 const INSTALL = "`bash scripts/software-gpu.sh`, as root, installs one on Debian 12 (from backports) and later ones";
@@ -21,7 +21,7 @@ const INSTALL = "`bash scripts/software-gpu.sh`, as root, installs one on Debian
 
 const isSoftware = ({ driver, kind }) => kind === "cpu" && driver === "llvmpipe";
 
-/** @returns {number} 0 when the driver is none of Mesa's */
+/** @returns {number} 0 for a driver that is not Mesa's */
 export const mesaVersion = ({ info }) => Number(/\bMesa (\d+)\./.exec(info)?.[1] ?? 0);
 
 /**
@@ -57,7 +57,7 @@ export function chooseDevice({ nvidia, vulkan, visible, software = false }) {
   return { device: { backend: "vulkan", name, driver: `${driver} ${info}`, software: isSoftware(taken), env } };
 }
 
-/** Lines of a program's output; none where it is not there or fails. */
+/** Lines of a program's output; none if it is missing or fails. */
 function lines(program, ...args) {
   const { status, stdout } = spawnSync(program, args, { encoding: "utf8" });
   return status === 0 ? stdout.split("\n").filter(Boolean) : [];
@@ -72,7 +72,7 @@ function vulkanDevices() {
 
 /** @returns {Machine} */
 export function lookAtMachine() {
-  // -L lists what a driver can use, also where the query below knows no such field.
+  // -L lists the usable GPUs, also with drivers that do not know a field of the query below.
   const nvidia = lines("nvidia-smi", "-L").filter((line) => line.startsWith("GPU "));
   const [version = "unknown"] =
     nvidia.length > 0 ? lines("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") : [];
@@ -86,7 +86,7 @@ export function lookAtMachine() {
   };
 }
 
-// `node scripts/gpu-device.mjs`: says which it is; fails where there is none. scripts/software-gpu.sh asks.
+// `node scripts/gpu-device.mjs` prints the device, and fails if there is none. Used by scripts/software-gpu.sh.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const software = process.argv.includes("--software");
   const { device, notRun } = chooseDevice({ ...lookAtMachine(), software });

@@ -1,6 +1,6 @@
-// The source of llama.cpp, as node-llama-cpp pins it: out of the git bundle that the package carries, into
-// build/llama.cpp. Models are converted with its converter (src/models/convert.ts), tests compare with it, the benchmark
-// with its llama-batched-bench. `node scripts/llama-source.mjs` prints the folder.
+// Unpacks the source of llama.cpp, in the version of node-llama-cpp, from the git bundle in that package into
+// build/llama.cpp. Uses: conversion of models (src/models/convert.ts), comparison in tests, llama-batched-bench in the
+// benchmark. `node scripts/llama-source.mjs` prints the folder.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -15,11 +15,11 @@ const { version } = JSON.parse(readFileSync(join(node_llama_cpp, "package.json")
 const ready = () => existsSync(mark) && readFileSync(mark, "utf8") === version;
 
 if (!ready()) {
-  // Made aside and renamed, so that two who start at once never see half of it.
+  // Made in a temporary folder and renamed, so that a concurrent process never sees half of it.
   const aside = `${target}.${process.pid}`;
   mkdirSync(dirname(target), { recursive: true });
   const bundle = join(node_llama_cpp, "llama", "gitRelease.bundle");
-  // The bundle may belong to another user than the one who runs this.
+  // The bundle may belong to another user.
   const git = ["-c", "safe.directory=*", "-c", "advice.detachedHead=false"];
   const cloned = spawnSync("git", [...git, "clone", "--quiet", bundle, aside], { encoding: "utf8" });
   if (cloned.status !== 0) {

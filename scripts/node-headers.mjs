@@ -30,7 +30,7 @@ const include = join(dirname(dirname(process.execPath)), "include");
 const target = join(cacheRoot(), version);
 
 if (!process.env.npm_config_nodedir && !existsSync(join(target, "installVersion")) && versionOf(include) === version) {
-  // Made aside and renamed, so that a second install running now never sees half a copy.
+  // Made in a temporary folder and renamed, so that a concurrent install never sees half a copy.
   const aside = `${target}.${process.pid}`;
   mkdirSync(join(aside, "include"), { recursive: true });
   cpSync(join(include, "node"), join(aside, "include", "node"), { recursive: true });

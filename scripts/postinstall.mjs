@@ -1,5 +1,5 @@
-// Builds what runs, dist/, where the sources are: in a checkout. The package that npm installs has it built already, and
-// none of the compilers. `--anew` (before packing) builds from nothing, so that no module of yesterday is packed.
+// Builds dist/ in a checkout. The npm package contains it built, without the compilers. `--anew` (before packing)
+// builds from scratch, so that no stale module is packed.
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,6 +1,9 @@
-// The tests that pytest skipped, from its JUnit report. A test that is skipped in silence is one that nobody misses.
+// Lists the tests that pytest skipped, from its JUnit report, so that no test is skipped unnoticed.
 
-/** Reasons that are right on some machines: the test is about another kind. Where CI is set, any other is a failure. */
+/**
+ * Reasons that are valid on some machines, where the test concerns another kind. With CI set, any other one is a
+ * failure.
+ */
 const RIGHT = [
   "of glibc alone",
   "others compute denormals at full speed",
@@ -10,7 +13,7 @@ const RIGHT = [
 
 /**
  * @param {string} report the XML
- * @param {boolean} strict whether a skipped test fails for want of a right reason
+ * @param {boolean} strict whether a test skipped without a valid reason counts as failed
  * @returns {{ line: string, failed: boolean }[]}
  */
 export function skippedTests(report, strict) {

@@ -9,7 +9,7 @@ import { failures, figures, leftOut, prepare, root, tool } from "./test-ground.m
 
 const NOT_RUN = 3;
 const reports = { vitest: "build/reports/vitest-gpu.json", gpu: "build/reports/gpu.json" };
-/** A kernel is compiled at its first use, for seconds on llvmpipe. Where a rerun finds it, and no other program's. */
+/** A kernel is compiled at its first use, which takes seconds on llvmpipe. Kept in this folder for the next run. */
 const cache = join(root, "build", "shader-cache");
 
 const only = process.argv.slice(2).filter((argument) => argument !== "--software");
@@ -19,7 +19,7 @@ mkdirSync(join(root, "build/reports"), { recursive: true });
 for (const report of Object.values(reports)) rmSync(join(root, report), { force: true });
 const write = (result) => writeFileSync(join(root, reports.gpu), `${JSON.stringify(result, null, 2)}\n`);
 
-/** Why hone cannot use a backend, in its own words; "" where it can. */
+/** Why hone cannot use a backend, in its own message; "" if it can. */
 function whyNot(backend) {
   const program = `import("./dist/src/engine/index.js")
     .then(({ gpuMemory }) => gpuMemory(${JSON.stringify(backend)}))
@@ -28,7 +28,7 @@ function whyNot(backend) {
   return status === 0 ? "" : stdout.trim() || `the process that loads it ended with status ${status}`;
 }
 
-// llvmpipe alone reads it, and has it in its name: kernels for vectors of 4 are compiled sooner (861 s of tests, then 685).
+// Read by llvmpipe alone, and part of its name: kernels for vectors of 4 compile faster (861 s of tests, then 685).
 process.env.LP_NATIVE_VECTOR_WIDTH = "128";
 const machine = { ...lookAtMachine(), software };
 let { device, notRun } = chooseDevice(machine);
@@ -41,7 +41,7 @@ if (device) {
     console.log("0 passed, 1 failed");
     process.exit(1);
   }
-  // A driver alone is not all that CUDA needs, and hone then takes Vulkan too.
+  // CUDA needs more than a driver; without it hone uses Vulkan as well.
   const why = device.backend === "cuda" ? whyNot("cuda") : "";
   if (why !== "") {
     console.log(`not on ${device.name}: ${why}`);
@@ -71,8 +71,8 @@ const status = tool(
   {
     ...process.env,
     MESA_SHADER_CACHE_DIR: cache,
-    // Kernels without LLVM's optimisation, which costs more than it saves in a test. One arena: its device memory is the
-    // process's, and what glibc keeps in an arena for each thread would be taken for held.
+    // Without LLVM's optimisation, which costs more than it saves in a test. A single malloc arena, since device memory
+    // is process memory, and memory cached in an arena per thread would count as used.
     ...(device.software ? { GALLIVM_PERF: "nopt", MALLOC_ARENA_MAX: "1" } : {}),
     ...device.env,
     GPU_TEST_BACKEND: device.backend,

@@ -1,22 +1,22 @@
-// What tests stand on: the compiled files, the learner's Python and the test models, made where they are missing.
+// Prerequisites of tests: the compiled files, the learner's Python and the test models, made if missing.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** @returns {number} its exit status; 1 where it was killed */
+/** @returns {number} its exit status; 1 if it was killed */
 export function run(command, args, env = process.env) {
   return spawnSync(command, args, { cwd: root, stdio: "inherit", env }).status ?? 1;
 }
 
-/** Runs a node_modules tool without a shell between, so that Ctrl-C reaches it. */
+/** Runs a node_modules tool without a shell, so that Ctrl-C reaches it. */
 export function tool(path, args, env = process.env) {
   return run(process.execPath, [`node_modules/${path}`, ...args], env);
 }
 
 /**
  * @returns {Promise<string>} the learner's Python
- * @throws Error with one line that says why, and process exit 1 after the own complaints of compiler or bundler
+ * @throws Error with the reason in one line; exits with 1 after the messages of compiler or bundler
  */
 export async function prepare() {
   if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
@@ -29,7 +29,7 @@ export async function prepare() {
     onProgress: console.error,
     torchIndex: process.env.HONE_TORCH_INDEX,
   });
-  // Extras: where one cannot be had, its tests say that they did not run.
+  // Optional packages: if one cannot be installed, its tests report that they did not run.
   try {
     await ensurePython({ unsloth: true, onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX });
   } catch (error) {
@@ -44,7 +44,7 @@ export async function prepare() {
   return python;
 }
 
-/** Tests of vitest's JSON report. A file that does not load has no tests, yet it failed; so has one whose preparation failed. */
+/** Tests of vitest's JSON report. A file that fails to load, or whose preparation fails, counts as one failed test. */
 export function figures(report, status) {
   return {
     passed: report.numPassedTests,
@@ -62,7 +62,7 @@ export function failures(report) {
   });
 }
 
-/** Tests that did not run, with a name that says why ("(skipped: …)") or not: then one is missed by nobody. */
+/** Skipped tests, with the reason in their name ("(skipped: …)") or without one. */
 export function leftOut(report) {
   const left = report.testResults.flatMap(({ assertionResults }) =>
     assertionResults.filter(({ status }) => status !== "passed" && status !== "failed"),

@@ -40,7 +40,8 @@ if (existsSync(join(root, reports.vitest))) {
   const count = figures(report, vitest);
   passed += count.passed;
   failed += count.failed;
-  // A test that a machine cannot run says why in its name. Asked for by name (-t), the others are left out in silence.
+  // A test that cannot run on this machine has the reason in its name. With a filter (-t), skipped tests are not
+  // listed.
   if (only.length === 0) {
     for (const left of leftOut(report)) {
       console.log(left.line);

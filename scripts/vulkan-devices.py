@@ -1,7 +1,7 @@
 """The Vulkan devices of this machine, as JSON: {"devices": [{"index", "name", "kind", "driver", "info"}], "why": ""}.
 
-`index` is the one that GGML_VK_VISIBLE_DEVICES means. `why` says why there is none. Needs Python 3 and nothing else:
-vulkaninfo is installed on few machines, and says the driver's version in other words in each release.
+`index` is the number for GGML_VK_VISIBLE_DEVICES. `why` is the reason if there is none. Needs only Python 3:
+vulkaninfo is installed on few machines, and the format of its driver version changes between releases.
 """
 
 import ctypes
@@ -53,7 +53,7 @@ class Driver(ctypes.Structure):
 
 
 class Properties(ctypes.Structure):
-    """VkPhysicalDeviceProperties2; the limits at its end are not looked at."""
+    """VkPhysicalDeviceProperties2; the limits at its end are not read."""
 
     _fields_ = (
         ("type", ctypes.c_uint32),

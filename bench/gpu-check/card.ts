@@ -1,4 +1,4 @@
-/** What lies on a card: the driver's word, not a program's own. */
+/** Memory use of a card, as the driver reports it. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -13,7 +13,7 @@ export function usedOnCard(): number | null {
   return asked.status === 0 && Number.isFinite(used) ? used * MIB : null;
 }
 
-/** The highest use of the card while something runs. */
+/** Peak memory use of the card during some work. */
 export async function peakOnCard<T>(work: () => Promise<T>): Promise<{ result: T; peak: number | null }> {
   let peak = usedOnCard();
   const timer = setInterval(() => {
@@ -28,7 +28,7 @@ export async function peakOnCard<T>(work: () => Promise<T>): Promise<{ result: T
   }
 }
 
-/** Processes whose environment has a variable with this value: all that a program started, however they were started. */
+/** Processes whose environment has a variable with this value: all descendants of a program. */
 export function processesWith(variable: string, value: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)

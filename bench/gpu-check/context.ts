@@ -1,4 +1,4 @@
-/** What a section of `yarn gpu-check` works with. */
+/** Context of a section of `yarn gpu-check`. */
 import { decodeThreads, type Gpu, loadEngine } from "../../src/engine/index.js";
 import type { BenchContext } from "../row.js";
 
@@ -8,11 +8,11 @@ export interface CheckContext {
   /** Tiny shapes, few sequences. */
   readonly rehearse: boolean;
   log(line: string): void;
-  /** Keeps what is known so far: what follows may be cut off. */
+  /** Saves the results so far, in case the section is cut off. */
   save(results: object): void;
 }
 
-/** For what `yarn bench` measures with. */
+/** Context for the measurements of `yarn bench`. */
 export function benchContext({ log }: Pick<CheckContext, "log">, gpu: Gpu, rounds: number): BenchContext {
   return {
     ...{ model: undefined, adapter: undefined, sequences: undefined, threads: undefined, db: undefined },

@@ -1,6 +1,6 @@
 /**
- * `yarn gpu-check`: what a card does with hone, in sections of at most eight minutes each, without a network. Every
- * section is a process of its own and writes its figures as soon as it has them; the next call goes on where one ended.
+ * `yarn gpu-check`: tests and measures hone on a card, in sections of at most eight minutes each, without a network.
+ * Every section runs in its own process and writes its results at once; the next call continues after the last section.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -58,11 +58,11 @@ function parse() {
 const stateOf = (file: string): string | undefined =>
   existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { state: string }).state : undefined;
 
-/** @returns what became of it */
+/** @returns the section's outcome */
 function runSection({ name }: Section, file: string, rehearse: boolean): Promise<string> {
   const script = fileURLToPath(new URL("./section.js", import.meta.url));
   const args = [script, name, file, rehearse ? "vulkan" : "cuda", rehearse ? "1" : "0"];
-  // A group of its own, so that all of it can be ended.
+  // Its own process group, so that all of it can be killed.
   const child = spawn(process.execPath, args, { stdio: ["ignore", "inherit", "inherit"], detached: true });
   const end = () => {
     try {

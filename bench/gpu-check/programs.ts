@@ -1,4 +1,4 @@
-/** hone's own commands as a user starts them, for `yarn gpu-check`. */
+/** Starts hone's commands as a user does, for `yarn gpu-check`. */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { output } from "../llama-tools.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 
-/** What a command prints under --json. @throws HoneError with its last line when it fails and prints none */
+/** The output of a command under --json. @throws HoneError with its last line when it fails without one */
 export async function hone(folder: string, ...args: string[]): Promise<Record<string, unknown>> {
   const { code, text } = await output(process.execPath, [cli, ...args, "--json"], { cwd: folder });
   const lines = text.trim().split("\n");
@@ -24,9 +24,9 @@ export function lastMetrics(run: string): { memory: { peak: number; loaded: numb
 }
 
 export interface Started {
-  /** Of the process, and of the group of all that it starts outside groups of their own. */
+  /** Id of the process, and of its process group. */
   readonly pid: number;
-  /** Resolves when its output has a text; rejects when it ends before. */
+  /** Resolves when its output matches; rejects when it ends before. */
   prints(text: RegExp): Promise<void>;
   kill(): Promise<void>;
 }

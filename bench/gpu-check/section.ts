@@ -1,4 +1,4 @@
-/** One section, in a process that `yarn gpu-check` starts and ends: NAME, FILE and GPU are its arguments. */
+/** Runs one section in a process started and killed by `yarn gpu-check`; NAME, FILE and GPU are its arguments. */
 import { renameSync, writeFileSync } from "node:fs";
 import { gpuMemory } from "../../src/engine/index.js";
 import { HoneError, messageOf } from "../../src/util/errors.js";
@@ -27,7 +27,7 @@ function write(state: "unfinished" | "done" | "failed", problem?: string): void 
 
 write("unfinished");
 try {
-  // Before models are made for it: doctor says more where there is none.
+  // Before models are made: without a usable GPU, doctor reports more.
   if (name !== "doctor") await gpuMemory(gpu);
   await section.run({
     gpu,

@@ -1,4 +1,4 @@
-/** The sections of `yarn gpu-check`, in the order of what one wants to know first. Each ends within eight minutes. */
+/** The sections of `yarn gpu-check`, most important first. Each takes at most eight minutes. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ export interface Section {
   run(context: CheckContext): Promise<void>;
 }
 
-/** In a folder that is gone afterwards. */
+/** Runs in a temporary folder. */
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "hone-gpu-check-"));
   try {
@@ -69,7 +69,7 @@ const parity: Section = {
     }),
 };
 
-/** As many tokens as are sampled by each sequence while the clock runs. */
+/** As many tokens as each sequence samples in the measured time. */
 const LENGTH = { prompt: 256, tokens: 128 };
 const SHORT = { prompt: 16, tokens: 8 };
 
@@ -119,7 +119,7 @@ const updates: Section = {
     const size: Size = rehearse
       ? { ...tiny, rollouts: { prompt: [20, 30], completion: [8, 12] }, repeats: 1 }
       : { ...large, rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 };
-    // A software GPU is none of PyTorch's.
+    // PyTorch cannot use a software GPU.
     const bench = benchContext(context, rehearse ? false : context.gpu, 1);
     const rows = await compareSides(bench, python, size, {
       ...{ name: "peft/unsloth", ours: side("hone"), theirs: side("hone-unsloth") },
@@ -135,14 +135,14 @@ interface Training {
   readonly model: string;
   readonly concurrency: number;
   readonly context: number;
-  /** Folder of the run, below that in which it is started. */
+  /** The run's folder, inside the folder in which it is started. */
   readonly run: string;
   readonly args: readonly string[];
 }
 
 /**
- * A run whose updates are real whatever its model can do: coins are its rewards. The rehearsal has the tests' task for a
- * software GPU, whose kernels are compiled one by one.
+ * A run with real updates whatever its model can do, by random rewards. The rehearsal uses the tests' task for a
+ * software GPU, where each kernel takes long to compile.
  */
 async function training({ gpu, rehearse, log }: CheckContext): Promise<Training> {
   const [concurrency, context] = rehearse ? [2, 64] : [32, 1024];
@@ -202,9 +202,9 @@ const steps: Section = {
     }),
 };
 
-/** Seconds in which the driver must have freed what a killed process had. */
+/** Seconds in which the driver must have freed the memory of a killed process. */
 const PATIENCE = 30;
-/** Told by the environment, which every process has from the one that started it. */
+/** Environment variable that marks all descendants of a process. */
 const MARK = "GPU_CHECK_RUN";
 
 const kill: Section = {
@@ -219,7 +219,7 @@ const kill: Section = {
       const before = usedOnCard();
       const isAsBefore = () => before === null || (usedOnCard() ?? 0) <= before;
       const run = startHone(folder, ...args, "--steps", "50");
-      // Engine and learner are on the card then.
+      // From here on engine and learner use the card.
       await run.prints(/^learner: /m);
       const [during, running] = [usedOnCard(), left()];
       await run.kill();

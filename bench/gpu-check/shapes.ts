@@ -1,4 +1,4 @@
-/** Models of random weights for `yarn gpu-check`, made on this machine when they are first needed. */
+/** Models with random weights for `yarn gpu-check`, created on this machine when first needed. */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ensurePython } from "../../src/learn/index.js";

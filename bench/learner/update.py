@@ -115,7 +115,7 @@ def choose_device(wanted):
 
 
 def write_gradients(options, parameters) -> None:
-    """Of (name, parameter), once."""
+    """Writes the gradients of (name, parameter) pairs, once."""
     if options.gradients and not os.path.exists(options.gradients):
         with open(options.gradients, "wb") as file:
             for _, parameter in sorted(parameters):
@@ -123,7 +123,7 @@ def write_gradients(options, parameters) -> None:
 
 
 def make_unsloth_model(options, device, **more):
-    """make_model's, loaded by Unsloth and with its adapter."""
+    """The model of make_model, loaded by Unsloth with its adapter."""
     from learner.choice import import_unsloth
     from learner.unsloth_model import write_tokenizer
 
@@ -161,7 +161,7 @@ def make_model(shape):
 
 
 def seed_adapter(model):
-    """The same first weights on both sides: their gradients must then be the same, and the row can say so."""
+    """Sets the same initial weights on all sides, so that their gradients must be the same."""
     import torch
 
     generator = torch.Generator().manual_seed(3)
@@ -172,7 +172,7 @@ def seed_adapter(model):
 
 
 def make_backend(options, device):
-    """What hone's backends build, around a model that is in no file."""
+    """Builds hone's backend around a model that is in no file."""
     import torch
     from learner import attention
     from learner.backend import PeftBackend, _linears_to, _with_adapter
@@ -202,7 +202,7 @@ def make_backend(options, device):
     if options.side == "hone-unsloth":
         from learner.packing_check import check_packing
 
-        # Once in a process, so no part of an update's time.
+        # Once per process, so it is not part of an update's time.
         check_packing(backend)
         backend._checked.add(backend.placed())
     return backend
@@ -308,7 +308,7 @@ def run_trl(options):
     pad = torch.nn.utils.rnn.pad_sequence
     total = torch.tensor(float(sum(int(flags.sum()) for *_, flags, _ in rollouts)))
 
-    # Unsloth puts its own loss in the place of the public method.
+    # Unsloth replaces the public method by its own loss.
     loss_of = trainer.compute_loss if ready else trainer._compute_loss
     micro = []
     for start in range(0, len(rollouts), options.rows):

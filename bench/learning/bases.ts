@@ -1,4 +1,4 @@
-/** The models that `yarn learning` starts from. */
+/** The base models of `yarn learning`. */
 import { flagOf, type OptionName } from "../../src/config/index.js";
 import { untaught } from "../../src/tasks/email/commands/untaught.js";
 import { HoneError } from "../../src/util/errors.js";
@@ -8,15 +8,15 @@ export type Settings = Readonly<Record<string, string>>;
 
 export interface Base {
   readonly name: string;
-  /** What `--model` is given; a path is one from the package's folder. */
+  /** Value of `--model`; a path is relative to the package's folder. */
   readonly model: string;
-  /** Of every run and control, beside the model. */
+  /** Settings of every run and control, in addition to the model. */
   readonly settings: Settings;
-  /** Of a run that is evaluated: the others are left to the default base, whose skill they ask about. */
+  /** Evaluations of a run. Only the default base has all of them, since they concern its skill. */
   readonly evaluations: readonly ("held-out" | "greedy" | "unseen-names")[];
-  /** Of a run, besides the base; of a control it is always the latest. */
+  /** The evaluated checkpoint of a run, in addition to the base; of a control it is always the latest. */
   readonly checkpoint: "best" | "latest";
-  /** Of a results file and of the page's drawing. */
+  /** Suffix of the results file and of the drawing for the docs. */
   readonly results: string;
 }
 
@@ -36,13 +36,13 @@ const bases: readonly Base[] = [
       Object.entries(untaught.settings).map(([name, value]) => [flagOf(name as OptionName), `${value}`]),
     ),
     evaluations: ["held-out"],
-    // Whether a run holds to its end is what was in question.
+    // The experiment asks whether a run keeps its success to the end.
     checkpoint: "latest",
     results: "untaught",
   },
 ];
 
-/** @throws HoneError where there is none of the name */
+/** @throws HoneError for an unknown name */
 export function baseOf(name: string): Base {
   const base = bases.find((each) => each.name === name);
   if (!base)

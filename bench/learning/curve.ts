@@ -1,4 +1,4 @@
-/** The learning curves as a picture: an SVG file that needs nothing else. */
+/** Draws the learning curves as a self-contained SVG file. */
 import type { Outcome } from "./experiments.js";
 
 const SIZE = { width: 760, height: 420 };
@@ -34,7 +34,7 @@ function axes({ x, y }: Scale, steps: number): string[] {
 function curve({ validations, training, control }: Outcome, index: number, { x, y }: Scale): string[] {
   const colour = (control ? GREYS : COLOURS)[index % (control ? GREYS : COLOURS).length];
   const dashes = control ? " stroke-dasharray='5 4'" : "";
-  // Runs of one step are moved apart a little, or their intervals would cover each other.
+  // Runs are offset a little, so that their intervals do not overlap.
   const at = (step: number) => x(step) + (index - 1) * 3;
   return [
     line(
@@ -67,7 +67,7 @@ function legend(outcomes: readonly Outcome[]): string[] {
   });
 }
 
-/** Controls and others are coloured apart. */
+/** Controls and other runs are coloured separately. */
 function numbered(outcomes: readonly Outcome[]) {
   const seen = { true: 0, false: 0 };
   return outcomes.map((outcome) => ({ outcome, index: seen[`${outcome.control}`]++ }));

@@ -1,7 +1,7 @@
 /**
- * Experiments that ask whether training works: the default run with several seeds, and controls that must not learn.
- * Each is `yarn train` as anybody would call it, then `yarn eval` on questions that had no say in anything, and on a
- * second world whose people, places, companies and projects are in no training data at all.
+ * Experiments on whether training works: the default run with several seeds, and controls that must not learn. Each
+ * runs `yarn train` as a user would, then `yarn eval` on questions that influenced neither training nor the choice of a
+ * checkpoint, and on a second world whose people, places, companies and projects are in no training data.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -17,14 +17,13 @@ const cli = join(packageRoot, "dist/src/cli.js");
 export interface Experiment {
   readonly name: string;
   readonly base: Base;
-  /** Beside `yarn train --model MODEL`. */
+  /** Flags in addition to `yarn train --model MODEL`. */
   readonly flags: readonly string[];
   readonly control: boolean;
 }
 
 /**
- * @param coins seeds of the runs with coins: each is a random walk from the base, and one alone says little about where
- *   such walks lead
+ * @param coins seeds of the runs with random rewards: each is a random walk from the base, so a single one says little
  * @param steps of every run and control, other than the default
  */
 export function experiments(
@@ -40,7 +39,7 @@ export function experiments(
     flags: Object.entries({ ...base.settings, ...own, ...length }).flat(),
     control,
   });
-  // The rate falls to this one where it is given; otherwise it stays.
+  // If the base's settings have a final learning rate, it must be 0 as well.
   const unmoved = "--final-learning-rate" in base.settings ? { "--final-learning-rate": "0" } : {};
   return [
     ...seeds.map((seed) => experiment(false, `seed ${seed}`, { "--seed": `${seed}` })),
@@ -69,20 +68,20 @@ export interface Outcome {
   readonly name: string;
   readonly control: boolean;
   readonly commands: readonly string[];
-  /** Of `yarn train`, from the command to its end. */
+  /** Duration of `yarn train`. */
   readonly seconds: number;
   readonly mismatch: unknown;
-  /** Of the run's own validations, in order of the step. */
+  /** The run's own validations, in order of the step. */
   readonly validations: readonly (Share & { step: number })[];
-  /** Share of the step's training rollouts that solved their question, from step 1. */
+  /** Success rate of each step's training rollouts, from step 1. */
   readonly training: readonly number[];
   /** Seconds by phase, summed over all steps. */
   readonly phases: Record<string, number>;
-  /** Questions of the test split that were in no validation, sampled at the temperature of training. */
+  /** Test questions that were in no validation, sampled at the training temperature. */
   readonly heldOut: readonly Evaluated[];
-  /** The same questions at temperature 0: sampling less widely solves more, without any learning. Empty where not asked. */
+  /** The same questions at temperature 0, which solves more even without training. Empty if not requested. */
   readonly greedy: readonly Evaluated[];
-  /** Questions of a world with reserved names. Empty where not asked. */
+  /** Questions of a world with reserved names. Empty if not requested. */
   readonly unseenNames: readonly Evaluated[];
 }
 
@@ -93,7 +92,7 @@ interface Databases {
 
 const shown = (args: readonly string[]) => `yarn ${args.join(" ")}`;
 
-/** Runs one hone command; what it says goes to stderr, its result comes back. */
+/** Runs one hone command; its log goes to stderr, its result is returned. */
 function hone(args: readonly string[]): unknown {
   const { status, stdout } = spawnSync(process.execPath, [cli, ...args, "--json"], {
     cwd: packageRoot,
@@ -127,7 +126,7 @@ const evalArguments = ({ control, base }: Experiment, n: number) => {
   return ["eval", "--checkpoint", `base,${control ? "latest" : base.checkpoint}`, "--n", `${n}`];
 };
 
-/** What somebody would type to do the same, without the folders. */
+/** The commands that reproduce the experiment, without the folders. */
 export function commandsOf(experiment: Experiment, n: number): string[] {
   const evaluate = evalArguments(experiment, n);
   const evaluations = {
@@ -141,7 +140,7 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
   return [shown(trainArguments(experiment)), ...experiment.base.evaluations.flatMap((name) => evaluations[name])];
 }
 
-/** A run that is finished is not trained again, one that was interrupted goes on. */
+/** A finished run is not trained again; an interrupted one is resumed. */
 export function runExperiment(experiment: Experiment, folder: string, db: Databases, n: number): Outcome {
   const { name, control, base } = experiment;
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];

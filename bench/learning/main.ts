@@ -1,8 +1,8 @@
 /**
- * `yarn learning [--base tiny|untaught] [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME]
- * [--folder build/learning]`: does training work? The figures go to bench/results, the curves to docs/learning.svg, or
- * docs/untaught.svg for a base that was never taught the task. What was trained and evaluated before
- * is kept in the folder and not done again, so that the experiments can be made one at a time.
+ * `yarn learning [--base tiny|untaught] [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME] [--folder
+ * build/learning]`: tests whether training works. The figures go to bench/results, the curves to docs/learning.svg, or
+ * docs/untaught.svg for a base without training on the task. Finished runs and evaluations are kept in the folder and
+ * not repeated, so that the experiments can be run one at a time.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -41,7 +41,7 @@ try {
   const outcomes = chosen.map((one) => {
     const file = join(folder, `${one.name.replaceAll(" ", "-")}.json`);
     const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Outcome) : undefined;
-    // An outcome of other options is none of this experiment.
+    // An outcome with other options belongs to another experiment.
     if (kept && isDeepStrictEqual(kept.commands, commandsOf(one, n))) return kept;
     const outcome = runExperiment(one, folder, databases, n);
     writeFileSync(file, `${JSON.stringify(outcome, null, 1)}\n`);
@@ -61,7 +61,7 @@ try {
     ];
     console.log([`${name}: ${text(heldOut)}`, ...others, `trained in ${seconds.toFixed(0)} s`].join("; "));
   }
-  // One experiment alone is a part of the table: what is saved is always all of it.
+  // The table always has all experiments, so a single one is not saved.
   if (chosen.length === all.length) {
     const hardware = hardwareOf(undefined);
     const date = new Date().toISOString().slice(0, 10);

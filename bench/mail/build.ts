@@ -1,4 +1,4 @@
-/** How fast and in how much memory `yarn build-db` builds: the command itself, in a process of its own. */
+/** Duration and memory of `yarn build-db`, run in its own process. */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,17 +11,17 @@ export interface BuildFigures {
   duplicates: number;
   seconds: number;
   messages_per_second: number;
-  /** Of the whole process, its threads included; null where the system does not tell (it takes Linux). */
+  /** Of the whole process with its threads; null where the system does not report it (needs Linux). */
   peak_megabytes: number | null;
 }
 
-/** The highest resident size so far, in kilobytes. */
+/** Peak resident size in kilobytes. */
 function peakOf(pid: number | undefined): number | undefined {
   try {
     const line = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
     return line ? Number(line[1]) : undefined;
   } catch {
-    // No Linux, or the process has just ended.
+    // Not Linux, or the process has just ended.
     return undefined;
   }
 }

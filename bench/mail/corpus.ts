@@ -1,6 +1,6 @@
 /**
- * Much mail made of the sample of real mail, repeated, in each form that `yarn build-db` reads. Each copy of a message has
- * an id and a last line of its own, so that no copy is folded into another; the sample's own duplicates stay duplicates.
+ * A large corpus: the sample of real mail, repeated, in each format that `yarn build-db` reads. Each copy of a message
+ * has its own id and last line, so that no copy is folded into another; the sample's own duplicates stay duplicates.
  */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +30,7 @@ const folder = join(packageRoot, "build/bench-mail");
 export const hasSample = existsSync(sample);
 /** The sample's questions whose evidence is in it. */
 export const sampleQuestions = join(sample, "questions-covered.jsonl");
-/** Where the benchmark may put a database. */
+/** Path for a benchmark's database. */
 export const benchDatabase = (name: string) => join(folder, name);
 
 function unpack(archive: string): string {
@@ -76,7 +76,7 @@ async function put(output: Writable, content: string | Buffer): Promise<void> {
   if (!output.write(content)) await once(output, "drain");
 }
 
-/** Where the n-th message lies in a tree of folders. */
+/** Path of the n-th message in a tree of folders. */
 const placeOf = (n: number) => `owner-${Math.floor(n / 5000)}/inbox/${n}.`;
 
 /** Writers of each form: all mail into the file (or folder) `path`. */
@@ -123,7 +123,7 @@ const forms: Record<string, (mail: Iterable<Buffer>, path: string) => Promise<vo
   },
 };
 
-/** Writes the mail, or finds it. */
+/** Writes the corpus, unless it exists. */
 export async function repeatedMail(form: string, copies: number): Promise<string> {
   const path = join(folder, `sample-x${copies}.${form}`);
   if (existsSync(path)) return path;

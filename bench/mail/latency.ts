@@ -1,4 +1,4 @@
-/** How long the tools take in a large database: one caller, one thread, the mail of the largest inbox. */
+/** Latency of the tools in a large database: one caller, one thread, the largest inbox. */
 import Database from "better-sqlite3";
 import { type MailDatabase, openMailDatabase } from "../../src/tasks/email/database.js";
 import type { EmailScenario } from "../../src/tasks/email/scenario.js";
@@ -14,13 +14,13 @@ export interface Latency {
 
 export interface LatencyFigures {
   mails: number;
-  /** Mails of the inbox that is searched. */
+  /** Number of mails in the searched inbox. */
   inbox: number;
   /** One to three words of a question, common ones included: all must occur, newest first. */
   search: Latency;
   /** The same words, any may occur, best match first. */
   search_bm25: Latency;
-  /** All words of a question by bm25. */
+  /** All words of a question, ranked by bm25. */
   search_bm25_question: Latency;
   read: Latency;
 }
@@ -93,7 +93,7 @@ export function measureLatency(db: string): LatencyFigures {
   try {
     const timed = new Timed(mail, inbox, mail.scenarios());
     const times = (n: number, work: () => number) => summarise(Array.from({ length: n }, work));
-    // The first calls compile code and fill the system's cache.
+    // The first calls compile code and warm the system's cache.
     for (let i = 0; i < 200; i++) timed.search("date", false);
 
     const ids: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * `node dist/bench/mail/main.js [COPIES] [FORM,...]`: all figures of the mail database, printed as one JSON object and
- * saved to bench/results with what they were measured on. Forms: mbox, tar.gz, jsonl, folder; the first two by default.
+ * `node dist/bench/mail/main.js [COPIES] [FORM,...]`: measures the mail database, prints the figures as one JSON object
+ * and saves them to bench/results with the hardware. Forms: mbox, tar.gz, jsonl, folder; default the first two.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { HoneError } from "../../src/util/errors.js";

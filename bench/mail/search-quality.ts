@@ -1,7 +1,7 @@
 /**
- * Do the tools find what questions ask for? For each question of a database: is its evidence among the ten hits when one
- * searches the asker's inbox, up to the question's day, for the question's words? A figure for the tools, not for an
- * agent, which chooses its words.
+ * Measures whether the tools find the evidence of questions: for each question of a database, whether its evidence is
+ * among the ten hits of a search for the question's words in the asker's inbox, up to the question's date. This
+ * measures the tools, not an agent, which chooses its words.
  *
  * Words are the question's runs of letters, digits and apostrophes, lower-cased, without function words.
  */
@@ -20,13 +20,13 @@ export function wordsOf(question: string): string[] {
   return [...new Set(words.filter((word) => !functionWords.has(word)))];
 }
 
-/** Questions whose evidence is found, of `questions`. */
+/** Number of questions whose evidence is found, of `questions`. */
 export interface SearchQuality {
   questions: number;
-  /** May the asker read evidence at all? */
+  /** Number of questions whose asker may read evidence at all. */
   readable: number;
   all_words: number;
-  /** By one, two or three of the words: the best choice there is. */
+  /** Found by one, two or three of the words, with the best choice of words. */
   best_words: number;
   any_word_bm25: number;
   any_word_newest: number;

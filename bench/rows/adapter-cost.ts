@@ -1,4 +1,4 @@
-/** What an adapter that is not merged costs in decoding: with one of rank 8, 16 or 32 on all linear layers, over none. */
+/** Cost of an unmerged adapter in decoding: rank 8, 16 or 32 on all linear layers, against no adapter. */
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, Row } from "../row.js";

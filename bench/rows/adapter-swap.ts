@@ -1,4 +1,4 @@
-/** Putting a new adapter on the model, as after every training step: each time another file, the old one is freed. */
+/** Activating a new adapter, as after every training step: each time from another file, and the old one is freed. */
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export const bench: Bench = {
     try {
       const times: number[] = [];
       for (let i = 0; i < SWAPS; i++) {
-        // One path is one content for the engine: a new version has a new path.
+        // The engine identifies an adapter by its path, so a new version needs a new path.
         const version = join(folder, `${i}.gguf`);
         copyFileSync(adapter, version);
         const start = performance.now();

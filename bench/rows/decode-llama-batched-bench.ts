@@ -1,6 +1,6 @@
 /**
- * Decoding against llama.cpp's own llama-batched-bench over the same libraries, threads, batch sizes, context and kind
- * of attention. Ours samples and returns log-probabilities; theirs feeds random tokens and looks at no logits.
+ * Decoding against llama.cpp's llama-batched-bench with the same libraries, threads, batch sizes, context and kind of
+ * attention. Ours samples and returns log-probabilities; theirs feeds random tokens and reads no logits.
  */
 import { batchedBench } from "../batched-bench.js";
 import { buildLlamaTool } from "../llama-tools.js";
@@ -26,7 +26,7 @@ export const bench: Bench = {
         try {
           const length = decodeLength(engine);
           const tool = await buildLlamaTool("llama-batched-bench", context.log);
-          // Small models are done before a clock is worth reading.
+          // Small models would finish too soon for a measurement.
           const tokens = engine.info.parameters < 5e7 ? 400 : length.tokens;
           const settings = { sequences, prompt: Math.min(length.prompt, 64), tokens };
           const target = "ratio >= 0.97";

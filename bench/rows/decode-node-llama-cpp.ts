@@ -1,7 +1,7 @@
 /**
  * Decoding against node-llama-cpp's own loop in JavaScript, in this process and on the same libraries: 16 sequences
- * that each ask for the next token and its probability (`confidence`). Once from the whole distribution, as
- * reinforcement learning needs it and as ours does; once with top-k 40, which is quicker for node-llama-cpp.
+ * that each request the next token and its probability (`confidence`). Once from the whole distribution, as
+ * reinforcement learning needs it and as ours does; once with top-k 40, which is faster in node-llama-cpp.
  */
 import type { Llama, LlamaContext, SequenceEvaluateOptions, Token } from "node-llama-cpp";
 import type { Engine } from "../../src/engine/index.js";
@@ -19,7 +19,7 @@ import type { Bench, Row } from "../row.js";
 
 const name = "decode/node-llama-cpp";
 
-/** Never disposed of: that would shut down the llama.cpp that the engine runs on. */
+/** Never disposed, which would shut down the llama.cpp that the engine uses. */
 let llama: Llama | undefined;
 
 async function theirContext(engine: Engine, sequences: number): Promise<LlamaContext> {
@@ -43,7 +43,7 @@ async function theirSpeed(
   settings: DecodeSettings,
   options: SequenceEvaluateOptions,
 ): Promise<number> {
-  // Disposing of a sequence ends some time later.
+  // A sequence is disposed asynchronously.
   while (context.sequencesLeft < settings.sequences) await new Promise((resolve) => setTimeout(resolve, 1));
   const sequences = Array.from({ length: settings.sequences }, () => context.getSequence());
   try {

@@ -1,4 +1,4 @@
-/** The share of a busy engine's time that is not llama.cpp's: sampling with log-probabilities, and scheduling. */
+/** Share of a busy engine's time outside of llama.cpp: sampling with log-probabilities, and scheduling. */
 import { decodeLength, decodeSpeed, describe, median, modelName, shares } from "../measure.js";
 import { modelPath } from "../models.js";
 import type { Bench, Row } from "../row.js";

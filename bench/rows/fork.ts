@@ -1,4 +1,4 @@
-/** A prompt that a group shares, evaluated once and copied, against evaluating one for every member. */
+/** A group's common prompt evaluated once and copied, against evaluating it for every member. */
 import type { Sequence } from "../../src/engine/index.js";
 import { compare, modelName, randomTokens } from "../measure.js";
 import { modelPath } from "../models.js";
@@ -28,7 +28,7 @@ export const bench: Bench = {
     for (const sequences of context.sequences ?? [8]) {
       const engine = await context.load({ model, sequences, contextPerSequence: PROMPT + 64 });
       try {
-        // Every prompt is a new one, so that nothing is left of it in any cache.
+        // Every prompt is new, so that no cache contains it.
         let seed = 0;
         const prompt = () => randomTokens(engine, PROMPT, seed++);
         await firstTokens(() => [engine.open(prompt())]);

@@ -1,6 +1,6 @@
 /**
- * What a slow judge costs a step: its verdicts come while other groups are played, only the last ones are waited for.
- * So what it costs is the time of one verdict at most, and its share depends on how long the rollouts take.
+ * Cost of a slow judge for a step: verdicts arrive while other groups are played, and only the last ones are waited
+ * for. So the cost is at most the time of one verdict, and its share depends on the duration of the rollouts.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -27,7 +27,7 @@ const GROUPS = 8;
 const GROUP = 8;
 const SEQUENCES = 16;
 const CONTEXT = 2048;
-/** Seconds the judge takes for a verdict. */
+/** Seconds that the judge takes for a verdict. */
 const JUDGE = 2;
 
 /** Milliseconds until every group of a step is played and has its rewards. */
@@ -93,7 +93,7 @@ function judgedBy(server: ScriptedJudge): RewardGroup {
   });
   const settings = { rubric: defaultRubric, votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
   const context = {
-    // Nothing is remembered: every round asks anew.
+    // Without a cache, so that every round asks again.
     judge: new Judge(client, undefined),
     signal: new AbortController().signal,
     onSpent: () => undefined,
@@ -143,7 +143,7 @@ export const bench: Bench = {
     try {
       await buildMailDatabase({ db, source: { kind: "synthetic", mailboxes: 20, seed: 1, names: "default" } });
       if (context.model !== undefined) return [await overlap(context, db, context.model, 256)];
-      // Random weights never stop by themselves: their turns are short, so that the row takes a minute or two.
+      // Models with random weights never stop, so their turns are short to keep the row within a minute or two.
       return [
         await overlap(context, db, modelPath("qwen2-0.5b-shape-f16.gguf"), 24),
         await overlap(context, db, modelFile("tiny"), 256),

@@ -1,7 +1,7 @@
 /**
  * One update of 64 rollouts in 8 groups: hone's learner against TRL's GRPOTrainer on the same tensors and adapter. The
- * rollouts are random tokens after a common prompt, or those of the first step of `yarn train --model tiny`, which have
- * much more in common.
+ * rollouts are random tokens after a common prompt, or those of the first step of `yarn train --model tiny`, which
+ * share longer prefixes.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
  * One update of 64 rollouts in 8 groups with Unsloth: hone's learner against Unsloth's own GRPO on the same tensors and
- * adapter; and what it costs that on a GPU Unsloth's rows share no prefix, measured as they are there, on any device.
+ * adapter; and the cost of rows without shared prefixes, which Unsloth needs on a GPU, measured on any device.
  */
 import { ensurePython } from "../../src/learn/index.js";
 import { type Comparison, compareSides, sizes } from "../learner-update.js";

@@ -1,12 +1,12 @@
 /**
- * Whole email rollouts a second against the same agent on llama-server over HTTP: the same libraries, weights, threads,
- * limits, template, parser and tools, as many slots as rollouts at once, prompt cache on, connections kept open. Only
- * who samples the tokens differs (server-sequence.ts). Every round is like a step of training: the weights are taken to
- * be new, so both sides begin without KV. Log-probabilities, which training needs, cost the server something: other rows
- * leave them out on its side.
+ * Whole email rollouts per second against the same agent on llama-server over HTTP: the same libraries, weights,
+ * threads, limits, template, parser and tools, as many slots as concurrent rollouts, prompt cache on, keep-alive
+ * connections. Only the sampling engine differs (server-sequence.ts). Every round is like a step of training: weights
+ * count as new, so both sides start without KV. Log-probabilities, which training needs, slow down the server: other
+ * rows omit them on its side.
  *
- * The model that comes with hone plays freely. The 0.5B shape has random weights: it plays to a script of the task's
- * expert, four turns of a set number of tokens with the tools' real results.
+ * The tiny model plays freely. The 0.5B shape has random weights and follows a script of the task's expert: four turns
+ * of a fixed number of tokens, with the tools' real results.
  */
 import { resolve } from "node:path";
 import { type Engine, modelFile, type Sequence, trainedContext } from "../../src/engine/index.js";
@@ -23,14 +23,14 @@ const name = "rollout/llama-server";
 interface Workload {
   readonly model: string;
   readonly context: number;
-  /** At once, and slots of the server. */
+  /** Number of concurrent rollouts, and of the server's slots. */
   readonly sequences: number;
   readonly rollouts: number;
-  /** Tokens of each turn of the script; undefined where the model plays freely. */
+  /** Number of tokens of each scripted turn; undefined if the model plays freely. */
   readonly scripted: number | undefined;
 }
 
-/** One of the two that are compared: what it did so far. */
+/** One side of the comparison and its results so far. */
 class Side {
   #rollouts = 0;
   #turns = 0;
@@ -38,7 +38,7 @@ class Side {
   #failures = 0;
   #rounds = 0;
 
-  /** Rollouts a second. Every round has other questions, both sides of a round the same. */
+  /** Rollouts per second. Every round has other questions, the same for both sides. */
   async play(player: PlayerSpec, settings: Omit<RolloutSettings, "step">): Promise<number> {
     const result = await playEmail(player, { ...settings, step: this.#rounds++ });
     const { turns, tokens } = meansOf(result);
@@ -57,7 +57,7 @@ class Side {
   }
 }
 
-/** A few tokens that no prompt begins with: what is done only once is done then. */
+/** Warm-up prompt; triggers one-time initialisation. */
 async function warmUp(sequence: Sequence): Promise<void> {
   await sequence.generate({ maxTokens: 4, sampling: { seed: 1 }, stop: [] });
   sequence.close();

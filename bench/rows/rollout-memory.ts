@@ -1,4 +1,4 @@
-/** Memory of the process over 2,000 rollouts, played in steps as training plays them: nothing may stay behind. */
+/** Memory of the process over 2,000 rollouts, played in steps as in training: it must not grow. */
 import { modelFile, trainedContext } from "../../src/engine/index.js";
 import { describe, modelName } from "../measure.js";
 import { enginePlayer, playEmail, played } from "../rollouts.js";

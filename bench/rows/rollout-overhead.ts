@@ -1,4 +1,4 @@
-/** The share of a rollout's wall time in which llama.cpp computes nothing: tools, templates, messages between threads. */
+/** Share of a rollout's wall time in which llama.cpp is idle: tools, templates, messages between threads. */
 import { describe, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import { enginePlayer, playEmail } from "../rollouts.js";
@@ -44,7 +44,7 @@ export const bench: Bench = {
   },
 };
 
-/** When the engine had done its first batch, on the clock of `performance.now()`. */
+/** Time of the engine's first batch, on the clock of `performance.now()`. */
 async function firstWork(working: () => boolean, playing: Promise<unknown>): Promise<number> {
   let over = false;
   playing.then(

@@ -1,7 +1,7 @@
 /**
- * How llama.cpp cuts the batches of whole email rollouts, with a GPU's settings: passes over the weights for each batch,
- * and the share of passes for which it kept the graph of the one before. These are counts, which a CPU gives as well as a
- * GPU: they say nothing of speed.
+ * Splitting of the batches of whole email rollouts by llama.cpp, with a GPU's settings: passes over the weights for
+ * each batch, and the share of passes that reused the graph of the previous one. These are counts, equal on a CPU and a
+ * GPU; they do not measure speed.
  */
 import { modelFile, trainedContext } from "../../src/engine/index.js";
 import { describe, modelName } from "../measure.js";

@@ -1,4 +1,4 @@
-/** Prompt tokens that the engine evaluated, over those that are unique: a group's common prompt counts once. */
+/** Prompt tokens evaluated by the engine, relative to the unique ones: a group's common prompt counts once. */
 import { modelFile, trainedContext } from "../../src/engine/index.js";
 import { uniquePromptTokens } from "../../src/play/rollouts-file.js";
 import { describe, modelName } from "../measure.js";

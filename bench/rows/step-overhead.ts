@@ -1,6 +1,6 @@
 /**
- * What a training step takes beside its work: the share of its time outside rollouts, rewards and the learner's update.
- * Two steps of `yarn train` on the 0.5B shape, with few and short rollouts: the smaller the work, the larger the share.
+ * Overhead of a training step: the share of its time outside rollouts, rewards and the learner's update. Two steps of
+ * `yarn train` on the 0.5B shape, with few and short rollouts: the smaller the work, the larger the share.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,10 @@ import { modelPath } from "../models.js";
 import type { Bench, BenchContext, Row } from "../row.js";
 
 const STEPS = 2;
-/** Rewards are coins: a model of random weights earns none that differ. This seed's coins differ in every group. */
+/**
+ * Rewards are random, since those of a model with random weights do not differ. With this seed they differ in every
+ * group.
+ */
 const OPTIONS = {
   steps: STEPS,
   groupsPerStep: 2,
@@ -39,7 +42,7 @@ export const bench: Bench = {
       const db = context.db ?? join(home, "mail.db");
       if (context.db === undefined) await hone(context, "build-db", "--db", db, "--mailboxes", "20");
       const flags = Object.entries(OPTIONS).flatMap(([name, value]) => [`--${name}`, String(value)]);
-      // Given, so that they stay: a measurement does not give way to other programs.
+      // Fixed, so that the engine does not reduce its threads during a measurement.
       const threads = ["--threads", String(decodeThreads(context.threads))];
       await hone(
         context,
@@ -74,7 +77,7 @@ function rowOf(steps: readonly MetricsLine[], model: string, context: BenchConte
   if (idle) throw new HoneError(`step ${idle.step} changed nothing (${idle.skipped}): it is no measure of a step`);
   const sum = (pick: (step: MetricsLine) => number) => steps.reduce((total, step) => total + pick(step), 0);
   const second = (name: string) => sum(({ seconds }) => seconds[name] ?? 0);
-  // Validations are no part of a step.
+  // Validations are not part of a step.
   const all = second("total") - second("validation");
   const outside = all - second("rollouts") - second("rewards") - second("update");
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;

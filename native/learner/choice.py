@@ -9,7 +9,7 @@ from typing import Any
 from .errors import Refused
 
 ROPE_FACTORS = "rope_freqs.weight"
-# As the user calls it; who starts the learner by hand works in a checkout.
+# The command for messages; without the variable the learner was started by hand, in a checkout.
 DOCTOR = os.environ.get("HONE_DOCTOR", "yarn doctor")
 INSTALL = f"`{DOCTOR} --install --learner unsloth` adds it to hone's own environment"
 

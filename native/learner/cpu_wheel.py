@@ -1,6 +1,6 @@
-"""Makes the wheel of a CUDA build of PyTorch one that loads without CUDA: what cpu_torch.py does to an installed one.
+"""Changes the wheel of a CUDA build of PyTorch to load without CUDA, as cpu_torch.py does with an installed one.
 
-For machines that get their packages as files: they need no compiler then, and none of NVIDIA's packages. The wheel gets
+For machines that get their packages as files: they then need no compiler and none of NVIDIA's packages. The wheel gets
 a build number, so that pip prefers it to the one on an index. Does nothing to a CPU build.
 
     python native/learner/cpu_wheel.py FOLDER
@@ -14,14 +14,14 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-# Beside this file, which is run as a program of its own.
+# In this file's folder; the file is run as a program of its own.
 from cpu_torch import STAND_IN, make_stand_in, without_gpu_packages
 
 LIBRARIES = "torch/lib/"
 
 
 def drop(archive: zipfile.ZipFile, name: str) -> None:
-    """Takes a file out of the list that is written at the end; its bytes stay."""
+    """Removes a file from the list that is written at the end; its bytes stay."""
     archive.filelist.remove(archive.NameToInfo.pop(name))
 
 
@@ -39,10 +39,10 @@ def adapt(wheel: Path) -> Path:
             libraries = Path(folder, LIBRARIES)
             wanted = make_stand_in(libraries)
             stub = (libraries / STAND_IN).read_bytes()
-        # A wheel has no links: each name is a file of its own.
+        # A wheel cannot contain links: each name is a file of its own.
         added = [f"{LIBRARIES}{name}" for name in [STAND_IN, *wanted] if f"{LIBRARIES}{name}" not in names]
         for name in added:
-            # Readable for all, as the other libraries.
+            # Readable for all, like the other libraries.
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             info.external_attr = 0o100755 << 16
             info.compress_type = zipfile.ZIP_DEFLATED

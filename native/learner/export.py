@@ -1,9 +1,9 @@
-"""Writes a model with an adapter in it, for programs other than hone: `python -m learner.export REQUEST`.
+"""Writes a model with an adapter merged into it, for other programs: `python -m learner.export REQUEST`.
 
 REQUEST is JSON: {"form": "gguf" or "safetensors", "type": "f32" (gguf alone), "f16" or "bf16", "model": the GGUF file
-that the adapter was trained on, "adapter": a folder in PEFT's form, "source": the model's folder in Hugging Face form
-or null, "files": names of its files that are taken over as they are, "into": a file for gguf, a folder for
-safetensors}. src/export/ puts what is whole in place.
+that the adapter was trained on, "adapter": a folder in PEFT's format, "source": the model's folder in Hugging Face
+format or null, "files": names of its files to copy unchanged, "into": a file for gguf, a folder for safetensors}.
+src/export/ moves the complete result to its place.
 """
 
 import json
@@ -30,7 +30,7 @@ SHARD = 4 * 10**9
 
 
 def shards_of(base: GgufModel, most: int) -> list[list[str]]:
-    """Names of tensors in 16 bits, by the file that they go to."""
+    """Names of the 16-bit tensors in each file."""
     shards: list[list[str]] = [[]]
     room = most
     for name in sorted(base.tensors):
@@ -44,7 +44,7 @@ def shards_of(base: GgufModel, most: int) -> list[list[str]]:
 
 
 def write_safetensors(merged: Merged, kind: str, folder: Path, most: int = SHARD) -> None:
-    """model.safetensors, or its parts with an index."""
+    """Writes model.safetensors, or its parts with an index."""
     shards = shards_of(merged.base, most)
     where: dict[str, str] = {}
     total = 0
@@ -68,7 +68,7 @@ def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]
     dtype = {"f16": "float16", "bf16": "bfloat16"}[kind]
     if source is not None:
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        # transformers 4 reads the one name, 5 both.
+        # transformers 4 reads the first name, 5 both.
         return {key: value for key, value in config.items() if key != "dtype"} | {"torch_dtype": dtype}
     if base.rope_factors is not None:
         raise Refused(
@@ -77,7 +77,7 @@ def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]
         )
     config = base.config.to_dict()
     rope = config["rope_parameters"]
-    # As transformers 4 and programs of its time read it; 5 reads rope_parameters.
+    # Read by transformers 4 and programs of its time; 5 reads rope_parameters.
     config["rope_theta"] = rope["rope_theta"]
     if rope["rope_type"] != "default":
         config["rope_scaling"] = {key: value for key, value in rope.items() if key != "rope_theta"}
@@ -98,7 +98,7 @@ def write_folder(merged: Merged, request: dict[str, Any]) -> None:
         (folder / "generation_config.json").write_text(json.dumps({"do_sample": True, **ids}, indent=2) + "\n")
     else:
         for name in request["files"]:
-            # The cache of the Hub has links.
+            # Files in the Hub's cache are links.
             shutil.copyfile(source / name, folder / name)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     write_safetensors(merged, request["type"], folder)

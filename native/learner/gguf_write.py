@@ -1,5 +1,5 @@
-"""Writes a GGUF model file that is another one with other numbers: its metadata (tokenizer, chat template, shape) is
-copied as it is. One tensor is in memory at a time."""
+"""Writes a copy of a GGUF model file with other weights: the metadata (tokenizer, chat template, shape) is copied
+unchanged. One tensor is in memory at a time."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ F16_MOST = 65504.0
 
 
 def write_gguf(target: Path, base: GgufModel, values: Callable[[str], torch.Tensor], kind: str) -> None:
-    """`values` gives a tensor by its Hugging Face name, in Hugging Face's shape and order. Matrices are of `kind`
+    """`values` returns a tensor by its Hugging Face name, in Hugging Face's shape and order. Matrices are of `kind`
     ("f32", "f16" or "bf16"), vectors f32, as llama.cpp's converter writes them.
 
     Raises Refused when a number is too large for the type.
@@ -65,7 +65,7 @@ def _numbers(
 
 def _copy_metadata(reader: gguf.GGUFReader, writer: gguf.GGUFWriter) -> None:
     for field in reader.fields.values():
-        # The writer has its own header and architecture; the type of the weights changes.
+        # The writer writes its own header and architecture; the type of the weights changes.
         if field.name.startswith("GGUF.") or field.name in ("general.architecture", "general.file_type"):
             continue
         kind = field.types[0]
@@ -75,7 +75,7 @@ def _copy_metadata(reader: gguf.GGUFReader, writer: gguf.GGUFWriter) -> None:
 
 def _stored(name: str, values: torch.Tensor, kind: str) -> numpy.ndarray:
     if kind == "bf16":
-        # numpy has no bfloat16: the bits are what is written.
+        # numpy has no bfloat16, so its bits are written.
         return values.to(torch.bfloat16).contiguous().view(torch.uint16).numpy()
     if kind == "f16":
         check_f16(name, values)
@@ -84,6 +84,6 @@ def _stored(name: str, values: torch.Tensor, kind: str) -> numpy.ndarray:
 
 
 def check_f16(name: str, values: torch.Tensor) -> None:
-    """Raises Refused where rounding to f16 would make a number infinite."""
+    """Raises Refused if rounding to f16 would make a number infinite."""
     if values.abs().max().item() > F16_MOST:
         raise Refused(f"{name} has numbers above {F16_MOST:.0f}, which f16 does not hold: give --type bf16")

@@ -1,7 +1,7 @@
-"""The tokenizer of a GGUF file in the form that transformers loads, for models that came as GGUF alone.
+"""Converts the tokenizer of a GGUF file for transformers, for models that came as GGUF alone.
 
-Byte-level BPE with the pre-tokenizers of the models that hone takes; anything else is refused, since a tokenizer that
-cuts text into other tokens makes another model of it.
+Supports byte-level BPE with the pre-tokenizers of the models that hone takes. Anything else is refused, since with a
+tokenizer that splits text differently the model would behave differently.
 """
 
 import json
@@ -15,7 +15,7 @@ from .errors import Refused
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
 _REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-# By `tokenizer.ggml.pre`; they differ in how many digits are one piece.
+# By `tokenizer.ggml.pre`; they differ in the number of digits in one piece.
 PATTERNS = {
     "qwen2": rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}|{_REST}",
     "llama-bpe": rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}{{1,3}}|{_REST}",
@@ -23,7 +23,7 @@ PATTERNS = {
 
 
 def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | None]:
-    """Writes tokenizer.json and tokenizer_config.json, with the chat template. Returns the ids that config.json names.
+    """Writes tokenizer.json and tokenizer_config.json, with the chat template. Returns the token ids for config.json.
 
     Raises Refused for other vocabularies.
     """
@@ -42,7 +42,7 @@ def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | N
     tokens = value("tokenizer.ggml.tokens")
     types = value("tokenizer.ggml.token_type") or [gguf.TokenType.NORMAL] * len(tokens)
     merges = [tuple(merge.split(" ")) for merge in value("tokenizer.ggml.merges", [])]
-    # Tokens of the control kind and of the user's are no pieces that merges make; their ids come from the vocabulary.
+    # Control and user-defined tokens do not result from merges; their ids come from the vocabulary.
     vocabulary = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre == "llama-bpe"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -68,7 +68,7 @@ def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | N
     if bos is not None and value("tokenizer.ggml.add_bos_token", pre == "llama-bpe"):
         post = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, tokens.index(bos))])
         tokenizer.post_processor = post
-    # Its own `save` has no error for a full disk that could be told from others.
+    # Its own `save` raises no specific error for a full disk.
     (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",

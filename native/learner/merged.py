@@ -1,6 +1,6 @@
-"""The weights of a model with an adapter in them: W + scale · B · A, computed in float32.
+"""The weights of a model with an adapter merged into them: W + scale · B · A, computed in float32.
 
-What is written of them is rounded once, to the type of the file. One tensor is in memory at a time.
+Each weight is rounded once, to the type of the written file. One tensor is in memory at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .gguf_model import GgufModel, read_gguf
 
 
 class Merged:
-    """A model file with an adapter in PEFT's form on it."""
+    """A model file with a PEFT adapter."""
 
     def __init__(self, model: str, adapter: Path) -> None:
         self.base: GgufModel = read_gguf(model)
@@ -32,7 +32,7 @@ class Merged:
             self._pairs.setdefault(match[1], {})[match[4]] = weight.to(torch.float32)
 
     def tensor(self, name: str) -> torch.Tensor:
-        """By its Hugging Face name, in f32."""
+        """The merged tensor with this Hugging Face name, in f32."""
         values = self.base.tensor(name)
         layer = name.removesuffix(".weight")
         pair = self._pairs.get(layer)

@@ -1,7 +1,6 @@
-"""Puts a folder into a repository of the Hub: `python -m learner.push FOLDER REPOSITORY MESSAGE`.
+"""Uploads a folder to a repository of the Hub: `python -m learner.push FOLDER REPOSITORY MESSAGE`.
 
-HF_ENDPOINT and HF_TOKEN say where and by whom. A repository that is not there is made, a private one. Prints its
-address.
+Uses HF_ENDPOINT and HF_TOKEN. Creates a missing repository as a private one. Prints its URL.
 """
 
 import os
@@ -22,7 +21,7 @@ def origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def keep_token_home(endpoint: str, token: str) -> None:
-    """Large files go where the Hub says, to other hosts: none of them is sent the token."""
+    """The Hub redirects large files to other hosts; the token is not sent to them."""
 
     def strip(request: httpx.Request) -> None:
         if origin(str(request.url)) != origin(endpoint) and token in request.headers.get("authorization", ""):

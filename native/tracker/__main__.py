@@ -1,16 +1,17 @@
-"""One tracker's process: takes rows of a run from its control pipe (file descriptor 3), hands them to the tracker's own
-library, and says what it has recorded (file descriptor 4). One JSON object a line, both ways.
+"""One tracker's process: reads rows of a run from its control pipe (file descriptor 3), passes them to the tracker's
+own library, and acknowledges recorded ones (file descriptor 4). One JSON object per line, in both directions.
 
-It is no part of training: whatever happens here, hone goes on without it. It ends with hone, within GRACE seconds.
+Training does not depend on it: after any failure here, hone goes on without it. It ends with hone, within GRACE
+seconds.
 
-Hears  open    {folder, run, project, created, config, steps}   once, at first
-       row     {step, values, rollouts?: {columns, rows}}       in order of the step
-       adapter {step, folder, file, aliases}                    at the end
-       end     {}
-Says   ready   {last, where, note?}   `last` is the step up to which an earlier process has recorded this very run
-       done    {step}                 recorded
-       kept    {}                     the adapter is
-       ended   {where}
+Input   open    {folder, run, project, created, config, steps}   once, first
+        row     {step, values, rollouts?: {columns, rows}}       in order of the step
+        adapter {step, folder, file, aliases}                    at the end
+        end     {}
+Output  ready   {last, where, note?}   `last` is the last step of this run that an earlier process has recorded
+        done    {step}                 the row is recorded
+        kept    {}                     the adapter is recorded
+        ended   {where}
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ GRACE = 8.0
 
 
 def sink_of(name: str) -> Sink:
-    # Imported here: each library takes seconds, and only one is needed.
+    # Imported here, since each library takes seconds to load and only one is needed.
     if name == "tensorboard":
         from tracker.tensorboard_sink import TensorBoardSink
 
@@ -45,12 +46,12 @@ def sink_of(name: str) -> Sink:
 
 
 class State:
-    """What an earlier process has recorded of the run: a small file beside the tracker's own."""
+    """The progress of earlier processes on this run, in a small file beside the tracker's own."""
 
     def __init__(self, file: Path, created: str) -> None:
         self._file = file
         known = json.loads(file.read_text()) if file.exists() else {}
-        # A run that was begun anew is another one.
+        # A restarted run is another one.
         self.values: dict[str, Any] = known if known.get("created") == created else {"created": created}
 
     def keep(self, **values: object) -> None:
@@ -61,7 +62,7 @@ class State:
 
 
 def alone(folder: Path, name: str) -> TextIO:
-    """Waits until the tracker of a process that was killed has ended; two would write into each other's files."""
+    """Waits until the tracker of a killed process has ended, so that two do not write to the same files."""
     lock = (folder / f"{name}.lock").open("w")
     deadline = time.monotonic() + 3 * GRACE
     while True:
@@ -76,7 +77,7 @@ def alone(folder: Path, name: str) -> TextIO:
 
 def serve(name: str, control: TextIO, report: TextIO) -> None:
     def say(kind: str, **values: object) -> None:
-        # Where hone is gone nobody reads it.
+        # hone has ended and no longer reads the pipe.
         try:
             report.write(json.dumps({"type": kind, **values}) + "\n")
             report.flush()
@@ -114,10 +115,10 @@ def serve(name: str, control: TextIO, report: TextIO) -> None:
 
 
 def main() -> None:
-    # Ctrl-C is for hone, which says how it ends.
+    # hone handles Ctrl-C and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     guard(CONTROL, grace=GRACE)
-    # Training goes first.
+    # Training has priority.
     os.nice(10)
     with os.fdopen(CONTROL, encoding="utf8") as control, os.fdopen(REPORT, "w", encoding="utf8") as report:
         serve(sys.argv[1], control, report)

@@ -1,4 +1,4 @@
-"""What a tracker is to hone."""
+"""The interface of a tracker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 @dataclass
 class Opened:
-    """Where people find the run."""
+    """Address of the run for the user."""
 
     where: str
     """One line for people, where something is not as they asked for it."""
@@ -21,13 +21,13 @@ class Opened:
 
 class Sink(Protocol):
     def open(self, about: dict[str, Any], kept: dict[str, Any], last: int) -> Opened:
-        """Begins the run, or goes on with it after the step `last`, which is -1 for a new one."""
+        """Starts the run, or resumes it after the step `last`, which is -1 for a new one."""
 
     def row(self, step: int, values: dict[str, float], rollouts: dict[str, Any] | None) -> None:
-        """Figures of a step by name, and a sample of its rollouts as a table."""
+        """Records the metrics of a step by name, and a sample of its rollouts as a table."""
 
     def adapter(self, about: dict[str, Any]) -> None:
-        """The adapter that training came to."""
+        """Records the final adapter."""
 
     def close(self, whole: bool) -> None:
-        """`whole` says whether hone has ended it, and is not gone."""
+        """`whole` is true if hone requested the end, false if hone itself has ended."""

@@ -1,4 +1,4 @@
-"""Event files as TensorBoard reads them, written by its own library; TensorFlow is not needed."""
+"""Writes TensorBoard's event files with its own library; TensorFlow is not needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ROWS = 16
 
 
 def cell(value: object) -> str:
-    """Text of anybody in a Markdown table: nothing in it is a table's or HTML's own."""
+    """Escapes untrusted text for a Markdown table, including HTML."""
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("`", "&#96;"), ("\\", "&#92;")):
         text = text.replace(char, name)
@@ -38,7 +38,7 @@ class TensorBoardSink:
         folder = Path(about["folder"]) / "tensorboard"
         self._writer = EventFileWriter(str(folder))
         if last >= 0:
-            # What a process that was killed wrote after it, TensorBoard leaves out.
+            # TensorBoard ignores the events that a killed process wrote after this step.
             start = SessionLog(status=SessionLog.START)
             self._writer.add_event(Event(wall_time=time.time(), step=last + 1, session_log=start))
         else:

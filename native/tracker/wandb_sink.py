@@ -1,6 +1,6 @@
-"""Weights & Biases, by its own library. It stays offline, and makes no request, unless the user has set it up: with
-WANDB_MODE, or with a key (WANDB_API_KEY, `wandb login`). WANDB_PROJECT, WANDB_ENTITY, WANDB_BASE_URL and the other
-variables mean what they mean elsewhere."""
+"""Records to Weights & Biases with its own library. Stays offline, without any request, unless the user has enabled
+it: with WANDB_MODE, or with a key (WANDB_API_KEY, `wandb login`). WANDB_PROJECT, WANDB_ENTITY, WANDB_BASE_URL and the
+other variables have their usual meaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-# Before the library is imported. What it says goes to a log, and its own troubles to nobody.
+# Set before the library is imported. Its output goes to a log, and its error reports are not sent.
 os.environ.setdefault("WANDB_SILENT", "true")
 os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
@@ -21,7 +21,7 @@ from tracker.sink import Opened
 
 
 def mode_of(environment: dict[str, str]) -> str:
-    """As the user has set it up; the key may be in the environment, or where `wandb login` keeps it."""
+    """The mode that the user has set; a key may be in the environment, or in the file of `wandb login`."""
     asked = environment.get("WANDB_MODE")
     if asked:
         return asked
@@ -31,7 +31,7 @@ def mode_of(environment: dict[str, str]) -> str:
 class WandbSink:
     def open(self, about: dict[str, Any], kept: dict[str, Any], last: int) -> Opened:
         folder = Path(about["folder"])
-        # Artifacts are staged here, not in the user's home: the offline run and its files stay together.
+        # Artifacts are staged here, not in the user's home, so that the offline run and its files stay together.
         os.environ.setdefault("WANDB_DATA_DIR", str(folder / "wandb-data"))
         os.environ.setdefault("WANDB_CACHE_DIR", str(folder / "wandb-cache"))
         mode = mode_of(dict(os.environ))
@@ -42,7 +42,7 @@ class WandbSink:
         except Exception as error:
             if mode != "online":
                 raise
-            # The server is down, or does not know the key: what is recorded can be sent later.
+            # The server is down, or refuses the key: the recorded data can be sent later.
             note = f"W&B could not be reached ({' '.join(str(error).split())[:200]}); it is recorded offline"
             wandb.teardown()
             mode = "offline"
@@ -66,10 +66,10 @@ class WandbSink:
             config=about["config"],
             settings=wandb.Settings(
                 console="off",
-                # The folder that hone was started in is not what trains.
+                # The current folder does not contain the training code.
                 disable_git=True,
                 disable_code=True,
-                # Measuring the machine takes a process of its own; hone's figures have memory and time.
+                # System metrics would need another process; hone's metrics include memory and time.
                 x_disable_stats=True,
                 init_timeout=float(os.environ.get("WANDB_INIT_TIMEOUT", "20")),
             ),
@@ -81,7 +81,7 @@ class WandbSink:
             try:
                 self._run.log({"rollouts": table}, step=step, commit=False)
             except Exception:
-                # A table is an artifact, about which the server is asked first: that may fail where curves do not.
+                # A table is an artifact, which needs a request to the server first: it may fail where curves do not.
                 traceback.print_exc()
         self._run.log(dict(values), step=step, commit=True)
 
@@ -92,5 +92,5 @@ class WandbSink:
         self._run.log_artifact(artifact, aliases=about["aliases"])
 
     def close(self, whole: bool) -> None:
-        # An exit code says to W&B that the run was broken off; it can be resumed.
+        # A non-zero exit code marks the run as interrupted in W&B; it can be resumed.
         self._run.finish(exit_code=0 if whole else 1)

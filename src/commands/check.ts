@@ -43,7 +43,7 @@ function checkText({ task, scenarios, played, longest_prompt: longest, servers, 
 
 export const checkCommand = defineCommand({
   name: "check",
-  summary: "Look for what makes a task useless to train on: its reward, tools, splits, prompts and MCP servers.",
+  summary: "Find defects of a task that make training useless: in its reward, tools, splits, prompts and MCP servers.",
   example: `${hone("check")} examples/arithmetic.ts`,
   options: [...taskOptionNames, ...mcpOptions, "n", "model", ...modelOptions, "context", "maxTurns", "toolTimeout"],
   first: ["task", "set", "mcp", "n", "seed", "model", "context"],

@@ -7,7 +7,7 @@ import { hone, UnfinishedError } from "../util/index.js";
 
 export const doctorCommand = defineCommand({
   name: "doctor",
-  summary: "Check what computes here: drivers, libraries, Python, and a small training step on the device.",
+  summary: "Check this machine: drivers, libraries, Python, and a small training step on the device.",
   example: hone("doctor"),
   options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install", "learner"],
   async run(config, io) {

@@ -6,7 +6,7 @@ import { HoneError, hone, importUserFile, UsageError } from "../util/index.js";
 
 export const execCommand = defineCommand({
   name: "exec",
-  summary: "Run a program of yours that uses hone as a library: TypeScript or JavaScript.",
+  summary: "Run your program that uses hone as a library: TypeScript or JavaScript.",
   example: `${hone("exec")} examples/train.ts 10`,
   options: ["program"],
   required: ["program"],

@@ -6,7 +6,7 @@ import { hone } from "../util/index.js";
 
 export const exportCommand = defineCommand({
   name: "export",
-  summary: "Write a trained model as other programs load it (PEFT, GGUF, safetensors, Ollama), or send it to the Hub.",
+  summary: "Write a trained model for other programs (PEFT, GGUF, safetensors, Ollama), or push it to the Hub.",
   example: `${hone("export")} --to gguf --type q8_0`,
   options: exportOptions,
   first: ["run", "checkpoint", "to", "type", "out", "force", "push", "baseName", "home"],

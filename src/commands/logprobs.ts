@@ -29,7 +29,7 @@ function readTokens(file: string): Int32Array {
 
 export const logprobsCommand = defineCommand({
   name: "logprobs",
-  summary: "Log-probabilities of given token ids, to check the engine against anything else.",
+  summary: "Print log-probabilities of given token ids, to compare the engine with other programs.",
   example: `${hone("logprobs")} --model tiny --tokens ids.json --json`,
   options: ["model", ...modelOptions, "home", "adapter", "tokens", "gpu", "device", "threads", "python", "torchIndex"],
   required: ["model", "tokens"],

@@ -33,7 +33,7 @@ function columnsText(): string {
 
 export const metricsCommand = defineCommand({
   name: "metrics",
-  summary: "Print the figures of a run's steps as a table, or all of them as CSV.",
+  summary: "Print the metrics of a run's steps as a table, or all of them as CSV.",
   example: `${hone("metrics")} --csv`,
   options: ["run", "csv", "project", "home"],
   positional: "run",

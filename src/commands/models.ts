@@ -95,7 +95,8 @@ const hereText = ({ here, bytes }: ModelRow) => (here ? sizeText(bytes) : bytes 
 
 const listCommand = defineCommand({
   name: "models",
-  summary: "List the models that have a name, and those on this machine; what trains them, and what does here.",
+  summary:
+    "List the named models and those on this machine: the smallest card that trains each, and whether this machine does.",
   example: hone("models"),
   options: ["home", ...modelOptions],
   async run(config, io) {
@@ -128,7 +129,7 @@ const listCommand = defineCommand({
 
 const pullCommand = defineCommand({
   name: "models pull",
-  summary: "Download a model and make its GGUF file, or bring it to the newest state of its repository.",
+  summary: "Download a model and make its GGUF file, or update it to the newest commit of its repository.",
   example: `${hone("models")} pull Qwen/Qwen2.5-0.5B-Instruct`,
   options: ["model", "home", "python", "torchIndex", ...modelOptions],
   required: ["model"],
@@ -151,7 +152,7 @@ const pullCommand = defineCommand({
 
 const showCommand = defineCommand({
   name: "models show",
-  summary: "Show what is known of a model without asking anybody: where it is from, its licence, its files here.",
+  summary: "Show a model's source, licence and files on this machine, without network access.",
   example: `${hone("models")} show qwen2.5-0.5b`,
   options: ["model", "home", ...modelOptions],
   required: ["model"],
@@ -181,7 +182,7 @@ const showCommand = defineCommand({
 
 const removeCommand = defineCommand({
   name: "models remove",
-  summary: "Remove what was downloaded of a model (for all programs that share the cache), and what was made of it.",
+  summary: "Remove a model's downloads (for all programs that share the cache) and its converted files.",
   example: `${hone("models")} remove qwen2.5-0.5b`,
   options: ["model", "home", ...modelOptions],
   required: ["model"],

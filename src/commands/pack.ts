@@ -1,4 +1,4 @@
-/** `yarn hone pack` and `yarn hone unpack`: hone for a machine without a network. */
+/** `yarn hone pack` and `yarn hone unpack`: moves hone with its models to a machine without a network. */
 import { type Command, defineCommand } from "../config/index.js";
 import { sizeText } from "../hub/index.js";
 import { linesTo } from "../models/index.js";
@@ -7,7 +7,7 @@ import { HoneError, hone } from "../util/index.js";
 
 const packCommand = defineCommand({
   name: "pack",
-  summary: "Pack hone with all that it needs, models too, for a machine without a network.",
+  summary: "Pack hone with all that it needs, including models, for a machine without a network.",
   example: `${hone("pack")} --for linux-x64-cuda13 --model qwen2.5-1.5b --out hone-pack`,
   options: packingOptions,
   first: ["for", "out", "model", "weights", "partSize", "learner", "python", "force", "home"],

@@ -67,7 +67,7 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
 
 export const rolloutCommand = defineCommand({
   name: "rollout",
-  summary: "Play scenarios and report how it went.",
+  summary: "Play scenarios and report the results.",
   example: `${hone("rollout")} --expert --n 1 --group-size 1 --show`,
   options: [
     ...taskOptionNames,

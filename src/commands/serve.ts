@@ -8,7 +8,7 @@ const PORT = 8000;
 
 export const serveCommand = defineCommand({
   name: "serve",
-  summary: "Serve a run's model, and its base beside it, by OpenAI's API on this machine.",
+  summary: "Serve a run's model and its base model by OpenAI's API on this machine.",
   example: `${hone("serve")} --model tiny`,
   options: [...subjectOptions, "checkpoint", "concurrency", "port", "apiKey"],
   first: ["subject", "checkpoint", "model", "adapter", "port", "apiKey", "concurrency", "context", "gpu"],

@@ -36,7 +36,7 @@ function summaryText({
 
 export const trainCommand = defineCommand({
   name: "train",
-  summary: "Train a model on a task by reinforcement learning; run it again to go on.",
+  summary: "Train a model on a task by reinforcement learning; run it again to resume.",
   example: `${hone("train")} --steps 15`,
   options: trainOptions,
   epilogue: rewardsText(),

@@ -5,7 +5,7 @@ import { openRuns, serveRuns } from "../view/index.js";
 
 export const viewCommand = defineCommand({
   name: "view",
-  summary: "Show runs as a page on this machine; it follows those that are running.",
+  summary: "Show runs as a web page on this machine, which follows running ones.",
   example: hone("view"),
   options: ["runs", "port", "project", "home"],
   positional: "runs",

@@ -1,4 +1,4 @@
-/** The Python that a training's options ask for: whoever trains, `train`, `sft` or a program, asks for the same one. */
+/** The Python environment for a training's options; the same for `train`, `sft` and programs. */
 import type { Config } from "../config/index.js";
 import type { PythonOptions } from "./python.js";
 

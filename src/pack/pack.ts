@@ -115,7 +115,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
 /** Two models may share a blob. */
 const dedupe = (entries: readonly Entry[]) => [...new Map(entries.map((entry) => [entry.path, entry])).values()];
 
-/** The folder in which hone is started there: npx finds the command, and nobody waits for the Hub. */
+/** The project folder in the pack: npx finds the command there, and nothing waits for the Hub. */
 function projectEntries(version: string): Entry[] {
   const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
   return [

@@ -8,7 +8,7 @@ import type { Opening, Session } from "./session.js";
 /**
  * Opens a sequence of its own, which the session closes.
  *
- * @throws HoneError when the prompt does not fit, or nobody knows how the model would call the tools
+ * @throws HoneError when the prompt does not fit, or the model has no known tool format
  */
 export function openSession(engine: Engine, chat: Chat, opening: Opening, sampling: Sampling): Session {
   requireFormat(chat, opening.tools, engine.info.model);

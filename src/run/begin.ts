@@ -1,4 +1,4 @@
-/** Begins a run or goes on with it, whoever steps through it: `yarn train`'s loop, or a program. */
+/** Starts or resumes a run, for `yarn train`'s loop and for programs. */
 import { type AnyTask, taskDifferences } from "../tasks/index.js";
 import type { RunRecord } from "./records.js";
 import { Run } from "./run.js";

@@ -1,20 +1,20 @@
 /**
- * A task that people's own agent plays: its code has the conversation, runs the tools and says the reward, with a model
- * from hone. docs/agents.md describes it.
+ * A task played by the user's own agent: its code holds the conversation, runs the tools and returns the reward, with a
+ * model served by hone. See docs/agents.md.
  */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import type { Reward, Scenario } from "./scenario.js";
 
 export interface RunOptions {
-  /** Default the folder that hone was started in. */
+  /** Default: the folder in which hone was started. */
   readonly cwd?: string;
-  /** Beside those of hone's own process and the endpoint's. */
+  /** In addition to the environment of hone's process and the endpoint's variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Written to its standard input, which then ends. */
+  /** Written to its standard input, which is then closed. */
   readonly input?: string;
 }
 
-/** What a program did that ended with code 0. */
+/** Output of a program that exited with code 0. */
 export interface Ran {
   readonly stdout: string;
   readonly stderr: string;
@@ -22,19 +22,19 @@ export interface Ran {
 
 export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
   readonly scenario: S;
-  /** What the task opened on this thread. */
+  /** The environment that the task opened on this thread. */
   readonly env: E;
   /** The model for the AI SDK, in this process. */
   readonly model: LanguageModelV3;
-  /** The same model by OpenAI's API on this machine, for everything else. */
+  /** The same model by an OpenAI-compatible API on this machine, for all other clients. */
   readonly baseUrl: string;
-  /** Names this rollout: a request with it is part of it. */
+  /** Identifies this rollout: a request with this key is part of it. */
   readonly apiKey: string;
-  /** Aborted when the rollout's time is over. */
+  /** Aborted at the rollout's deadline. */
   readonly signal: AbortSignal;
   /**
-   * Runs a program that is part of the rollout, with `OPENAI_BASE_URL` and `OPENAI_API_KEY` set. It ends with the rollout,
-   * and with it what it started. Rejects with its last output when it ends otherwise than with code 0.
+   * Runs a program as part of the rollout, with `OPENAI_BASE_URL` and `OPENAI_API_KEY` set. The program and its child
+   * processes end with the rollout. Rejects with its last output unless it exits with code 0.
    */
   run(command: string, args?: readonly string[], options?: RunOptions): Promise<Ran>;
 }
@@ -44,7 +44,7 @@ export type AgentRollout<S extends Scenario = Scenario, E = unknown> = (
   context: AgentContext<S, E>,
 ) => number | Reward | Promise<number | Reward>;
 
-/** The reward of what an agent returned. @throws Error when it is none */
+/** Converts the return value of an agent to a reward. @throws Error when it is invalid */
 export function rewardReturned(returned: unknown): Reward {
   const {
     reward,

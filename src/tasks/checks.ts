@@ -1,13 +1,13 @@
-/** Parts of rewards that many tasks share: does the answer match, and has it the right form? Each scores 1 or 0. */
+/** Common parts of rewards: whether the answer matches, and whether it has the right form. Each scores 1 or 0. */
 import type { z } from "zod";
 import type { FinishedRollout, Scenario } from "./task.js";
 
-/** What is looked at: by default the answer, see {@link answerOf}. */
+/** Selects the checked value; default the answer, see {@link answerOf}. */
 export type Given = (rollout: FinishedRollout) => unknown;
 
 /**
- * What the model answered: the text, or the only argument of the final tool, or a field of its arguments by name; undefined
- * without an answer.
+ * The model's answer: the text, or the only argument of the final tool, or a named argument; undefined without an
+ * answer.
  */
 export function answerOf(field?: string): Given {
   return ({ answer }) => {
@@ -21,7 +21,7 @@ export function answerOf(field?: string): Given {
 const textOf = (value: unknown) =>
   value === undefined ? undefined : typeof value === "string" ? value : JSON.stringify(value);
 
-/** Case, space at the ends and in runs, and a full stop at the end say nothing. */
+/** Ignores case, repeated and surrounding spaces, and a final full stop. */
 const plain = (text: string) =>
   text
     .normalize("NFKC")
@@ -30,7 +30,7 @@ const plain = (text: string) =>
     .trim()
     .replace(/\s*[.!]$/, "");
 
-/** Is the answer one of those expected, apart from case, space and a full stop at the end? */
+/** Whether the answer is one of the expected ones, ignoring case, spaces and a final full stop. */
 export function exactMatch<S extends Scenario>(
   expected: (scenario: S) => string | number | readonly (string | number)[],
   given: Given = answerOf(),
@@ -41,15 +41,15 @@ export function exactMatch<S extends Scenario>(
   };
 }
 
-/** The last number in a text, thousands separated by commas or not. */
+/** The last number in a text, with or without thousands separators. */
 function lastNumber(text: string): number | undefined {
   const found = text.match(/-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?/gi)?.at(-1);
   return found === undefined ? undefined : Number(found.replaceAll(",", ""));
 }
 
 /**
- * Is the answer's number (of a text the last one) the one expected?
- * @param options.tolerance relative, of numbers near 0 absolute; default 1e-6
+ * Whether the answer's number (the last one in a text) is the expected one.
+ * @param options.tolerance relative, for numbers near 0 absolute; default 1e-6
  */
 export function numericMatch<S extends Scenario>(
   expected: (scenario: S) => number,
@@ -63,9 +63,9 @@ export function numericMatch<S extends Scenario>(
   };
 }
 
-/** Does the pattern occur in the answer? */
+/** Whether the pattern occurs in the answer. */
 export function matches(pattern: RegExp, given: Given = answerOf()) {
-  // With g or y a pattern remembers where it was.
+  // A pattern with g or y keeps state between calls.
   const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ""));
   return (rollout: FinishedRollout): boolean => {
     const text = textOf(given(rollout));
@@ -73,7 +73,7 @@ export function matches(pattern: RegExp, given: Given = answerOf()) {
   };
 }
 
-/** Is the answer JSON (in a fence of Markdown or not), and does it fit the schema? */
+/** Whether the answer is JSON (possibly in a Markdown code block) that fits the schema. */
 export function jsonMatch(schema?: z.ZodType, given: Given = answerOf()) {
   return (rollout: FinishedRollout): boolean => {
     const value = given(rollout);

@@ -1,11 +1,12 @@
 /**
- * Rewards that compose: named parts with weights, each kept beside the total. A part is a function of the finished rollout;
- * checks.ts has the usual ones. One more part may be a judge's score (RULER), which training adds (`--reward composed`).
+ * Composed rewards: named parts with weights, each reported beside the total. A part is a function of the finished
+ * rollout; checks.ts has the common ones. One more part may be a judge's score (RULER), added in training (`--reward
+ * composed`).
  */
 import { HoneError, messageOf } from "../util/index.js";
 import type { FinishedRollout, Reward, Scenario } from "./task.js";
 
-/** From 0 to 1 as a rule; true is 1, false is 0. */
+/** Usually from 0 to 1; true is 1, false is 0. */
 export type Score<S extends Scenario = Scenario, E = unknown> = (
   rollout: FinishedRollout,
   scenario: S,
@@ -13,14 +14,14 @@ export type Score<S extends Scenario = Scenario, E = unknown> = (
 ) => number | boolean | Promise<number | boolean>;
 
 export interface RewardPart<S extends Scenario = Scenario, E = unknown> {
-  /** What the total gets for a score of 1; negative takes away. */
+  /** Contribution to the total for a score of 1; a negative weight is a penalty. */
   readonly weight: number;
   readonly score: Score<S, E>;
 }
 
 export interface Composition<S extends Scenario = Scenario, E = unknown> {
   readonly parts: Readonly<Record<string, RewardPart<S, E>>>;
-  /** When the scenario counts as solved: a part that has to score 1, or a function of all scores. */
+  /** Decides whether the scenario is solved: a part that must score 1, or a function of all scores. */
   readonly success: string | ((scores: Readonly<Record<string, number>>) => boolean);
   /** Weight of a judge's score of the rollout, from 0 to 1: `--reward composed`. */
   readonly ruler?: number;
@@ -28,11 +29,11 @@ export interface Composition<S extends Scenario = Scenario, E = unknown> {
 
 export interface ComposedReward<S extends Scenario = Scenario, E = unknown> {
   (rollout: FinishedRollout, scenario: S, env: E): Promise<Reward>;
-  /** Undefined where no judge has a part. */
+  /** Undefined without a judge's part. */
   readonly rulerWeight: number | undefined;
 }
 
-/** Name of the part that a judge scores. */
+/** Name of the judge's part. */
 export const RULER_PART = "ruler";
 
 async function scoreOf<S extends Scenario, E>(
@@ -54,9 +55,10 @@ async function scoreOf<S extends Scenario, E>(
 }
 
 /**
- * A task's `reward` made of parts. A part that throws, or gives no number, fails the rollout and says which.
+ * Creates a task's `reward` from parts. A part that throws, or returns no finite number, fails the rollout with an
+ * error that names it.
  *
- * @throws TypeError when nothing is composed, or a name is taken
+ * @throws TypeError without parts, or when a name is reserved
  */
 export function composeReward<S extends Scenario = Scenario, E = unknown>({
   parts,
@@ -85,5 +87,5 @@ export function composeReward<S extends Scenario = Scenario, E = unknown>({
   return Object.assign(reward, { rulerWeight: ruler });
 }
 
-/** The weight of the judge's part in a task's reward; undefined where it has none. */
+/** The weight of the judge's part in a task's reward; undefined without one. */
 export const rulerWeightOf = (reward: unknown): number | undefined => (reward as Partial<ComposedReward>).rulerWeight;

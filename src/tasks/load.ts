@@ -1,11 +1,13 @@
-/** Finds a task: the built-in one by name, a user's by the path of its file (TypeScript or JavaScript, through jiti). */
+/**
+ * Loads a task: the built-in one by name, a user's by the path of its file (TypeScript or JavaScript, through jiti).
+ */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { HoneError, importUserFile, messageOf, UsageError } from "../util/index.js";
 import { emailTask } from "./email/index.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "./task.js";
 
-/** The tasks that come with hone, by name. */
+/** Built-in tasks. */
 const builtIn: readonly AnyTask[] = [emailTask as unknown as AnyTask];
 
 function isTask(value: unknown): value is AnyTask {
@@ -55,7 +57,7 @@ export async function loadTask(reference: string): Promise<AnyTask> {
 /**
  * The scenarios of a task.
  *
- * @param io how those are fetched that lie on the Hub
+ * @param io access for downloading scenarios from the Hub
  * @throws HoneError when the task's own code fails
  */
 export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: ScenarioIo): Promise<readonly Scenario[]> {

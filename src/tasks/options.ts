@@ -1,6 +1,6 @@
 /**
- * A task's options: what its schema declares, what was given for them (`--set NAME=VALUE`, or a flag that is short for
- * one), and how `--help` lists them. They stay plain data: runs record them, and workers are sent them.
+ * A task's options: its schema, the given values (`--set NAME=VALUE`, or a flag that is short for one), and their list
+ * in `--help`. Values are plain data: runs record them, and workers receive them.
  */
 import { resolve } from "node:path";
 import { z } from "zod";
@@ -8,13 +8,16 @@ import type { Config, GivenOptions } from "../config/index.js";
 import { nearest, UsageError } from "../util/index.js";
 import type { AnyTask, PlainOptions } from "./task.js";
 
-/** Flags that are short for `--set` with the same name: from before tasks had options of their own, and those of `fromFile`. */
+/**
+ * Flags that are short for `--set` with the same name: those from before tasks had options of their own, and those of
+ * `fromFile`.
+ */
 const SHORT = ["db", "rank", "scenarios", "map", "testShare"] as const;
 
-/** The options of a command that opens a task. */
+/** Options of commands that open a task. */
 export const taskOptionNames = ["task", "set", ...SHORT, "seed", "home"] as const;
 
-/** What was given for the task's options. */
+/** The given values of the task's options. */
 export function givenForTask(given: GivenOptions): PlainOptions {
   const set = (given.set ?? {}) as PlainOptions;
   const short = SHORT.filter((name) => given[name] !== undefined);
@@ -25,20 +28,20 @@ export function givenForTask(given: GivenOptions): PlainOptions {
 
 const fieldsOf = (task: AnyTask): [string, z.ZodType][] => Object.entries(task.options.shape);
 
-/** Is a field the path of a file or folder? Its schema says so: `.meta({ path: true })`. */
+/** Whether a field is the path of a file or folder, marked in its schema by `.meta({ path: true })`. */
 const isPath = (field: z.ZodType) => field.meta()?.path === true;
 
-/** Where a field is a path, the place that is meant from any folder; data sets of the Hub have none. */
+/** Makes a path absolute; data sets of the Hub are not paths. */
 const placeOf = (value: string) => (value.startsWith("hf:") ? value : resolve(value));
 
-/** What was recorded of options that the task still has. */
+/** The recorded values of options that the task still has. */
 export function recordedForTask(task: AnyTask, recorded: PlainOptions): PlainOptions {
   return Object.fromEntries(Object.entries(recorded).filter(([name]) => Object.hasOwn(task.options.shape, name)));
 }
 
 /**
- * How the task's options differ from those that a run was begun with, a line each. Paths may change, since what lies there
- * is compared; an option that the task did not have then had its default.
+ * How the task's options differ from those that the run was started with, a line each. Paths may change, since their
+ * content is compared; an option that is new in the task had its default.
  */
 export function taskDifferences(task: AnyTask, recorded: PlainOptions, now: PlainOptions): string[] {
   const before: PlainOptions = resolveTaskOptions(task, recordedForTask(task, recorded));
@@ -53,7 +56,7 @@ export function taskDifferences(task: AnyTask, recorded: PlainOptions, now: Plai
   return [...changed, ...gone.map((name) => `the task has no option ${name} any more (was ${shown(recorded[name])})`)];
 }
 
-/** A flag brings text: it is taken as it stands where the field takes text, else as JSON. */
+/** A flag's value is text: used as it is if the field accepts text, else parsed as JSON. */
 function valueFor(field: z.ZodType, given: unknown): unknown {
   if (typeof given !== "string" || field.safeParse(given).success) return given;
   try {
@@ -63,7 +66,7 @@ function valueFor(field: z.ZodType, given: unknown): unknown {
   }
 }
 
-/** The default of a field that has one which can be given again. */
+/** The default of a field, if it can be given as a value. */
 function defaultOf(field: z.ZodType): unknown {
   const { success, data } = field.safeParse(undefined);
   return success && data !== undefined && field.safeParse(data).success ? data : undefined;
@@ -85,10 +88,10 @@ function unknownOption(task: AnyTask, name: string, value: unknown): UsageError 
 const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 /**
- * The task's options, with its defaults; paths are absolute.
+ * The task's options, with defaults; paths are absolute.
  *
- * @param layers what was given, the strongest last
- * @throws UsageError naming the option, the value and what is accepted
+ * @param layers given values; later layers take precedence
+ * @throws UsageError with the option, the value and the accepted values
  */
 export function resolveTaskOptions(task: AnyTask, ...layers: readonly PlainOptions[]): PlainOptions {
   const given: PlainOptions = Object.assign({}, ...layers);
@@ -114,7 +117,7 @@ export function resolveTaskOptions(task: AnyTask, ...layers: readonly PlainOptio
   );
 }
 
-/** All that a task is told: its own options, and what every task gets. */
+/** All options passed to a task: its own, and those common to all tasks. */
 export function taskOptionsOf(
   task: AnyTask,
   { home, seed }: Pick<Config, "home" | "seed">,
@@ -123,9 +126,9 @@ export function taskOptionsOf(
   return { ...resolveTaskOptions(task, ...layers), home, seed };
 }
 
-/** For people: "one of easy, hard", "a whole number of at least 1". */
+/** Description of the accepted values: "one of easy, hard", "a whole number of at least 1". */
 function acceptedBy(field: z.ZodType): string {
-  // Transformed values have no JSON Schema; their input has.
+  // Transformed values have no JSON Schema, but their input has one.
   const schema = z.toJSONSchema(field, { io: "input", unrepresentable: "any" }) as {
     type?: string;
     enum?: unknown[];
@@ -142,7 +145,7 @@ function acceptedBy(field: z.ZodType): string {
   return from || to ? `${from}..${to}` : "NUMBER";
 }
 
-/** What `--help` lists for a task. */
+/** The list of a task's options in `--help`. */
 export function taskOptionsText(task: AnyTask): string {
   const fields = fieldsOf(task);
   if (fields.length === 0) return `The task ${task.name} has no options of its own (--set).`;

@@ -1,11 +1,11 @@
-/** What a tool's arguments must be: a zod object, or a JSON Schema where the tool comes from elsewhere. */
+/** Parameters of a tool: a zod object, or a JSON Schema for tools from elsewhere. */
 import { createRequire } from "node:module";
 import { z } from "zod";
 
 /** Arguments described by a JSON Schema; {@link jsonSchema} makes one. */
 export interface JsonSchemaParameters {
   readonly jsonSchema: Readonly<Record<string, unknown>>;
-  /** What is wrong with the arguments, in one line; undefined when nothing is. */
+  /** The error of the arguments, in one line; undefined if they are valid. */
   problem(args: unknown): string | undefined;
 }
 
@@ -22,22 +22,22 @@ interface Validator {
 const require = createRequire(import.meta.url);
 let shared: Validator | undefined;
 
-/** Loaded when the first JSON Schema is compiled: most programs that import hone have none. */
+/** Loaded when the first JSON Schema is compiled, since most programs that import hone have none. */
 function validatorFor(schema: Readonly<Record<string, unknown>>): Validator {
   const { AjvJsonSchemaValidator } = require("@modelcontextprotocol/client/validators/ajv") as {
     AjvJsonSchemaValidator: new () => Validator;
   };
-  // A validator keeps schemas by their $id: another tool's schema of the same $id would be taken for this one.
+  // A validator caches schemas by $id, so another tool's schema with the same $id would be used for this one.
   if ("$id" in schema) return new AjvJsonSchemaValidator();
   shared ??= new AjvJsonSchemaValidator();
   return shared;
 }
 
 /**
- * Parameters of a tool as a JSON Schema (2020-12, or the draft that its `$schema` names). It is shown to the model as it
- * stands, and arguments are held to it.
+ * Parameters of a tool as a JSON Schema (2020-12, or the draft that its `$schema` names). The schema is shown to the
+ * model unchanged, and arguments are checked against it.
  *
- * @throws TypeError when it is not the schema of an object, or no valid schema
+ * @throws TypeError when it is not an object's schema, or not a valid schema
  */
 export function jsonSchema(schema: Readonly<Record<string, unknown>>): JsonSchemaParameters {
   if (typeof schema !== "object" || schema === null || Array.isArray(schema) || schema.type !== "object") {
@@ -54,7 +54,7 @@ export function jsonSchema(schema: Readonly<Record<string, unknown>>): JsonSchem
     problem: (args) => {
       const { valid, errorMessage } = validate(args);
       if (valid) return undefined;
-      // "data/path must be string, data must have …": the arguments have no name of their own.
+      // "data/path must be string, data must have …": remove the validator's name for the arguments.
       return (errorMessage ?? "wrong arguments").replace(/(^|, )data\//g, "$1").replace(/(^|, )data (must)/g, "$1$2");
     },
   };
@@ -62,7 +62,7 @@ export function jsonSchema(schema: Readonly<Record<string, unknown>>): JsonSchem
 
 const isJsonSchema = (parameters: ToolParameters): parameters is JsonSchemaParameters => "jsonSchema" in parameters;
 
-/** A misspelt argument must be refused, not dropped: the model should read what it did wrong. */
+/** A misspelt argument is refused, not dropped, so that the model can correct it. */
 export const strictParameters = <P extends ToolParameters>(parameters: P): P =>
   isJsonSchema(parameters) ? parameters : (parameters.strict() as unknown as P);
 
@@ -74,7 +74,7 @@ export function schemaOfParameters(parameters: ToolParameters): Record<string, u
   return schema;
 }
 
-/** The arguments as the tool takes them, or what is wrong with them. */
+/** The parsed arguments, or the error. */
 export function checkArguments(
   parameters: ToolParameters,
   args: Record<string, unknown>,

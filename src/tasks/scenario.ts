@@ -1,4 +1,4 @@
-/** What is played, and what it earned. */
+/** Scenarios and rewards. */
 
 export type Split = "train" | "test";
 
@@ -7,17 +7,17 @@ export interface Scenario {
   /** Unique within the task and stable from run to run. */
   readonly id: string;
   readonly split: Split;
-  /** What the user asks. */
+  /** The user's question. */
   readonly question: string;
-  /** What sort of question it is, where there are several: success is then also shown for each. */
+  /** Category of the question, if there are several: success is also reported for each. */
   readonly kind?: string;
 }
 
-/** A reward with what it is made of. Pure: the same rollout gives the same reward again from its file. */
+/** A reward and its parts. A pure function of the rollout: computed again from its file it is the same. */
 export interface Reward {
-  /** What training pushes up. Any finite number. */
+  /** The quantity maximised by training. Any finite number. */
   reward: number;
-  /** Was the scenario solved? What accuracy counts. */
+  /** Whether the scenario was solved; counted by accuracy. */
   success: boolean;
   /** Named parts, for reports. */
   parts: Record<string, number>;

@@ -1,6 +1,6 @@
-/** MCP servers as a task file names them. The room src/mcp starts and asks them. */
+/** MCP servers in a task file. The room src/mcp starts them. */
 
-/** A server in the form of `mcpServers` files: a program that speaks over stdio, or an address. */
+/** A server in the format of `mcpServers` files: a program that speaks over stdio, or a URL. */
 export interface ServerDefinition {
   readonly command?: string;
   readonly args?: readonly string[];
@@ -14,22 +14,22 @@ export interface ServerDefinition {
   readonly disabled?: boolean;
 }
 
-/** Who has a server for itself: each rollout, or all rollouts of a worker thread together. */
+/** Lifetime of a server: one for each rollout, or one for all rollouts of a worker thread. */
 export type ServerScope = "rollout" | "worker";
 
-/** MCP servers whose tools a task has beside its own. */
+/** MCP servers whose tools a task has in addition to its own. */
 export interface TaskServers<S = unknown> {
   /**
    * By name, as in an `mcpServers` file, with the same variables. `${rolloutFolder}` is a folder of the rollout's own,
    * removed after its reward; `${workspaceFolder}` is the folder of the task file.
    */
   readonly servers: Readonly<Record<string, ServerDefinition>>;
-  /** `--mcp-scope` is stronger. Default "rollout". */
+  /** `--mcp-scope` takes precedence. Default "rollout". */
   readonly scope?: ServerScope;
-  /** Tools to have alone, and tools to leave out: `NAME`, `SERVER/NAME`, with `*` for any text. */
+  /** Tools to include, and tools to leave out: `NAME`, `SERVER/NAME`, with `*` for any text. */
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
-  /** Characters of one result that the model reads; `--mcp-result-chars` is stronger. */
+  /** Maximum number of characters of a result; `--mcp-result-chars` takes precedence. */
   readonly resultChars?: number;
   /** Fills the rollout's folder before its servers start. */
   setup?(folder: string, scenario: S): void | Promise<void>;

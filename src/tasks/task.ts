@@ -15,10 +15,10 @@ import type { TaskServers } from "./servers.js";
 
 export type { Reward, Scenario, Split } from "./scenario.js";
 
-/** What a tool can see while it runs. */
+/** Context of a tool call. */
 export interface ToolContext<S extends Scenario = Scenario, E = unknown> {
   readonly scenario: S;
-  /** What the task opened on this thread. */
+  /** The environment that the task opened on this thread. */
   readonly env: E;
   /** Aborted when the tool's deadline passes or the rollout is cancelled. */
   readonly signal: AbortSignal;
@@ -26,23 +26,23 @@ export interface ToolContext<S extends Scenario = Scenario, E = unknown> {
 
 export interface Tool<P extends ToolParameters = ToolParameters, S extends Scenario = Scenario, E = unknown> {
   readonly name: string;
-  /** For the model: what it does and when to use it. */
+  /** For the model: the tool's effect and its use. */
   readonly description: string;
   /**
    * Arguments; each field's `.describe()` is shown to the model. Unknown arguments are refused. A JSON Schema (see
-   * `jsonSchema`) is shown and obeyed as it stands.
+   * `jsonSchema`) is shown and enforced unchanged.
    */
   readonly parameters: P;
   /** A tool that ends the rollout: its arguments are the model's answer. A task without one is answered in plain text. */
   readonly final: boolean;
   /**
-   * Runs one call. The result is shown to the model: a string as it is, anything else as JSON.
-   * Throw {@link ToolError} for what the model did wrong and should read; any other error fails the rollout.
+   * Runs one call. The result is shown to the model: a string as it is, anything else as JSON. Throw {@link ToolError}
+   * for a mistake of the model, which reads the message; any other error fails the rollout.
    */
   execute(args: ArgumentsOf<P>, context: ToolContext<S, E>): unknown;
 }
 
-/** The model's own mistake, worded for the model: it reads `{"error": message}` and goes on. */
+/** A mistake of the model, worded for the model: it reads `{"error": message}` and goes on. */
 export class ToolError extends Error {
   override readonly name = "ToolError";
 }
@@ -57,7 +57,7 @@ export interface ToolDefinition<P extends ToolParameters, S extends Scenario, E>
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 
-/** Checks and completes a tool. Throws TypeError on a name that models' APIs do not take. */
+/** Checks and completes a tool. Throws TypeError on a name that model APIs do not accept. */
 export function defineTool<P extends ToolParameters, S extends Scenario = Scenario, E = unknown>(
   tool: ToolDefinition<P, S, E>,
 ): Tool<P, S, E> {
@@ -67,7 +67,7 @@ export function defineTool<P extends ToolParameters, S extends Scenario = Scenar
   return { ...tool, final: tool.final ?? false, parameters: strictParameters(tool.parameters) };
 }
 
-/** A tool as chat templates and model APIs take it. */
+/** A tool in the format of chat templates and model APIs. */
 export interface ToolSchema {
   type: "function";
   function: { name: string; description: string; parameters: Record<string, unknown> };
@@ -83,20 +83,20 @@ export function toolSchema(tool: Pick<Tool, "name" | "description" | "parameters
 export interface ToolCall {
   name: string;
   arguments: Record<string, unknown>;
-  /** Only where the model's chat template has ids of calls. */
+  /** Only if the model's chat template uses ids of calls. */
   id?: string;
 }
 
 export type ChatMessage =
   | { role: "system" | "user"; content: string }
   | { role: "assistant"; content: string; tool_calls?: ToolCall[] }
-  /** `id` is the call's, where that has one. */
+  /** `id` is the id of the call, if it has one. */
   | { role: "tool"; name: string; content: string; id?: string };
 
-/** Why a call did not run, or what became of it. */
+/** Outcome of a call, or the reason why it did not run. */
 export type CallOutcome =
   | "ok"
-  /** What was written as a call is not one in the model's tool-call format. */
+  /** The text of the call is not valid in the model's tool format. */
   | "malformed"
   | "unknown_tool"
   /** The arguments do not fit the tool's schema. */
@@ -104,23 +104,23 @@ export type CallOutcome =
   /** The tool refused with a {@link ToolError}. */
   | "tool_error";
 
-/** One call of a trajectory with what came back, in order. */
+/** One call of a trajectory with its result, in order. */
 export interface CallRecord {
   /** 1 for the first assistant turn. */
   turn: number;
   /** As written; empty when the call was malformed. */
   name: string;
-  /** As parsed by the tool's schema when the outcome is "ok" or "tool_error"; else as written. */
+  /** Parsed by the tool's schema if the outcome is "ok" or "tool_error"; else as written. */
   arguments: Record<string, unknown>;
   outcome: CallOutcome;
-  /** What the tool returned, as JSON data; for every other outcome `{error: message}`. */
+  /** The tool's return value as JSON data; for every other outcome `{error: message}`. */
   result: unknown;
 }
 
 export type RolloutEnd =
-  /** By a final tool; in a task without one by plain text. */
+  /** With a final tool, or in a task without one in plain text. */
   | "answered"
-  /** Plain text where only a final tool answers; or no text and no call. */
+  /** Plain text in a task with a final tool; or neither text nor a call. */
   | "no_tool_call"
   | "turn_limit"
   | "token_limit"
@@ -129,125 +129,125 @@ export type RolloutEnd =
   | "tool_failure"
   | "bad_call";
 
-/** What a reward may look at: the whole conversation, and the calls in it with their results. */
+/** Input of a reward: the whole conversation, and its calls with their results. */
 export interface FinishedRollout {
   readonly messages: readonly ChatMessage[];
   readonly calls: readonly CallRecord[];
   /**
-   * When the rollout ended with an answer: the arguments of the final tool's call; in a task without a final tool
-   * `{ text }`, what the model said last, without its thoughts.
+   * If the rollout ended with an answer: the arguments of the final tool's call; in a task without a final tool `{ text
+   * }`, the model's last text, without its thoughts.
    */
   readonly answer: Readonly<Record<string, unknown>> | undefined;
   readonly end: RolloutEnd;
-  /** Assistant turns played. */
+  /** Number of assistant turns. */
   readonly turns: number;
   readonly maxTurns: number;
   /**
-   * The rollout's own folder (`${rolloutFolder}` of MCP servers), as its tools have left it. It is gone after the reward;
-   * its servers may still run. Undefined where no server has asked for one.
+   * The rollout's own folder (`${rolloutFolder}` of MCP servers) after its calls. It is deleted after the reward; its
+   * servers may still run. Undefined if no server uses one.
    */
   readonly folder?: string | undefined;
 }
 
-/** What a judge of correctness is asked: is the given answer as good as the golden one? */
+/** Question to a judge of correctness: is the given answer equivalent to the golden one? */
 export interface Claim {
   readonly question: string;
   readonly golden: string;
   readonly given: string;
 }
 
-/** What a task sees when it answers the model as the user. */
+/** Context of a reply to the model as the user. */
 export interface ReplyContext<S extends Scenario = Scenario, E = unknown> extends ToolContext<S, E> {
-  /** The whole conversation, the text that is to be answered last. */
+  /** The whole conversation; its last message is to be answered. */
   readonly messages: readonly ChatMessage[];
   readonly calls: readonly CallRecord[];
-  /** Assistant turns so far, this one included. */
+  /** Assistant turns so far, including this one. */
   readonly turns: number;
   readonly maxTurns: number;
 }
 
-/** What a scripted expert does in one turn: calls, or plain text. */
+/** A turn of a scripted expert: calls, or plain text. */
 export type ExpertTurn = ToolCall[] | string;
 
-/** What the expert is sent after its turn: the calls with their results; after plain text also what was answered. */
+/** Sent to the expert after its turn: the calls with their results; after plain text also the reply. */
 export type ExpertHears = CallRecord[] & { reply?: string };
 
 export interface ExpertOptions {
   /**
-   * Share of rollouts in which the expert makes a mistake: of all its kinds together (0 to 1), or of each kind by the
-   * task's own names.
+   * Share of rollouts in which the expert makes a mistake: a number from 0 to 1 for all kinds together, or one for each
+   * kind by the task's own names.
    */
   readonly mistakes?: number | Readonly<Record<string, number>>;
 }
 
-/** What every task is told beside its own options. */
+/** Options passed to every task in addition to its own. */
 export interface CommonOptions {
-  /** `--seed`: whatever a task draws at random follows from it. */
+  /** `--seed`: the source of everything random in the task. */
   readonly seed: number;
   /** `--home`: hone's folder, where a task may keep files. */
   readonly home: string;
 }
 
-/** What `scenarios` and `open` are told: the task's own options as its schema parses them, and the common ones. */
+/** Passed to `scenarios` and `open`: the task's own options as its schema parses them, and the common ones. */
 export type TaskOptions<O extends z.ZodObject = z.ZodObject> = Readonly<z.output<O>> & CommonOptions;
 
 /** Options as plain data, before a task's schema has parsed them. */
 export type PlainOptions = Readonly<Record<string, unknown>>;
 
-/** What scenarios that come from somewhere else are fetched with. */
+/** Access for downloading scenarios. */
 export interface ScenarioIo {
-  /** How the Hub is spoken to; Hugging Face's variables say it where nobody else does. */
+  /** Options of the Hub; default: Hugging Face's environment variables. */
   readonly hub?: HubConfig;
-  /** Hears what is downloaded. */
+  /** Called with lines about downloads. */
   readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 
 export interface Task<S extends Scenario = Scenario, E = unknown> {
   readonly name: string;
-  /** One line for people. */
+  /** One-line description. */
   readonly description: string;
-  /** What can be set of it: `--set NAME=VALUE`, listed by `--task TASK --help`. */
+  /** The task's options: `--set NAME=VALUE`, listed by `--task TASK --help`. */
   readonly options: z.ZodObject;
   /** All scenarios, both splits, in a stable order. */
   scenarios(options: PlainOptions, io?: ScenarioIo): readonly S[] | Promise<readonly S[]>;
-  /** Opens what the tools need on this thread (a database connection, say). Called once per thread. */
+  /** Opens the environment of the tools on this thread (a database connection, for example). Called once per thread. */
   open(options: PlainOptions): E | Promise<E>;
-  /** Closes what `open` opened. */
+  /** Closes the environment. */
   close(env: E): void | Promise<void>;
   /** The messages before the model's first turn. */
   prompt(scenario: S, limits: { maxTurns: number }): ChatMessage[];
   /**
-   * Any number of tools. Where none is final, the model answers in plain text: a turn without calls ends the rollout
-   * with it, unless `reply` goes on.
+   * Any number of tools. If none is final, the model answers in plain text: a turn without calls ends the rollout with
+   * it, unless `reply` continues it.
    */
   readonly tools: readonly Tool<ToolParameters, S, E>[];
-  /** MCP servers whose tools the model has beside `tools`. */
+  /** MCP servers whose tools the model has in addition to `tools`. */
   readonly mcp?: TaskServers<S>;
   /**
-   * Answers a turn of plain text as the user, so that the conversation goes on, up to the turn limit. null: nothing is
-   * said to it, and it ends the rollout as if there were no `reply`. `text` is the turn without the model's thoughts.
-   * An error that it throws ends the rollout as a tool's failure does.
+   * Answers a turn of plain text as the user, so that the conversation goes on, up to the turn limit. null: there is no
+   * reply, and the turn ends the rollout as if there were no `reply`. `text` is the turn without the model's thoughts.
+   * An error thrown here ends the rollout like a tool's failure.
    */
   reply?(context: ReplyContext<S, E>, text: string): string | null | Promise<string | null>;
   reward(rollout: FinishedRollout, scenario: S, env: E): Reward | Promise<Reward>;
-  /** In the place of all that plays and rewards: the task's own code has the conversation. */
+  /** Replaces prompt, tools and reward: the task's own code has the conversation. */
   rollout?(context: AgentContext<S, E>): ReturnType<AgentRollout>;
   /**
-   * For tasks with free answers: what a judge has to be asked to know whether the rollout's answer is right. null when
-   * the reward's own `success` settles it: the answers agree word for word, or there is none.
+   * For tasks with free answers: the question for a judge about the rollout's answer. null when the reward's own
+   * `success` decides: the answers are equal word for word, or there is none.
    */
   claim?(rollout: FinishedRollout, scenario: S): Claim | null;
   /**
-   * Are golden answers among these free text, of which `reward` knows only some of the right wordings? Training then says
-   * so, and which options use a judge.
+   * Whether golden answers of these scenarios are free text, for which `reward` accepts only some of the right
+   * wordings. Training then logs this, with the options that use a judge.
    */
   freeAnswers?(scenarios: readonly S[]): boolean;
-  /** A graded reward for which it is known whether the answer is right: `--reward shaped`. */
+  /** A graded reward that is given whether the answer is right: `--reward shaped`. */
   shaped?(rollout: FinishedRollout, scenario: S, env: E, right: boolean): Reward | Promise<Reward>;
   /**
-   * A scripted player, when the task has one: yields the calls (or the text) of each turn and is sent their results
-   * (or the reply). It makes warm-start traces and shows the task without a model.
+   * A scripted player: yields the calls (or the text) of each turn and receives their results (or the reply). Used for
+   * warm-start traces, and to play the task without a model.
    */
   expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, ExpertHears>;
 }
@@ -257,11 +257,11 @@ type Completed = "description" | "options" | "scenarios" | "open" | "close" | "t
 export type TaskDefinition<S extends Scenario, E, O extends z.ZodObject> = Omit<Task<S, E>, Completed> & {
   description?: string;
   /**
-   * The task's own options, each with a default unless it must be given; `.describe()` is what help says of it, and
+   * The task's own options, each with a default unless it is required; `.describe()` is its text in the help, and
    * `.meta({ path: true })` makes it a path. Their values must be plain data (strings, numbers, lists, objects).
    */
   options?: O;
-  /** A function of the options; or `fromFile`, which brings options of its own. */
+  /** A function of the options; or `fromFile`, which adds options of its own. */
   scenarios(options: TaskOptions<O>, io?: ScenarioIo): readonly S[] | Promise<readonly S[]>;
   tools?: Task<S, E>["tools"];
   open?(options: TaskOptions<O>): E | Promise<E>;
@@ -274,10 +274,10 @@ export type AgentTaskDefinition<S extends Scenario, E, O extends z.ZodObject> = 
   "prompt" | "reward" | "rollout"
 > & { rollout: AgentRollout<S, E>; prompt?: undefined; reward?: undefined };
 
-/** What hone plays and rewards a task with. */
+/** Parts of a task that hone plays and rewards. */
 const playedNames = ["prompt", "tools", "mcp", "reply", "reward", "claim", "freeAnswers", "shaped", "expert"] as const;
 
-/** What stands for them where the task's own code plays. */
+/** Placeholders for these parts in a task with `rollout`. */
 function unplayed(definition: { readonly name: string }) {
   const both = playedNames.find((name) => (definition as Partial<Record<typeof name, unknown>>)[name] !== undefined);
   if (both)
@@ -290,12 +290,12 @@ function unplayed(definition: { readonly name: string }) {
   };
 }
 
-/** The options that a source of scenarios has of its own. */
+/** Options that a source of scenarios adds. */
 const broughtBy = (scenarios: unknown) => (scenarios as { readonly options?: z.ZodObject }).options?.shape ?? {};
 
 /**
- * Checks and completes a task. Throws TypeError when two tools share a name, an option has a common one's, or an agent's
- * task has parts that are not its own.
+ * Checks and completes a task. Throws TypeError when two tools share a name, an option has a common one's, or a task
+ * with `rollout` has parts for play by hone.
  */
 export function defineTask<S extends Scenario, E = undefined, O extends z.ZodObject = z.ZodObject>(
   definition: AgentTaskDefinition<S, E, O>,
@@ -331,5 +331,5 @@ export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
   };
 }
 
-/** A task whose scenario and environment types are not known here, as it comes from a file. */
+/** A task with unknown types of scenario and environment, as loaded from a file. */
 export type AnyTask = Task<Scenario, unknown>;

@@ -23,7 +23,7 @@ export interface Started {
 
 const here: Started = { root: packageRoot, script: process.argv[1], agent: process.env.npm_config_user_agent };
 
-/** Is hone a dependency of somebody's project? */
+/** Whether hone is installed as a dependency of a project. */
 export function isInstalled({ root, script = "" }: Pick<Started, "root" | "script"> = here): boolean {
   const path = (text: string) => text.replaceAll("\\", "/");
   return path(root).includes("/node_modules/") || /\/node_modules\/(\.bin\/hone|@hone-rl\/hone\/)/.test(path(script));

@@ -1,6 +1,6 @@
 /**
- * A copy of an F16 model with F32 weights. On a CPU its KV is F32 too and sums are too, so that batches of other shapes
- * draw the same tokens but for one draw in millions.
+ * Makes a copy of an F16 model with F32 weights. On a CPU its KV and sums are F32 too, so that batches of different
+ * shapes sample the same tokens except for one in millions.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { readGgufFileInfo } from "node-llama-cpp";

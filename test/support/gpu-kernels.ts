@@ -1,6 +1,6 @@
 /**
- * Runs before the tests on llvmpipe: two processes play with f16 and with f32 weights (as in adapters), so that two
- * cores compile the kernels that the tests need. With a filled build/shader-cache it takes seconds.
+ * Runs before the tests on llvmpipe: two processes run models with f16 and with f32 weights (as in adapters), so that
+ * two cores compile the kernels that the tests need. With a filled build/shader-cache it takes seconds.
  */
 import { cases, playCases } from "../engine/transformers.js";
 import { few, gpu } from "./gpu.js";

@@ -1,4 +1,4 @@
-/** The device of `yarn test:gpu`, and how the tests share it. */
+/** The device of `yarn test:gpu`, shared by the tests. */
 import type { EngineOptions } from "../../src/engine/index.js";
 
 const backend = process.env.GPU_TEST_BACKEND;

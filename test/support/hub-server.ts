@@ -100,7 +100,7 @@ export class HubServer {
     if (request.method === "POST" || request.method === "PUT") {
       return void this.uploads.answer(request, response, { hub: this.endpoint, cdn: this.#address(this.#cdn) });
     }
-    // As a captive portal or a company's proxy answers.
+    // The answer of a captive portal or a company's proxy.
     if (path.startsWith("/portal")) return void response.end("<html>Please log in</html>");
     const refuse = (status: number, code: string) =>
       response.writeHead(status, { "x-error-code": code, "x-error-message": `${code} for ${path}` }).end();

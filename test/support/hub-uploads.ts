@@ -1,21 +1,21 @@
 /**
- * How the Hub takes files: a repository is made, large files go by Git LFS to another host, and a commit names them all.
- * As huggingface_hub asks for it; what it sends is kept.
+ * Uploads to the Hub in the protocol of huggingface_hub: a repository is created, large files go by Git LFS to another
+ * host, and a commit lists all files. Keeps everything that is sent.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 const LARGE = /\.(gguf|safetensors)$/;
 
 export class HubUploads {
-  /** Repositories that were made, by name: who can see them. */
+  /** Created repositories, with their visibility. */
   readonly made = new Map<string, string>();
-  /** What was committed, by repository and path. */
+  /** Committed files, by repository and path. */
   readonly files: Record<string, Record<string, Buffer>> = {};
-  /** What requests must not be answered with: a status for each path that has this text in it. */
+  /** Errors to return: a status for each path that contains this text. */
   refuse: Readonly<Record<string, number>> = {};
   readonly #large = new Map<string, Buffer>();
 
-  /** @param addresses of the Hub and of the host of large files */
+  /** @param addresses of the Hub, and of the host for large files */
   async answer(
     request: IncomingMessage,
     response: ServerResponse,
@@ -66,7 +66,7 @@ export class HubUploads {
     response.writeHead(404).end("{}");
   }
 
-  /** Lines of JSON: a header, and a file each. */
+  /** JSON lines: a header, and a line for each file. */
   #commit(id: string, lines: string): void {
     this.files[id] ??= {};
     const files = this.files[id];

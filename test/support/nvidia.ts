@@ -10,7 +10,7 @@ export interface Cards {
 
 export const uuidOf = (index: number) => `GPU-${String(index + 1).repeat(8)}-aaaa-bbbb-cccc-dddddddddddd`;
 
-/** Writes a program of a few lines into a folder. */
+/** Writes a short shell script as a program into a folder. */
 export function program(folder: string, name: string, script: string): string {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, name);
@@ -19,7 +19,7 @@ export function program(folder: string, name: string, script: string): string {
   return file;
 }
 
-/** A nvidia-smi that lists these cards. */
+/** An nvidia-smi that lists these cards. */
 export function listCards(folder: string, { driver = "590.44.01", capability = "8.9", names = ["NVIDIA One"] }: Cards) {
   const rows = names.map((name, index) => `${index}, ${uuidOf(index)}, ${name}, ${driver}, 24576, ${capability}`);
   // Shell built-ins only: PATH may have nothing else.

@@ -16,7 +16,7 @@ interface Props {
   readonly smoothing: number;
   readonly zoom: Zoom | null;
   readonly onZoom: (zoom: Zoom | null) => void;
-  /** Changes when the colours do. */
+  /** Changes with the colours, to redraw. */
   readonly theme: string;
 }
 
@@ -29,7 +29,7 @@ interface Drawn {
 }
 
 const SYNC = "hone";
-/** Pixels that a click may move. */
+/** Maximum movement in pixels of a click. */
 const STILL = 4;
 
 export const colourOf = (index: number) =>
@@ -52,7 +52,7 @@ function build(spec: ChartSpec, runs: readonly Run[], smoothing: number) {
   ].sort((a, b) => a - b);
   const place = new Map(steps.map((step, i) => [step, i]));
   const spread = (line: Line, values: readonly (number | null | undefined)[]): (number | null | undefined)[] => {
-    // Undefined joins what lies beside it, null is a gap: a step that another run has is no gap of this one.
+    // uPlot joins the points around undefined and leaves a gap at null; a step of another run only must not make a gap.
     const made: (number | null | undefined)[] = steps.map(() => undefined);
     line.points.forEach(({ step }, i) => {
       made[place.get(step) as number] = values[i];
@@ -141,7 +141,7 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
   useEffect(() => {
     const element = holder.current;
     if (!element || built.drawn.length === 0) return;
-    // One range for all charts, so that their cursors stand at one step.
+    // The same range for all charts, so that their cursors are at the same step.
     const low = 0;
     const high = Math.max(1, ...runs.map(({ view }) => view.steps.at(-1)?.step ?? 0));
     const range = (): [number, number] => (zoom ? [zoom.from, zoom.to] : [low, high]);
@@ -208,7 +208,7 @@ export function Chart({ spec, runs, smoothing, zoom, onZoom, theme }: Props) {
     if (!u) return;
     const from = u.cursor.idx ?? (by > 0 ? -1 : built.steps.length);
     const index = Math.min(built.steps.length - 1, Math.max(0, from + by));
-    // The third argument, which the types lack, moves the cursors of the other charts too.
+    // The third argument, missing in the types, publishes the cursor to the other charts.
     const set: (at: { left: number; top: number }, fire?: boolean, publish?: boolean) => void = u.setCursor;
     set({ left: u.valToPos(built.steps[index] ?? 0, "x"), top: 20 }, true, true);
   };

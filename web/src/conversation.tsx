@@ -1,4 +1,4 @@
-/** One rollout laid out for reading: messages, calls and what came back, or its tokens. */
+/** One rollout: its messages, calls and results, or its tokens. */
 import { useEffect, useState } from "preact/hooks";
 import type { Body, BodyAnswer, Row } from "../../src/view/index.js";
 import { creditedAdvantage } from "./credit.js";
@@ -10,7 +10,7 @@ import { TokenText } from "./tokens.js";
 type Message = Body["messages"][number];
 type Call = Body["calls"][number];
 
-/** A JSON text with line breaks; any other as it is. */
+/** Pretty-prints JSON; returns other text unchanged. */
 function pretty(text: string): string {
   if (!/^\s*[[{]/.test(text) || text.length > 1_000_000) return text;
   try {
@@ -20,7 +20,7 @@ function pretty(text: string): string {
   }
 }
 
-/** On one line where it fits. */
+/** On one line if it fits. */
 function inline(value: unknown): string {
   const line = JSON.stringify(value) ?? "";
   return line.length <= 60 ? line.replaceAll('","', '", "') : JSON.stringify(value, null, 2);
@@ -64,7 +64,7 @@ function Assistant({
       )}
       {said?.trim() && <Plain text={said} />}
       {message.tool_calls?.map((call, i) => (
-        // Calls of one turn have no names of their own.
+        // Calls of one turn have no unique names.
         <div class="call" key={i}>
           <h5>
             → <code>{visible(call.name)}</code>
@@ -109,7 +109,7 @@ export function Messages({ body }: { readonly body: Pick<Body, "messages" | "cal
           return <Assistant key={key} message={message} turn={turn} />;
         }
         if (message.role === "tool") {
-          // A result stands for its call where there are as many; a final tool's call may have none at the end.
+          // Results are assigned to calls in order; a final tool's call at the end may have none.
           const call = body.calls.length >= tools ? body.calls[results++] : undefined;
           return <Result key={key} message={message} call={call} />;
         }
@@ -125,7 +125,7 @@ export function Messages({ body }: { readonly body: Pick<Body, "messages" | "cal
   );
 }
 
-/** undefined while it is fetched, null where the file does not have it. */
+/** undefined while it is fetched, null if the file does not contain it. */
 export function useBody(run: number, id: number | undefined): BodyAnswer | null | undefined | Error {
   const { source } = useData();
   const [answer, set] = useState<{ id: number | undefined; value: BodyAnswer | null | Error | undefined }>({
@@ -146,7 +146,7 @@ export function useBody(run: number, id: number | undefined): BodyAnswer | null 
   return answer.id === id ? answer.value : undefined;
 }
 
-/** A rollout in a column of its own. */
+/** A rollout in its own column. */
 export function Conversation({ run, row }: { readonly run: Run; readonly row: Row }) {
   const { source } = useData();
   const answer = useBody(run.view.id, row.id);

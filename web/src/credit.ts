@@ -1,4 +1,4 @@
-/** What a step learnt of a group and of a rollout, and where it learnt nothing: why. */
+/** The contribution of a group and of a rollout to a step's update, or the reason why there was none. */
 import type { Row, RunView } from "../../src/view/index.js";
 import { noVerdictText, SKIPPED } from "./diagnose.js";
 import { number, words } from "./format.js";
@@ -10,7 +10,7 @@ export interface GroupState {
 
 const stepOf = (row: Row | undefined, view: RunView) => view.steps.find(({ step }) => step === row?.step);
 
-/** Why a group taught nothing, or null where it taught. */
+/** Why a group contributed nothing, or null if it contributed. */
 export function groupState(rows: readonly Row[], view: RunView): GroupState | null {
   if (rows[0]?.phase !== "train") return null;
   const step = stepOf(rows[0], view);
@@ -28,18 +28,18 @@ export function groupState(rows: readonly Row[], view: RunView): GroupState | nu
     : { name: "no advantage", why: `rewards differ by ${number(spread)} only, or what differs was masked` };
 }
 
-/** The run notes the reasons of a step's groups together, so each that this group can have had is named. */
+/** The run records the reasons for a whole step, so all that are possible for this group are listed. */
 function whyUnrewarded(rows: readonly Row[], metrics: RunView["steps"][number]["metrics"]): string {
   const compared = rows.filter(({ brokenOff }) => !brokenOff);
   if (compared.length < Math.min(2, rows.length)) return "too few of its rollouts could be compared";
   const reasons = Object.keys(metrics?.groups_no_verdict ?? {}).map(noVerdictText);
-  // Rollouts that are all the same are not sent to a judge: they count as a group without spread.
+  // A group of identical rollouts is not sent to a judge: it counts as a group without spread.
   const looks = new Set(compared.map(({ end, turns, tokens, reward }) => [end, turns, tokens, reward].join()));
   const alike = looks.size === 1 && (metrics?.groups_flat ?? 0) > 0;
   return [...reasons, ...(alike || reasons.length === 0 ? ["all its rollouts are alike"] : [])].join(", or ");
 }
 
-/** The advantage with which a rollout was learnt from; null where its step was skipped. */
+/** The advantage of the rollout in the update; null if its step was skipped. */
 export function creditedAdvantage(row: Row, view: RunView): number | null {
   return stepOf(row, view)?.metrics?.skipped ? null : row.advantage;
 }

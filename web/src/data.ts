@@ -1,4 +1,4 @@
-/** The runs of the page for its parts: what they have now, and as they come in. */
+/** The state of the page's runs, updated as data arrives. */
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
@@ -24,7 +24,7 @@ export function useSource(source: Source): Data {
   return data;
 }
 
-/** Why a rollout may not be found: rows are still being read, or cannot be. null where all are here. */
+/** Why a rollout may be missing: rows are still loading, or failed to load. null when all are here. */
 export function missingRows({ complete, failure }: Run): string | null {
   if (complete) return null;
   return failure === null ? "reading rollouts …" : "not all rollouts of this run could be read";

@@ -1,10 +1,10 @@
-/** What is remarkable about a step, in words: why it changed nothing, what its rollouts did, which figures left the rest. */
+/** Findings about a step, in words: why it changed nothing, how its rollouts ended, which metrics are unusual. */
 import type { RunView } from "../../src/view/index.js";
 import { counts, mean, number, percent, wilson, words } from "./format.js";
 import { errorRate, type Usual, usualOf } from "./usual.js";
 
 export interface Finding {
-  /** bad: the step taught nothing, or less than it should. odd: look at it. note: good to know. */
+  /** bad: the step contributed nothing, or less than it should. odd: unusual. note: information. */
   readonly level: "bad" | "odd" | "note";
   readonly text: string;
 }
@@ -35,7 +35,7 @@ const REASONS: Readonly<Record<string, string>> = {
 export const noVerdictText = (reason: string): string =>
   REASONS[reason] ?? `${words(reason)} (what the judge answered could not be used)`;
 
-/** How often a figure must be of its usual size to be called odd. */
+/** Factor by which a metric must differ from its usual value to be called odd. */
 const TIMES = 5;
 
 function learning(metrics: Metrics): Finding[] {
@@ -104,7 +104,7 @@ function playing(metrics: Metrics): Finding[] {
   return found;
 }
 
-/** Figures that lie far from where they lie in the other steps. */
+/** Metrics that differ strongly from those of the other steps. */
 function against(step: Step, usual: Usual): Finding[] {
   const metrics = step.metrics as Metrics;
   if (usual.trained.length < 5) return [];
@@ -162,10 +162,10 @@ function slowest({ timing }: Step): string {
 
 const ORDER = { bad: 0, odd: 1, note: 2 };
 
-/** Of each list of steps: a page is drawn anew at every look at a running run, mostly with the steps that it had. */
+/** Cached by list of steps: the page is redrawn at every poll of a running run, mostly with the same steps. */
 const known = new WeakMap<RunView["steps"], { readonly usual: Usual; readonly of: Map<number, Finding[]> }>();
 
-/** What is remarkable about a committed step, the worst first. */
+/** Findings about a committed step, the worst first. */
 export function findingsOf(step: Step, { steps }: RunView): Finding[] {
   const cache = known.get(steps) ?? { usual: usualOf(steps), of: new Map<number, Finding[]>() };
   known.set(steps, cache);
@@ -188,19 +188,19 @@ function findIn(step: Step, usual: Usual): Finding[] {
 
 export interface Problem {
   readonly run: number;
-  /** null: of the whole run. */
+  /** null: about the whole run. */
   readonly step: number | null;
   readonly finding: Finding;
 }
 
-/** Rollouts of a step that was begun and is not committed. */
+/** Number of rollouts of a step that was started and is not committed. */
 export function unfinishedStep(view: RunView): { step: number; n: number } | null {
   const last = view.steps.at(-1)?.step ?? 0;
   const open = view.counts.find(({ phase, step }) => phase === "train" && step > last);
   return open ? { step: open.step, n: open.n } : null;
 }
 
-/** What is wrong with a run, to be read first. */
+/** Problems of a run, the most important first. */
 export function problemsOf(view: RunView): Problem[] {
   const of = (step: number | null, level: Finding["level"], text: string): Problem => ({
     run: view.id,

@@ -1,4 +1,4 @@
-/** The page of an evaluation: players side by side, what each pair differs by, and the scenarios one by one. */
+/** The page of an evaluation: players side by side, the paired differences, and the scenarios one by one. */
 import { useMemo, useState } from "preact/hooks";
 import type { SeenMatrix } from "../../src/view/index.js";
 import "./evaluation.css";
@@ -8,13 +8,13 @@ import { THEME_HINT, useTheme } from "./theme.js";
 type Column = SeenMatrix["columns"][number];
 type Pair = SeenMatrix["pairs"][number];
 
-/** Rows that are laid out at first. */
+/** Number of rows rendered at first. */
 const FIRST = 200;
 
 const dollars = (cost: number | null) => (cost === null ? "unknown" : `$${number(cost)}`);
 const KINDS = { checkpoint: "checkpoint", model: "model", api: "API", expert: "script" } as const;
 
-/** An interval with what lies in it, on an axis of its own. */
+/** An interval and its estimate, on an axis of its own. */
 function Span({
   low,
   high,
@@ -91,7 +91,7 @@ function Players({ columns }: { readonly columns: readonly Column[] }) {
   );
 }
 
-/** "+4.0": differences of shares are read to a tenth of a point. */
+/** "+4.0": differences of shares in percentage points, to a tenth. */
 function points(share: number): string {
   const tenths = (100 * share).toFixed(1);
   if (Number(tenths) === 0) return "0.0";

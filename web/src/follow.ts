@@ -1,16 +1,19 @@
-/** Brings the runs of a source to the page: metrics first, then rollouts, then what a running one adds. Knows no browser. */
+/**
+ * Loads the runs of a source: metrics first, then rollouts, then the additions of a running one. Independent of the
+ * browser.
+ */
 import type { BodyAnswer, ReportAbout, Row, Rows, RunView } from "../../src/view/index.js";
 import { visible } from "./format.js";
 
-/** Where the data of the page comes from. */
+/** Source of the page's data. */
 export interface Source {
-  /** The report's own facts; null on the live page. */
+  /** Facts about the report; null on the live page. */
   readonly about: ReportAbout | null;
   runs(): Promise<RunView[]>;
-  /** Another text for each run that has changed. */
+  /** A text for each run that differs after each change. */
   revisions(): Promise<string[]>;
   rows(run: number, from: number): Promise<Rows>;
-  /** null where the file does not have it. */
+  /** null if the file does not contain it. */
   rollout(run: number, id: number): Promise<BodyAnswer | null>;
 }
 
@@ -18,22 +21,22 @@ export interface Run {
   readonly view: RunView;
   readonly rows: readonly Row[];
   readonly questions: Readonly<Record<string, string>>;
-  /** All rows are here. */
+  /** Whether all rows are loaded. */
   readonly complete: boolean;
-  /** Why rows are missing that were asked for; null while none failed. */
+  /** Why requested rows are missing; null if none failed. */
   readonly failure: string | null;
 }
 
 export interface Data {
   readonly source: Source;
   readonly runs: readonly Run[];
-  /** One line where nothing can be shown. */
+  /** One line if nothing can be shown. */
   readonly failure: string | null;
-  /** The live page has lost its server. */
+  /** Whether the live page has lost its server. */
   readonly lost: boolean;
 }
 
-/** Milliseconds between two looks at a running run. */
+/** Milliseconds between two polls of a running run. */
 export const EVERY = 2000;
 
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
@@ -41,9 +44,9 @@ const textOf = (error: unknown) => (error instanceof Error ? error.message : Str
 const lastStep = (view: RunView) => view.steps.at(-1)?.step ?? 0;
 
 /**
- * Rows of steps before it are as they were. What a step was told is known when it is committed, so those of the last step
- * come again; so do those of any step that has other rollouts than before: a validation is played after its step's commit. A
- * run that was begun anew, or took a step back, has no rows that stay.
+ * The step before which all rows are unchanged. Credit is written when a step is committed, so the rows of the last
+ * step are loaded again, and those of any step with other rollouts than before: a validation is played after its step's
+ * commit. A run that was restarted, or went back a step, keeps no rows.
  */
 function unchangedUntil(old: RunView, view: RunView): number {
   if (old.created !== view.created || lastStep(old) > lastStep(view)) return 0;
@@ -58,7 +61,7 @@ function unchangedUntil(old: RunView, view: RunView): number {
 export class Follower {
   #data: Data;
   readonly #show: (data: Data) => void;
-  /** For each run the step from which on its rows are still to be read; null where all are here. */
+  /** For each run the first step whose rows are still to be loaded; null if all are here. */
   readonly #unread: (number | null)[] = [];
   #ended = false;
 
@@ -84,7 +87,7 @@ export class Follower {
     this.#ended = true;
   }
 
-  /** Reads the rows that are missing. Where that fails they stay missing, and are asked for again at the next look. */
+  /** Loads the missing rows. Rows that fail stay missing and are requested again at the next poll. */
   async #readAll(): Promise<void> {
     await Promise.all(
       this.#unread.map((from, run) =>
@@ -128,7 +131,7 @@ export class Follower {
           if (old && old.revision !== view.revision) {
             this.#unread[i] = Math.min(this.#unread[i] ?? Number.POSITIVE_INFINITY, unchangedUntil(old, view));
           }
-          // The same list of steps where nothing was written: what was found in them still holds.
+          // Keep the identity of the list of steps if nothing was written, so that cached findings stay valid.
           const same = old && old.revision === view.revision;
           this.#change(i, (run) => ({ ...run, view: same ? { ...view, steps: run.view.steps } : view }));
         }
@@ -136,7 +139,7 @@ export class Follower {
       if (this.#data.lost) this.#set({ lost: false });
       await this.#readAll();
     } catch {
-      // The program was ended; the page keeps what it has, and says so.
+      // The program has ended; the page keeps its data and shows that the server is gone.
       this.#set({ lost: true });
     }
     setTimeout(() => this.#follow(), EVERY);

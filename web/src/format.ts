@@ -1,8 +1,8 @@
-/** Numbers and names for people, and the statistics behind them. */
+/** Formats numbers and names, and computes the statistics behind them. */
 
 const NONE = "–";
 
-/** Three significant places, thousands in groups. */
+/** Three significant digits, with grouped thousands. */
 export function number(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en-US");
@@ -33,8 +33,8 @@ export function counts(of: Readonly<Record<string, number>>): string {
 }
 
 /**
- * Text of a stranger as it is, but for characters that are not seen and change how others are: control characters become
- * their pictures (U+2400 on), marks of direction their numbers.
+ * Shows text with its invisible characters: control characters are replaced by their pictures (U+2400 on), direction
+ * marks by their code points.
  */
 export function visible(text: string): string {
   return (

@@ -1,4 +1,7 @@
-/** A group side by side: rewards, advantages, a judge's words, the conversations; and one scenario before and after. */
+/**
+ * A group side by side: rewards, advantages, the judge's explanation, the conversations; and one scenario before and
+ * after.
+ */
 import { useMemo, useState } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { Conversation } from "./conversation.js";
@@ -189,7 +192,7 @@ export function Compare({ params }: { readonly params: URLSearchParams }) {
   if (rows.length === 0)
     return <p class="nothing">{missingRows(run) ?? "The run keeps no rollout of this scenario."}</p>;
   const left = rows.find(({ id }) => id === chosen[0]) ?? rows[0];
-  // The last time it was played, in the same phase where it was played twice in it.
+  // The last time it was played, in the same phase if it was played twice in it.
   const again = rows.filter(({ phase, step }) => phase === left?.phase && step !== left.step);
   const right = rows.find(({ id }) => id === chosen[1]) ?? again.at(-1) ?? rows.at(-1);
   const titled = (row: Row) => `${phaseText(row)}, rollout ${row.member}`;

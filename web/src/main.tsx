@@ -1,4 +1,4 @@
-/** The page: its head, its views, its keys. */
+/** The page: header, views, keyboard shortcuts. */
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";

@@ -1,4 +1,4 @@
-/** The overview: what is wrong, where the run stands, its curves. */
+/** The overview: problems, the run's state, its curves. */
 import { useMemo, useState } from "preact/hooks";
 import { Chart, colourOf, type Zoom } from "./chart.js";
 import { type Run, useData } from "./data.js";
@@ -8,7 +8,7 @@ import { Plain } from "./parts.js";
 import { link } from "./route.js";
 import { charts } from "./series.js";
 
-/** Problems that are shown before "all of them". */
+/** Number of problems shown before "all of them". */
 const FIRST = 6;
 
 function Problems({ runs }: { readonly runs: readonly Run[] }) {
@@ -108,7 +108,7 @@ export function Overview({ theme }: { readonly theme: string }) {
   const state = shown
     .map(({ view, rows, complete }) => `${view.id} ${view.revision} ${complete ? rows.length : ""}`)
     .join();
-  // Drawn anew when a run has changed, not with each part of its rollouts: those give an interval when all are here.
+  // Redrawn when a run has changed, not with each batch of its rollouts: intervals need all of them.
   const drawn = useMemo(() => shown.map((run) => (run.complete ? run : { ...run, rows: [] })), [state]);
   return (
     <>

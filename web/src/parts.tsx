@@ -1,14 +1,14 @@
-/** Small parts that several views share. */
+/** Small components shared by several views. */
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { visible, words } from "./format.js";
 
-/** Characters of a text that are laid out at first; a tool may return megabytes. */
+/** Number of characters of a text rendered at first; a tool may return megabytes. */
 const SHOWN = 4000;
 const MORE = 100_000;
 
-/** Text of anybody, as text. */
+/** Untrusted text, shown as text. */
 export function Plain({ text, limit = SHOWN }: { readonly text: string; readonly limit?: number }) {
   const [shown, setShown] = useState(limit);
   const left = text.length - shown;
@@ -32,7 +32,7 @@ export function EndBadge({ end }: { readonly end: string }) {
   return <span class={end === "answered" ? "end" : "end other"}>{words(end)}</span>;
 }
 
-/** Counts as one bar of parts. */
+/** Counts as a stacked bar. */
 export function Parts({
   of,
   order,
@@ -56,7 +56,7 @@ export function Parts({
   );
 }
 
-/** A signed value as a bar to the left or right of the middle. */
+/** A signed value as a bar to the left or right of the centre. */
 export function Signed({ value, most }: { readonly value: number | null; readonly most: number }) {
   if (value === null) return <span class="signed" />;
   const width = `${(50 * Math.min(1, Math.abs(value) / (most || 1))).toFixed(1)}%`;
@@ -67,7 +67,7 @@ export function Signed({ value, most }: { readonly value: number | null; readonl
   );
 }
 
-/** A way to what lies beside, where there is something. */
+/** A link to a neighbour, if there is one. */
 export function Beside({
   to,
   rel,

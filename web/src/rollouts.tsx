@@ -1,4 +1,4 @@
-/** All rollouts of a run, filtered and sorted; only those in sight are laid out. */
+/** All rollouts of a run, filtered and sorted; only the visible rows are rendered. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { type Run, useData } from "./data.js";
@@ -8,7 +8,7 @@ import { change, go } from "./route.js";
 import { RunPicker, runOf } from "./steps.js";
 
 const HEIGHT = 34;
-/** Rows that are laid out above and below those in sight. */
+/** Number of rows rendered above and below the visible ones. */
 const BESIDE = 10;
 
 type Column =

@@ -1,4 +1,4 @@
-/** Where the page is: in the address behind "#", so that a view can be kept as a bookmark and "back" works. */
+/** The current view in the URL's fragment, for bookmarks and "back". */
 import { useEffect, useState } from "preact/hooks";
 
 export interface Route {
@@ -26,7 +26,7 @@ export function go(page: string, values: Values = {}): void {
   location.hash = link(page, values);
 }
 
-/** Changes values of the address without a new entry in the history. */
+/** Changes values of the URL without a new history entry. */
 export function change(values: Values): void {
   const { page, params } = read();
   const address = link(page, { ...Object.fromEntries(params), ...values });

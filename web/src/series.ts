@@ -1,4 +1,4 @@
-/** What the charts show: for each one its lines, taken from a run. */
+/** The charts and their lines, computed from a run. */
 import type { Row, RunView } from "../../src/view/index.js";
 import { gigabytes, mean, number, percent, seconds, studentT, wilson } from "./format.js";
 
@@ -12,24 +12,24 @@ export interface Point {
 export interface Line {
   readonly name: string;
   readonly points: readonly Point[];
-  /** Told apart within one run by this; the colour is the run's. */
+  /** Distinguishes the lines of one run; the colour is the run's. */
   readonly dash?: readonly number[];
-  /** Points of their own, such as validations. */
+  /** Drawn as separate points, for example validations. */
   readonly dots?: boolean;
-  /** Left out where several runs are shown: a part of what another line has. */
+  /** Left out when several runs are shown: a component of another line. */
   readonly part?: boolean;
-  /** Place among the colours where one run alone is shown. */
+  /** Index of the colour when a single run is shown. */
   readonly tone?: number;
 }
 
 export interface ChartSpec {
   readonly id: string;
   readonly title: string;
-  /** What it means, and what its bands are. */
+  /** Description of the chart and of its bands. */
   readonly about: string;
   readonly format: (value: number | null | undefined) => string;
   readonly lines: (view: RunView, rows: readonly Row[]) => Line[];
-  /** The scale begins here. */
+  /** Lower end of the scale. */
   readonly from?: number;
   readonly to?: number;
 }
@@ -42,7 +42,10 @@ const trained = (view: RunView) =>
 const ofMetrics = (view: RunView, value: (metrics: Metrics) => number | null | undefined): Point[] =>
   trained(view).map(({ step, metrics }) => ({ step, value: value(metrics) ?? null }));
 
-/** Mean reward of a step with the 95 % interval of the mean over its groups: rollouts of one scenario are no independent ones. */
+/**
+ * Mean reward of a step with the 95 % interval of the mean over its groups, since rollouts of one scenario are not
+ * independent.
+ */
 function rewards(view: RunView, rows: readonly Row[]): Point[] {
   const means = new Map<number, Map<string, number[]>>();
   for (const { phase, step, scenario, reward } of rows) {
@@ -279,7 +282,9 @@ export const charts: readonly ChartSpec[] = [
   },
 ];
 
-/** Exponential mean: each value weighs 1 − weight, all before it share the rest; corrected for the start. */
+/**
+ * Exponential moving average: each value has the weight 1 − weight, all before it the rest; corrected for the start.
+ */
 export function smooth(points: readonly Point[], weight: number): (number | null)[] {
   let sum = 0;
   let mass = 0;

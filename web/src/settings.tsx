@@ -1,4 +1,4 @@
-/** The configuration of each run, and where runs differ. */
+/** The configuration of each run, and the differences between runs. */
 import { useState } from "preact/hooks";
 import { useData } from "./data.js";
 import { visible } from "./format.js";

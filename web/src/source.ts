@@ -1,8 +1,8 @@
-/** Where the data of the page comes from: the server that serves it, or the file that it is. */
+/** Loads the page's data: from the server, or from the file that contains the page. */
 import type { Body, BodyAnswer, ReportAbout, ReportRun, Rows, RunView, SeenMatrix } from "../../src/view/index.js";
 import type { Source } from "./follow.js";
 
-/** Data lies in elements that are no script to a browser. */
+/** The data is in elements that browsers do not run as scripts. */
 const textOf = (id: string): string | undefined => document.getElementById(id)?.textContent ?? undefined;
 
 async function inflate<T>(id: string): Promise<T> {
@@ -15,12 +15,12 @@ async function inflate<T>(id: string): Promise<T> {
   return (await new Response(stream).json()) as T;
 }
 
-/** A file inflates each part when it is first asked for. */
+/** A report file; each part is inflated when it is first needed. */
 class FileSource implements Source {
   readonly about: ReportAbout;
   readonly #views: Promise<RunView[]>;
   readonly #runs = new Map<number, Promise<ReportRun>>();
-  /** The chunks that were opened last; all of them inflated would be hundreds of megabytes. */
+  /** The most recently used chunks; all of them inflated would take hundreds of megabytes. */
   readonly #chunks = new Map<number, Promise<Body[]>>();
 
   constructor(about: ReportAbout) {
@@ -79,7 +79,7 @@ export function openSource(): Source {
   return about === undefined ? new LiveSource() : new FileSource(JSON.parse(about) as ReportAbout);
 }
 
-/** What `yarn eval --page` wrote, where the page is one of an evaluation. */
+/** The output of `yarn eval --page`, on the page of an evaluation. */
 export function embeddedEvaluation(): SeenMatrix | undefined {
   const text = textOf("evaluation");
   return text === undefined ? undefined : (JSON.parse(text) as SeenMatrix);

@@ -1,4 +1,4 @@
-/** What goes wrong: every step in a line, and one step with all that is known of it. */
+/** Problems by step: every step in a line, and one step with all details. */
 import { useMemo } from "preact/hooks";
 import type { Row } from "../../src/view/index.js";
 import { groupState } from "./credit.js";
@@ -18,7 +18,7 @@ const groupCounts = (metrics: NonNullable<Run["view"]["steps"][number]["metrics"
   "broken off": metrics.groups_broken_off,
 });
 
-/** Names of all steps, the commonest first, so that a colour means one thing. */
+/** Names in all steps, most frequent first, so that a colour always has the same meaning. */
 function namesOf(all: readonly Readonly<Record<string, number>>[]): string[] {
   const sums = new Map<string, number>();
   for (const one of all) for (const [name, n] of Object.entries(one)) sums.set(name, (sums.get(name) ?? 0) + n);
@@ -43,7 +43,7 @@ function AllSteps({ run }: { readonly run: Run }) {
   const steps = useMemo(() => view.steps.filter(({ metrics }) => metrics), [view.steps]);
   const ends = useMemo(() => namesOf(steps.map(({ metrics }) => metrics?.ends ?? {})), [steps]);
   const errors = useMemo(() => namesOf(steps.map(({ metrics }) => metrics?.tool_errors ?? {})), [steps]);
-  // Thousands of lines, which are as they were at most looks.
+  // Memoised: thousands of lines, unchanged at most polls.
   const lines = useMemo(
     () =>
       steps.map((step) => {
@@ -299,7 +299,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
   );
 }
 
-/** The run that the address names. */
+/** The run named in the URL. */
 export function runOf(runs: readonly Run[], params: URLSearchParams): Run | undefined {
   const asked = Number(params.get("run") ?? Number.NaN);
   return runs.find(({ view }) => view.id === asked) ?? runs.find(({ view }) => view.problem === null);

@@ -1,10 +1,10 @@
-/** Colours: as the system has them, light, or dark; the choice is remembered. */
+/** Colours: the system's, light, or dark; the choice is stored. */
 import { useEffect, useState } from "preact/hooks";
 
 const THEMES = ["auto", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
 
-/** A file from disk may have no storage; then the choice lasts as long as the page. */
+/** A page from a file may have no storage; the choice then lasts as long as the page. */
 function remembered(): Theme {
   try {
     const kept = localStorage.getItem("hone-theme");

@@ -1,4 +1,4 @@
-/** The tokens of a rollout, coloured by what is asked: log-probability, advantage, or who wrote them. */
+/** The tokens of a rollout, coloured by log-probability, advantage, or origin. */
 import { useMemo, useState } from "preact/hooks";
 import type { Pieces, Tokens } from "../../src/view/index.js";
 import { number, signed, visible } from "./format.js";
@@ -13,10 +13,10 @@ interface Token {
   readonly logprob: number | null;
 }
 
-/** Tokens laid out at first; the rest comes when asked for. */
+/** Number of tokens rendered at first; the rest on request. */
 const SHOWN = 4000;
 
-/** A character of several tokens is shown with the last of them: its bytes are whole only there. */
+/** A character of several tokens is shown with the last one, since its bytes are complete only there. */
 function read({ ids, stretches, logprobs }: Tokens, pieces: Pieces): Token[] {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const tokens: Token[] = [];
@@ -41,7 +41,7 @@ function read({ ids, stretches, logprobs }: Tokens, pieces: Pieces): Token[] {
   return tokens;
 }
 
-/** From certain to a surprise, in five. */
+/** Five grades from certain to surprising. */
 const grade = (logprob: number) =>
   logprob > -0.1 ? 0 : logprob > -0.7 ? 1 : logprob > -1.6 ? 2 : logprob > -3 ? 3 : 4;
 
@@ -80,7 +80,7 @@ export function TokenText({
 }: {
   readonly tokens: Tokens;
   readonly pieces: Pieces;
-  /** With which the rollout was learnt from; null where it was not. */
+  /** The advantage of the rollout in the update; null if it was not used. */
   readonly advantage: number | null;
 }) {
   const [colouring, setColouring] = useState<Colouring>("logprob");

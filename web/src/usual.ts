@@ -1,11 +1,14 @@
-/** Where the figures of a run's steps usually lie: found once for all steps, since each of thousands is compared with the others. */
+/**
+ * The usual values of a run's metrics: computed once for all steps, since each of thousands is compared with the
+ * others.
+ */
 import type { RunView } from "../../src/view/index.js";
 
 type Step = RunView["steps"][number];
 type Metrics = NonNullable<Step["metrics"]>;
 export type TrainedStep = Step & { readonly metrics: Metrics };
 
-/** Values of all steps, from which each is compared with the median of the others. */
+/** Values of all steps, to compare each with the median of the others. */
 class Values {
   readonly #sorted: readonly number[];
 
@@ -15,7 +18,7 @@ class Values {
       .sort((a, b) => a - b);
   }
 
-  /** Median of all but one of this value; of all where it is none of them. NaN where none are left. */
+  /** Median without one occurrence of this value; of all values if it is not among them. NaN if none are left. */
   medianWithout(value: number | null | undefined): number {
     const left = typeof value === "number" ? this.#place(value) : this.#sorted.length;
     const n = left < this.#sorted.length ? this.#sorted.length - 1 : this.#sorted.length;
@@ -25,7 +28,7 @@ class Values {
     return n % 2 === 1 ? at(middle) : (at(middle - 1) + at(middle)) / 2;
   }
 
-  /** Index of the value; the length where it is not there. */
+  /** Index of the value; the length if missing. */
   #place(value: number): number {
     let low = 0;
     let high = this.#sorted.length;
@@ -39,18 +42,18 @@ class Values {
 }
 
 export interface Usual {
-  /** Steps that trained, in order, and where each is among them. */
+  /** Steps with an update, in order, and the index of each. */
   readonly trained: readonly TrainedStep[];
   readonly placeOf: ReadonlyMap<number, number>;
   readonly gradient: Values;
   readonly mismatch: Values;
   readonly seconds: Values;
   readonly errorRate: Values;
-  /** The first that was measured. */
+  /** The first measured value. */
   readonly entropy: number | undefined;
 }
 
-/** Calls of a rollout that did not run, mean. */
+/** Mean number of failed calls per rollout. */
 export const errorRate = ({ tool_errors, rollouts }: Metrics): number =>
   Object.values(tool_errors).reduce((sum, n) => sum + n, 0) / rollouts;
 

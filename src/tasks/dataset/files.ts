@@ -1,4 +1,4 @@
-/** The files that a source of scenarios stands for: a file, a folder of them, or a data set of the Hub. */
+/** Resolves a source of scenarios to files: a file, a folder of them, or a data set of the Hub. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { givenByProgram, withDefaults } from "../../config/index.js";
@@ -14,7 +14,7 @@ const onHub = /^hf:([\w.-]+\/[\w.-]+)(?::(.+))?$/;
 /**
  * @param source a path, or "hf:OWNER/NAME" with ":FOLDER" or ":FILE" where a data set has several parts
  * @throws UsageError when there is no such file
- * @throws HoneError when the Hub cannot be reached or refuses, or there is nothing that can be read
+ * @throws HoneError when the Hub cannot be reached or refuses, or there is no readable file
  */
 export async function filesOf(source: string, home: string, io: ScenarioIo): Promise<string[]> {
   if (source.startsWith("hf:")) return filesOfHub(source, home, io);
@@ -31,7 +31,7 @@ async function filesOfHub(source: string, home: string, { hub, log, signal }: Sc
   if (id === undefined) {
     throw new UsageError(`--scenarios ${source}: a data set is written hf:OWNER/NAME, or hf:OWNER/NAME:FOLDER`);
   }
-  // A run that goes on has the scenarios that it began with, whatever the Hub has now, and asks nobody.
+  // A resumed run keeps the commit that it started with, without asking the Hub.
   const note = join(home, "datasets", `${source.replace(/[^\w.-]+/g, "--")}.json`);
   const noted = existsSync(note) ? (JSON.parse(readFileSync(note, "utf8")) as string[]) : undefined;
   if (noted?.every((file) => existsSync(file))) return noted;
@@ -47,10 +47,10 @@ async function filesOfHub(source: string, home: string, { hub, log, signal }: Sc
 function partOf(id: string, all: readonly string[], part: string | undefined): string[] {
   const wanted = part?.replace(/\/$/, "");
   const within = all.filter((path) => isData(path) && (!wanted || path === wanted || path.startsWith(`${wanted}/`)));
-  // Some data sets have the same rows in several forms.
+  // Some data sets have the same rows in several formats.
   const parquet = within.filter((path) => path.toLowerCase().endsWith(".parquet"));
   const paths = parquet.length > 0 ? parquet : within;
-  // "main/train-00000-of-00001.parquet" is of the configuration in front, "data/train-..." of the only one.
+  // "main/train-00000-of-00001.parquet" belongs to the configuration "main", "data/train-..." to the only one.
   const folders = [...new Set(paths.map((path) => (path.includes("/") ? (path.split("/")[0] as string) : "")))];
   if (wanted === undefined && folders.length > 1 && !folders.every((name) => splitOfWord(name))) {
     const names = folders.map((name) => name || "files without a folder").join(", ");
@@ -71,11 +71,11 @@ const splits: Readonly<Record<string, Split>> = {
   eval: "test",
 };
 
-/** What data sets call their splits; hone has one to train on and one to evaluate on. */
+/** Words for splits in data sets; hone has one split for training and one for evaluation. */
 export const splitOfWord = (word: string): Split | undefined =>
   Object.hasOwn(splits, word.toLowerCase()) ? splits[word.toLowerCase()] : undefined;
 
-/** The split that a file's name, or its folder's, begins with: `test-00000-of-00001.parquet`, `test/0000.parquet`. */
+/** The split with which the name of a file or its folder begins: `test-00000-of-00001.parquet`, `test/0000.parquet`. */
 export function splitOfFile(path: string): Split | undefined {
   const word = (name: string) => splitOfWord(/^[a-z]+/i.exec(name)?.[0] ?? "");
   return word(basename(path)) ?? word(basename(dirname(path)));

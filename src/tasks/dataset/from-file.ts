@@ -1,6 +1,6 @@
 /**
- * `scenarios: fromFile("data.csv", { map, fields })`: a task whose scenarios are the rows of a data file. The file, its columns
- * and its split can be changed from outside: `--scenarios`, `--map`, `--test-share`.
+ * `scenarios: fromFile("data.csv", { map, fields })`: a task whose scenarios are the rows of a data file. Options of
+ * the command line override the file, its columns and its split: `--scenarios`, `--map`, `--test-share`.
  */
 import { createHash } from "node:crypto";
 import { basename, extname } from "node:path";
@@ -12,19 +12,19 @@ import { filesOf, splitOfFile, splitOfWord } from "./files.js";
 import { type Fields, type Mapping, RowReader, readMapping } from "./mapping.js";
 import { type Row, readTable, type Table } from "./rows.js";
 
-/** Of the rows, where neither a column nor the files' names say which are for tests. */
+/** Default share of test rows, if neither a column nor the files' names give the split. */
 const TEST_SHARE = 0.2;
 
 export interface FromFile<F extends z.ZodObject = z.ZodObject> {
-  /** Column by field, where they have other names: `{ question: "prompt", answer: "gold", id: "uuid", split: "fold" }`. */
+  /** Column names of fields, where they differ: `{ question: "prompt", answer: "gold", id: "uuid", split: "fold" }`. */
   readonly map?: Mapping;
-  /** The fields of a scenario beside `id`, `split`, `question` and `kind`: each row is checked with it. */
+  /** Schema of a scenario's fields besides `id`, `split`, `question` and `kind`; each row is checked against it. */
   readonly fields?: F;
-  /** Share of the rows that is kept for tests, drawn by the seed. */
+  /** Share of the rows kept for tests, drawn by the seed. */
   readonly testShare?: number;
 }
 
-/** What a file source can be told from outside, as options of its task. */
+/** Options of a file source, added to those of its task. */
 const options = z.object({
   scenarios: z.string().min(1).meta({ path: true }),
   map: z
@@ -44,7 +44,7 @@ const options = z.object({
 
 type FileOptions = z.output<typeof options> & CommonOptions;
 
-/** The `scenarios` of a task, with the options that it brings. */
+/** A task's `scenarios` function with the options that it adds. */
 export interface FileScenarios<S extends Scenario> {
   (given: PlainOptions & CommonOptions, io?: ScenarioIo): Promise<readonly S[]>;
   readonly options: z.ZodObject;
@@ -56,7 +56,7 @@ interface ReadRow {
   readonly fields: Fields;
 }
 
-/** Who decides which rows are for tests: the strongest that has something to say. */
+/** The rule for the split: the first of options, mapping and task that gives one. */
 function splitRule(chosen: FileOptions, given: FromFile): { column: boolean; share: number | undefined } {
   const map = chosen.map === undefined ? undefined : readMapping(chosen.map);
   const layers = [
@@ -81,12 +81,12 @@ function splitByColumn({ table, row, fields }: ReadRow): Split {
   );
 }
 
-/** What is asked, whatever it is called: the same question must not be both trained on and tested. */
+/** The scenario's content without id and split: equal questions must not be in both splits. */
 function contentOf({ id: _, split: __, ...content }: Fields): string {
   return createHash("sha256").update(JSON.stringify(content)).digest("hex");
 }
 
-/** The questions whose number, drawn by the seed, is lowest. At least one is for tests, and one is not. */
+/** Draws the test rows by the seed. At least one row is for tests, and at least one is not. */
 function drawnForTests(rows: readonly ReadRow[], share: number, seed: number): ReadonlySet<string> {
   const contents = [...new Set(rows.map(({ fields }) => contentOf(fields)))];
   const order = contents
@@ -111,7 +111,7 @@ function idsOf(rows: readonly ReadRow[]): string[] {
   const seen = new Map<string, ReadRow>();
   return rows.map((one, i) => {
     const { table, row, fields } = one;
-    // Of several files each has a first row; of a data set in parts only all together count.
+    // Row numbers repeat between files, so the id contains the file's name.
     const id = fields.id ?? `${basename(table.file, extname(table.file))}-${row.at}`;
     const before = seen.get(id);
     if (before) {
@@ -126,10 +126,11 @@ function idsOf(rows: readonly ReadRow[]): string[] {
 }
 
 /**
- * Scenarios from a file (JSON lines, CSV, TSV or Parquet), a folder of such files, or a data set of the Hub.
+ * Reads scenarios from a file (JSON lines, CSV, TSV or Parquet), a folder of such files, or a data set of the Hub.
  *
- * @param source a path, from the current folder, or `new URL("data.jsonl", import.meta.url)` beside the task file;
- *   "hf:OWNER/NAME", or "hf:OWNER/NAME:FOLDER" where a data set has several parts
+ * @param source a path relative to the current folder, or `new URL("data.jsonl", import.meta.url)` relative to the task
+ * file;
+ * "hf:OWNER/NAME", or "hf:OWNER/NAME:FOLDER" where a data set has several parts
  */
 export function fromFile<F extends z.ZodObject = z.ZodObject<Record<never, never>>>(
   source: string | URL,

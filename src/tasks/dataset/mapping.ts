@@ -1,9 +1,9 @@
-/** From rows to scenarios: which column is which field, and whether a row has what a scenario needs. */
+/** Maps the columns of rows to the fields of scenarios, and checks them. */
 import { z } from "zod";
 import { HoneError, nearest, UsageError } from "../../util/index.js";
 import type { Row, Table } from "./rows.js";
 
-/** Column by field. */
+/** Column names by field. */
 export type Mapping = Readonly<Record<string, string>>;
 
 /** `question=prompt,answer=gold` */
@@ -15,12 +15,12 @@ export function readMapping(text: string): Mapping {
   return Object.fromEntries(pairs.map((pair) => [pair?.[1] as string, pair?.[2] as string]));
 }
 
-/** Characters that a field may have. Longer ones are no questions, and each rollout would carry them. */
+/** Maximum length of a field in characters; every rollout carries its scenario's fields. */
 const MOST_CHARACTERS = 1_000_000;
 
 const asText = z.union([z.string(), z.number(), z.boolean()]).transform(String);
 
-/** What hone itself reads of a scenario. */
+/** Fields that hone itself uses. */
 const own = {
   id: asText.pipe(z.string().min(1)).optional(),
   split: asText.optional(),
@@ -36,7 +36,7 @@ export interface Fields {
   readonly [field: string]: unknown;
 }
 
-/** What a column's name means where no column has it whole: `answers.text.0` goes into what it holds. */
+/** Resolves a column name that no column has, as a path into a column: `answers.text.0`. */
 function valueAt(values: Row["values"], column: string): unknown {
   if (Object.hasOwn(values, column)) return values[column];
   return column
@@ -50,7 +50,7 @@ function valueAt(values: Row["values"], column: string): unknown {
     );
 }
 
-/** CSV has only text: it is read as JSON where the field takes no text. */
+/** CSV has only text; it is parsed as JSON unless the field accepts text. */
 function valueFor(field: z.ZodType, value: unknown): unknown {
   if (value === null) return field.safeParse(null).success ? null : undefined;
   if (typeof value !== "string" || field.safeParse(value).success) return value;
@@ -67,8 +67,8 @@ export class RowReader {
   readonly #fields: Readonly<Record<string, z.ZodType>>;
 
   /**
-   * @param fields of the task's scenarios beside hone's own; undefined takes what is mapped as it is
-   * @throws UsageError when a field is mapped that the task's scenarios do not have
+   * @param fields of the task's scenarios besides hone's own; undefined accepts mapped fields unchecked
+   * @throws UsageError when the mapping names a field that the task's scenarios do not have
    */
   constructor(map: Mapping, fields: z.ZodObject | undefined) {
     this.#map = map;
@@ -88,13 +88,13 @@ export class RowReader {
     return this.#map[field] ?? field;
   }
 
-  /** The columns of a file that are read. */
+  /** The columns of a file to read. */
   columnsIn(columns: readonly string[]): string[] {
     const wanted = Object.keys(this.#fields).map((field) => this.#columnOf(field));
     return columns.filter((name) => wanted.some((column) => column === name || column.startsWith(`${name}.`)));
   }
 
-  /** @throws HoneError when the file lacks a column that was named, or the one with the question */
+  /** @throws HoneError when the file lacks a mapped column, or the question's */
   checkColumns({ file, columns }: Table): void {
     const has = (column: string) => columns.includes(column) || columns.includes(column.split(".")[0] as string);
     const needed = Object.entries(this.#fields).filter(([field, type]) => this.#map[field] || !type.isOptional());
@@ -113,7 +113,7 @@ export class RowReader {
     }
   }
 
-  /** @throws HoneError naming the row, the field and what is wrong */
+  /** @throws HoneError with the row, the field and the error */
   read({ file, unit }: Table, { at, values }: Row): Fields {
     const fields: Record<string, unknown> = {};
     for (const [field, type] of Object.entries(this.#fields)) {

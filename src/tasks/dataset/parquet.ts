@@ -1,4 +1,4 @@
-/** Parquet files: what columns they have, and rows in ranges. */
+/** Reads Parquet files: their columns, and ranges of rows. */
 import { open } from "node:fs/promises";
 import {
   type AsyncBuffer,
@@ -15,12 +15,12 @@ export interface ParquetFile {
   readonly rows: number;
   readonly bytes: number;
   readonly metadata: FileMetaData;
-  /** Rows `start` to `end` (not included), with the given columns. */
+  /** Rows `start` to `end` (exclusive), with the given columns. */
   read(columns: readonly string[], start: number, end: number): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
 }
 
-/** @throws HoneError when the file is no whole Parquet file */
+/** @throws HoneError when the file is not a complete Parquet file */
 export async function openParquet(path: string): Promise<ParquetFile> {
   const file = await open(path);
   const { size } = await file.stat();

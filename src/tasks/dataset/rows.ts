@@ -1,4 +1,4 @@
-/** The rows of a data file by its ending, with the line or row that each came from. */
+/** Reads the rows of a data file in the format of its extension, with their line or row numbers. */
 import { createReadStream } from "node:fs";
 import { extname } from "node:path";
 import { Readable } from "node:stream";
@@ -15,12 +15,14 @@ export interface Row {
 export interface Table {
   readonly file: string;
   readonly unit: "line" | "row";
-  /** Every name that some row has. */
+  /** The names of all columns that occur in any row. */
   readonly columns: readonly string[];
   readonly rows: readonly Row[];
 }
 
-/** Characters of one row of a CSV file: a quotation mark that is never closed takes in all that follows. */
+/**
+ * Maximum length of a CSV row in characters; an unclosed quotation mark would otherwise take in the rest of the file.
+ */
 const MOST_IN_A_ROW = 32 * 1024 * 1024;
 
 type Reader = (file: string, chosen: (columns: readonly string[]) => readonly string[]) => Promise<Table>;
@@ -36,8 +38,8 @@ const readers: Readonly<Record<string, Reader>> = {
 export const dataEndings = Object.keys(readers);
 
 /**
- * @param chosen which of the columns are read, where a file can be read by columns
- * @throws HoneError when the file cannot be read as its ending says, or has no rows
+ * @param chosen the columns to read, for formats that can skip the others
+ * @throws HoneError when the file is not valid in the format of its extension, or has no rows
  */
 export async function readTable(
   file: string,
@@ -64,7 +66,7 @@ function reasonOf(error: unknown): string {
   return `could not be read: ${messageOf(error)}`;
 }
 
-/** The text of a file in pieces, without a byte-order mark. Throws where it is not UTF-8. */
+/** The text of a file in chunks, without a byte-order mark. Throws if it is not UTF-8. */
 async function* textOf(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>)
@@ -113,7 +115,7 @@ async function readJsonLines(file: string): Promise<Table> {
   return { file, unit: "line", columns: [...columns], rows };
 }
 
-/** Excel separates by semicolons where the comma is the decimal sign. */
+/** Excel writes semicolons in locales with a decimal comma. */
 const separatorOf = (header: string) => (!header.includes(",") && header.includes(";") ? ";" : ",");
 
 async function firstLine(file: string): Promise<string> {
@@ -146,7 +148,7 @@ async function readCsv(file: string, delimiter?: string): Promise<Table> {
   let before = 1;
   for await (const one of text.pipe(parser)) {
     const { record, info } = one as { record: Record<string, string>; info: { lines: number } };
-    // Lines are counted at the end of a record, and a record may have several.
+    // Lines are counted at the end of a record, which may span several.
     const values = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== ""));
     rows.push({ at: before + 1, values });
     before = info.lines;
@@ -171,7 +173,7 @@ async function readParquet(file: string, chosen: (columns: readonly string[]) =>
   }
 }
 
-/** Scenarios are plain data: they are sent to workers and written as JSON. */
+/** Converts a value to plain JSON data, since scenarios are sent to workers and written as JSON. */
 function plain(value: unknown): unknown {
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (value instanceof Date) return value.toISOString();

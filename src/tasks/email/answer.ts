@@ -1,11 +1,10 @@
 /**
- * Is an answer right? A normalised comparison for answers that are a name, a date, a time, an amount or a few words:
- * "$47k" is "47,000 dollars", "May 14" is "14th of May", and "The Falcon deadline is May 14." says no more than "May 14"
- * to someone who asked for the Falcon deadline. What else is said must be the same words in the same order: an answer
- * that lists several candidates is wrong.
+ * Compares answers after normalisation, for answers that are a name, a date, a time, an amount or a few words: "$47k"
+ * equals "47,000 dollars", "May 14" equals "14th of May", and "The Falcon deadline is May 14." equals "May 14" for a
+ * question about the Falcon deadline. All other words must be the same in the same order, so an answer that lists
+ * several candidates is wrong.
  *
- * Long, free answers (real mail's) are recognised only when they are worded alike: for them this is a lower bound, and
- * a judge is needed.
+ * Long free answers (real mail's) match only when worded alike: for them this is a lower bound, and a judge is needed.
  */
 
 const monthNames = "january february march april may june july august september october november december".split(" ");
@@ -22,7 +21,7 @@ const factors: Readonly<Record<string, number>> = {
 };
 const smallNumbers = "zero one two three four five six seven eight nine ten eleven twelve".split(" ");
 
-/** Words that carry no answer. "or" and "not" are not among them. */
+/** Words without content for an answer. "or" and "not" are not among them. */
 const functionWords = new Set(
   `a an the it its he she they we you is was were be been will would are has have had this that there and on in at by to
    for of from as with total about approximately held scheduled set named called located place takes take`.split(/\s+/),
@@ -44,7 +43,7 @@ function timeToken(hours: string, minutes: string | undefined, half: string | un
   return ` time${two(hour)}${two(minutes ?? 0)} `;
 }
 
-/** Brings every way to write a date, a time or a number to one token. Order matters: dates before plain numbers. */
+/** Converts every form of a date, a time or a number to one token. Order matters: dates before plain numbers. */
 const forms: readonly (readonly [RegExp, (...match: string[]) => string])[] = [
   [/(\d),(?=\d{3}(?!\d))/g, (_, digit = "") => digit],
   [/\b(\d{4})-(\d{2})-(\d{2})\b/g, (_, y, m, d = "") => dateToken(Number(m), d, y)],
@@ -86,11 +85,11 @@ const same = (a: readonly string[], b: readonly string[]) =>
   a.length === b.length && a.every((word, i) => word === b[i]);
 
 /**
- * Does `given` say what `golden` says? Case, punctuation, articles and the like do not count, nor words that only
- * repeat the question. A weekday or a year more than the golden answer has is no fault; one less is.
+ * Whether `given` is equivalent to `golden`. Ignores case, punctuation, articles and similar words, and words repeated
+ * from the question. `given` may add a weekday or a year, but not omit one.
  */
 export function sameAnswer(given: string, golden: string, question = ""): boolean {
-  // Also keeps a model's endless answer from costing anything.
+  // Also limits the cost of very long answers.
   if (given.length > 4 * golden.length + 400) return false;
   const wanted = tokens(golden);
   const extra = (token: string) => !wanted.includes(token) && (weekdays.has(token) || isYear(token));
@@ -110,7 +109,7 @@ export function sameAnswer(given: string, golden: string, question = ""): boolea
 const givingUp =
   /^\W*(sorry\W+|unfortunately\W+)?(i )?(do not|don'?t|could not|couldn'?t|cannot|can'?t|was not able to|was unable to) (know|find|answer)\b|\b(not|none) found\b|^\W*(unknown|n\/a|none|no answer|not available|not sure|no information)\b/i;
 
-/** Does the answer say that there is none? */
+/** Whether the answer states that there is none. */
 export function isGivingUp(given: string): boolean {
   return givingUp.test(given.slice(0, 200)) || given.trim() === "";
 }

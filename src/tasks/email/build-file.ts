@@ -1,6 +1,6 @@
 /**
- * The file a database is built in. It lies beside the target under a name of its own and takes the target's place only
- * when it is whole; what a killed build left is cleared away by the next.
+ * The temporary file in which a database is built, beside its target. It replaces the target only when complete; the
+ * next build removes the files of killed ones.
  */
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { codeOf, lockExclusively } from "../../util/index.js";
 
-/** Files of builds for a target that run or were killed. */
+/** Temporary files of builds for a target, running or killed. */
 export function unfinishedBuilds(target: string): string[] {
   const folder = dirname(resolve(target));
   const prefix = `${basename(target)}.building-`;
@@ -22,14 +22,14 @@ export function unfinishedBuilds(target: string): string[] {
   }
 }
 
-/** Does a process write this file? A build holds SQLite's exclusive lock; a killed one has lost it. */
+/** Whether a process writes this file. A running build holds SQLite's exclusive lock; a killed one has lost it. */
 export function isBeingBuilt(file: string): boolean {
   let db: Database.Database | undefined;
   try {
     db = new Database(file, { fileMustExist: true, timeout: 0 });
     return !lockExclusively(db);
   } catch {
-    // A complaint (half a database, no database, gone by now) comes from a file nobody holds.
+    // An error (incomplete, not a database, deleted) means that no build holds the file.
     return false;
   } finally {
     db?.close();
@@ -49,7 +49,7 @@ export class BuildFile {
   readonly path: string;
   readonly #target: string;
 
-  /** Chooses a name and clears what killed builds left. Folders on the way are made. */
+  /** Chooses a name, removes files of killed builds, and creates missing folders. */
   constructor(target: string) {
     this.#target = resolve(target);
     this.path = `${this.#target}.building-${randomBytes(4).toString("hex")}`;
@@ -59,7 +59,7 @@ export class BuildFile {
     }
   }
 
-  /** Puts the closed file in the target's place, on disk before it is visible. */
+  /** Moves the closed file to the target's place, after flushing it to disk. */
   publish(): void {
     syncToDisk(this.path);
     renameSync(this.path, this.#target);

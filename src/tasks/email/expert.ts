@@ -1,8 +1,8 @@
 /**
- * A scripted player of the email task: searches, reads the mail that answers the question, answers and cites it. It plays
- * through the real tools and goes by what they return; only which hit is the evidence and what the answer is, it knows
- * from the scenario. In stated shares it makes mistakes, and recovers from those that a player can recover from: such
- * traces show a model the way back, or give it habits to unlearn.
+ * A scripted player of the email task: searches, reads the evidence, answers and cites it. It plays with the real tools
+ * and uses their results; from the scenario it knows only which hit is the evidence and the answer. A given share of
+ * rollouts has mistakes, followed by recovery where possible: such traces teach a model to recover, or give it habits
+ * to unlearn.
  */
 
 import { HoneError, nearest, type Random } from "../../util/index.js";
@@ -12,7 +12,7 @@ import { NOT_FOUND } from "./prompt.js";
 import type { EmailScenario } from "./scenario.js";
 import { guessAnswer, type Kind, kinds } from "./synthetic/index.js";
 
-/** The expert's mistakes. The first five cost turns, the others the answer or its citation. */
+/** Mistakes of the expert. The first five cost turns, the others the answer or its citation. */
 export const mistakes = {
   bad_keywords: "first searches with a word that the mail does not have, finds nothing, then searches well",
   loose_keywords: "searches for one word only, so that more mails are found than needed",
@@ -32,10 +32,10 @@ export type Mistake = keyof typeof mistakes;
 const mistakeNames = Object.keys(mistakes) as Mistake[];
 
 /**
- * Which mistakes this rollout has. A number is the share of rollouts with one mistake, all kinds alike; a record gives
- * each kind its own share, independent of the others.
+ * Draws the mistakes of this rollout. A number is the share of rollouts with one mistake, all kinds equally likely; a
+ * record gives each kind its own share, independent of the others.
  *
- * @throws HoneError on a name that is no mistake
+ * @throws HoneError on an unknown name
  */
 function drawMistakes(shares: ExpertOptions["mistakes"] = {}, random: Random): ReadonlySet<Mistake> {
   if (typeof shares === "number") return new Set(random.chance(shares) ? [random.pick(mistakeNames)] : []);
@@ -48,7 +48,7 @@ function drawMistakes(shares: ExpertOptions["mistakes"] = {}, random: Random): R
   return new Set(mistakeNames.filter((name) => random.chance(shares[name] ?? 0)));
 }
 
-/** Plays one scenario. Yields the calls of a turn, is sent their records. */
+/** Plays one scenario. Yields the calls of a turn and receives their records. */
 export function* emailExpert(
   scenario: EmailScenario,
   random: Random,
@@ -61,7 +61,7 @@ export function* emailExpert(
     const [record] = yield [{ name: "search_inbox", arguments: { keywords } }];
     return idsOf(record);
   }
-  /** The mail's text; undefined when it could not be read. */
+  /** Returns the mail's text; undefined when it could not be read. */
   function* read(id: string): Generator<ToolCall[], string | undefined, CallRecord[]> {
     const [record] = yield [{ name: "read_email", arguments: { message_id: id } }];
     return bodyOf(record);
@@ -121,7 +121,7 @@ function bodyOf(record: CallRecord | undefined): string | undefined {
 
 const isKind = (kind: string | undefined): kind is Kind => (kinds as readonly (string | undefined)[]).includes(kind);
 
-/** What an answer of each kind looks like in running text. */
+/** Patterns of each kind of answer in running text. */
 const shapes: Readonly<Record<Kind, RegExp>> = {
   when: /\b(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2}\b/,
   much: /\$\d+k/,
@@ -132,11 +132,11 @@ const shapes: Readonly<Record<Kind, RegExp>> = {
 };
 
 function answerIn(body: string, kind: string | undefined): string | undefined {
-  // The lead, up to the first full stop, names the project: not an answer.
+  // The lead, up to the first full stop, names the project, which is not an answer.
   return isKind(kind) ? shapes[kind].exec(body.slice(body.search(/[.?]/)))?.[0] : undefined;
 }
 
-/** An id that does not exist: the second half of another hit's, or a letter too few. */
+/** An id that does not exist: with the second half of another hit's id, or with a letter missing. */
 function misspelt(id: string, others: readonly string[], random: Random): string {
   const [half] = id.split("-");
   const donors = others

@@ -1,6 +1,6 @@
 /**
- * Finds mails that were seen before, by the hash of what makes them the same: 16 bytes a mail at most, so that a million
- * mails need no more than 16 MB. A hash only nominates; the caller compares the mails themselves.
+ * Finds earlier mails by a hash of their identifying fields: at most 16 bytes per mail, so a million mails need at most
+ * 16 MB. A hash only nominates candidates; the caller compares the mails.
  */
 import { hash } from "node:crypto";
 
@@ -17,7 +17,7 @@ export class HashIndex {
   #values = new Uint32Array(1 << 12);
   #size = 0;
 
-  /** The first value under this hash for which `isIt` holds. */
+  /** The first value under this hash for which `isIt` returns true. */
   find(hash: number, isIt: (value: number) => boolean): number | undefined {
     const mask = this.#values.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {

@@ -35,7 +35,7 @@ export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   scenarios(options) {
     const { mail } = open(options);
     try {
-      // Evidence by the ids that searches show: a question may name a copy that was folded into another mail.
+      // Evidence by the ids that searches return: a question may name a copy that was folded into another mail.
       return mail.scenarios().map((scenario) => ({
         ...scenario,
         message_ids: [...new Set(scenario.message_ids.map((id) => mail.resolveId(id) ?? id))],
@@ -50,7 +50,7 @@ export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   tools: emailTools,
   reward: (rollout, scenario, { mail }) => emailReward(rollout, scenario, (id) => mail.resolveId(id)),
   claim: emailClaim,
-  // Questions of the synthetic mailbox carry their facts, and their answers are short and exact.
+  // Questions of the synthetic mailbox have facts, and their answers are short and exact.
   freeAnswers: (scenarios) => scenarios.some(({ facts }) => facts === undefined),
   shaped: (rollout, scenario, { mail }, right) => shapedReward(rollout, scenario, (id) => mail.resolveId(id), right),
   expert: emailExpert,

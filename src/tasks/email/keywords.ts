@@ -1,7 +1,7 @@
-/** What to search for: the words a scripted player takes from a scenario. */
+/** Search words that a scripted player takes from a scenario. */
 import type { EmailScenario } from "./scenario.js";
 
-/** Words of questions that say nothing about what to search for. */
+/** Words of questions that do not help a search. */
 const stopWords = new Set(
   `a about according after all am an and any are as ask asked at be been before by can come comes company could date day
    did do does for from give had has have he her his how i if in information into is it its large many me much my name
@@ -9,14 +9,15 @@ const stopWords = new Set(
    time to was we were what when where which who whom whose why will with would year you your`.split(/\s+/),
 );
 
-/** More searches than this no player should need. */
+/** Maximum number of searches. */
 const MOST_SEARCHES = 5;
 
 const wordsOf = (text: string) => text.match(/[\p{L}\p{N}]+/gu) ?? [];
 
 /**
- * Searches that should find the evidence, best first. A generated scenario knows its words; of any other question the
- * telling words are tried together and then fewer of them: names and numbers before other words, long before short.
+ * Searches that should find the evidence, best first. A synthetic scenario contains its words; for other questions the
+ * most specific words are tried together and then fewer of them: names and numbers before other words, long ones before
+ * short.
  */
 export function goodSearches({ question, facts }: EmailScenario): string[][] {
   if (facts) return [[facts.project, facts.topic]];
@@ -29,7 +30,7 @@ export function goodSearches({ question, facts }: EmailScenario): string[][] {
   return sets.filter((set) => set.length > 0 && seen.size < seen.add(set.join(" ")).size).slice(0, MOST_SEARCHES);
 }
 
-/** A search that finds nothing or hardly anything: it takes a word of the question that no mail needs to have. */
+/** A search with few or no results, with a word of the question that need not occur in any mail. */
 export function badSearch({ question, facts }: EmailScenario): string[] {
   const words = wordsOf(question);
   if (!facts) return words;

@@ -1,6 +1,6 @@
 /** One mail as every importer delivers it and the database stores it. */
 export interface Mail {
-  /** As in the header, with its angle brackets when it had them. Unique in the database. */
+  /** As in the header, including angle brackets. Unique in the database. */
   messageId: string;
   /** Empty when there is none. */
   subject: string;
@@ -14,6 +14,6 @@ export interface Mail {
   date: string | undefined;
   /** Plain text, LF line ends. */
   body: string;
-  /** Where it came from: a path, or an archive and the path in it. */
+  /** Its source: a path, or an archive and the path in it. */
   fileName: string;
 }

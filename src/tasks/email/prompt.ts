@@ -1,11 +1,11 @@
-/** What an email agent is told before its first turn: short, for it is read in every rollout by the smallest models too. */
+/** The email agent's prompt. Short, since every rollout evaluates it, with the smallest models too. */
 import type { ChatMessage } from "../task.js";
 import type { EmailScenario } from "./scenario.js";
 
-/** What an agent answers when it gives up. */
+/** The answer of an agent that gives up. */
 export const NOT_FOUND = "not found";
 
-/** The system's and the user's message: ART-E's, with the form of the answer added. */
+/** The system and user messages: ART-E's, with the format of the answer added. */
 export function emailPrompt(scenario: EmailScenario, { maxTurns }: { maxTurns: number }): ChatMessage[] {
   const system = [
     "You are an email search agent. Use the tools to search and read emails.",

@@ -21,7 +21,7 @@ export interface StoredMail {
 }
 
 export interface MailDatabase {
-  /** See {@link MailSearch}. Throws ToolError on a query that cannot be answered. */
+  /** See {@link MailSearch}. Throws ToolError on an invalid query. */
   search(viewer: Viewer, query: MailQuery): MailHit[];
   /** A mail by its id or one of its aliases; undefined when there is none that the viewer may see. */
   read(viewer: Viewer, messageId: string): StoredMail | undefined;
@@ -32,13 +32,13 @@ export interface MailDatabase {
   close(): void;
 }
 
-/** Milliseconds to wait for a lock: workers start while another program may just look at the file. */
+/** Milliseconds to wait for a lock, in case another program reads the file while workers start. */
 const LOCK_TIMEOUT = 1000;
 
 /**
  * Opens a finished database.
  *
- * @throws HoneError in one line when there is none at `file`, or one that this hone cannot read
+ * @throws HoneError in one line when `file` does not exist, or this version of hone cannot read it
  */
 export function openMailDatabase(file: string): MailDatabase {
   if (!existsSync(file)) {
@@ -52,7 +52,7 @@ export function openMailDatabase(file: string): MailDatabase {
   try {
     if (statSync(file).isDirectory()) throw new HoneError(`${file} is a folder, not a mail database`);
     db = new Database(file, { readonly: true, fileMustExist: true, timeout: LOCK_TIMEOUT });
-    // Keeps the shared lock from the first read on: a lock and its release for every statement cost more than a search.
+    // Keeps the shared lock after the first read: locking for every statement costs more than a search.
     db.pragma("locking_mode = EXCLUSIVE");
     db.pragma("mmap_size = 2147418112");
     checkVersion(db, file);

@@ -26,7 +26,7 @@ import type { EmailScenario } from "./scenario.js";
 
 const weights = { found: 0.1, read: 0.1, right: 0.1, grounded: 0.4, cited: 0.2, turns: 0.1, unanswered: -0.1 };
 
-/** Ids in the result of a search. */
+/** Ids in a search result. */
 function idsOf(result: unknown): string[] {
   if (!Array.isArray(result)) return [];
   return result.flatMap((hit: unknown) =>
@@ -36,13 +36,13 @@ function idsOf(result: unknown): string[] {
   );
 }
 
-/** What a rollout did with the mail that holds the answer. */
+/** How a rollout found and used the evidence mails. */
 export interface Evidence {
-  /** Among the hits of a search. */
+  /** Whether a search returned it. */
   readonly found: boolean;
-  /** Opened. */
+  /** Whether it was opened. */
   readonly read: boolean;
-  /** Ids the answer refers to, and how many of those are evidence. */
+  /** Number of cited ids, and of those that are evidence. */
   readonly references: number;
   readonly right: number;
 }
@@ -66,20 +66,20 @@ export function evidenceOf(
   };
 }
 
-/** The answer's text; undefined when there was none. */
+/** The answer's text; undefined if there was none. */
 export function answerOf({ answer }: FinishedRollout): string | undefined {
   return typeof answer?.answer === "string" ? answer.answer : undefined;
 }
 
 /**
- * Rewards one rollout.
+ * Computes the reward of one rollout.
  *
- * `success` is a right answer, read or not: what ART-E calls accuracy. `parts` say more, each 0 or 1: `right`; `found`
- * (evidence among the hits of a search); `read` (evidence opened); `cited` (only evidence is referred to, and some is);
- * `grounded` (right and read); `gave_up` (says that there is no answer); `answered` (has called return_final_answer at
- * all). The match of answers is weak for long free text: see answer.ts.
+ * `success` is a right answer, read or not, as in ART-E's accuracy. `parts`, each 0 or 1: `right`; `found` (evidence
+ * among the hits of a search); `read` (evidence opened); `cited` (only evidence is cited, and some is); `grounded`
+ * (right and read); `gave_up` (states that there is no answer); `answered` (has called return_final_answer). Matching
+ * is weak for long free text: see answer.ts.
  *
- * @param resolveId the mail an id or an alias of it stands for, undefined when there is none
+ * @param resolveId the mail with an id or alias; undefined if there is none
  */
 export function emailReward(
   rollout: FinishedRollout,

@@ -1,23 +1,23 @@
 /**
- * What a mail database looks like on disk: ART-E's tables (emails, recipients, full text over subject and body) and
- * what makes them fast and safe to search.
+ * The tables of a mail database: ART-E's (emails, recipients, full text over subject and body), and others for fast and
+ * safe search.
  *
  * `emails.id` is the order of arrival; `timeline.position` is the order of time: 1 is the newest mail, mails without a
- * date come last. The full-text index is keyed by position. So hits stream out of it newest first and a limit of ten
- * stops it early, and "not later than" is where the stream starts (FTS5 leaps forward to it, backward it would crawl).
+ * date come last. The full-text index is keyed by position, so hits stream out newest first, a limit of ten stops the
+ * query early, and "not later than" is the start position (FTS5 skips forward to it quickly, but backward slowly).
  *
  * The index has a third column, `people`: one token for each part an address has in a mail (`f12` sender, `t12`
- * recipient; 12 is `addresses.id`). The inbox is thus one more term of the query, and FTS5 leaps through the rarest of
- * its terms instead of looking at every mail that holds a common word.
+ * recipient; 12 is `addresses.id`). The inbox is thus one more term of the query, and FTS5 skips by its rarest term
+ * instead of visiting every mail that contains a common word.
  */
 
-/** Raised whenever a reader of the version before could misread what this version writes. */
+/** Increment when a reader of the previous version could misread this version's files. */
 export const schemaVersion = 1;
 
-/** SQLite's application_id of a mail database: "hone" in ASCII. Tells it from any other SQLite file. */
+/** SQLite's application_id of a mail database, "hone" in ASCII. Distinguishes it from other SQLite files. */
 export const applicationId = 0x686f6e65;
 
-/** Bytes. A typical mail fits one page: 4 KiB pages made builds and reads a fifth slower. */
+/** Bytes. A typical mail fits one page: builds and reads were a fifth slower with 4 KiB pages. */
 export const pageSize = 16_384;
 
 export const tables = `
@@ -57,7 +57,7 @@ export const tables = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 `;
 
-/** Made when the timeline is there. */
+/** Created after the timeline. */
 export const indexes = `
   CREATE UNIQUE INDEX emails_message_id ON emails(message_id);
   CREATE INDEX timeline_date ON timeline(date DESC);

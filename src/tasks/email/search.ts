@@ -1,23 +1,26 @@
 /**
- * Search in one person's mail. Keywords are words or short phrases; whatever they contain, they are only ever looked
- * for, never read as FTS5 or SQL.
+ * Search in one person's mail. Keywords are words or short phrases; they are always quoted, never parsed as FTS5 or
+ * SQL.
  *
- * Two ways, and what they cost with 225,000 mails of which 52,000 are in the inbox:
+ * Two rankings, with their cost for 225,000 mails of which 52,000 are in the inbox:
  * - by date (ART-E's): every keyword must occur, newest first. The inbox is a term of the query (schema.ts), so it
- *   takes a fraction of a millisecond however common the words; most of a search is cutting the snippets.
- * - by bm25: any keyword may occur, best match first. FTS5 then scores each mail with any of them and counts in how many
- *   mails each stands; words of more than a tenth of all mails rank little and cost nearly all of the time (a whole
- *   question took 140 ms with them, 15 ms without), so they are left out when rarer ones are there.
+ * takes a fraction of a millisecond even for common words; most of a search is the snippets.
+ * - by bm25: any keyword may occur, best match first. FTS5 then scores each mail with any of them and counts in how
+ * many
+ * mails each occurs. Words in more than a tenth of all mails contribute little to the rank and nearly all of the time
+ * (a whole question took 140 ms with them, 15 ms without), so they are left out if rarer ones are present.
  */
 import type { Database } from "better-sqlite3";
 import { cutText } from "../../util/index.js";
 import { ToolError } from "../task.js";
 import { phrasesOf, snippetOf } from "./snippet.js";
 
-/** Who looks, and on what day. They see mail they sent or received, and with a day none that is later or undated. */
+/**
+ * The person who searches, and the date. They see mail they sent or received; with a date, no later or undated mail.
+ */
 export interface Viewer {
   readonly inbox: string;
-  /** "YYYY-MM-DD", the day included. Undefined: all days, and mails whose date is unknown. */
+  /** "YYYY-MM-DD", inclusive. Undefined: all days, and mails without a date. */
   readonly today?: string | undefined;
 }
 
@@ -28,7 +31,7 @@ export interface MailQuery {
   readonly fromAddr?: string | undefined;
   /** An address in To, Cc or Bcc. */
   readonly toAddr?: string | undefined;
-  /** Days as "YYYY-MM-DD", both included. */
+  /** Days as "YYYY-MM-DD", inclusive. */
   readonly sentAfter?: string | undefined;
   readonly sentBefore?: string | undefined;
   /** 1 to 10; 10 by default. */
@@ -42,23 +45,23 @@ export interface MailHit {
   /** UTC, "YYYY-MM-DD HH:MM:SS". */
   readonly date: string | undefined;
   readonly subject: string;
-  /** About 15 words around the keywords, which stand in `<b>`. */
+  /** About 15 words around the keywords, which are in `<b>`. */
   readonly snippet: string;
 }
 
 const MAX_RESULTS = 10;
 const MAX_KEYWORDS = 32;
 const MAX_KEYWORD_CHARACTERS = 200;
-/** Phrases get slow with their length where all of their words are common. */
+/** Long phrases of common words are slow. */
 const MAX_KEYWORD_WORDS = 10;
-/** A word is common that stands in more than this share of all mails, and in more than would be chance. */
+/** A word is common if it occurs in more than this share of all mails, beyond a minimum number. */
 const COMMON_SHARE = 0.1;
 const COMMON_MAILS = 100;
 
-/** What FTS5's unicode61 takes for a word. */
+/** A word as FTS5's unicode61 tokenises it. */
 const words = /[\p{L}\p{N}\p{Co}]+/gu;
 
-/** Keywords as they are searched, each once. Throws ToolError. */
+/** The keywords without duplicates. Throws ToolError. */
 function checkKeywords(keywords: readonly string[]): string[] {
   if (keywords.length === 0) throw new ToolError("keywords is empty: give one to three words of the mail");
   if (keywords.length > MAX_KEYWORDS) {
@@ -95,7 +98,7 @@ function checkLimit(limit = MAX_RESULTS): number {
   return limit;
 }
 
-/** An FTS5 string: nothing in it is syntax. FTS5 would stop reading at a NUL, which separates words anyway. */
+/** An FTS5 string, in which nothing is syntax. FTS5 would stop at a NUL, which separates words anyway. */
 const quoted = (keyword: string) => `"${keyword.replaceAll("\0", " ").replaceAll('"', '""')}"`;
 
 interface MailRow {
@@ -114,7 +117,7 @@ export class MailSearch {
   readonly #occursIn;
   readonly #ranked;
   readonly #mail;
-  /** Words known to be common: dozens in any language. */
+  /** Words known to be common; a few dozen in any language. */
   readonly #common = new Set<string>();
 
   constructor(db: Database) {
@@ -130,7 +133,7 @@ export class MailSearch {
     const ranked = (order: string) =>
       db
         .prepare(
-          // FTS5 takes a bound on rowid only as an integer; better-sqlite3 sends numbers as reals.
+          // FTS5 accepts a bound on rowid only as an integer; better-sqlite3 sends numbers as reals.
           `SELECT rowid FROM emails_fts WHERE emails_fts MATCH ?
            AND rowid >= CAST(? AS INTEGER) AND rowid <= CAST(? AS INTEGER) ORDER BY ${order} LIMIT ?`,
         )
@@ -142,7 +145,7 @@ export class MailSearch {
     );
   }
 
-  /** @throws ToolError on a query that asks for nothing, too much, or a day that is none */
+  /** @throws ToolError on an empty or too large query, or an invalid day */
   search(viewer: Viewer, query: MailQuery): MailHit[] {
     const keywords = checkKeywords(query.keywords);
     const sentAfter = checkDay("sent_after", query.sentAfter);
@@ -177,7 +180,7 @@ export class MailSearch {
     return isCommon;
   }
 
-  /** The query's people; undefined when one of them is in no mail at all. */
+  /** The query's people; undefined when one of them occurs in no mail. */
   #peopleTerms(inbox: string, { fromAddr, toAddr }: MailQuery): string | undefined {
     const token = (part: "f" | "t", address: string) => {
       const id = this.#addressId.get(bareAddress(address));
@@ -189,10 +192,10 @@ export class MailSearch {
     return terms.includes(undefined) ? undefined : `people : (${terms.join(" AND ")})`;
   }
 
-  /** The stretch of the timeline between two days; undefined when there is no mail in it. */
+  /** The range of the timeline between two days; undefined when it contains no mail. */
   #positions(after: string | undefined, until: string | undefined): { first: number; last: number } | undefined {
     const first = until === undefined ? 1 : this.#firstNotAfter.get(until);
-    // A bound on the date leaves out mails without one: nobody knows whether they keep to it.
+    // A bound on the date excludes mails without a date.
     const last =
       after !== undefined
         ? this.#lastNotBefore.get(after)
@@ -209,7 +212,7 @@ function earlier(a: string | undefined, b: string | undefined): string | undefin
   return a < b ? a : b;
 }
 
-/** An address as the database has it: models also write "Ann Smith <Ann@x.com>". */
+/** An address as in the database; models also write "Ann Smith <Ann@x.com>". */
 export function bareAddress(text: string): string {
   return (/<([^<>]*)>/.exec(text)?.[1] ?? text).trim().toLowerCase();
 }

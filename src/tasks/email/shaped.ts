@@ -24,7 +24,7 @@ import { answerOf, type Evidence, evidenceOf } from "./reward.js";
 import type { EmailScenario } from "./scenario.js";
 
 const PART = 0.1;
-/** Of one bad call that the model could read and go on from. */
+/** Penalty of a bad call that did not end the rollout. */
 const BAD_CALL = 0.05;
 
 const terminal: Readonly<Partial<Record<CallOutcome, number>>> = {
@@ -33,7 +33,7 @@ const terminal: Readonly<Partial<Record<CallOutcome, number>>> = {
   bad_arguments: -1.8,
 };
 
-/** What a judge must be asked: null when the answers agree anyhow, or there is none. */
+/** The claim for a judge; null when the answers match anyway, or there is none. */
 export function emailClaim(rollout: FinishedRollout, scenario: EmailScenario): Claim | null {
   const given = answerOf(rollout);
   if (given === undefined || isGivingUp(given)) return null;
@@ -42,7 +42,7 @@ export function emailClaim(rollout: FinishedRollout, scenario: EmailScenario): C
 }
 
 /**
- * @param right whether the answer was accepted
+ * @param right whether the judge accepted the answer
  * @param resolveId as for `emailReward`
  */
 export function shapedReward(

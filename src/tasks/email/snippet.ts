@@ -1,21 +1,21 @@
 /**
- * The words around a hit, as FTS5's snippet() chooses them (for ART-E: 15 tokens, `<b>`, " ... "). They are cut here
- * because FTS5 compares every occurrence of a word with every other, which took it 30 ms for ten long mails with a common
- * word; this stops looking after a while.
+ * Snippets around hits, as FTS5's snippet() chooses them (for ART-E: 15 tokens, `<b>`, " ... "). Computed here because
+ * FTS5 compares every occurrence of a word with every other, which took 30 ms for ten long mails with a common word;
+ * this search is bounded.
  */
 import { cutText } from "../../util/index.js";
 
-/** Words in a snippet. */
+/** Number of words in a snippet. */
 const LENGTH = 15;
-/** After the first occurrence, a better place is looked for in this many words. */
+/** Number of words after the first occurrence in which a better place is searched for. */
 const PATIENCE = 150;
-/** A "word" of mail can be a page of base64. */
+/** Mail contains "words" of a page of base64. */
 const MAX_CHARACTERS = 300;
 
-/** What FTS5's unicode61 takes for a word; combining diacritics belong to it. */
+/** A word as FTS5's unicode61 tokenises it, including combining diacritics. */
 const word = /[\p{L}\p{N}\p{Co}](?:[\p{L}\p{N}\p{Co}]|[\u0300-\u036f])*/gu;
 
-/** As unicode61 compares words: without case and diacritics. */
+/** Folds case and diacritics, as unicode61 does. */
 function fold(text: string): string {
   const lower = text.toLowerCase();
   return /[^ -~]/.test(lower) ? lower.normalize("NFD").replace(/\p{M}/gu, "") : lower;
@@ -24,7 +24,7 @@ function fold(text: string): string {
 /** A keyword's words, folded. */
 type Phrase = readonly string[];
 
-/** Keywords as {@link snippetOf} takes them. A keyword without any word gives no phrase. */
+/** Keywords in the form for {@link snippetOf}. A keyword without any word gives no phrase. */
 export function phrasesOf(keywords: readonly string[]): Phrase[] {
   return keywords.map((keyword) => (keyword.match(word) ?? []).map(fold)).filter((phrase) => phrase.length > 0);
 }
@@ -34,7 +34,7 @@ const COLON = 0x3a;
 /** Space, tab, line feed, carriage return. */
 const isGap = (code: number) => code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d;
 
-/** The words of a text, found as far as they are asked for. */
+/** The words of a text, tokenised on demand. */
 class Words {
   readonly starts: number[] = [];
   readonly ends: number[] = [];
@@ -46,14 +46,14 @@ class Words {
   readonly #fold: (word: string) => string;
 
   constructor(readonly text: string) {
-    // Most mail is ASCII: lower-cased in one go it keeps its length, and its words are found thrice as fast.
+    // ASCII text, as in most mail, keeps its length in lower case, and its words are found three times as fast.
     const isAscii = !/[\u0080-\uffff]/.test(text);
     this.#pattern = isAscii ? /[a-z0-9]+/g : new RegExp(word);
     this.#source = isAscii ? text.toLowerCase() : text;
     this.#fold = isAscii ? (lower) => lower : fold;
   }
 
-  /** Is there a word with this index? */
+  /** Whether there is a word with this index. */
   has(index: number): boolean {
     while (this.folded.length <= index) {
       const match = this.#pattern.exec(this.#source);
@@ -71,7 +71,7 @@ class Words {
     return true;
   }
 
-  /** Is there a full stop or a colon before this place, and a gap between? */
+  /** Whether a full stop or a colon and a gap come before this position. */
   #endsSentence(place: number): boolean {
     let before = place - 1;
     while (isGap(this.text.charCodeAt(before))) before--;
@@ -79,25 +79,25 @@ class Words {
     return code === FULL_STOP || code === COLON;
   }
 
-  /** The word at which a snippet begins that should begin at this one: there are no words before the first or after the last. */
+  /** The start of a snippet that should begin at this word, moved to lie within the text. */
   fit(start: number): number {
     const isRoom = this.has(start + LENGTH - 1);
     return Math.max(0, isRoom ? start : this.folded.length - LENGTH);
   }
 
-  /** Does the phrase begin at this word? */
+  /** Whether the phrase begins at this word. */
   isAt(index: number, phrase: Phrase): boolean {
     return phrase.every((folded, offset) => this.has(index + offset) && this.folded[index + offset] === folded);
   }
 }
 
-/** A phrase, by its place in the list of phrases, that begins at a word. */
+/** An occurrence of a phrase, given by its index in the list of phrases. */
 interface Occurrence {
   readonly phrase: number;
   readonly at: number;
 }
 
-/** Where a snippet begins, and how much it shows. */
+/** Start of a snippet and its score. */
 interface Place {
   readonly start: number;
   readonly score: number;
@@ -116,14 +116,14 @@ function occurrencesIn(words: Words, phrases: readonly Phrase[]): Occurrence[] {
 }
 
 /**
- * FTS5's choice: most different phrases, then the beginning of a sentence (of the text rather than another), then most
- * occurrences, then the first. Without a sentence's beginning the occurrences stand in the middle.
+ * FTS5's choice: most different phrases, then the beginning of a sentence (preferably of the text), then most
+ * occurrences, then the first. Without a sentence's beginning the occurrences are centred.
  */
 function bestPlace(words: Words, phrases: readonly Phrase[]): Place {
   const found = occurrencesIn(words, phrases);
   let best: Place = { start: 0, score: 0 };
 
-  /** What stands in a window that begins at `from`, which is at or before occurrence `index`. */
+  /** Scores the window that begins at `from`, which is at or before occurrence `index`. */
   const look = (from: number, index: number) => {
     let first = index;
     while (first > 0 && (found[first - 1] as Occurrence).at >= from) first--;
@@ -166,7 +166,7 @@ function cut(words: Words, start: number, phrases: readonly Phrase[]): string {
       index++;
       continue;
     }
-    // Phrases that overlap are marked as one.
+    // Overlapping phrases are marked as one.
     for (let next = index + 1; next < past; next++) past = Math.max(past, next + longestAt(next));
     const to = ends[Math.min(past, end) - 1] as number;
     snippet += `${text.slice(from, starts[index])}<b>${text.slice(starts[index], to)}</b>`;
@@ -176,7 +176,7 @@ function cut(words: Words, start: number, phrases: readonly Phrase[]): string {
   return isAll ? snippet + text.slice(from) : `${snippet}${text.slice(from, ends[end - 1])} ...`;
 }
 
-/** One line, without the rules and gaps that fill lines of mail. */
+/** Joins lines, and removes the rules and gaps that fill lines of mail. */
 function tidy(snippet: string): string {
   const line = snippet
     .replace(/\s+/g, " ")
@@ -187,7 +187,7 @@ function tidy(snippet: string): string {
   return `${kept}${kept.lastIndexOf("<b>") > kept.lastIndexOf("</b>") ? "</b>" : ""} ...`;
 }
 
-/** The best 15 words of a mail for these keywords, which stand in `<b>`. " ..." stands for what is left out. */
+/** The best 15 words of a mail for these keywords, which are put in `<b>`. " ..." marks omitted text. */
 export function snippetOf(subject: string, body: string, phrases: readonly Phrase[]): string {
   const [inSubject, inBody] = [new Words(subject), new Words(body)];
   const [subjectPlace, bodyPlace] = [bestPlace(inSubject, phrases), bestPlace(inBody, phrases)];

@@ -1,6 +1,6 @@
 /**
- * The email agent's three tools, with ART-E's names and arguments. What they return is compact JSON: a whole
- * conversation must fit the context of a small model. A model's mistake is a ToolError in one short line.
+ * The email agent's three tools, with ART-E's names and arguments. They return compact JSON, since a whole conversation
+ * must fit the context of a small model. A model's mistake is a ToolError in one short line.
  */
 import { z } from "zod";
 import { cutText } from "../../util/index.js";
@@ -8,17 +8,17 @@ import { defineTool, ToolError } from "../task.js";
 import type { MailDatabase, Ranking, StoredMail, Viewer } from "./database.js";
 import type { EmailScenario } from "./scenario.js";
 
-/** What the tools need on each thread. */
+/** The environment of the tools on each thread. */
 export interface EmailEnv {
   readonly mail: MailDatabase;
   /** How search_inbox matches and orders. */
   readonly rank: Ranking;
 }
 
-/** Longest body that read_email shows, in UTF-16 units: ART-E's limit for a mail, about 1,300 tokens. */
+/** Maximum length of a body in read_email, in UTF-16 units: ART-E's limit for a mail, about 1,300 tokens. */
 const MAX_BODY = 5000;
 
-/** Most addresses that read_email shows of To, Cc and Bcc each: ART-E's limit for a mail. */
+/** Maximum number of addresses in To, Cc and Bcc each in read_email: ART-E's limit for a mail. */
 const MAX_ADDRESSES = 30;
 
 const viewerOf = ({ inbox_address, query_date }: EmailScenario): Viewer => ({
@@ -28,7 +28,7 @@ const viewerOf = ({ inbox_address, query_date }: EmailScenario): Viewer => ({
 
 const searchInbox = defineTool({
   name: "search_inbox",
-  // True of both rankings: tools cannot know which one a run has.
+  // True for both rankings, since tools do not depend on the run's.
   description: "Search the subjects and texts of the user's mails.",
   parameters: z.object({
     keywords: z.array(z.string()).describe("A few telling words or short phrases."),

@@ -1,7 +1,7 @@
 /**
- * Builds a mail database: mails in any order, duplicates folded, then one pass that orders them by time and indexes
- * them. The database appears at its place only when it is whole: an interrupted or failed build leaves the old one as it
- * was. Memory stays constant but for some 30 bytes a mail.
+ * Builds a mail database: takes mails in any order, folds duplicates, then orders the mails by time and indexes them in
+ * one pass. The database appears in its place only when complete: an interrupted or failed build leaves the old one
+ * unchanged. Memory is constant except for about 30 bytes per mail.
  */
 import Database from "better-sqlite3";
 import { HoneError, lockExclusively, messageOf } from "../../util/index.js";
@@ -11,34 +11,34 @@ import type { Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, indexes, pageSize, schemaVersion, tables } from "./schema.js";
 
-/** How far indexing has come, in mails. */
+/** Progress of indexing, in mails. */
 export interface IndexingProgress {
   readonly done: number;
   readonly total: number;
 }
 
-/** What became of a mail. */
+/** Result of adding a mail. */
 export type Added = "imported" | "duplicate" | "id_taken";
 
 export interface MailDatabaseWriter {
   /**
-   * Takes one mail. "duplicate" when a mail with the same subject, body and sender is there already: the first one stays
-   * as it is, and the id of a folded copy becomes an alias of it. "id_taken" when the mail is new but another has its id:
-   * it is not stored, the caller may give it an id of its own.
+   * Adds one mail. "duplicate": a mail with the same subject, body and sender is there already; it stays unchanged, and
+   * the id of the copy becomes an alias of it. "id_taken": the mail is new but another has its id; it is not stored,
+   * and the caller may give it another id.
    */
   add(mail: Mail): Added;
-  /** Takes scenarios, in the order in which they are listed afterwards. Throws HoneError on an id given twice. */
+  /** Adds scenarios, in the order in which they are listed. Throws HoneError on a duplicate id. */
   addScenarios(scenarios: readonly EmailScenario[]): void;
-  /** Is there a mail with this id, or one folded into another? */
+  /** Whether a mail has this id, or a copy folded into a mail had it. */
   hasMessage(messageId: string): boolean;
-  /** Orders and indexes the mails, and puts the new database in the place of the old. The writer is closed then. */
+  /** Orders and indexes the mails, and replaces the old database. Closes the writer. */
   finish(): void;
   /**
-   * `finish` in steps of a tenth of a second or so, for those who show progress and want to be interrupted: let it run
-   * to its end, or leave it (`return`, `break`) to abort.
+   * `finish` in steps of about 0.1 s, for callers that show progress or can be interrupted: iterate to the end, or
+   * leave the loop (`return`, `break`) to abort.
    */
   finishing(): Generator<IndexingProgress, void>;
-  /** Throws the unfinished database away; the old one stays. Does nothing after `finish` or `abort`. */
+  /** Deletes the unfinished database; the old one stays. Does nothing after `finish` or `abort`. */
   abort(): void;
 }
 
@@ -46,7 +46,7 @@ export interface MailDatabaseWriter {
 const INDEX_STEP = 2000;
 
 /**
- * Starts a database that will be `file`. Folders on the way are made.
+ * Starts a database that will become `file`. Creates missing folders.
  *
  * @throws HoneError when nothing can be written there; so do all methods when the disk is full or fails
  */
@@ -66,13 +66,13 @@ function openEmpty(path: string): Database.Database {
   const db = new Database(path);
   db.pragma(`page_size = ${pageSize}`);
   db.pragma(`application_id = ${applicationId}`);
-  // Nothing for recovery: what a crash leaves is thrown away.
+  // No journal on disk: an unfinished file is discarded after a crash.
   db.pragma("journal_mode = MEMORY");
   db.pragma("synchronous = OFF");
   db.pragma("foreign_keys = OFF");
   db.pragma("locking_mode = EXCLUSIVE");
   db.pragma("cache_size = -65536");
-  // The lock by which other builds see that this file is being built, and the transaction of the whole build.
+  // The lock shows other builds that this file is in use; it is also the transaction of the whole build.
   if (!lockExclusively(db)) throw new HoneError(`another process has ${path} open`);
   db.exec(tables);
   return db;
@@ -108,7 +108,7 @@ class Writer implements MailDatabaseWriter {
   readonly #byMessageId = new HashIndex();
   readonly #byContent = new HashIndex();
   readonly #addresses = new Map<string, number>();
-  /** Of each mail in order of arrival; the mail with id 1 first. */
+  /** Dates in order of arrival, from mail 1 on. */
   readonly #dates: (string | undefined)[] = [];
 
   constructor(file: string) {
@@ -200,7 +200,7 @@ class Writer implements MailDatabaseWriter {
     this.#building.discard();
   }
 
-  /** Runs one step of the work. What goes wrong in it (a full disk, say) ends the build and is told in one line. */
+  /** Runs one step of the build. An error (a full disk, for example) ends the build with one line. */
   #step<T>(work: () => T): T {
     if (!this.#open) throw new Error("the mail database writer is closed");
     try {
@@ -211,7 +211,7 @@ class Writer implements MailDatabaseWriter {
     }
   }
 
-  /** The id of the mail that has this message id, or of the one it was folded into. */
+  /** The id of the mail with this message id, or of the mail it was folded into. */
   #find(messageId: string): number | undefined {
     return this.#byMessageId.find(
       hash32(messageId),

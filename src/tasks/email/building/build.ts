@@ -1,6 +1,6 @@
 /**
- * Builds a mail database: mail from wherever it comes, then the questions over it, in one file that appears when it is
- * whole. Every message that was read is counted once: imported, duplicate, or skipped for a named reason.
+ * Builds a mail database: imports mail from any source, then the questions, into one file that appears when complete.
+ * Every message read is counted once: imported, duplicate, or skipped with a named reason.
  */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
@@ -24,7 +24,7 @@ import type { EmailScenario } from "../scenario.js";
 import { applicationId } from "../schema.js";
 import { type NameSet, syntheticWorld } from "../synthetic/index.js";
 
-/** What goes into the database. */
+/** Source of the database's content. */
 export type BuildSource =
   | { readonly kind: "synthetic"; readonly seed: number; readonly mailboxes: number; readonly names?: NameSet }
   | {
@@ -35,27 +35,27 @@ export type BuildSource =
       readonly rules: ImportRules & QuestionRules;
     };
 
-/** How far a build is. */
+/** Progress of a build. */
 export interface BuildProgress {
   readonly phase: "reading" | "indexing";
-  /** Of this phase, 0 to 1. */
+  /** Share of this phase that is done, 0 to 1. */
   readonly share: number;
   /** Messages read so far. */
   readonly read: number;
 }
 
 export interface BuildOptions {
-  /** The database. Takes the place of the one that is there. */
+  /** Path of the database. An existing one is replaced. */
   readonly db: string;
   readonly source: BuildSource;
   readonly signal?: AbortSignal;
   onProgress?(progress: BuildProgress): void;
-  /** For tests. */
+  /** Replaced in tests. */
   readonly openWriter?: (file: string) => MailDatabaseWriter;
 }
 
 export interface BuildSummary {
-  /** = imported + duplicates + all that were skipped */
+  /** Equals imported + duplicates + skipped. */
   read: number;
   imported: number;
   duplicates: number;
@@ -63,20 +63,20 @@ export interface BuildSummary {
   scenarios: { train: number; test: number };
   seconds: number;
   db: string;
-  /** Of the imported: mails that came without an id, and mails whose id another mail had. They have one of ours now. */
+  /** Number of imported mails that got an id from hone: they had none, or another mail had it. */
   derived_ids: { no_message_id: number; id_taken: number };
-  /** Of each reason, the first that was skipped. */
+  /** The first skipped message for each reason. */
   examples: Partial<Record<SkipReason, string>>;
   /** Only when questions were given. */
   questions?: QuestionCounts;
 }
 
-/** An import or an index may not hold up Ctrl-C for longer than a batch. */
+/** An import or indexing must respond to Ctrl-C within one batch. */
 function checkAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason;
 }
 
-/** Refuses to replace what is no mail database: a slip in --db must not cost anybody a file. */
+/** Refuses to replace a file that is not a mail database, in case --db is mistyped. */
 function checkTarget(file: string): void {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found?.isDirectory()) throw new HoneError(`${file} is a folder: give --db the name of a file in it`);
@@ -159,7 +159,7 @@ class Build {
     for (const path of questions) this.#addScenarios(await reader.read(path, (id) => this.#storedId(id)));
   }
 
-  /** The id under which the database finds the mail: data sets agree about ids, but not about their brackets. */
+  /** The id of a mail in the database: data sets agree on ids, but not on their angle brackets. */
   #storedId(messageId: string): string | undefined {
     const bare = messageId.replace(/^<(.*)>$/, "$1");
     return [messageId, `<${bare}>`, bare].find((id) => this.#writer.hasMessage(id));
@@ -216,7 +216,7 @@ class Build {
  * Builds a database.
  *
  * @throws HoneError when a source cannot be read or holds no mail, or the database cannot be written; the signal's
- *   reason when it is aborted. The database that was there before is as it was then, and nothing else is left.
+ * reason when it is aborted. An existing database then stays unchanged, and no other file is left.
  */
 export async function buildMailDatabase(options: BuildOptions): Promise<BuildSummary> {
   const started = performance.now();

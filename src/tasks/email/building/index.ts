@@ -1,2 +1,2 @@
-/** Building mail databases: from imported mail, or from nothing but a seed. */
+/** Builds mail databases from imported mail, or synthetic ones from a seed. */
 export { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "./build.js";

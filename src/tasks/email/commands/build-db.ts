@@ -1,4 +1,4 @@
-/** `yarn build-db`: makes the mail database that the email task searches. */
+/** `yarn build-db`: builds the mail database that the email task searches. */
 import { type CommandIo, type Config, type ConfigOf, defineCommand } from "../../../config/index.js";
 import {
   Rate as DownloadRate,
@@ -19,7 +19,7 @@ const shared = [...hubOptionNames, "seed", "db", "home"] as const;
 
 type BuildConfig = Config<(typeof shared)[number]> & ConfigOf<typeof mailOptions>;
 
-/** ART-E's: what its published figures were made with. */
+/** ART-E's limits, used for its published figures. */
 const artRules = { maxBody: 5000, maxRecipients: 30 };
 
 function rulesOf({ hf, maxBody, maxRecipients, oneEvidence }: BuildConfig) {
@@ -54,7 +54,7 @@ async function sourceOf(config: BuildConfig, io: CommandIo, line: ProgressLine):
   return { kind: "synthetic", seed: config.seed, mailboxes: config.mailboxes, names: config.names };
 }
 
-/** What to do where no Hub can be reached. */
+/** Adds the alternative for machines without access to the Hub. */
 function withOtherWay(error: unknown): never {
   if (!(error instanceof HubUnreachable)) throw error;
   throw new HoneError(`${error.message}, or download the files yourself and give them with --from and --questions`, {
@@ -62,7 +62,7 @@ function withOtherWay(error: unknown): never {
   });
 }
 
-/** Seconds since the work began, and until it ends at the pace so far. */
+/** Seconds since the start, and the estimated time left. */
 class Rate {
   readonly #started = performance.now();
   #base: number | undefined;
@@ -71,7 +71,7 @@ class Rate {
     return (performance.now() - this.#started) / 1000;
   }
 
-  /** What was there at the start (a download that goes on) was no work. */
+  /** Progress that existed at the start (a resumed download) does not count. */
   remaining(share: number): string {
     this.#base ??= share;
     const done = share - this.#base;

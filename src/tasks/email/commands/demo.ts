@@ -1,6 +1,6 @@
 /**
- * `yarn start`: reinforcement learning from end to end, with nothing but this repository. Builds the synthetic mailbox,
- * trains hone's own tiny model on it, shows what that changed on questions it was not trained on.
+ * `yarn start`: reinforcement learning from end to end, with only this repository. Builds the synthetic mailbox, trains
+ * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
 import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../../config/index.js";
@@ -33,7 +33,7 @@ const TAUGHT = [
   "The tiny model was shown how to find a mail, and how to answer from a mail that it is told: never one after the other.",
   "Answering a question takes both. Nothing but the reward of whole rollouts will teach it that.",
 ].join("\n");
-/** Held-out questions of the table; none of them had a say in which checkpoint is the best. */
+/** Number of held-out questions in the table; none of them was used to choose the best checkpoint. */
 const HELD_OUT = 200;
 const BASE = { model: untaught.model, ...untaught.settings } as const;
 const WORLD = { kind: "synthetic", seed: 1, mailboxes: 300, names: "default" } as const;
@@ -48,7 +48,7 @@ async function ensureMail(config: TrainConfig, io: CommandIo): Promise<void> {
   );
 }
 
-/** The demo's own defaults, where another model was not asked for. */
+/** Defaults of the demo, unless another model was requested. */
 function withBase(asked: TrainConfig, given: GivenOptions): { config: TrainConfig; given: GivenOptions } {
   const own = given.model === undefined ? { ...BASE, ...given } : given;
   const based = Object.fromEntries(
@@ -58,7 +58,7 @@ function withBase(asked: TrainConfig, given: GivenOptions): { config: TrainConfi
 }
 
 async function announce(config: TrainConfig, io: CommandIo): Promise<void> {
-  // Before anything else asks for it without a word: on an NVIDIA GPU the engine may need what is installed with PyTorch.
+  // Done first, with messages: on an NVIDIA GPU the engine may need libraries that are installed with PyTorch.
   const cuda = await prepareMachine(config, io.log, true);
   const installed = pythonIsReady({ cpu: !cuda });
   const { model, settings } = await prepare(config, io.given, () => undefined);
@@ -128,7 +128,7 @@ async function compare(config: TrainConfig, io: CommandIo) {
   }
 }
 
-/** A question that the trained model solves and the base model does not; the first one where there is none. */
+/** A question that the trained model solves and the base model does not; otherwise the first one. */
 function example(base: readonly Trajectory[], best: readonly Trajectory[]) {
   const before = new Map(base.map((one) => [one.scenario.id, one]));
   const pairs = best.flatMap((after) => {
@@ -140,7 +140,7 @@ function example(base: readonly Trajectory[], best: readonly Trajectory[]) {
 
 export const demoCommand = defineCommand({
   name: "demo",
-  summary: "See reinforcement learning work: train hone's tiny model and compare it with what it was before.",
+  summary: "See reinforcement learning work: train hone's tiny model and compare it before and after.",
   example: hone("demo"),
   options: trainOptions,
   first: ["home", "run", "steps", "seed", "gpu", "threads"],

@@ -1,4 +1,4 @@
-/** `yarn hone read`: one whole mail, if the person may see it. */
+/** `yarn hone read`: shows one mail, if the mailbox's owner may see it. */
 import { defineCommand } from "../../../config/index.js";
 import { HoneError, hone, printable } from "../../../util/index.js";
 import { mailDatabasePath, openMailDatabase } from "../database.js";

@@ -1,4 +1,4 @@
-/** `yarn hone scenarios`: the questions of a mail database. */
+/** `yarn hone scenarios`: lists the questions of a mail database. */
 import { defineCommand } from "../../../config/index.js";
 import { chooseScenarios } from "../../../play/index.js";
 import { hone, printable } from "../../../util/index.js";
@@ -9,7 +9,7 @@ function lineOf({ id, split, query_date, inbox_address, question }: EmailScenari
   return `${id}  ${split}  ${query_date}  ${inbox_address}\n  ${question}`;
 }
 
-/** A scenario with its answer and the mails that hold it. */
+/** A scenario with its answer and its evidence mails. */
 function wholeText(scenario: EmailScenario, mail: MailDatabase): string {
   const viewer = { inbox: scenario.inbox_address, today: scenario.query_date };
   const evidence = scenario.message_ids.map((id) => {

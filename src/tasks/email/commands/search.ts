@@ -1,4 +1,4 @@
-/** `yarn hone search`: what search_inbox would find, by hand. */
+/** `yarn hone search`: runs the search_inbox tool by hand. */
 import pc from "picocolors";
 import { defineCommand } from "../../../config/index.js";
 import { HoneError, hone, printable } from "../../../util/index.js";

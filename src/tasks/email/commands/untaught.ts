@@ -1,4 +1,4 @@
-/** A base that was never taught the email task, and settings that hold what it learns: docs/tiny-model.md. */
+/** A base model without training on the email task, and settings that keep what it learns: see docs/tiny-model.md. */
 import { join } from "node:path";
 import { packageRoot } from "../../../util/index.js";
 

@@ -1,6 +1,7 @@
 /**
- * The text of one message. Plain single-part mail, nearly all of the Enron corpus, is decoded here; every other shape
- * (multipart, HTML, base64, format=flowed, attachments, rare charsets) is postal-mime's, twenty times slower.
+ * Extracts the text of a message. Plain single-part mail, nearly all of the Enron corpus, is decoded here; all other
+ * forms (multipart, HTML, base64, format=flowed, attachments, rare charsets) go through postal-mime, twenty times
+ * slower.
  */
 import { isAscii } from "node:buffer";
 import { TextDecoder } from "node:util";
@@ -8,7 +9,7 @@ import { convert } from "html-to-text";
 import PostalMime, { type Email } from "postal-mime";
 import { decodeUnlabelled, type Headers, rawHeader } from "./headers.js";
 
-/** Bytes of which no mail can be made. `reason` is what the summary counts them under. */
+/** The bytes are not a mail. `reason` is the key in the summary. */
 export class NoMail extends Error {
   constructor(
     readonly reason: "empty" | "not_mail" | "bad_mime",
@@ -28,14 +29,14 @@ function decoder(charset: string): TextDecoder | undefined {
     try {
       decoders.set(charset, new TextDecoder(charset));
     } catch {
-      // Not a label of the Encoding Standard: postal-mime knows more names.
+      // Not a label of the Encoding Standard, but postal-mime may know it.
       decoders.set(charset, undefined);
     }
   }
   return decoders.get(charset);
 }
 
-/** One pass and linear, also on runs of spaces (libqp's is not). Marks that are none stay as they are. */
+/** One linear pass, also for runs of spaces (libqp's is not linear). Invalid escapes stay unchanged. */
 function decodeQuotedPrintable(bytes: Buffer): Buffer {
   const text = bytes
     .toString("latin1")
@@ -45,14 +46,14 @@ function decodeQuotedPrintable(bytes: Buffer): Buffer {
   return Buffer.from(text, "latin1");
 }
 
-/** Undefined when the charset is unknown here. Much mail says us-ascii and means something wider. */
+/** Undefined for a charset that is unknown here. Much mail is labelled us-ascii but uses a superset. */
 function decodeText(bytes: Buffer, charset: string): string | undefined {
   if (isAscii(bytes) && !/^(?:utf-?(?:7|16|32)|iso-2022|hz)/.test(charset)) return bytes.toString("latin1");
   if (/^(?:|us-ascii|ascii|ansi_x3\.4-1968|default|unknown.*|x-unknown)$/.test(charset)) return decodeUnlabelled(bytes);
   return decoder(charset)?.decode(bytes);
 }
 
-/** Undefined when the message is of a shape that is not read here. */
+/** Undefined for a message that must go through postal-mime. */
 function plainBody(headers: Headers, body: Buffer): string | undefined {
   const type = rawHeader(headers, "content-type");
   if (!plainText.test(type) || /format\s*=\s*"?flowed/i.test(type)) return undefined;
@@ -64,13 +65,13 @@ function plainBody(headers: Headers, body: Buffer): string | undefined {
   return undefined;
 }
 
-/** Text of any MIME structure: its plain parts, or the text of its HTML. Empty when there is neither. */
+/** Text of any MIME structure: its plain parts, or the text of its HTML. Empty without either. */
 async function structuredBody(message: Buffer): Promise<string> {
   let email: Email;
   try {
     email = await PostalMime.parse(message, { rfc822Attachments: true });
   } catch (error) {
-    // Parts nested hundreds deep, headers of megabytes.
+    // For example parts nested hundreds deep, or megabytes of headers.
     throw new NoMail("bad_mime", { cause: error });
   }
   const { text, html } = email;
@@ -78,7 +79,7 @@ async function structuredBody(message: Buffer): Promise<string> {
   return html ? convert(html, { wordwrap: false, selectors: [{ selector: "img", format: "skip" }] }) : "";
 }
 
-/** LF line ends, no NULs, no line breaks at the end. Nothing else is changed: leftover `=20` marks stay as they came. */
+/** LF line ends, no NULs, no line breaks at the end. Otherwise unchanged, including undecoded `=20`. */
 export function storedText(text: string): string {
   let stored = text;
   if (stored.includes("\r")) stored = stored.replace(/\r\n?/g, "\n");
@@ -88,12 +89,12 @@ export function storedText(text: string): string {
   return stored.slice(0, end);
 }
 
-/** One line: tabs and breaks in a subject are from folding, by programs that did not undo it. No NULs. */
+/** A single line: tabs and breaks in a subject come from folding that was not undone. No NULs. */
 export function storedSubject(text: string): string {
   return text.replaceAll("\0", "").replace(/\s+/g, " ").trim();
 }
 
-/** The text of a message whose header has been read. A promise only where postal-mime is needed. */
+/** The text of a message after its header was parsed. Returns a promise only for postal-mime. */
 export function readBody(message: Buffer, headers: Headers, bodyStart: number): string | Promise<string> {
   const plain = plainBody(headers, message.subarray(bodyStart));
   return plain === undefined ? structuredBody(message).then(storedText) : storedText(plain);

@@ -1,4 +1,4 @@
-/** Bytes of files, as streams of chunks: counted, unpacked where they are gzip, with errors in words. */
+/** Reads files as streams of chunks: counts bytes, unpacks gzip, and reports errors. */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { pipeline } from "node:stream";
@@ -9,7 +9,7 @@ import { type FileKind, HEAD_BYTES, recognise } from "./recognise.js";
 const READ_BYTES = 1024 * 1024;
 const UNPACKED_BYTES = 256 * 1024;
 
-/** What to say about a file that cannot be read. */
+/** The error for a file that cannot be read. */
 export function readingFailed(path: string, cause: unknown): HoneError {
   if (cause instanceof HoneError) return cause;
   const reason: Record<string, string> = {
@@ -34,20 +34,20 @@ export async function headOf(path: string): Promise<Buffer> {
   }
 }
 
-/** A file's bytes, unpacked, with what they are. */
+/** A file's unpacked bytes and their kind. */
 export interface OpenedFile {
-  /** Of the unpacked bytes. */
+  /** Kind of the unpacked bytes. */
   readonly kind: FileKind;
   readonly head: Buffer;
-  /** Was it gzip? */
+  /** Whether the file is gzip. */
   readonly isPacked: boolean;
   readonly chunks: AsyncIterable<Buffer>;
 }
 
 /**
- * Opens a file and looks at its beginning.
+ * Opens a file and detects its kind.
  *
- * @param onBytes is told how many bytes of the file (packed) each read took
+ * @param onBytes called with the number of bytes (packed) of each read
  */
 export async function openFile(path: string, onBytes: (count: number) => void): Promise<OpenedFile> {
   const start = await headOf(path);
@@ -75,6 +75,6 @@ async function* resumed(first: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGen
 async function* chunksOf(path: string, packed: boolean, onBytes: (count: number) => void): AsyncGenerator<Buffer> {
   const file = createReadStream(path, { highWaterMark: READ_BYTES });
   file.on("data", (chunk) => onBytes(chunk.length));
-  // Errors of either stream come out of the iteration; the callback is there because `pipeline` demands one.
+  // Errors of both streams surface in the iteration; `pipeline` requires a callback.
   yield* packed ? pipeline(file, createGunzip({ chunkSize: UNPACKED_BYTES }), () => {}) : file;
 }

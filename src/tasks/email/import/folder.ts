@@ -1,15 +1,15 @@
-/** The files of a folder and of the folders in it, in the order of their names. */
+/** Lists the files of a folder and its sub-folders, sorted by name. */
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 export interface FolderEntry {
   readonly path: string;
-  /** False for a folder that may not be opened and for what is no file (a socket, a device). */
+  /** False for a folder that cannot be opened and for special files (sockets, devices). */
   readonly readable: boolean;
 }
 
 /**
- * Walks a folder. Links to files are followed, links to folders are not: they may lead in a circle.
+ * Walks a folder. Follows links to files but not to folders, which may form a cycle.
  *
  * @throws the system's error when `folder` itself cannot be opened
  */
@@ -21,12 +21,12 @@ function entriesOf(folder: string): Dirent[] {
   return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Opening a pipe would wait for ever. */
+/** Opening a pipe would block for ever. */
 function leadsToFile(link: string): boolean {
   try {
     return statSync(link).isFile();
   } catch {
-    // Broken, in a circle, or into a closed folder: there is no file to be read.
+    // A broken or cyclic link, or one into an unreadable folder.
     return false;
   }
 }
@@ -42,7 +42,7 @@ function* walkEntries(folder: string, entries: readonly Dirent[]): Generator<Fol
     try {
       inner = entriesOf(path);
     } catch {
-      // The summary names it: one closed folder must not cost all the others.
+      // Listed in the summary; one unreadable folder must not stop the import.
       yield { path, readable: false };
       continue;
     }

@@ -1,4 +1,4 @@
-/** The door to the importers: paths in, parsed mail out, in batches and in order. */
+/** Importers of mail: from paths to parsed mails, in batches and in order. */
 import type { ImportRules, Parsed } from "./job.js";
 import { ParsePool } from "./parse-pool.js";
 import { fileJobs, findSource, folderJobs, type ReadingProgress, type Source } from "./sources.js";
@@ -9,9 +9,9 @@ export { type DropReason, type QuestionCounts, QuestionReader, type QuestionRule
 export { findSource, type ReadingProgress, type Source } from "./sources.js";
 
 /**
- * Reads all mail of these sources.
+ * Reads all mail of the sources.
  *
- * @param progress is kept up to date
+ * @param progress updated while reading
  * @throws HoneError on a source that holds no mail or cannot be read to its end
  */
 export async function* importMail(

@@ -1,39 +1,39 @@
 /**
- * What is sent to the parse workers and what comes back. The main thread only finds out where messages begin and end;
- * all bytes it read travel by transfer, not by copy.
+ * Messages to and from the parse workers. The main thread only finds message boundaries; the bytes that it reads are
+ * transferred, not copied.
  */
 import type { Mail } from "../mail.js";
 
 export type Job =
   /** Files of a folder; the worker reads them. */
   | { readonly kind: "files"; readonly paths: readonly string[] }
-  /** Whole messages one behind the other: the i-th ends at `ends[i]` and is called `names[i]`. */
+  /** Complete messages concatenated: the i-th ends at `ends[i]` and is named `names[i]`. */
   | {
       readonly kind: "messages";
       readonly bytes: Uint8Array<ArrayBuffer>;
       readonly ends: readonly number[];
       readonly names: readonly string[];
     }
-  /** Whole messages of an mbox, or whole lines of JSON. */
+  /** Complete messages of an mbox, or complete lines of JSON. */
   | { readonly kind: "mbox" | "jsonl"; readonly bytes: Uint8Array<ArrayBuffer>; readonly name: string }
-  /** Rows `start` to `end` (not included) of a Parquet file. */
+  /** Rows `start` to `end` (exclusive) of a Parquet file. */
   | { readonly kind: "parquet"; readonly path: string; readonly start: number; readonly end: number }
-  /** What the main thread itself could not take. */
+  /** Messages that the main thread skipped. */
   | { readonly kind: "skipped"; readonly skipped: readonly Skipped[] };
 
-/** Why a message is not imported. Stable names: they are keys of the summary. */
+/** Why a message is not imported. Stable names, since they are keys of the summary. */
 export type SkipReason =
   /** The file cannot be opened or read. */
   | "unreadable"
-  /** Nothing in it. */
+  /** An empty file or message. */
   | "empty"
-  /** Something else than mail: a picture, an index, JSON of another form. */
+  /** Not mail: a picture, an index, JSON of another form. */
   | "not_mail"
-  /** A row that is no JSON object, or whose fields are of other types than they should be. */
+  /** A row that is not a JSON object, or has fields of the wrong type. */
   | "bad_row"
-  /** MIME that no parser can follow. */
+  /** MIME that cannot be parsed. */
   | "bad_mime"
-  /** More than {@link MAX_MESSAGE_BYTES}. */
+  /** Larger than {@link MAX_MESSAGE_BYTES}. */
   | "too_large"
   /** --max-body */
   | "body_too_long"
@@ -45,23 +45,23 @@ export interface Skipped {
   readonly fileName: string;
 }
 
-/** What became of one job: `mails` and `skipped` together are what was read. */
+/** The result of a job: `mails` and `skipped` together are the messages read. */
 export interface Parsed {
   readonly mails: readonly Mail[];
   readonly skipped: readonly Skipped[];
-  /** Files of a folder that hold many messages (mbox, archives, ...): not read yet, to be opened one by one. */
+  /** Files of a folder that hold many messages (mbox, archives, ...), to be opened one by one. */
   readonly containers: readonly string[];
-  /** What ended the job early, in words for the user: the rest of it is lost, so the import has to end. */
+  /** The error that ended the job early; the import has to end as well. */
   readonly failure?: string;
 }
 
-/** Which mails to leave out. 0 keeps all. */
+/** Limits on imported mails; 0 means no limit. */
 export interface ImportRules {
-  /** Characters. */
+  /** Length of the body in characters. */
   readonly maxBody: number;
-  /** Different addresses in To, Cc and Bcc together. */
+  /** Number of different addresses in To, Cc and Bcc together. */
   readonly maxRecipients: number;
 }
 
-/** One message at most; more is no mail that anybody reads, and has to fit into memory whole. */
+/** Maximum size of a message, which has to fit into memory. */
 export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;

@@ -1,18 +1,17 @@
 /**
- * Where the messages of an mbox lie. A message begins behind a line `From <sender> <weekday> <month> <day> <time> ...`;
- * that line is the mail program's, never the message's. A line `From ...` of the text itself is written `>From ...`
- * (mboxrd: with one `>` more than it had).
+ * Finds the messages of an mbox. A message begins after a line `From <sender> <weekday> <month> <day> <time> ...`,
+ * which the mail program adds. A line `From ...` of the text itself is written `>From ...` (mboxrd: with one more `>`).
  */
 
 const FROM = Buffer.from("From ");
 const LF = 10;
 const LF_FROM = Buffer.from("\nFrom ");
 
-/** Longest From line that is looked at. */
+/** Maximum length of a From line. */
 export const FROM_LINE_BYTES = 300;
 const fromLine = /^From \S.* (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .*\d{1,2}:\d{2}/;
 
-/** Does a From line begin at `offset`? */
+/** Whether a From line begins at `offset`. */
 export function hasFromLine(bytes: Buffer, offset: number): boolean {
   if (bytes.compare(FROM, 0, FROM.length, offset, Math.min(offset + FROM.length, bytes.length)) !== 0) return false;
   const window = bytes.toString("latin1", offset, offset + FROM_LINE_BYTES);
@@ -20,7 +19,7 @@ export function hasFromLine(bytes: Buffer, offset: number): boolean {
   return fromLine.test(end === -1 ? window : window.slice(0, end));
 }
 
-/** Where the second message begins; 0 when there is none. */
+/** Position of the second message; 0 if there is none. */
 export function firstMboxBoundary(bytes: Buffer): number {
   for (let at = bytes.indexOf(LF_FROM); at !== -1; at = bytes.indexOf(LF_FROM, at + 1)) {
     if (hasFromLine(bytes, at + 1)) return at + 1;
@@ -28,7 +27,7 @@ export function firstMboxBoundary(bytes: Buffer): number {
   return 0;
 }
 
-/** Where the last message begins; 0 when it is the only one. */
+/** Position of the last message; 0 if it is the only one. */
 export function lastMboxBoundary(bytes: Buffer): number {
   for (let at = bytes.lastIndexOf(LF_FROM); at > 0; at = bytes.lastIndexOf(LF_FROM, at - 1)) {
     if (hasFromLine(bytes, at + 1)) return at + 1;
@@ -36,7 +35,7 @@ export function lastMboxBoundary(bytes: Buffer): number {
   return 0;
 }
 
-/** The messages of a piece that begins with a From line, without their From lines and with `>From ` undone. */
+/** The messages of a chunk that begins with a From line, without their From lines and with `>From ` unescaped. */
 export function* mboxMessages(bytes: Buffer): Generator<Buffer> {
   let start = 0;
   while (start < bytes.length) {

@@ -1,4 +1,4 @@
-/** One RFC 5322 message to a {@link Mail}. */
+/** Parses one RFC 5322 message to a {@link Mail}. */
 import { createHash } from "node:crypto";
 import type { Mail } from "../mail.js";
 import { readAddresses, readExchangeAddresses } from "./addresses.js";
@@ -6,17 +6,17 @@ import { NoMail, readBody, storedSubject } from "./body.js";
 import { readDate } from "./dates.js";
 import { type Headers, rawHeader, readHeaders, textHeader } from "./headers.js";
 
-/** At least one of these makes a message. */
+/** Bytes without any of these headers are not a message. */
 const identifying = ["from", "to", "cc", "date", "subject", "message-id", "x-from", "received", "return-path"];
 
-/** An id for a mail that has none, or whose id is another mail's: the same for the same content. */
+/** An id computed from the content, for a mail without an id or with the id of another mail. */
 export function derivedId(mail: Omit<Mail, "messageId" | "fileName">): string {
   const { from, to, cc, date, subject, body } = mail;
   const digest = createHash("sha256").update(JSON.stringify([from, to, cc, date ?? "", subject, body]));
   return `<${digest.digest("hex").slice(0, 32)}@derived.hone>`;
 }
 
-/** Does the mail carry an id of {@link derivedId}? */
+/** Whether the mail's id was made by {@link derivedId}. */
 export function hasDerivedId({ messageId }: Pick<Mail, "messageId">): boolean {
   return messageId.endsWith("@derived.hone>");
 }
@@ -26,7 +26,7 @@ export function readMessageId(value: string): string {
   return /<[^<>\s]+>/.exec(value)?.[0] ?? value.trim();
 }
 
-/** What Exchange exports hold in Bcc is a second Cc, never a blind copy. */
+/** Exchange exports repeat the Cc in Bcc; such addresses are removed. */
 export function withoutRepeatedCc(bcc: string[], cc: readonly string[]): string[] {
   return bcc.length === cc.length && bcc.every((address, index) => address === cc[index]) ? [] : bcc;
 }
@@ -41,9 +41,9 @@ function people(headers: Headers): Pick<Mail, "from" | "to" | "cc" | "bcc"> {
 }
 
 /**
- * Reads one message.
+ * Parses one message.
  *
- * @throws NoMail when the bytes hold no mail, or MIME that cannot be followed
+ * @throws NoMail when the bytes are not a mail, or their MIME cannot be parsed
  */
 export function readMessage(message: Buffer, fileName: string): Mail | Promise<Mail> {
   const { headers, bodyStart } = readHeaders(message);

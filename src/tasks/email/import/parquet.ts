@@ -1,12 +1,12 @@
-/** The rows of a Parquet file as jobs. */
+/** Splits the rows of a Parquet file into jobs. */
 import type { ParquetFile } from "../../dataset/index.js";
 import type { Job } from "./job.js";
 
-/** Unpacked bytes and rows of one job at most. Each reads its row group's columns anew: small jobs would cost more. */
+/** Maximum unpacked bytes and rows of a job. Each job reads its row group's columns again, so small jobs cost more. */
 const JOB_BYTES = 16 * 1024 * 1024;
 const JOB_ROWS = 10_000;
 
-/** The rows of a file as jobs that do not cross row groups. */
+/** Jobs that do not cross row groups. */
 export function* parquetJobs(path: string, { metadata }: ParquetFile): Generator<Job & { kind: "parquet" }> {
   let start = 0;
   for (const group of metadata.row_groups) {

@@ -1,4 +1,4 @@
-/** Parses jobs on worker threads, some ahead of the reader of the results, which come in the order of the jobs. */
+/** Parses jobs on worker threads, ahead of the reader, and returns the results in the order of the jobs. */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { Piscina } from "piscina";
@@ -7,7 +7,7 @@ import type { ImportRules, Job, Parsed } from "./job.js";
 
 const workerFile = join(packageRoot, "dist/src/tasks/email/import/parse-worker.js");
 
-/** More would only wait: the database is written by one thread. */
+/** More workers would wait, since one thread writes the database. */
 const MAX_WORKERS = 4;
 
 export class ParsePool {
@@ -20,12 +20,13 @@ export class ParsePool {
       workerData: rules,
       minThreads: 1,
       maxThreads: this.#workers,
-      // Reading files and Parquet is asynchronous; blocking on atomics between jobs would stop it.
+      // The event loop must run between jobs for asynchronous reads of files and Parquet; blocking on atomics would
+      // stop it.
       atomics: "disabled",
     });
   }
 
-  /** @throws HoneError when a job failed for a reason that the user can mend */
+  /** @throws HoneError when a job failed for a reason that the user can fix */
   async *parse(jobs: AsyncIterable<Job> | Iterable<Job>): AsyncGenerator<Parsed> {
     const ahead = this.#workers + 2;
     const running: Promise<Parsed>[] = [];
@@ -37,7 +38,7 @@ export class ParsePool {
     for await (const job of jobs) {
       const transferList = "bytes" in job ? [job.bytes.buffer] : [];
       const result = this.#pool.run(job, { transferList });
-      // Awaited in its turn; until then its failure is not unhandled.
+      // Awaited in order; until then its failure must not count as unhandled.
       result.catch(() => undefined);
       running.push(result);
       if (running.length > ahead) yield await next();

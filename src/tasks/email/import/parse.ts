@@ -1,4 +1,4 @@
-/** One job to mails: everything that takes time, on whatever thread it runs. */
+/** Parses one job to mails: all of the expensive work, on any thread. */
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { HoneError } from "../../../util/index.js";
 import { openParquet, type ParquetFile } from "../../dataset/index.js";
@@ -10,7 +10,7 @@ import { readMessage } from "./message.js";
 import { HEAD_BYTES, recognise } from "./recognise.js";
 import { mailColumns, rowToMail } from "./rows.js";
 
-/** Collects what becomes of the messages of one job. */
+/** Collects the results of one job. */
 class Outcome {
   readonly mails: Mail[] = [];
   readonly skipped: Skipped[] = [];
@@ -40,7 +40,7 @@ class Outcome {
     }
     try {
       const mail = readMessage(bytes, fileName);
-      // Awaiting what is no promise would cost more than parsing it.
+      // Awaiting a value that is not a promise would cost more than parsing it.
       this.keep(mail instanceof Promise ? await mail : mail);
     } catch (error) {
       if (!(error instanceof NoMail)) throw error;
@@ -55,7 +55,7 @@ class Outcome {
   }
 }
 
-/** A message's bytes; undefined for a file that holds many, or more than is read. */
+/** A message's bytes; undefined for a file with many messages, or a too large one. */
 function readFile(path: string, outcome: Outcome): Buffer | undefined {
   const file = openSync(path, "r");
   try {
@@ -79,7 +79,7 @@ async function parseFiles(paths: readonly string[], outcome: Outcome): Promise<v
     try {
       bytes = readFile(path, outcome);
     } catch {
-      // No permission, gone since, a broken link: counted and named in the summary.
+      // No permission, deleted since, or a broken link: counted and listed in the summary.
       outcome.skip("unreadable", path);
       continue;
     }
@@ -97,13 +97,13 @@ function parseLines(bytes: Buffer, name: string, outcome: Outcome): void {
     try {
       row = JSON.parse(line);
     } catch {
-      // Not JSON: what `row` being undefined says.
+      // Not JSON; `row` stays undefined.
     }
     outcome.row(row, name);
   }
 }
 
-/** Kept open from job to job: its metadata can be long. One is enough, files come one after the other. */
+/** Kept open between jobs, since its metadata can be large. One is enough: files are read one after the other. */
 let parquet: { path: string; file: Promise<ParquetFile> } | undefined;
 
 async function parseRows({ path, start, end }: Job & { kind: "parquet" }, outcome: Outcome): Promise<void> {

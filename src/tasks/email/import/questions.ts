@@ -1,4 +1,4 @@
-/** Questions over the mail, in the form of corbt/enron_emails_sample_questions, to scenarios. */
+/** Converts questions in the format of corbt/enron_emails_sample_questions to scenarios. */
 import { basename } from "node:path";
 import { z } from "zod";
 import { HoneError } from "../../../util/index.js";
@@ -20,27 +20,27 @@ const questionRow = z.object({
 
 const columns = Object.keys(questionRow.shape);
 
-/** Questions whose answer is wrong or cannot be found, by ART-E's reading of the data set. */
+/** Questions with a wrong or unfindable answer, from ART-E's list for this data set. */
 const knownBadIds = new Set([49, 101, 129, 171, 208, 266, 327].map(String));
 
-/** Why a question becomes no scenario. Keys of the summary. */
+/** Why a question becomes no scenario; keys of the summary. */
 export type DropReason =
-  /** Not the fields that a question has. */
+  /** A required field is missing or of the wrong type. */
   | "bad_row"
-  /** One of ART-E's list. */
+  /** In ART-E's list. */
   | "known_bad"
-  /** --one-evidence, and it has several. */
+  /** Several evidence mails, with --one-evidence. */
   | "several_evidence"
-  /** A mail that answers it is not in the database. */
+  /** An evidence mail is not in the database. */
   | "missing_evidence";
 
 export interface QuestionRules {
   readonly oneEvidence: boolean;
-  /** Leave out ART-E's list of bad ids: they are ids of that one data set. */
+  /** Leave out the ids of ART-E's list, which apply to that one data set only. */
   readonly dropKnownBad: boolean;
 }
 
-/** `read` = kept + all that were dropped. */
+/** `read` = kept + all dropped. */
 export interface QuestionCounts {
   read: number;
   kept: number;
@@ -73,13 +73,13 @@ async function readRows(path: string): Promise<unknown[]> {
       try {
         return JSON.parse(line);
       } catch {
-        // No JSON is no question: it is counted as a bad row.
+        // Not JSON: counted as a bad row.
         return undefined;
       }
     });
 }
 
-/** Data sets on the Hub say the split in the file's name: `test-00000-of-00001.parquet`. */
+/** Data sets on the Hub have the split in the file's name: `test-00000-of-00001.parquet`. */
 function splitOfName(path: string): "train" | "test" {
   return /^test\b/.test(basename(path)) ? "test" : "train";
 }
@@ -98,7 +98,7 @@ function toScenario(row: z.output<typeof questionRow>, path: string): EmailScena
   };
 }
 
-/** Counts as it reads. `storedId` gives the id under which the database knows a mail, if it does. */
+/** Counts while reading. `storedId` returns the id of a mail in the database, if it is there. */
 export class QuestionReader {
   readonly counts: QuestionCounts = { read: 0, kept: 0, dropped: {} };
   readonly #rules: QuestionRules;
@@ -108,7 +108,7 @@ export class QuestionReader {
   }
 
   /**
-   * The questions of one file that can be asked.
+   * The usable questions of one file.
    *
    * @throws HoneError when the file cannot be read or holds something else
    */

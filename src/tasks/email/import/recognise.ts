@@ -1,19 +1,23 @@
-/** What a file holds, by its first bytes. Names say nothing: mail comes as `1.`, `1_`, `Inbox`, `all.mbox` or `x.dat`. */
+/**
+ * Detects the kind of a file by its first bytes. Names do not help: mail comes as `1.`, `1_`, `Inbox`, `all.mbox` or
+ * `x.dat`.
+ */
 import { hasFromLine } from "./mbox.js";
 
 export type FileKind = "gzip" | "tar" | "parquet" | "mbox" | "jsonl" | "message" | "unknown";
 
-/** Bytes that {@link recognise} wants to see, where there are as many. */
+/** Number of bytes that {@link recognise} needs, if the file has as many. */
 export const HEAD_BYTES = 4096;
 
-/** Headers with which mail begins, whatever program wrote it. */
+/** Headers with which mail programs begin a message. */
 const firstHeader =
   /^(?:message-id|date|from|sender|to|cc|bcc|subject|received|return-path|reply-to|delivered-to|envelope-to|mime-version|content-type|x-[!-9;-~]+|dkim-signature|arc-[a-z-]+|authentication-results|errors-to|status|user-agent|in-reply-to|references|importance|thread-[a-z]+)\s*:/i;
 
 function isTar(head: Buffer): boolean {
   if (head.length < 512) return false;
   if (head.toString("latin1", 257, 262) === "ustar") return true;
-  // Tar of before 1988 has no mark, but every header has its checksum: of itself with the checksum's field as blanks.
+  // A tar from before 1988 has no magic number, but every header has its own checksum, computed with that field as
+  // blanks.
   const stored = Number.parseInt(head.toString("latin1", 148, 156).replace(/\0.*/s, ""), 8);
   let sum = 0;
   for (let i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 0x20 : (head[i] as number);

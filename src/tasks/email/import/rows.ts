@@ -1,4 +1,4 @@
-/** Rows of corbt/enron-emails, as JSON or Parquet holds them, to mails. */
+/** Converts rows of corbt/enron-emails, from JSON or Parquet, to mails. */
 import { z } from "zod";
 import type { Mail } from "../mail.js";
 import { normalAddress, readAddresses } from "./addresses.js";
@@ -7,7 +7,7 @@ import { readDate, storedDate } from "./dates.js";
 import { derivedId, withoutRepeatedCc } from "./message.js";
 
 const text = z.string().nullish();
-/** A list, or one text with commas in it. */
+/** A list, or a comma-separated text. */
 const people = z.union([z.array(z.string().nullable()), z.string()]).nullish();
 
 const mailRow = z.object({
@@ -22,10 +22,10 @@ const mailRow = z.object({
   file_name: text,
 });
 
-/** The columns that are read. */
+/** The columns to read. */
 export const mailColumns = Object.keys(mailRow.shape);
 
-/** Seconds since 1970 are below this until the year 5138, milliseconds are above since 1973. */
+/** Values in seconds since 1970 are smaller until the year 5138; values in milliseconds are larger since 1973. */
 const MILLISECONDS_FROM = 1e11;
 
 function rowDate(date: z.output<typeof mailRow>["date"]): string | undefined {
@@ -40,7 +40,7 @@ function list(value: z.output<typeof people>): string[] {
   return readAddresses(typeof value === "string" ? [value] : value.filter((item): item is string => Boolean(item)));
 }
 
-/** Undefined when the row is none of a mail. */
+/** Undefined when the row is not a mail. */
 export function rowToMail(row: unknown, name: string): Mail | undefined {
   const parsed = mailRow.safeParse(row);
   if (!parsed.success) return undefined;

@@ -1,4 +1,4 @@
-/** Paths, as users give them, to jobs: what is there, what it holds, and how far reading has come. */
+/** Converts paths to jobs: finds files, detects their kind, and tracks progress. */
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { HoneError } from "../../../util/index.js";
@@ -10,25 +10,25 @@ import { parquetJobs } from "./parquet.js";
 import { JobQueue, sinkFor } from "./split.js";
 import { tarJobs } from "./tar.js";
 
-/** Files of one job: small enough to keep every worker busy and progress smooth. */
+/** Number of files per job: small enough to keep every worker busy and progress smooth. */
 const JOB_FILES = 200;
-/** What a file of a maildir counts in the progress: asking each for its size would take longer than is gained. */
+/** Assumed size of a maildir file in the progress; asking for each size would take too long. */
 const FOLDER_FILE_BYTES = 4096;
 
-/** Bytes as they lie on disk. */
+/** Bytes on disk. */
 export interface ReadingProgress {
   done: number;
   total: number;
 }
 
-/** Is this a folder? Its size is for the progress. */
+/** `bytes` is the total for the progress. */
 export interface Source {
   readonly path: string;
   readonly isFolder: boolean;
   readonly bytes: number;
 }
 
-/** @throws HoneError when there is nothing at `path`, or it may not be read */
+/** @throws HoneError when nothing exists at `path`, or it cannot be read */
 export async function findSource(path: string): Promise<Source> {
   try {
     const found = await stat(path);
@@ -76,7 +76,7 @@ function notMail(path: string, head: Buffer): HoneError {
 /**
  * The messages of one file.
  *
- * @param isGiven the user named this very file, so it has to be mail; in a folder anything may lie
+ * @param isGiven whether the user named this file, which then has to be mail; a folder may contain anything
  * @throws HoneError when the file cannot be read to its end, or is given and holds no mail
  */
 export async function* fileJobs(path: string, isGiven: boolean, progress: ReadingProgress): AsyncGenerator<Job> {

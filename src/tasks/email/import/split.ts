@@ -1,6 +1,6 @@
 /**
- * Cuts a stream of bytes into jobs of about a megabyte, at the borders of messages. Nothing is decoded here: this runs
- * on the main thread, which has a database to write.
+ * Splits a stream of bytes into jobs of about a megabyte at message boundaries. Nothing is decoded here, since this
+ * runs on the main thread, which also writes the database.
  */
 import { type Job, MAX_MESSAGE_BYTES } from "./job.js";
 import { FROM_LINE_BYTES, firstMboxBoundary, lastMboxBoundary } from "./mbox.js";
@@ -11,7 +11,7 @@ const LF = 10;
 const JOB_BYTES = 1024 * 1024;
 const JOB_MESSAGES = 500;
 
-/** Takes bytes in order, then the end. Jobs go to the {@link JobQueue} it was made with. */
+/** Takes bytes in order, then the end. Adds jobs to its {@link JobQueue}. */
 export interface Sink {
   push(chunk: Buffer): void;
   end(): void;
@@ -27,7 +27,7 @@ function joined(parts: readonly Buffer[], length: number): Uint8Array<ArrayBuffe
   return bytes;
 }
 
-/** Jobs that are ready, and single messages waiting to be enough for one. */
+/** Finished jobs, and single messages waiting to be combined into one. */
 export class JobQueue {
   #ready: Job[] = [];
   #parts: Buffer[] = [];
@@ -49,7 +49,7 @@ export class JobQueue {
     if (this.#length >= JOB_BYTES || this.#names.length >= JOB_MESSAGES) this.flush();
   }
 
-  /** Makes a job of the messages that wait. */
+  /** Makes a job of the waiting messages. */
   flush(): void {
     if (this.#names.length === 0) return;
     const bytes = joined(this.#parts, this.#length);
@@ -60,7 +60,7 @@ export class JobQueue {
     this.#length = 0;
   }
 
-  /** The jobs that are ready, once. */
+  /** Removes and returns the finished jobs. */
   take(): Job[] {
     const ready = this.#ready;
     this.#ready = [];
@@ -68,7 +68,7 @@ export class JobQueue {
   }
 }
 
-/** One message that is a file of its own. */
+/** A file that is one message. */
 class MessageSink implements Sink {
   readonly #name: string;
   readonly #queue: JobQueue;
@@ -92,7 +92,7 @@ class MessageSink implements Sink {
   }
 }
 
-/** Where an item ends and the next begins: the first such place after the start, and the last; 0 when there is none. */
+/** Position of the first and of the last boundary between items, after the start; 0 if there is none. */
 const borders = {
   mbox: { first: firstMboxBoundary, last: lastMboxBoundary },
   jsonl: {
@@ -101,7 +101,7 @@ const borders = {
   },
 };
 
-/** Many messages in one stream: an mbox, or lines of JSON. */
+/** Many messages in one stream: an mbox, or JSON lines. */
 class ManySink implements Sink {
   readonly #kind: "mbox" | "jsonl";
   readonly #name: string;
@@ -109,7 +109,7 @@ class ManySink implements Sink {
   #parts: Buffer[] = [];
   #length = 0;
   #enough = JOB_BYTES;
-  /** Inside a message that is too large: its bytes are dropped until the next one begins. */
+  /** Set inside a message that is too large: its bytes are dropped until the next one. */
   #dropping = false;
 
   constructor(kind: "mbox" | "jsonl", name: string, queue: JobQueue) {
@@ -128,14 +128,14 @@ class ManySink implements Sink {
     this.#cut(true);
   }
 
-  /** Makes a job of what is whole and keeps the rest. */
+  /** Makes a job of the complete messages and keeps the rest. */
   #cut(atEnd: boolean): void {
     const bytes = Buffer.from(joined(this.#parts, this.#length).buffer);
     const { first, last } = borders[this.#kind];
     let start = 0;
     if (this.#dropping) {
       start = first(bytes);
-      // A From line may lie across the border of two pieces.
+      // A From line may be split between two chunks.
       if (start === 0) {
         this.#keep(bytes.subarray(-FROM_LINE_BYTES));
         return;
@@ -152,7 +152,7 @@ class ManySink implements Sink {
       this.#dropping = true;
       this.#keep(whole.subarray(-FROM_LINE_BYTES));
     } else {
-      // Looking again only when there is twice as much keeps a huge message linear.
+      // Search again only after the size has doubled, so that a huge message takes linear time.
       this.#keep(whole);
       this.#enough = Math.min(whole.length * 2, MAX_MESSAGE_BYTES);
     }
@@ -169,7 +169,7 @@ class ManySink implements Sink {
   }
 }
 
-/** A file of unknown kind in an archive: looked at first, then given to the sink for its kind. */
+/** A file of unknown kind in an archive: detected first, then passed to the sink for its kind. */
 export class FileSink implements Sink {
   readonly #name: string;
   readonly #queue: JobQueue;
@@ -206,10 +206,10 @@ export class FileSink implements Sink {
   }
 }
 
-/** Takes the bytes of a file whose kind is known. What holds no messages is counted as one that was skipped. */
+/** The sink for a file of known kind. A file without messages is counted as one that was skipped. */
 export function sinkFor(kind: FileKind, name: string, queue: JobQueue): Sink {
   if (kind === "mbox" || kind === "jsonl") return new ManySink(kind, name, queue);
-  // The worker decides what is wrong with it.
+  // The worker reports what is wrong with it.
   if (kind === "message" || kind === "unknown") return new MessageSink(name, queue);
   queue.add({ kind: "skipped", skipped: [{ reason: "not_mail", fileName: name }] });
   return { push() {}, end() {} };

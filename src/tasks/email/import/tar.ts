@@ -5,10 +5,10 @@ import type { Job } from "./job.js";
 import { FileSink, JobQueue } from "./split.js";
 
 /**
- * Reads an archive chunk by chunk. tar-stream's events are used, not its async iterator, which takes five times as long
- * for an archive of small files.
+ * Reads an archive in chunks. Uses tar-stream's events, since its async iterator takes five times as long for an
+ * archive of small files.
  *
- * @throws what tar-stream throws on bytes that are no tar, or that end in the middle
+ * @throws tar-stream's error for bytes that are not a tar archive, or a truncated one
  */
 export async function* tarJobs(chunks: AsyncIterable<Buffer>, archive: string): AsyncGenerator<Job> {
   const queue = new JobQueue();
@@ -29,7 +29,7 @@ export async function* tarJobs(chunks: AsyncIterable<Buffer>, archive: string): 
     });
   });
 
-  // `once` rejects when "error" comes instead.
+  // `once` rejects on "error".
   for await (const chunk of chunks) {
     if (failure) throw failure;
     if (!files.write(chunk)) await once(files, "drain");

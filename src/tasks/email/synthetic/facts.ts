@@ -1,6 +1,6 @@
 /**
- * What is true in one mailbox: for each kind of question one topic, settled for two projects in two ways. So each fact
- * has its rival: the same topic of another project, and (projects have up to two facts) the same project's other topic.
+ * The facts of one mailbox: for each kind of question a topic, decided differently for two projects. So each fact has
+ * rivals: the same topic of another project, and (projects have up to two facts) the same project's other topic.
  */
 import type { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
@@ -13,7 +13,7 @@ export interface Fact {
   readonly topic: string;
 }
 
-/** Projects and topics fall into five classes each. */
+/** Number of classes of projects and of topics. */
 const CLASSES = 5;
 
 /**
@@ -26,7 +26,7 @@ export function splitOf(projectIndex: number, topicIndex: number): Split {
 
 /** Ten facts, two of each kind, about six projects. */
 export function drawFacts(pool: NamePools, split: Split, random: Random): Fact[] {
-  // Two projects of one class have the same topics to choose from: that is what makes them rivals.
+  // Two projects of one class have the same topics to choose from, which makes them rivals.
   const classes = random.sample(
     Array.from({ length: CLASSES }, (_, index) => index),
     3,
@@ -45,18 +45,18 @@ export function drawFacts(pool: NamePools, split: Split, random: Random): Fact[]
   });
 }
 
-/** Answers of one mailbox: none is given twice, so that each stands for one fact. */
+/** Answers of one mailbox; none is used twice, so that each belongs to one fact. */
 export class AnswerDraw {
   readonly #given = new Set<string>();
 
-  /** @param people those who may be the answer to "who", each once */
+  /** @param people possible answers to "who", each used once */
   constructor(
     readonly pool: NamePools,
     readonly people: Person[],
     readonly random: Random,
   ) {}
 
-  /** @param day when the answer is written: dates lie some weeks after it */
+  /** @param day of the answer: dates are some weeks later */
   draw(kind: Kind, day: Date): string {
     for (;;) {
       const answer = candidate(kind, this.pool, this.people, day, this.random);
@@ -86,7 +86,7 @@ function candidate(kind: Kind, pool: NamePools, people: readonly Person[], day: 
 
 let guessable: Person[] | undefined;
 
-/** An answer of the right kind that nobody has given: a guess. Made of training names. */
+/** A wrong answer of the right kind, as a guess. Made of training names. */
 export function guessAnswer(kind: Kind, random: Random): string {
   guessable ??= everybody("default", "train", "other");
   const day = new Date(Date.UTC(2025, random.integer(0, 11), 1));

@@ -1,8 +1,8 @@
 /**
- * One synthetic mailbox: about 27 mails of one owner and their colleagues, and ten questions about them. Around the
- * mail that answers a question stand others that do not: asked before, still open, thanked for afterwards, the rival
- * project's mail, talk about the same people; besides, what the owner cannot see: colleagues' mail among themselves
- * and mail of later days, both with other answers to the same questions.
+ * Generates one synthetic mailbox: about 27 mails of one owner and their colleagues, and ten questions about them.
+ * Besides the evidence mails there are distractors: the question asked before, still open, thanks afterwards, the rival
+ * project's mail, mail about the same people; and mail invisible to the owner, with other answers: among colleagues,
+ * and of later days.
  */
 import type { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
@@ -15,7 +15,7 @@ import type { NamePools } from "./pools.js";
 
 const DAY = 86_400_000;
 
-/** What goes on around a fact besides the mail that settles it; dealt to the ten facts like a deck of cards. */
+/** Events around a fact besides its decision; dealt to the ten facts like a deck of cards. */
 const stories = [
   { asked: true, undecided: false, thanked: true },
   { asked: true, undecided: false, thanked: true },
@@ -32,10 +32,10 @@ const stories = [
 export interface MailboxPlan {
   readonly split: Split;
   readonly owner: Person;
-  /** Whom the colleagues and the people in the mails are drawn from. */
+  /** Pool of the colleagues and of the people in the mails. */
   readonly others: readonly Person[];
   readonly pool: NamePools;
-  /** Message ids, more than are needed. */
+  /** Message ids, more than needed. */
   readonly ids: readonly string[];
   /** Prefix of scenario ids and file names. */
   readonly name: string;
@@ -99,7 +99,7 @@ class MailboxWriter {
     };
   }
 
-  /** The mail that settles a fact, and its story. Now and then the owner is the one who settled it. */
+  /** The mail that decides a fact, and its story. Sometimes the owner wrote it. */
   #settle(fact: Fact, story: (typeof stories)[number]) {
     const { random, plan } = this;
     const colleague = random.pick(this.#colleagues);
@@ -143,14 +143,14 @@ class MailboxWriter {
     return { fact, answer, draft };
   }
 
-  /** Later mail: the answer changes after the day of the question. */
+  /** Later mail: the answer changes after the date of the question. */
   #change(fact: Fact, { sender, receiver }: Draft): void {
     const at = this.#time(this.random.integer(1, 40));
     const subject = fill(this.random.pick(phrases.subjects.changed), { fact });
     this.#add({ mood: "changed", fact, subject, sender, receiver, at, answer: this.#answers.draw(fact.kind, at) });
   }
 
-  /** Colleagues' mail that the owner never received. */
+  /** Mail among colleagues that the owner never received. */
   #elsewhere(fact: Fact): void {
     const at = this.#time(-this.random.integer(2, 150));
     const [sender, receiver] = this.random.sample(this.#colleagues, 2) as [Person, Person];
@@ -158,7 +158,7 @@ class MailboxWriter {
     this.#add({ mood: "decided", fact, subject, sender, receiver, at, answer: this.#answers.draw(fact.kind, at) });
   }
 
-  /** Talk about one project and a person who is the answer for another. */
+  /** Mail about one project that mentions the person who is the answer for another. */
   #chat(settled: readonly { fact: Fact; answer: string }[]): void {
     const { random, plan } = this;
     const who = random.pick(settled.filter(({ fact }) => fact.kind === "who"));
@@ -219,12 +219,12 @@ class MailboxWriter {
     };
   }
 
-  /** A minute of the working day, some days from today. */
+  /** A minute of the working day, a number of days from today. */
   #time(days: number): Date {
     return new Date(this.#today.getTime() + days * DAY + this.random.integer(8 * 60, 19 * 60 - 1) * 60_000);
   }
 
-  /** Some days before or after a mail. */
+  /** A number of days before or after a mail. */
   #near(at: Date, low: number, high: number): Date {
     const days = Math.floor((at.getTime() - this.#today.getTime()) / DAY);
     return this.#time(days + this.random.integer(low, high));

@@ -1,22 +1,23 @@
 /**
- * Message ids of the synthetic world: two words, "acorn-badger". The first is unique in its mailbox, so that a reader
- * who has begun an id can end it only in one way; both together are unique in the world. Computed from the mailbox's
- * index alone: no list of ids is kept, and a mailbox has the same ids however many follow it.
+ * Message ids of the synthetic world: two words, "acorn-badger". The first is unique in its mailbox, so a model that
+ * has begun an id can complete it in only one way; the pair is unique in the world. Computed from the mailbox's index
+ * alone: no list of ids is kept, and the number of mailboxes does not change them.
  */
 import { Random } from "../../../util/index.js";
 import { idWords } from "./pools.js";
 
-/** Most mails a mailbox may have. */
+/** Maximum number of mails in a mailbox. */
 export const MAX_MAILS = 30;
 
 const mailboxesPerRow = idWords.first.length / MAX_MAILS;
 const rowsOfTwoWords = idWords.second.length;
 
 /**
- * The ids of one mailbox, MAX_MAILS of them, in random order.
+ * The MAX_MAILS ids of one mailbox, in random order.
  *
- * Eight mailboxes in a row share the 240 first words without repeating one; each first word then has its own order of
- * second words, one for each row. Past 1,320 mailboxes that order is used up, and a third word tells the rounds apart.
+ * Eight consecutive mailboxes share the 240 first words without repeating one; each first word has its own order of
+ * second words, one for each group of eight. After 1,320 mailboxes this order is used up, and a third word
+ * distinguishes the rounds.
  */
 export function mailboxIds(seed: number, mailbox: number): string[] {
   const row = Math.floor(mailbox / mailboxesPerRow);
@@ -30,7 +31,7 @@ export function mailboxIds(seed: number, mailbox: number): string[] {
   });
 }
 
-/** Counts rounds in words: one word for the first 165 rounds (217,800 mailboxes), more words after that. */
+/** Encodes rounds in words: one word for the first 165 rounds (217,800 mailboxes), more words after that. */
 function thirdWord(round: number): string {
   const words = idWords.second;
   const rest = Math.floor((round - 1) / words.length);

@@ -1,7 +1,7 @@
 /**
- * The people of the synthetic world. Every pair of a first and a last name has one fixed place: in the training or the
- * test mailboxes, and there either among those who own a mailbox or among the others. So no person is in both splits,
- * and nobody who owns a mailbox turns up in another one.
+ * The people of the synthetic world. Every pair of a first and a last name belongs to the training or the test
+ * mailboxes, and there either to the owners of a mailbox or to the others. So no person is in both splits, and no owner
+ * occurs in another mailbox.
  */
 import { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
@@ -17,7 +17,7 @@ export interface Person {
 
 export type Role = "owner" | "other";
 
-/** A domain that nobody can own (RFC 2606). */
+/** A reserved domain (RFC 2606). */
 const domain = "acme.example";
 
 function person(first: string, last: string, number = 1): Person {
@@ -27,8 +27,9 @@ function person(first: string, last: string, number = 1): Person {
 }
 
 /**
- * Twenty classes that cut across all names: each first name meets last names of every class. A fifth of the people are
- * in the test mailboxes, and about a quarter own one. Reserved names are in no training, so all of them may be tested.
+ * Twenty classes that cut across all names: each first name occurs with last names of every class. A fifth of the
+ * people are in the test mailboxes, and about a quarter own one. Reserved names are in no training data, so all of them
+ * may be tested.
  */
 function place(names: NameSet, first: number, last: number): { split: Split; role: Role } {
   const group = (first * 7 + last * 11) % 20;
@@ -37,7 +38,7 @@ function place(names: NameSet, first: number, last: number): { split: Split; rol
   return { split: "train", role: group < 8 ? "owner" : "other" };
 }
 
-/** Everybody of one split and role. */
+/** All people of one split and role. */
 export function everybody(names: NameSet, split: Split, role: Role): Person[] {
   const { first, last } = pools[names];
   return first.flatMap((given, i) =>
@@ -48,14 +49,14 @@ export function everybody(names: NameSet, split: Split, role: Role): Person[] {
   );
 }
 
-/** Who owns the n-th mailbox of a split: each owner once, then namesakes with a number in their address. */
+/** The owner of the n-th mailbox of a split: each person once, then namesakes with a number in their address. */
 export function ownerOf(owners: readonly Person[], seed: number, split: Split, n: number): Person {
   const order = new Random("owners", seed, split).shuffle(owners);
   const owner = order[n % order.length] as Person;
   return person(owner.first, owner.last, Math.floor(n / order.length) + 1);
 }
 
-/** People who share no name with each other or with `owner`, so that a first name says who is meant. */
+/** People who share no name with each other or with `owner`, so that a first name is unambiguous. */
 export function acquaintances(others: readonly Person[], owner: Person, count: number, random: Random): Person[] {
   const taken = new Set([owner.first, owner.last]);
   const chosen: Person[] = [];

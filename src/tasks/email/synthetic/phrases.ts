@@ -1,16 +1,16 @@
 /**
  * The sentences of synthetic mails and questions. `{p}` is the project, `{t}` the topic, `{a}` the answer, `{n}` a
- * person. A mail is one paragraph: a line break would reach the model as the two characters \n, glued to a name.
+ * person. A mail is one paragraph, since a line break would reach the model escaped, attached to a name.
  *
- * A mail that decides something names project and topic in its lead and the answer two sentences later, at least 15
- * words on. A search shows 15 words around its keywords, so it shows what the mail is about, never what it says.
+ * A mail with a decision names project and topic in its lead and the answer two sentences later, at least 15 words on.
+ * A search shows 15 words around its keywords, so it shows the subject of a mail but never the answer.
  */
 import type { Kind } from "./pools.js";
 
 export const greetings = ["Hi {n},", "Hello {n},", "Dear {n},"];
 export const closings = ["Best, {n}", "Regards, {n}", "Thanks, {n}", "Cheers, {n}"];
 
-/** Leads: the only sentence that names project and topic. What follows "lead" can be told from it. */
+/** Leads: the only sentences that name project and topic. The text after "lead" depends on the lead alone. */
 export const leads = {
   decided: [
     "good news about the {p} {t}.",
@@ -41,7 +41,7 @@ export const leads = {
   ],
 } as const;
 
-/** Like the answers, these have no word of the questions: the answer comes right after them. */
+/** Like the answers, these contain no word of the questions, since the answer follows directly. */
 const settledMiddles = [
   "I went through the whole file with the team this morning and in the end nobody had any objection left.",
   "It took three long calls and a good deal of patience to get everybody here to agree on one thing.",
@@ -57,7 +57,7 @@ const settledMiddles = [
   "I know that you have been waiting for this, and I will spare you the long story behind it all.",
 ];
 
-/** Between lead and last sentence: at least 15 words each. */
+/** Sentences between lead and last sentence: at least 15 words each. */
 export const middles: Readonly<Record<keyof typeof leads, readonly string[]>> = {
   decided: settledMiddles,
   changed: settledMiddles,
@@ -85,8 +85,8 @@ export const middles: Readonly<Record<keyof typeof leads, readonly string[]>> = 
 };
 
 /**
- * The sentence with the answer. It must fit every topic of its kind, for it does not name it, and it has no word of the
- * questions that one might search for (day, place, name ...): that search would show the answer.
+ * Sentences with the answer. They fit every topic of their kind, which they do not name, and contain no word of the
+ * questions that a search might use (day, place, name ...), since that search would show the answer.
  */
 export const answers: Readonly<Record<Kind, readonly string[]>> = {
   when: ["It will be on {a}.", "It is set for {a}.", "We settled on {a}.", "Please keep {a} free for it."],
@@ -101,7 +101,7 @@ export const answers: Readonly<Record<Kind, readonly string[]>> = {
   ],
 };
 
-/** In place of an answer, where there is none. */
+/** Sentences in place of an answer, where there is none. */
 export const noAnswers = {
   asking: ["I need it for my plans.", "A short reply would be enough.", "The others keep asking me as well."],
   undecided: [
@@ -120,7 +120,7 @@ export const tails = [
   "I will send the papers soon.",
 ];
 
-/** Mails about a project that ask and answer nothing, and mention a person who is an answer elsewhere. */
+/** Mails about a project without a question or answer, which mention a person who is an answer elsewhere. */
 export const chats = [
   "the people on {p} did great work this week. I met {n} at the coffee machine and heard only kind words about them. Maybe we should bring a cake one of these days.",
   "I will be out of the office until Thursday. If anything comes up on {p}, please ask {n}, since all my notes are there and the numbers are in better hands than mine.",

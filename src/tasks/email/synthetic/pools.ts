@@ -1,8 +1,8 @@
 /**
- * The names of the synthetic world. No word is in two pools, and none occurs in the phrases around them, so a word
- * says by itself what it names and a search for it finds only what it names. A tokenizer may give each one token.
+ * The names of the synthetic world. No word is in two pools or in the phrases, so a word is unambiguous and a search
+ * for it finds only its subject. A tokenizer may give each one token.
  *
- * The reserved pools occur in no default world: with them one can ask how a model does with names it has never seen.
+ * The reserved pools occur in no default world, for tests with names that a model has never seen.
  */
 
 /** Which names a world is made of. */
@@ -72,7 +72,7 @@ export const pools: Readonly<Record<NameSet, NamePools>> = {
 
 export const months = words("January February March April May June July August September October November December");
 
-/** Kinds of question, each with what mails of that kind are about. */
+/** Kinds of question, each with its topics. */
 export const topics = {
   when: words("kickoff review deadline launch workshop audit demo training inspection handover"),
   where: words("offsite dinner conference lunch interview reception tour seminar picnic retreat"),
@@ -85,7 +85,7 @@ export type Kind = keyof typeof topics;
 
 export const kinds = Object.keys(topics) as readonly Kind[];
 
-/** Message ids are two of these words: the first tells the mails of one mailbox apart, the second the mailboxes. */
+/** Message ids are two of these words: the first distinguishes the mails of one mailbox, the second the mailboxes. */
 export const idWords = {
   first: words(`
     acorn anvil apron arrow badge bagel banjo barrel basin basket bench biscuit blanket bottle bowl bracelet brick broom

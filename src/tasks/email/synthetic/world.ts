@@ -1,4 +1,4 @@
-/** The synthetic world: any number of mailboxes, one after the other, the same ones for the same seed. */
+/** The synthetic world: a sequence of mailboxes, the same for the same seed. */
 import { Random } from "../../../util/index.js";
 import type { Split } from "../../task.js";
 import type { Mail } from "../mail.js";
@@ -11,7 +11,7 @@ import { type NameSet, pools } from "./pools.js";
 export interface WorldOptions {
   readonly seed: number;
   readonly mailboxes: number;
-  /** "reserved": names that no default world has; all its questions are test questions. */
+  /** "reserved": names that occur in no default world; all its questions are test questions. */
   readonly names?: NameSet;
 }
 
@@ -22,7 +22,7 @@ export interface Mailbox {
   readonly scenarios: EmailScenario[];
 }
 
-/** Every fifth mailbox is for testing, beginning with the second. */
+/** Every fifth mailbox is for testing, starting with the second. */
 const TEST_EVERY = 5;
 
 /**

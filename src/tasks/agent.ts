@@ -14,7 +14,7 @@ export interface RunOptions {
   readonly input?: string;
 }
 
-/** What a program did that ended with code 0. */
+/** Output of a program that ended with code 0. */
 export interface Ran {
   readonly stdout: string;
   readonly stderr: string;
@@ -22,7 +22,7 @@ export interface Ran {
 
 export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
   readonly scenario: S;
-  /** What the task opened on this thread. */
+  /** Opened by the task on this thread. */
   readonly env: E;
   /** The model for the AI SDK, in this process. */
   readonly model: LanguageModelV3;
@@ -34,7 +34,7 @@ export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
   readonly signal: AbortSignal;
   /**
    * Runs a program that is part of the rollout, with `OPENAI_BASE_URL` and `OPENAI_API_KEY` set. It ends with the rollout,
-   * and with it what it started. Rejects with its last output when it ends otherwise than with code 0.
+   * and so do processes that it started. Rejects with its last output when it ends otherwise than with code 0.
    */
   run(command: string, args?: readonly string[], options?: RunOptions): Promise<Ran>;
 }
@@ -44,7 +44,7 @@ export type AgentRollout<S extends Scenario = Scenario, E = unknown> = (
   context: AgentContext<S, E>,
 ) => number | Reward | Promise<number | Reward>;
 
-/** The reward of what an agent returned. @throws Error when it is none */
+/** The reward that an agent returned. @throws Error for any other value */
 export function rewardReturned(returned: unknown): Reward {
   const {
     reward,

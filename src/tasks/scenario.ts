@@ -1,4 +1,4 @@
-/** What is played, and what it earned. */
+/** Scenarios and rewards: plain data. */
 
 export type Split = "train" | "test";
 

@@ -274,10 +274,10 @@ export type AgentTaskDefinition<S extends Scenario, E, O extends z.ZodObject> = 
   "prompt" | "reward" | "rollout"
 > & { rollout: AgentRollout<S, E>; prompt?: undefined; reward?: undefined };
 
-/** What hone plays and rewards a task with. */
+/** The parts with which hone plays and rewards a task. */
 const playedNames = ["prompt", "tools", "mcp", "reply", "reward", "claim", "freeAnswers", "shaped", "expert"] as const;
 
-/** What stands for them where the task's own code plays. */
+/** Their substitutes where the task's own code plays. */
 function unplayed(definition: { readonly name: string }) {
   const both = playedNames.find((name) => (definition as Partial<Record<typeof name, unknown>>)[name] !== undefined);
   if (both)

@@ -88,7 +88,7 @@ export interface Body {
   readonly tokens: Tokens | null;
   /** An agent's further sequences. */
   readonly branches: readonly { readonly messages: readonly ChatMessage[]; readonly tokens: Tokens }[];
-  /** The end of what an agent wrote; "" for nothing. */
+  /** The end of an agent's output. */
   readonly output: string;
 }
 

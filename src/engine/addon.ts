@@ -4,9 +4,10 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf, packageRoot, reinstall } from "../util/index.js";
-import type { EngineMemory, EngineStats, Gpu, SampledToken } from "./engine.js";
+import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
+import type { SampledToken } from "./sequence.js";
 
 /** Complete settings of an engine. */
 export interface NativeSettings {

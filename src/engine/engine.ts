@@ -5,6 +5,8 @@
  * decode thread of each lane batches that lane's sequences. A remote engine can implement the same interface.
  */
 
+import type { Sequence } from "./sequence.js";
+
 export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
 
 /** Plain data, so that it can be sent to workers, which pass it to `loadEngine` to share the same engine. */
@@ -116,85 +118,6 @@ export interface EngineInfo {
   readonly gpu: Exclude<Gpu, "auto">;
   readonly compute: EngineCompute;
   readonly llamaVersion: string;
-}
-
-export interface Sampling {
-  /** Divides the logits. 0 takes the most likely token. Default 1. */
-  readonly temperature?: number;
-  /** Keep the k most likely tokens; 0 keeps all (default). */
-  readonly topK?: number;
-  /** Then keep the most likely tokens that together have this share of the remaining probability; 1 keeps all (default). */
-  readonly topP?: number;
-  /** Then drop tokens less likely than this share of the most likely one; 0 drops none (default). */
-  readonly minP?: number;
-  /**
-   * An integer in [0, 2⁵³). The random number of a token depends only on the seed and the token's position in its
-   * sequence, so turns of one sequence may share a seed; members of a group must not.
-   */
-  readonly seed: number;
-}
-
-/** A token as soon as it is sampled. */
-export interface SampledToken {
-  readonly token: number;
-  /** As in {@link Generated}. */
-  readonly logprob: number;
-  /** With `GenerateOptions.likeliest`: the token's log-probability under the raw softmax. */
-  readonly own?: number;
-  /** With `GenerateOptions.likeliest`: so many tokens, likeliest first, under the raw softmax. */
-  readonly likeliest?: readonly { readonly token: number; readonly logprob: number }[];
-}
-
-export interface GenerateOptions {
-  /** Tokens before the new ones: a tool's response, the template's delta. Only these are evaluated. */
-  readonly append?: Int32Array;
-  /** Maximum number of tokens to sample, at least 1. */
-  readonly maxTokens: number;
-  readonly sampling: Sampling;
-  /** Ids that end the turn. The sampled stop token is kept. */
-  readonly stop: readonly number[];
-  /** A time in milliseconds (`Date.now()`). Time spent waiting for a slot counts. */
-  readonly deadline?: number;
-  readonly signal?: AbortSignal;
-  /** Hears every token as it is sampled, the last one before `generate` resolves. Must not throw. */
-  readonly onToken?: (sampled: SampledToken) => void;
-  /** `onToken` is told so many of the likeliest tokens at each place, at most 1024. Each place costs a pass over the logits. */
-  readonly likeliest?: number;
-}
-
-export type GenerateStop =
-  /** A stop token was sampled; it is the last of `tokens`. */
-  | "stop"
-  /** `maxTokens` were sampled. */
-  | "length"
-  /** The sequence has `contextPerSequence` tokens; or `append` does not fit, and was not appended. */
-  | "context"
-  /** The signal was aborted or the sequence closed. Tokens sampled before that are part of the sequence. */
-  | "cancelled"
-  | "deadline";
-
-export interface Generated {
-  /** Sampled ids, including a stop token. */
-  readonly tokens: Int32Array;
-  /** Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. */
-  readonly logprobs: Float32Array;
-  readonly stop: GenerateStop;
-  /** Seconds from the call until the turn had a slot, or until its end when it never had one. */
-  readonly waitedSeconds: number;
-}
-
-/** One token sequence and its KV. It gets a slot at its first `generate` and keeps it until it is closed. */
-export interface Sequence {
-  /** Tokens so far: prompt, appended and sampled ones. */
-  readonly length: number;
-  /**
-   * Samples the next turn. One call at a time. Waits while all slots are busy.
-   * @throws HoneError when the engine sleeps or was closed, or when llama.cpp fails; EngineOutOfMemory for a lack of
-   * memory
-   */
-  generate(options: GenerateOptions): Promise<Generated>;
-  /** Frees the slot. A running turn ends with "cancelled". */
-  close(): void;
 }
 
 export interface EngineMemory {

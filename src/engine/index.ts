@@ -1,20 +1,6 @@
 /** The engine: token ids in, token ids and logprobs out. */
 export { loadAddon } from "./addon.js";
-export type {
-  Engine,
-  EngineCompute,
-  EngineInfo,
-  EngineMemory,
-  EngineOptions,
-  EngineStats,
-  Generated,
-  GenerateOptions,
-  GenerateStop,
-  Gpu,
-  SampledToken,
-  Sampling,
-  Sequence,
-} from "./engine.js";
+export type { Engine, EngineCompute, EngineInfo, EngineMemory, EngineOptions, EngineStats, Gpu } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
 export { gpuMemory, lanesFor, lanesOf, loadEngine, onEngineLog, pooledByDefault, SCORE_ROWS, UBATCH } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
@@ -30,5 +16,6 @@ export {
 } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { QUANTISED, type Quantised, quantizeModel } from "./quantize.js";
+export type { Generated, GenerateOptions, GenerateStop, SampledToken, Sampling, Sequence } from "./sequence.js";
 export { decodeThreads, usableCores } from "./threads.js";
 export { tokenBytes } from "./vocabulary.js";

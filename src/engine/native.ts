@@ -2,18 +2,10 @@
 import { HoneError } from "../util/index.js";
 import type { Addon, NativeEngine, NativeSampling } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
-import type {
-  Engine,
-  EngineInfo,
-  EngineMemory,
-  EngineStats,
-  Generated,
-  GenerateOptions,
-  Sampling,
-  Sequence,
-} from "./engine.js";
+import type { Engine, EngineInfo, EngineMemory, EngineStats } from "./engine.js";
 import { engineError } from "./errors.js";
 import type { ThreadGovernor } from "./governor.js";
+import type { Generated, GenerateOptions, Sampling, Sequence } from "./sequence.js";
 
 /** Sampling with its defaults. @throws HoneError when a value is out of range */
 export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {

@@ -7,9 +7,10 @@ import { ARCHITECTURES } from "../learn/index.js";
 import { HoneError, packageRoot, tryLock, UsageError } from "../util/index.js";
 import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
+import { isPart } from "./gguf-files.js";
 import { conversingModel } from "./header.js";
 import { folderLabel, readReference, repositoryLabel } from "./reference.js";
-import { DEFAULT_WEIGHTS, isPart, type ModelConfig } from "./resolve.js";
+import { DEFAULT_WEIGHTS, type ModelConfig } from "./resolve.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 
 export interface ModelRow {

@@ -179,13 +179,13 @@ class Gathering {
     const interrupt = () => this.#finish("interrupted");
     signal?.addEventListener("abort", interrupt, { once: true });
     if (signal?.aborted) interrupt();
-    this.#pool.on("message", (message: WorkerMessage) => this.#hear(message));
+    this.#pool.on("message", (message: WorkerMessage) => this.#onMessage(message));
     // The death of a worker is reported through the promises of its groups.
     this.#pool.on("error", () => undefined);
     const watchdog = setInterval(() => this.#watch(), 1000);
     try {
       for (const group of this.#groups) {
-        if (group.left.size === 0) this.#tellIfComplete(group);
+        if (group.left.size === 0) this.#reportIfComplete(group);
       }
       this.#checkEnd();
       const how = await this.#finished;
@@ -263,7 +263,7 @@ class Gathering {
     }
   }
 
-  #hear(message: WorkerMessage): void {
+  #onMessage(message: WorkerMessage): void {
     if (message.kind === "holds") {
       const { end } = message;
       // Closes with its thread, too.
@@ -283,7 +283,7 @@ class Gathering {
       if (!group) return;
       group.done.push(message.trajectory);
       this.#options.onTrajectory?.(message.trajectory);
-      this.#tellIfComplete(group);
+      this.#reportIfComplete(group);
       this.#checkEnd();
     } else this.#fail(message.failure);
   }
@@ -310,11 +310,11 @@ class Gathering {
       return;
     }
     this.#options.onFailure?.(failure);
-    this.#tellIfComplete(group);
+    this.#reportIfComplete(group);
     this.#checkEnd();
   }
 
-  #tellIfComplete({ left, done }: OpenGroup): void {
+  #reportIfComplete({ left, done }: OpenGroup): void {
     if (left.size === 0 && done.length > 0) this.#options.onGroup?.(inOrder(done));
   }
 

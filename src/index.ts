@@ -36,7 +36,15 @@ export {
   trainRun,
 } from "./library/index.js";
 export type { GroupReward } from "./reward/index.js";
-export type { Gathered, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
+export type {
+  AgentCounts,
+  Branch,
+  Gathered,
+  Player,
+  RolloutFailure,
+  TokenRecord,
+  Trajectory,
+} from "./rollout/index.js";
 export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";
 export {
   type AgentContext,

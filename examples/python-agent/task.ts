@@ -1,5 +1,5 @@
 /**
- * An agent in Python that is trained: agent.py plays, this file says what is played and what it earns. It may be in any
+ * An agent in Python that is trained: agent.py plays, this file has the scenarios and the reward. It may be in any
  * language: it speaks OpenAI's API to the address in OPENAI_BASE_URL, with the key in OPENAI_API_KEY.
  *
  *     yarn rollout --task examples/python-agent/task.ts --model qwen2.5-0.5b --n 4 --show

@@ -19,7 +19,7 @@ export interface AgentsSettings {
   readonly env: unknown;
   readonly player: EnginePlayer;
   readonly limits: RolloutLimits;
-  /** Hears, once each, what is not done as agents ask, and errors that no rollout is known for. */
+  /** Called with each option that is refused or replaced, and with errors that no rollout is known for. */
   readonly onNote: (text: string) => void;
 }
 
@@ -33,7 +33,7 @@ export interface AgentMember {
 export interface Agents {
   /** @throws HoneError where the agent fails */
   play(member: AgentMember): Promise<AgentOutcome>;
-  /** Ends what rollouts have started. */
+  /** Ends the programs of all rollouts, and the endpoint. */
   close(): Promise<void>;
 }
 

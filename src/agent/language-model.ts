@@ -66,7 +66,7 @@ interface Asking {
   readonly withTools: boolean;
   readonly warnings: SharedV3Warning[];
   ask(onText?: (text: string) => void, signal?: AbortSignal): Promise<Answer>;
-  /** What hone says of an answer beside it. */
+  /** Provider metadata of an answer. */
   about(answer: Answer): { hone: Record<string, number | boolean | string | null> };
 }
 
@@ -90,7 +90,7 @@ function begin(model: RolloutModel, options: LanguageModelV3CallOptions, tempera
   const wanted = responseFormat?.type === "json" ? responseFormat : undefined;
   if (wanted) {
     const details =
-      "the schema is not enforced: ask for the form in the prompt; providerMetadata.hone.schemaProblem says what is wrong";
+      "the schema is not enforced: ask for the form in the prompt; providerMetadata.hone.schemaProblem names the first deviation";
     warnings.push({ type: "unsupported", feature: "responseFormat", details });
   }
   const schema = wanted?.schema as Record<string, unknown> | undefined;

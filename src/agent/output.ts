@@ -1,5 +1,5 @@
 /**
- * What the code of each rollout writes to the console. Many rollouts share a thread; which of them writes is known by the
+ * Console output of each rollout's code. Many rollouts share a thread; which of them writes is known by the
  * asynchronous context that it runs in. Nothing reaches the terminal, where a progress line is: the end of it is kept.
  */
 import { AsyncLocalStorage } from "node:async_hooks";

@@ -1,6 +1,6 @@
 /**
  * One rollout that a task's own code plays. Whatever the code does costs its own rollout alone: an error is the rollout's
- * failure, with the end of what it wrote; what it started ends with it.
+ * failure, with the end of its output; programs that it started end with it.
  */
 import { deadlineCause, type RolloutLimits, type RolloutOutcome, type Trajectory } from "../rollout/index.js";
 import { type AnyTask, type Reward, type RolloutEnd, rewardReturned, type Scenario } from "../tasks/index.js";
@@ -34,18 +34,19 @@ interface Ended {
   readonly error?: unknown;
 }
 
-/** What the code came to. A hang is an error, too. */
+/** The code's result, or its error. A hang is an error, too. */
 function ended(
   work: () => unknown,
   output: Output,
   { signal, late }: { readonly signal: AbortSignal; readonly late: () => Error },
 ): Promise<Ended> {
-  return new Promise((resolve) => {
+  const settled = new AbortController();
+  return new Promise<Ended>((resolve) => {
     const fail = (error: unknown) => resolve({ error });
     const hang = () => setTimeout(() => resolve({ error: late() }), GRACE * 1000).unref();
-    signal.addEventListener("abort", hang, { once: true });
+    signal.addEventListener("abort", hang, { once: true, signal: settled.signal });
     void onBehalfOf({ output, fail }, async () => work()).then((returned) => resolve({ returned }), fail);
-  });
+  }).finally(() => settled.abort());
 }
 
 class Hung extends HoneError {}
@@ -74,7 +75,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   clearTimeout(timer);
   const timedOut = over.signal.aborted;
   const seconds = { total: (performance.now() - started) / 1000, ...model.seconds };
-  // What it has left running learns that it is over.
+  // Promises that it has left running are told of the end.
   over.abort(new HoneError("the rollout has ended"));
   host.remove(key);
   model.end();
@@ -89,7 +90,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   const limit = timedOut ? "deadline" : model.limit;
   let reward: Reward = { reward: 0, success: false, parts: {} };
   if (result.error instanceof Hung) failed(result.error);
-  // What goes wrong after a limit follows from it.
+  // An error after a limit is taken for its consequence.
   else if (result.error !== undefined && !limit) failed(result.error);
   else if (result.error === undefined) {
     try {

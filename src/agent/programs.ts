@@ -1,4 +1,4 @@
-/** Programs that a rollout runs: they end with it, and so does what they started (see src/mcp/guarded.ts). */
+/** Programs that a rollout runs: they end with it, and so do processes that they started (see src/mcp/guarded.ts). */
 import { type Guarded, programOf, startGuarded } from "../mcp/index.js";
 import type { Ran, RunOptions } from "../tasks/index.js";
 import type { Output } from "./output.js";
@@ -55,7 +55,7 @@ export class Programs {
       throw new Error(`${[command, ...args].join(" ").slice(0, 200)} ${how}`);
     } finally {
       signal.removeEventListener("abort", stop);
-      // What it left behind is not waited for here, but by `end`.
+      // `end` waits for processes that it left behind.
     }
   }
 

@@ -10,7 +10,7 @@ import type { ApiMessage, ApiTool } from "../serve/index.js";
 const unsupported = (functionality: string, why: string) =>
   new UnsupportedFunctionalityError({ functionality, message: `${functionality}: ${why}` });
 
-/** @throws UnsupportedFunctionalityError for what is no text */
+/** @throws UnsupportedFunctionalityError for parts other than text */
 function resultText(output: LanguageModelV3ToolResultOutput): string {
   switch (output.type) {
     case "text":

@@ -182,8 +182,8 @@ export class RolloutModel extends ServedModel {
   }
 
   /**
-   * A sequence draws by one seed, the first by the rollout's own, as the built-in loop does. What begins anew, or goes on
-   * from a turn in a second way, draws by another: the same again would teach nothing.
+   * A sequence draws by one seed, the first by the rollout's own, as the built-in loop does. A conversation that begins anew, or goes
+   * on from a turn in a second way, draws by another: the same again would teach nothing.
    */
   #seedOf(point: Point | null): number {
     if (point && !this.#continued.has(point)) {

@@ -65,7 +65,7 @@ function resultOf(content: string): unknown {
   }
 }
 
-/** Calls with what the code answered to them; null where it went no further. */
+/** Calls with the results that the code sent back; null where it sent none. */
 function callsOf(chain: readonly PlayedTurn[]): CallRecord[] {
   return chain.flatMap(({ answer }, index) => {
     const answers = chain[index + 1]?.asked.next ?? [];

@@ -1,4 +1,4 @@
-/** A task that its own code plays: played with a small model, whose words do not matter, for what the code does. */
+/** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
 import { loadEngine } from "../engine/index.js";
 import { gather, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { AnyTask, PlainOptions, Scenario } from "../tasks/index.js";
@@ -26,7 +26,7 @@ const AT_ONCE = 2;
 export interface PlayedAgents {
   readonly trajectories: readonly Trajectory[];
   readonly failures: readonly RolloutFailure[];
-  /** Of what is not done as the code asks. */
+  /** Options that were refused or replaced. */
   readonly notes: readonly string[];
 }
 

@@ -54,7 +54,8 @@ export const initCommand = defineCommand({
       [
         `${ground.folder}: ${files.join(", ")}`,
         "Now, in that folder:",
-        "  npm install",
+        // An unpacked hone is installed, and may have no network.
+        ...(ground.unpacked ? [] : ["  npm install"]),
         `  npm run train              ${smoke ? "a smoke test with the tiny model, some minutes with the first download of PyTorch" : `trains ${model}`}`,
         ...(smoke ? ["  npm run train -- --run real --model qwen2.5-0.5b --steps 50      a real model"] : []),
       ].join("\n"),

@@ -7,10 +7,15 @@ import { filesOf, honeOf, type PackageJson, type Project, packageJson, scriptsOf
 /** Files that `npm install` of hone and git create in an empty folder; they do not count as content. */
 const NOT_OURS = ["node_modules", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", ".git", ".hone"];
 
+/** What comes with an unpacked hone: models, and the options by which it does without a network. */
+const UNPACKED = { files: ["hone.config.json", "hub", "models"], options: ["hfCache", "hfOffline"] };
+
 export interface Ground {
   readonly folder: string;
   /** package.json as written by npm when hone was installed; undefined if missing. */
   readonly package: PackageJson | undefined;
+  /** Options that unpacking hone put here; undefined elsewhere. */
+  readonly unpacked: object | undefined;
 }
 
 /**
@@ -21,22 +26,25 @@ export function groundOf(given: string): Ground {
   const folder = resolve(given);
   const present = existsSync(folder) ? readdirSync(folder) : [];
   const file = join(folder, "package.json");
-  const found = present.includes("package.json") ? readPackage(file) : undefined;
+  const found = present.includes("package.json") ? readJson(file) : undefined;
   // A package.json that depends on hone and has no scripts was written by `npm install`.
   const fresh = found && honeOf(found) !== undefined && !Object.keys(found.scripts ?? {}).some(isOurs);
-  const others = present.filter((name) => !NOT_OURS.includes(name) && !(fresh && name === "package.json"));
+  const config = fresh ? readJson(join(folder, "hone.config.json")) : undefined;
+  const unpacked = config && Object.keys(config).every((name) => UNPACKED.options.includes(name)) ? config : undefined;
+  const known = [...NOT_OURS, ...(fresh ? ["package.json"] : []), ...(unpacked ? UNPACKED.files : [])];
+  const others = present.filter((name) => !known.includes(name));
   if (others.length > 0) {
     const more = others.length > 5 ? ` and ${others.length - 5} more` : "";
     throw new UsageError(
       `${folder} is not empty: it has ${others.slice(0, 5).join(", ")}${more}; give an empty folder, or a new one: init FOLDER`,
     );
   }
-  return { folder, package: fresh ? found : undefined };
+  return { folder, package: fresh ? found : undefined, unpacked };
 }
 
 const isOurs = (script: string) => Object.hasOwn(scriptsOf({ model: "" }), script);
 
-function readPackage(file: string): PackageJson | undefined {
+function readJson(file: string): PackageJson | undefined {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as PackageJson;
   } catch {
@@ -71,11 +79,14 @@ export function dependencyOf(given: string, folder: string): string {
 }
 
 /** @returns the names of the written files, in order */
-export function writeProject({ folder, package: before }: Ground, project: Project): string[] {
+export function writeProject({ folder, package: before, unpacked }: Ground, project: Project): string[] {
   mkdirSync(folder, { recursive: true });
-  const files = filesOf(project);
-  // "wx": a file created in the meantime is not overwritten either.
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content, { flag: "wx" });
+  const files = filesOf(project, unpacked);
+  for (const [name, content] of Object.entries(files)) {
+    // "wx": a file created in the meantime is not overwritten either.
+    const flag = unpacked && name === "hone.config.json" ? "w" : "wx";
+    writeFileSync(join(folder, name), content, { flag });
+  }
   writeFileSync(join(folder, "package.json"), packageJson(project, before), { flag: before ? "w" : "wx" });
   return ["package.json", ...Object.keys(files)].sort();
 }

@@ -100,10 +100,10 @@ const readme = ({ name, model }: Project) => `# ${name}
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Content by file name, without package.json, which npm may have created already. */
-export const filesOf = (project: Project): Readonly<Record<string, string>> => ({
+export const filesOf = (project: Project, options: object = {}): Readonly<Record<string, string>> => ({
   "task.ts": task,
   "scenarios.jsonl": `${scenarios}\n`,
-  "hone.config.json": json(config),
+  "hone.config.json": json({ ...config, ...options }),
   "tsconfig.json": json({ compilerOptions, files: ["task.ts"] }),
   ".gitignore": "node_modules\n.hone\n",
   "README.md": readme(project),

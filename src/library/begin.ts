@@ -1,11 +1,11 @@
-/** What is the same in a run whose steps a program makes (`openRun`) and in one whose steps hone makes (`trainRun`). */
+/** The part that a run whose steps a program makes (`openRun`) shares with one whose steps hone makes (`trainRun`). */
 import type { Config } from "../config/index.js";
 import { type BeginRun, beginRun, type Run } from "../run/index.js";
 import { type LearnerUpdater, type LoopParts, loopSettings, openUpdater, type UpdaterSources } from "../train/index.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
 
-/** What the steps of a run are made with. */
+/** The parts that make the steps of a run. */
 export type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
 
 export interface Begun {

@@ -1,4 +1,4 @@
-/** What `trainRun` tells while it trains. */
+/** Events of `trainRun`. */
 import type { Progress } from "../learn/index.js";
 import type { GroupReward } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";

@@ -3,7 +3,7 @@ import type { GroupReward } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { HoneError } from "../util/index.js";
 
-/** A number for each rollout of a group, in order; or what a ruler said of the group. */
+/** A number for each rollout of a group, in order; or the result of a ruler. */
 export type GivenReward = readonly number[] | GroupReward;
 
 export const isNumbers = (given: GivenReward): given is readonly number[] => Array.isArray(given);

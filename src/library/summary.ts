@@ -1,4 +1,4 @@
-/** What came of a training, over all calls that it took. */
+/** The result of a training, over all its calls. */
 import type { JudgeUsage } from "../judge/index.js";
 import { type DifficultyCount, difficultyOf, type Share } from "../report/index.js";
 import { bestOf, type Run, type ValidationRow } from "../run/index.js";

@@ -1,13 +1,13 @@
 /** Packs hone as it is installed here, with all that it would get from the network, for a machine that has none. */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { type Config, readSize } from "../config/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
 import { hubOptionNames } from "../hub/index.js";
 import { collectWheels, pythonForWheels, WHEELS_FOLDER } from "../learn/index.js";
 import { type ModelIo, type modelOptions, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
-import { HoneError, isInstalled, packageRoot, reinstall } from "../util/index.js";
+import { HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
 import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
 import { neededGlibc } from "./glibc.js";
 import { filesOf, installedPackages } from "./installed.js";
@@ -54,16 +54,25 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
   // Its own model is part of hone.
   const references = (config.model ?? "tiny").split(",").map((name) => name.trim());
   const models: PortableModel[] = [];
-  for (const reference of references) if (reference !== "tiny") models.push(await portableModel(reference, config, io));
+  for (const reference of references.filter((name) => name !== "tiny")) {
+    const one = await portableModel(reference, config, io);
+    if (models.some(({ name }) => name === one.name)) {
+      throw new UsageError(
+        `--model ${config.model}: two of them would be ${one.name} there; give each once, by a name of its own`,
+      );
+    }
+    models.push(one);
+  }
 
+  const own = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string };
   const packages = packageEntries(target);
   let bytes = 0;
   const files = await writeFolder(
     out,
     config.force,
     async (draft) => {
-      const known = dedupe([...projectEntries(), ...packages, ...models.flatMap((one) => one.files)]);
-      needDisk(draft, archiveBytes(known) + 2 * WHEELS_BYTES[target.build], PACK);
+      const known = dedupe([...projectEntries(own.version), ...packages, ...models.flatMap((one) => one.files)]);
+      needDisk(dirname(out), archiveBytes(known) + 2 * WHEELS_BYTES[target.build], PACK);
       const wheels = join(draft, WHEELS_FOLDER);
       mkdirSync(wheels);
       const { python, torchIndex, learner } = config;
@@ -75,8 +84,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       const names = readdirSync(wheels);
       const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));
       const entries = [...known, ...packed];
-      needDisk(draft, archiveBytes(entries), PACK);
-      const own = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string };
+      needDisk(dirname(out), archiveBytes(entries), PACK);
       const name = `hone-${own.version}-${target.name}`;
       bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
       io.log(`writing ${entries.length} files in parts of ${config.partSize}`);
@@ -108,10 +116,10 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
 const dedupe = (entries: readonly Entry[]) => [...new Map(entries.map((entry) => [entry.path, entry])).values()];
 
 /** The project folder in the pack: npx finds the command there, and nothing waits for the Hub. */
-function projectEntries(): Entry[] {
+function projectEntries(version: string): Entry[] {
   const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
   return [
-    { path: "package.json", text: json({ name: "hone-unpacked", private: true, type: "module" }) },
+    { path: "package.json", text: json({ private: true, type: "module", dependencies: { "@hone-rl/hone": version } }) },
     { path: "hone.config.json", text: json({ hfOffline: true, hfCache: PORTABLE.cache }) },
     { path: "node_modules/.bin/hone", link: "../@hone-rl/hone/dist/src/cli.js" },
   ];

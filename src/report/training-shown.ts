@@ -1,4 +1,4 @@
-/** A training on a terminal: what `trainRun` tells, as lines and a progress display. */
+/** A training on a terminal: the events of `trainRun` as lines and a progress display. */
 import { TrainView } from "./train-view.js";
 
 type Arguments<K extends keyof TrainView> = TrainView[K] extends (...about: infer A) => unknown ? A : never;

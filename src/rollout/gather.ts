@@ -207,8 +207,13 @@ class Gathering {
   async #endHeld(): Promise<void> {
     if (this.#holders.length === 0) return;
     for (const { end } of this.#holders) end.postMessage("end");
-    const late = new Promise((done) => setTimeout(done, HELD_MS).unref());
+    // While it waits, nothing else may keep this process alive: idle threads do not.
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((done) => {
+      timer = setTimeout(done, HELD_MS);
+    });
     await Promise.race([Promise.all(this.#holders.map(({ ended }) => ended)), late]);
+    clearTimeout(timer);
     for (const { end } of this.#holders) end.close();
   }
 

@@ -69,7 +69,7 @@ export interface Trajectory {
   branches?: Branch[];
   /** Where the task's own code played. */
   agent?: AgentCounts;
-  /** The end of what that code, and the processes it started through hone, wrote. */
+  /** The end of the output of that code and of the programs that it ran. */
   output?: string;
   completionTokens: number;
   promptTokens: number;

@@ -3,7 +3,7 @@ import { jsonSchema } from "../tasks/index.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";
 
-/** What is wrong with an answer, in one line; undefined when nothing is. */
+/** The first deviation of an answer, in one line; undefined without one. */
 export type Format = (text: string) => string | undefined;
 
 /** @throws ApiError (400) for a schema that cannot be used */

@@ -1,4 +1,4 @@
-/** What a run is made of besides its settings, as fingerprints: with other contents it is another run. */
+/** Fingerprints of all that defines a run besides its settings: with other contents it is another run. */
 import { modelFingerprint } from "../engine/index.js";
 import { type ServerPlan, toolsFingerprint } from "../mcp/index.js";
 import type { RunRecord } from "../run/index.js";

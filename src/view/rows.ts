@@ -68,7 +68,7 @@ function cutTexts<T>(value: T, limit: number): T {
 
 /** @param limit characters of each text that are kept; undefined: all */
 export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number): Body {
-  const { player, seconds, tokens, answer, reason, deadlineCause } = trajectory;
+  const { player, seconds, tokens, branches = [], output = "", answer, reason, deadlineCause } = trajectory;
   const body: Body = {
     id,
     messages: trajectory.messages,
@@ -84,6 +84,8 @@ export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: num
     maxTurns: trajectory.maxTurns,
     seed: trajectory.seed,
     tokens: tokens ? tokensOf(tokens) : null,
+    branches: branches.map((branch) => ({ messages: branch.messages, tokens: tokensOf(branch.tokens) })),
+    output,
   };
   return limit === undefined ? body : cutTexts(body, limit);
 }

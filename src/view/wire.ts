@@ -86,6 +86,10 @@ export interface Body {
   readonly maxTurns: number;
   readonly seed: number;
   readonly tokens: Tokens | null;
+  /** An agent's further sequences. */
+  readonly branches: readonly { readonly messages: readonly ChatMessage[]; readonly tokens: Tokens }[];
+  /** The end of an agent's output. */
+  readonly output: string;
 }
 
 /** Bytes of tokens by id, one character per byte. */

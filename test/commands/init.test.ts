@@ -45,6 +45,28 @@ function hone(...args: string[]) {
 }
 
 describe("hone init", () => {
+  it("makes a project where hone was unpacked, which goes on without a network", () => {
+    mkdirSync(join(folder, "node_modules"), { recursive: true });
+    mkdirSync(join(folder, "hub"));
+    const dependencies = { "@hone-rl/hone": "0.1.0" };
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module", dependencies }));
+    const offline = { hfOffline: true, hfCache: "hub" };
+    writeFileSync(join(folder, "hone.config.json"), JSON.stringify(offline));
+    const { status, stdout, stderr } = hone("init", "--yes");
+    expect(status, stderr).toBe(0);
+    expect(stdout).not.toContain("npm install");
+    expect(JSON.parse(read("hone.config.json"))).toMatchObject({ ...offline, task: "task.ts", steps: 3 });
+    expect(JSON.parse(read("package.json"))).toMatchObject({ dependencies, scripts: { check: "hone check" } });
+  });
+
+  it("leaves a config file alone that has other options", () => {
+    mkdirSync(folder);
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ dependencies: { "@hone-rl/hone": "0.1.0" } }));
+    writeFileSync(join(folder, "hone.config.json"), JSON.stringify({ hfOffline: true, steps: 9 }));
+    const { status, stderr } = hone("init", "--yes");
+    expect([status, stderr]).toEqual([2, expect.stringContaining("it has hone.config.json")]);
+  });
+
   it("makes a project whose task checks out, with types, and names a real model", () => {
     const tarball = join(base, "hone-rl-hone-0.1.0.tgz");
     writeFileSync(tarball, "");

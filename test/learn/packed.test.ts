@@ -1,14 +1,11 @@
 /** The environment of a copy of hone that was unpacked with its Python packages: made from those alone. */
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type PackedWheels, packedWheels } from "../../src/learn/packed.js";
 import { ensurePython, type PythonOptions } from "../../src/learn/python.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { program } from "../support/nvidia.js";
-import { anyPython } from "../support/python.js";
 
 let folder: string;
 const path = process.env.PATH;
@@ -102,34 +99,6 @@ describe("an environment of packed packages", () => {
       /wheels, with which hone was unpacked, has no unsloth==1; pack hone again, with --learner unsloth/,
     );
     expect(stamp()).not.toHaveProperty("unsloth");
-  });
-
-  it("is what pip itself makes of them", { timeout: 180_000 }, async () => {
-    const python = anyPython();
-    const wheels = join(folder, "wheels");
-    const requirements = join(packageRoot, "native/learner/requirements.txt");
-    execFileSync(python, [join(packageRoot, "test/support/stand_in_wheels.py"), requirements, wheels, "cpu"]);
-    const version = execFileSync(python, ["-c", "import sys; print(list(sys.version_info[:2]))"], { encoding: "utf8" });
-    writeFileSync(join(wheels, "hone-wheels.json"), `{ "build": "cpu", "python": ${version} }`);
-    // As pip finds them: in one folder.
-    for (const name of readdirSync(wheels).filter((one) => !one.endsWith(".json"))) {
-      for (const file of readdirSync(join(wheels, name))) {
-        writeFileSync(join(wheels, file), readFileSync(join(wheels, name, file)));
-      }
-    }
-    const before = { ...process.env };
-    // An index that would be asked in vain.
-    Object.assign(process.env, { PIP_INDEX_URL: "http://127.0.0.1:1/simple", PIP_RETRIES: "0", PIP_FIND_LINKS: "" });
-    try {
-      const found = packedWheels(folder);
-      await ensure({ packed: found });
-    } finally {
-      for (const name of ["PIP_INDEX_URL", "PIP_RETRIES", "PIP_FIND_LINKS"]) {
-        if (before[name] === undefined) delete process.env[name];
-        else process.env[name] = before[name];
-      }
-    }
-    expect(stamp().device).toBe("cpu");
   });
 
   it("is none of a hone that was not unpacked", () => {

@@ -39,6 +39,31 @@ describe.skipIf(lack)(`a pack for linux-x64-cpu${lack}`, () => {
     renameSync(made, carried);
   });
 
+  // A root in a container may not mount either.
+  const mounts = spawnSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", base]).status === 0;
+  it.skipIf(!mounts)(`fits the disk or is refused${mounts ? "" : " (skipped: no disk can be mounted here)"}`, () => {
+    const small = join(base, "small");
+    mkdirSync(small);
+    const on = (command: string) => {
+      const whole = `mount -t tmpfs -o size=9m none "${small}"; ${command}; code=$?; ls -A "${small}"; exit $code`;
+      const { status, stdout, stderr } = spawnSync("unshare", ["-m", "bash", "-c", whole], {
+        encoding: "utf8",
+        cwd: base,
+      });
+      expect(status, stderr).toBe(1);
+      // Nothing is left there.
+      expect(stdout.trimEnd().split("\n").at(-1)).not.toContain("part");
+      return stderr;
+    };
+    const [node, cli] = [process.execPath, join(packageRoot, "dist/src/cli.js")];
+    expect(on(`"${node}" "${cli}" pack --for linux-x64-cpu --out "${small}/pack"`)).toMatch(
+      /the pack needs .* of free disk in .*\/small, which has 9\.\d+ MB; free some, or give --out on a larger disk/,
+    );
+    expect(on(`"${node}" "${carried}/unpack.mjs" --into "${small}/hone"`)).toMatch(
+      /^unpack: unpacking needs .* GB of free disk in .*small, which has 0\.01 GB; free some, or give --into/,
+    );
+  });
+
   it("is unpacked there", () => {
     offline(carried, process.execPath, "unpack.mjs", "--into", hone);
     rmSync(carried, { recursive: true });
@@ -55,5 +80,11 @@ describe.skipIf(lack)(`a pack for linux-x64-cpu${lack}`, () => {
     const size = ["--groups-per-step", "2", "--group-size", "4", "--max-turns", "3", "--validate-n", "2"];
     expect(npx("train", "--model", "tiny", "--steps", "3", ...size, "--gpu", "off")).toMatchObject({ steps: 3 });
     expect(existsSync(join(hone, ".hone/email/models/tiny/checkpoints/0003/adapter.gguf"))).toBe(true);
+  });
+
+  it("begins a project of one's own, whose task checks out", () => {
+    offline(hone, "npx", "--no", "--", "hone", "init", "--yes");
+    const checked = offline(hone, "npm", "run", "--silent", "check", "--", "--json");
+    expect(last(checked.stdout)).toMatchObject({ task: "capitals", findings: [] });
   });
 });

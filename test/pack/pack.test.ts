@@ -136,27 +136,14 @@ describe("what cannot be packed", () => {
   const place = join(base, "refused");
   it.each([
     ["a Python that is none", { python: join(base, "none") }, /--python .*none: there is no Python that can be run/],
-    ["a Python that is too old", { python: "old" }, /old is Python 3\.8; learning needs 3\.10 to 3\.14/],
+    ["a Python that is too old", { python: "OLD" }, /old is Python 3\.8; learning needs 3\.10 to 3\.14/],
     ["a model that is not there", { model: "/nowhere.gguf" }, /there is no file \/nowhere\.gguf/],
-    [
-      "a package that cannot be had",
-      { python: "lost" },
-      /installing Python packages for .* failed: ERROR: no such thing/,
-    ],
+    ["two models of one name", { model: "MINE,MINE" }, /--model .*: two of them would be models\/mine\.gguf there/],
   ] as const)(
-    "is logged in one line, and leaves nothing: %s",
+    "is said in one line, and leaves nothing: %s",
     async (_, given, message) => {
-      const special: Record<string, string> = {
-        old: python("old", "3 8"),
-        lost: join(base, "lost"),
-      };
-      writeFileSync(
-        join(base, "lost"),
-        `#!/bin/sh\ncase "$*" in\n*version_info*) echo 3 11;;\n"-m venv"*) mkdir -p "$4/bin"; cp "$0" "$4/bin/python";;\n*) echo "ERROR: no such thing" >&2; exit 1;;\nesac\n`,
-        { mode: 0o755 },
-      );
-      const named = (given as { python?: string }).python;
-      const change = named !== undefined && special[named] ? { python: special[named] as string } : given;
+      const old = python("old", "3 8");
+      const change = JSON.parse(JSON.stringify(given).replaceAll("MINE", model).replace("OLD", old));
       const error = (await pack(configOf({ out: place, ...change }), io).catch((thrown: unknown) => thrown)) as Error;
       expect(error.message).toMatch(message);
       expect(error.message).not.toContain("\n");

@@ -247,3 +247,38 @@ describe("unpack.mjs", () => {
     expect([status, readdirSync(folder).sort()]).toEqual([1, ["noise.bin", "pack"]]);
   });
 });
+
+describe("the commands", () => {
+  const hone = (...args: string[]) =>
+    spawnSync(process.execPath, [join(packageRoot, "dist/src/cli.js"), ...args], { cwd: folder, encoding: "utf8" });
+
+  it("unpack: says where hone is now, and on a machine of another kind what that lacks", async () => {
+    const report = process.report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
+    const mine = {
+      node: { abi: process.versions.modules, version: process.versions.node },
+      ...{ python: here.pythons[0] as string, glibc: "2.4", platform: process.platform, arch: process.arch },
+    };
+    await smallPack(packed(), entries(), { ...mine, glibc: "2.999" });
+    const refusal = hone("unpack", packed(), "--into", "new", "--json");
+    expect([refusal.status, existsSync(join(folder, "new"))]).toEqual([1, false]);
+    expect(refusal.stderr.trim()).toBe(
+      `hone: this pack is for linux-x64-cpu: it needs glibc 2.999 or newer, and this system has ${report.header.glibcVersionRuntime}`,
+    );
+    const asked = spawnSync("python3", ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], {
+      encoding: "utf8",
+    });
+    await smallPack(packed(), entries(), { ...mine, python: asked.stdout.trim() });
+    const done = hone("unpack", packed(), "--into", "new", "--json");
+    expect(done.status, done.stderr).toBe(0);
+    const about = { folder: join(folder, "new"), target: "linux-x64-cpu", hone: "0.1.0", models: [] };
+    expect(JSON.parse(done.stdout.trimEnd().split("\n").at(-1) ?? "")).toEqual(about);
+  });
+
+  it("pack: lists its targets for one that it has not", () => {
+    const { status, stderr } = hone("pack", "--for", "linux-x64-rocm", "--out", "new");
+    expect([status, stderr.trim()]).toEqual([
+      2,
+      'hone: --for: "linux-x64-rocm" is not accepted; give linux-x64-cpu, linux-x64-vulkan, linux-x64-cuda12, linux-x64-cuda13',
+    ]);
+  });
+});

@@ -3,7 +3,8 @@
  * from `hone init` to a trained adapter.
  */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, unlinkSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, unlinkSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,7 +12,8 @@ import { pack, typeErrors, writePrograms } from "./support.js";
 
 const base = realpathSync(mkdtempSync(join(tmpdir(), "hone-install-")));
 const folder = join(base, "project");
-afterAll(() => rmSync(base, { recursive: true, force: true }));
+// PyTorch and the packages are tens of thousands of files.
+afterAll(() => rm(base, { recursive: true, force: true }), 600_000);
 
 // The test's own runner must not be taken for the one that the stranger has.
 const { npm_config_user_agent: _, XDG_CACHE_HOME: __, ...environment } = process.env;

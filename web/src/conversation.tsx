@@ -96,7 +96,7 @@ function Result({
   );
 }
 
-export function Messages({ body }: { readonly body: Body }) {
+export function Messages({ body }: { readonly body: Pick<Body, "messages" | "calls"> }) {
   let turn = 0;
   let results = 0;
   const tools = body.messages.filter(({ role }) => role === "tool").length;
@@ -195,6 +195,22 @@ export function Conversation({ run, row }: { readonly run: Run; readonly row: Ro
         <TokenText tokens={body.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
       ) : (
         <Messages body={body} />
+      )}
+      {body.branches.map((branch, i) => (
+        <section key={`sequence ${i + 2}`}>
+          <h4>sequence {i + 2}</h4>
+          {tokens ? (
+            <TokenText tokens={branch.tokens} pieces={pieces} advantage={creditedAdvantage(row, run.view)} />
+          ) : (
+            <Messages body={{ messages: branch.messages, calls: [] }} />
+          )}
+        </section>
+      ))}
+      {body.output !== "" && (
+        <details class="message tool">
+          <summary>the agent's output</summary>
+          <Plain text={body.output} />
+        </details>
       )}
       <p class="ending">
         {words(row.end)}

@@ -81,7 +81,7 @@ def test_sequences_share_their_rollouts_weight_and_advantage(tmp_path, silent, n
     metrics = policy_update(backend, optimizer, batch, request, silent)
     assert (optimizer.gradient - wanted).norm() <= 3e-5 * wanted.norm()
     assert (metrics["trajectories"], metrics["sequences"], metrics["groups"]) == (3, 5, 1)
-    # What the sequences of a tree share is computed once, where a row has room for it.
+    # The prefix that sequences of a tree share is computed once, where a row has room for it.
     assert (metrics["tokens"]["computed"] < batch.tokens - 20) == (budget > 100)
 
 

@@ -1,7 +1,7 @@
 /** Agents that behave as their scenario's question says. */
 import { setTimeout as wait } from "node:timers/promises";
 import { type AgentContext, defineTask, type Scenario } from "@hone-rl/hone";
-import { generateObject, generateText, jsonSchema, type ModelMessage, streamText } from "ai";
+import { type APICallError, generateObject, generateText, jsonSchema, type ModelMessage, streamText } from "ai";
 
 type Context = AgentContext<Scenario>;
 type Mood = (context: Context) => unknown;
@@ -88,9 +88,15 @@ const moods: Record<string, Mood> = {
     for (;;) await ask(context, [user("Hello")]);
   },
   async "asks too much at once"(context) {
-    const answers = await Promise.all(Array.from({ length: 1000 }, () => post(context, { max_tokens: 1 })));
+    const prompt = [{ role: "user" as const, content: [{ type: "text" as const, text: "Hello" }] }];
+    const asked = Array.from({ length: 1000 }, () =>
+      context.model.doGenerate({ prompt, maxOutputTokens: 2 }).then(
+        () => 200,
+        (error: APICallError) => error.statusCode ?? 0,
+      ),
+    );
     const counts: Record<number, number> = {};
-    for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+    for (const status of await Promise.all(asked)) counts[status] = (counts[status] ?? 0) + 1;
     tell(counts);
     return 1;
   },
@@ -180,6 +186,10 @@ const moods: Record<string, Mood> = {
     tell([failed, await context.run("no-such-program").catch((error: Error) => error.message)]);
     await ask(context, [user("Hello")]);
     return { reward: 0.5, success: true, parts: { half: 0.5 } };
+  },
+  async blocks(context) {
+    await ask(context, [user("Hello")]);
+    for (;;);
   },
   async hangs(context) {
     await ask(context, [user("Hello")]);

@@ -4,7 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 import { type Engine, loadEngine } from "../../../src/engine/index.js";
-import { type Gathered, type GatherOptions, gather, type RolloutLimits } from "../../../src/rollout/index.js";
+import {
+  type Gathered,
+  type GatherOptions,
+  gather,
+  type PlayerSpec,
+  type RolloutLimits,
+} from "../../../src/rollout/index.js";
 import type { Scenario } from "../../../src/tasks/index.js";
 import { packageRoot } from "../../../src/util/index.js";
 import { writeF32Copy } from "../../support/f32-model.js";
@@ -28,18 +34,19 @@ afterAll(async () => {
 
 export interface Playing extends Partial<Omit<GatherOptions, "settings" | "scenarios">> {
   readonly limits?: Partial<RolloutLimits>;
-  readonly temperature?: number;
+  readonly player?: PlayerSpec;
 }
 
 export async function playTask(task: string, scenarios: readonly Scenario[], playing: Playing = {}): Promise<Gathered> {
   await opened();
-  const { limits = {}, temperature = 1, ...more } = playing;
+  const engine: PlayerSpec = { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null };
+  const { limits = {}, player = engine, ...more } = playing;
   const seconds = { turnSeconds: 60, toolSeconds: 60, rolloutSeconds: 120 };
   return gather({
     settings: {
       task,
       taskOptions: {},
-      player: { kind: "engine", engine: options, sampling: { temperature }, adapter: null },
+      player,
       limits: { maxTurns: 6, maxTokens: 100, ...seconds, onToolError: "stop", ...limits },
     },
     scenarios,

@@ -1,6 +1,6 @@
 /**
- * The endpoint of a worker thread: its keys name rollouts. A key carries a mark that only this endpoint can make, so that
- * one whose rollout has ended is told from one that never was.
+ * The endpoint of a worker thread: its keys name rollouts. A key carries a signature of this endpoint, which
+ * distinguishes the key of an ended rollout from an unknown one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { ApiError, type Endpoint, openEndpoint } from "../serve/index.js";

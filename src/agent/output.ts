@@ -30,7 +30,7 @@ export class Output {
 /** A rollout, to the code that runs on its behalf. */
 export interface Blamed {
   readonly output: Output;
-  /** Told of an error that nothing else could be told of. */
+  /** Called with an uncaught error of that code. */
   fail(error: unknown): void;
 }
 
@@ -40,7 +40,7 @@ export const onBehalfOf = <T>(rollout: Blamed, work: () => T): T => running.run(
 
 type Write = typeof process.stdout.write;
 
-/** From now on, of this thread. `onStray` is told of errors that no rollout is known for. */
+/** Active on this thread from now on. `onStray` gets errors that belong to no known rollout. */
 export function catchEverything(onStray: (error: unknown) => void): void {
   for (const stream of [process.stdout, process.stderr]) {
     const write = stream.write.bind(stream) as Write;

@@ -1,6 +1,6 @@
 /**
- * One rollout that a task's own code plays. Whatever the code does costs its own rollout alone: an error is the rollout's
- * failure, with the end of its output; programs that it started end with it.
+ * Plays one rollout with a task's own code. Failures are isolated: an error fails this rollout alone, with the end of
+ * its output; programs that it started end with it.
  */
 import { deadlineCause, type RolloutLimits, type RolloutOutcome, type Trajectory } from "../rollout/index.js";
 import { type AnyTask, type Reward, type RolloutEnd, rewardReturned, type Scenario } from "../tasks/index.js";
@@ -75,7 +75,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
   clearTimeout(timer);
   const timedOut = over.signal.aborted;
   const seconds = { total: (performance.now() - started) / 1000, ...model.seconds };
-  // Promises that it has left running are told of the end.
+  // Promises that are still running get the end as an abort.
   over.abort(new HoneError("the rollout has ended"));
   host.remove(key);
   model.end();

@@ -72,7 +72,7 @@ export function apiTools({
   return tools.map((tool) => {
     if (tool.type !== "function") throw unsupported(`the tool ${tool.id}`, "there are no tools of providers here");
     if (tool.strict) throw unsupported(`strict, of the tool ${tool.name}`, "sampled tokens are not constrained");
-    // The draft's name says nothing to a model.
+    // The name of the JSON Schema draft is useless to a model.
     const { $schema: _, ...parameters } = tool.inputSchema as Record<string, unknown>;
     return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
   });

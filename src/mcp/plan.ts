@@ -105,7 +105,7 @@ export async function surveyServers(
   };
   const listings = listed.flatMap(({ server, tools }) => (tools ? [{ server: server.name, tools }] : []));
   const whole = listings.length === servers.length;
-  // If a server did not answer, a pattern may match its tools, so unmatched patterns are no error.
+  // If a server did not answer, its tools might match a pattern, so the choice is not applied.
   const catalogue = catalogueOf(
     listings,
     whole ? choice : { allow: [], deny: [] },
@@ -123,9 +123,9 @@ export async function surveyServers(
 }
 
 /**
- * As {@link surveyServers}, for those who are going to play.
+ * As {@link surveyServers}, for commands that play rollouts.
  *
- * @param say hears of tools that the model will not have
+ * @param log receives a line for each tool that the model does not get
  * @throws HoneError when a server cannot be asked, or none has a tool
  */
 export async function planServers(

@@ -69,7 +69,7 @@ function envOf(file: string, where: string): Record<string, string> {
   }
 }
 
-/** The rollout's folder is not known yet and must stand alone. */
+/** A path in the rollout's folder stays as it is, since that folder is not known yet. */
 const placeIn = (workspace: string, folder: string) =>
   folder.startsWith(ROLLOUT_FOLDER) ? folder : resolve(workspace, folder);
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { pack } from "tar-stream";
 
-/** What lies at a path once it is unpacked: a file from here, a text, or a link. */
+/** An entry of the archive by its path: a local file, a text, or a link. */
 export type Entry = { readonly path: string; readonly executable?: boolean } & (
   | { readonly file: string }
   | { readonly text: string }

@@ -43,8 +43,8 @@ const WHEELS_BYTES = { cpu: 1.5e9, cuda12: 5e9, cuda13: 5e9 };
 const LIBRARIES = "@node-llama-cpp/";
 
 /**
- * @throws UsageError for what cannot be asked for
- * @throws HoneError when something is missing, or the disk is too small; nothing is left in its place then
+ * @throws UsageError for invalid options
+ * @throws HoneError when a file is missing, or the disk is too small; nothing is left behind
  */
 export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
   const target = targetNamed(config.for);
@@ -142,7 +142,7 @@ function packageEntries({ name, libraries }: Target): Entry[] {
   );
 }
 
-/** What npm would pack of hone, and the addon that was compiled here. */
+/** The files that npm would pack of hone, and the compiled addon. */
 function ownFiles(): string[] {
   const addon = "build/Release/hone_engine.node";
   const page = "dist/web/page.js";

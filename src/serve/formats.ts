@@ -1,4 +1,6 @@
-/** Forms of answers that a client asks for and nothing enforces: an answer is told whether it has the form. */
+/**
+ * Response formats that a client requests and the engine does not enforce: the answer states whether it has the format.
+ */
 import { jsonSchema } from "../tasks/index.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";

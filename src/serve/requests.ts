@@ -92,7 +92,7 @@ const chatSchema = z.strictObject({
   service_tier: z.enum(["auto", "default"], only("auto and default", "there is one tier")).nullish(),
 });
 
-/** As {@link chatSchema}, with forms of answers that are not enforced: the answer is told whether it has the form. */
+/** As {@link chatSchema}, with response formats that are not enforced: the answer states whether it has the format. */
 const unenforcedSchema = chatSchema.extend({
   response_format: z
     .discriminatedUnion("type", [

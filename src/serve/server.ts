@@ -38,7 +38,7 @@ export interface EndpointOptions {
   /** Their names are distinct. */
   readonly models: readonly ServedModel[];
   /**
-   * In the place of `apiKey` and `models`: the model that a key opens, under whatever name it is asked for.
+   * Replaces `apiKey` and `models`: the model for a key, whatever name is requested.
    * @throws ApiError (401, 410)
    */
   readonly modelOfKey?: (key: string) => ServedModel;
@@ -191,7 +191,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // The decoded text is not a known name, and is quoted in the error as it is.
+    // An invalid escape: no known name has one, and the error quotes the text as it is.
     return text;
   }
 }

@@ -1,9 +1,9 @@
 /**
- * The task contract: what is trained. A task is one readable file that says which scenarios there are, what the
- * model is told, which tools it has, and how a finished trajectory is rewarded. hone does the rest.
+ * The task contract. A task is one readable file that defines the scenarios, the prompt, the tools, and the reward of a
+ * finished trajectory. hone does the rest.
  *
- * Everything here is message-level: a task never sees tokens. It runs on any thread (scenarios are plain data, and
- * each worker opens its own environment), so a task keeps what it knows about one rollout in nothing but its arguments.
+ * Everything here is message-level: a task never sees tokens. It runs on any thread (scenarios are plain data, and each
+ * worker opens its own environment), so a task keeps the state of a rollout only in its arguments.
  */
 import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";

@@ -235,7 +235,7 @@ describe("a run that is not whole", () => {
     run.close();
   });
 
-  it("ended within a step: says which, and that nobody is at work", async () => {
+  it("ended within a step: says which, and that no process trains it", async () => {
     const home = homeOf();
     const folder = makeRun(home, "ended", { steps: 3 });
     const database = new Database(join(folder, "run.sqlite"));

@@ -216,7 +216,7 @@ export function problemsOf(view: RunView): Problem[] {
       of(
         open.step,
         "bad",
-        `Step ${open.step} was begun and not finished: ${open.n} of its rollouts are kept, and nobody is at work on the run. Training it again goes on with it.`,
+        `Step ${open.step} was begun and not finished: ${open.n} of its rollouts are kept, and no process is training the run. Training it again goes on with it.`,
       ),
     );
   } else if (open)

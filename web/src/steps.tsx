@@ -188,7 +188,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
       {!found && open?.step === step && (
         <p class="banner">
           This step is not committed: {open.n} of its rollouts are kept
-          {view.running ? ", more are being played" : ", and nobody is at work on the run"}.
+          {view.running ? ", more are being played" : ", and no process is training the run"}.
         </p>
       )}
       {!found && open?.step !== step && <p class="banner">The run has no step {step}.</p>}

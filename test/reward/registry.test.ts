@@ -43,7 +43,7 @@ describe("a reward in the registry", () => {
 
   it("is named rightly, or the line says what there is", () => {
     expect(() => rewardNamed("rular")).toThrow("--reward rular: there is no such reward; did you mean ruler?");
-    expect(() => rewardNamed("gold")).toThrow("give one of task, shaped, ruler, composed, program");
+    expect(() => rewardNamed("gold")).toThrow(`give one of ${rewardKinds.map(({ name }) => name).join(", ")}`);
   });
 
   it("asks for a judge where it takes one, and for what it takes of the task", () => {

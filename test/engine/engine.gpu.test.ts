@@ -134,7 +134,8 @@ describe("log-probabilities", () => {
   });
 
   it("of a pass with more rows than a tile of a product has, with an adapter, equal the CPU's", async () => {
-    const tokens = prompt("more rows than a tile of a product has; ".repeat(3)).slice(0, 100);
+    // On llvmpipe three passes of 32 rows and one of 1, whose kernels there are.
+    const tokens = prompt("more rows than a tile of a product has; ".repeat(3)).slice(0, 98);
     const asked = { model, gpu: gpu.backend, threads: 1, sequences: 1, contextPerSequence: tokens.length };
     const long = await loadEngine({ ...asked, name: "long" });
     await long.useAdapter(adapter);
@@ -142,7 +143,7 @@ describe("log-probabilities", () => {
     await long.close();
     const cpu = scoresOnCpu(model, adapter, tokens);
     const { mean, max } = difference(cpu.map((value, i): Pair => [scored[i] as number, value]));
-    lines.push(`100 tokens, adapter-1, scored, from the CPU's: ${mean.toExponential(1)} ${max.toExponential(1)}`);
+    lines.push(`98 tokens, adapter-1, scored, from the CPU's: ${mean.toExponential(1)} ${max.toExponential(1)}`);
     const [limit] = reference
       .ways(plain, playedBy(plain))
       .flatMap(({ way, limit }) => (way === "scored" ? [limit] : []));

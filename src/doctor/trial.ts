@@ -30,8 +30,9 @@ const CONTEXT = 256;
 const QUESTION = "Who sent the last invoice, and when was it due?";
 /**
  * Tokens of a rollout at most; fewer in the first group, which the update needs as a whole, so that it ends on a slow device.
+ * With its prompt of 24 tokens the last pass over such a sequence has 15 rows, which needs no kernels of its own.
  */
-const TOKENS = { first: 16, later: 64 };
+const TOKENS = { first: 24, later: 64 };
 /**
  * Learning rate of the update: its adapter moves log-probabilities by some 0.03 nats, ten times a device's rounding, which
  * shows whether the engine plays it.

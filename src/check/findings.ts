@@ -121,7 +121,7 @@ export function rewardFindings(probed: readonly Probed[]): Finding[] {
     findings.push({
       level: expert.length > 0 ? "error" : "warning",
       kind: "reward_constant",
-      message: `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : "; give the task an expert, and a right answer is compared"}: only differences teach`,
+      message: `every rollout earned ${show(first.reward)}${expert.length > 0 ? ", the expert's too" : "; give the task an expert, and check sees whether a right answer earns more"}: only differences teach`,
     });
   } else if (empty.length > 0) {
     const won = empty.filter(({ success }) => success).length;

@@ -41,7 +41,7 @@ export default defineTask<Question>({
     },
     success: "right",
   }),
-  // A player that knows the answers: \`npm run check\` plays it, and \`hone rollout --expert\` shows it.
+  // A player that knows the answers: \`npm run check\` plays it, and \`npm run hone -- rollout --expert --show\` prints it.
   *expert({ answer }) {
     yield answer;
   },

@@ -56,7 +56,7 @@ async function installCpuTorch(installer: Installer, torch: string, choice: Torc
     // A failure of the first sources is not reported: the next source is tried.
     if (await installer.tries(["--no-deps", ...place, torch], { onLine: onProgress })) return;
   }
-  onProgress("no CPU build could be had; taking the general build (0.5 GB) without the CUDA libraries it names");
+  onProgress("PyTorch's index cannot be reached; taking PyPI's build instead (0.5 GB), which computes on the CPU too");
   await installer.install(["--no-deps", torch], { onLine: onProgress });
   await withoutCuda(choice);
 }

@@ -89,7 +89,8 @@ export class TrainView {
   phase(step: number, phase: string, total: number): void {
     // What is played before the first step is played to see how hard scenarios are.
     this.#step = step === 0 ? "difficulty" : `step ${step}/${this.#steps}`;
-    this.#title = phase === "validation" ? `validation after step ${step}` : `${this.#step} ${phase}`;
+    const validation = step === 0 ? "validation before training" : `validation after step ${step}`;
+    this.#title = phase === "validation" ? validation : `${this.#step} ${phase}`;
     this.#total = total;
     this.#tally = new RolloutTally(this.#judged && phase === "rollouts");
     this.#started = performance.now();

@@ -79,7 +79,7 @@ export function findRun({ home, project, run }: Pick<Place, "home" | "project" |
   const names = all.map(({ project, name }) => `${project}/${name}`).join(", ");
   throw new UsageError(
     run === undefined && project === undefined
-      ? `there are no runs in ${home}; \`${hone("train")}\` makes one`
+      ? `there are no runs in ${resolve(home)} (--home names another folder); \`${hone("train")}\` makes one`
       : `there is no run ${[project, run].filter(Boolean).join("/")} in ${home}; there are ${names || "none"}`,
   );
 }

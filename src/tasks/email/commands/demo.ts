@@ -163,6 +163,9 @@ export const demoCommand = defineCommand({
     }
     io.log(adapter ? `The trained adapter: ${adapter}` : "No checkpoint was better than the model before training.");
     io.log(`The run, its log and its metrics: ${folder}`);
+    io.log(
+      `Go on: \`${hone("chat")} --compare base,best\` talks to both, \`${hone("report")} --out report.html\` shows the run, \`${hone("serve")}\` serves the model.`,
+    );
     return { run: config.run, folder, steps, seconds, evaluations, adapter };
   },
 });

@@ -8,7 +8,7 @@ import { usableCores } from "../src/engine/threads.js";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
 import { compare, median } from "./measure.js";
-import type { BenchContext, Row } from "./row.js";
+import type { BenchContext, Row, Shape } from "./row.js";
 
 const reportSchema = z.object({
   device: z.string(),
@@ -24,7 +24,7 @@ const reportSchema = z.object({
 type Report = z.output<typeof reportSchema>;
 
 export interface Size {
-  readonly shape: "tiny" | "0.5b";
+  readonly shape: Shape;
   /** Lengths of rollouts with random tokens, or a batch file of the tiny model. */
   readonly rollouts:
     | { readonly prompt: readonly [number, number]; readonly completion: readonly [number, number] }
@@ -38,6 +38,8 @@ export const sizes: readonly Size[] = [
   { shape: "tiny", rollouts: { prompt: [300, 600], completion: [100, 200] }, repeats: 3 },
   { shape: "0.5b", rollouts: { prompt: [40, 56], completion: [28, 36] }, repeats: 1 },
 ];
+
+export const sizesOf = ({ shape }: BenchContext) => sizes.filter((size) => size.shape === (shape ?? size.shape));
 
 /** Arguments of update.py for one side. */
 export type Side = readonly ["hone" | "hone-unsloth" | "trl" | "unsloth", ...string[]];

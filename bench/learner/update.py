@@ -232,13 +232,14 @@ def run_hone(options):
     rollouts = make_rollouts(options, shape["vocab_size"])
     for number, (group, prompt, ids, flags, advantage) in enumerate(rollouts):
         sampled = torch.cat((torch.zeros(prompt, dtype=torch.bool), flags.bool()))
-        trajectories.append(Trajectory(ids, sampled, group, prompt, slot))
+        trajectories.append(Trajectory(ids, sampled, group, prompt, slot, number))
         count = int(flags.sum())
         slot += count
         advantages.append(torch.full((count,), advantage))
         owner.append(torch.full((count,), number))
     rollout = torch.zeros(slot)
-    batch = Batch(trajectories, rollout, torch.cat(advantages), torch.cat(owner), 1.0)
+    owner = torch.cat(owner)
+    batch = Batch(trajectories, rollout, torch.cat(advantages), owner, owner, temperature=1.0)
     objective = dict(name="grpo", surrogate="clipped-ratio", ratio="token", normaliser="tokens")
     objective |= dict(clipLow=0.2, clipHigh=0.28)
     # Without vLLM TRL has no importance weights either.

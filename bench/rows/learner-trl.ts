@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ensurePython } from "../../src/learn/index.js";
 import { hone } from "../cli.js";
-import { compareSides, sizes } from "../learner-update.js";
+import { compareSides, sizesOf } from "../learner-update.js";
 import type { Bench, BenchContext, Row } from "../row.js";
 
 export const bench: Bench = {
@@ -22,10 +22,12 @@ export const bench: Bench = {
     const sides = { ours: ["hone"], theirs: ["trl"] } as const;
     const memory = "ratio >= 1.43";
     try {
-      const played = { shape: "tiny", rollouts: await playedBatch(context, python, home), repeats: 3 } as const;
-      const targets = { speed: "ratio >= 5", memory };
-      rows.push(...(await compareSides(context, python, played, { ...sides, name: "learner/trl/played", targets })));
-      for (const size of sizes) {
+      if (context.shape !== "0.5b") {
+        const played = { shape: "tiny", rollouts: await playedBatch(context, python, home), repeats: 3 } as const;
+        const targets = { speed: "ratio >= 5", memory };
+        rows.push(...(await compareSides(context, python, played, { ...sides, name: "learner/trl/played", targets })));
+      }
+      for (const size of sizesOf(context)) {
         const targets = { speed: "ratio >= 1.5", memory };
         rows.push(...(await compareSides(context, python, size, { ...sides, name: "learner/trl", targets })));
       }

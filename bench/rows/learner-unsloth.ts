@@ -3,7 +3,7 @@
  * adapter; and the cost of rows without shared prefixes, which Unsloth needs on a GPU, measured on any device.
  */
 import { ensurePython } from "../../src/learn/index.js";
-import { type Comparison, compareSides, sizes } from "../learner-update.js";
+import { type Comparison, compareSides, sizesOf } from "../learner-update.js";
 import type { Bench, Row } from "../row.js";
 
 const comparisons: readonly Comparison[] = [
@@ -28,7 +28,7 @@ export const bench: Bench = {
   async run(context) {
     const python = await ensurePython({ development: true, unsloth: true, onProgress: context.log });
     const rows: Row[] = [];
-    for (const size of sizes) {
+    for (const size of sizesOf(context)) {
       for (const sides of comparisons) rows.push(...(await compareSides(context, python, size, sides)));
     }
     return rows;

@@ -126,6 +126,10 @@ class PeftBackend:
     def computed(self, pack: Pack) -> torch.Tensor:
         """As `hidden`, in the way currently chosen."""
         row, layout = self.rows.lay_out(pack, self.device)
+        fused = self.rows.fused
+        # A precision tried for one update converts weights in each product, which autocast does.
+        if fused is not None and fused.dtype == TYPES[self.precision]:
+            return fused.hidden(row, layout)
         with torch.autocast(self.device.type, TYPES[self.precision], enabled=self.precision != "f32"):
             output = self._causal.model(
                 input_ids=row.ids[None].to(self.device),
@@ -149,6 +153,8 @@ class PeftBackend:
 
     def move(self, device: torch.device) -> None:
         self.model.to(device)
+        if self.rows.fused is not None:
+            self.rows.fused.moved()
 
     def placed(self) -> torch.device:
         return next(self.model.parameters()).device

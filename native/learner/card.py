@@ -1,5 +1,6 @@
-"""Chooses how a backend computes rows: on a card the fastest of three ways that works there, each tried beforehand.
+"""Chooses how a backend computes rows: on a card the fastest of four ways that works there, each tried beforehand.
 
+    fused layers         as the next, with few products for all adapters (fused.py); for adapters only
     compiled layers      each layer is compiled, with one attention call (flex.py) in it
     one attention call   that alone is compiled
     blocks               nothing is compiled (attention.py); the only way on a CPU
@@ -18,6 +19,7 @@ from . import head
 from .attention import Layout
 from .errors import is_out_of_memory
 from .flex import FlexLayout, padded
+from .fused_model import FusedModel, fits
 from .memory import forget
 from .packing import Pack
 from .packing_check import SAME, computed_rows, difference, trial_rows, untouched
@@ -36,10 +38,15 @@ class Way:
     name: str
     one_call: bool
     layers: bool
+    fused: bool = False
 
 
 BLOCKS = Way("blocks", False, False)
-ON_A_CARD = (Way("compiled layers", True, True), Way("one attention call", True, False))
+ON_A_CARD = (
+    Way("fused layers", True, True, True),
+    Way("compiled layers", True, True),
+    Way("one attention call", True, False),
+)
 """In order of trial."""
 
 
@@ -54,6 +61,7 @@ class Rows:
         self._exact: dict[torch.dtype, bool] = {}
         """16-bit types that represent the output layer's weights exactly."""
         self.way = BLOCKS
+        self.fused: FusedModel | None = None
 
     def lay_out(self, pack: Pack, device: torch.device) -> tuple[Pack, Layout | FlexLayout]:
         """The padded row, and its attention."""
@@ -81,6 +89,8 @@ class Rows:
 
     def settle(self, backend: Any) -> None:
         """Before the first row: takes the first way whose results agree with those of blocks."""
+        if not fits(backend.model):
+            self._untried = [way for way in self._untried if not way.fused]
         if not self._untried:
             return
         with untouched(backend):
@@ -131,8 +141,10 @@ class Rows:
     def _take(self, backend: Any, way: Way) -> None:
         self.way = way
         self._attend = torch.compile(flex_attention, **COMPILED) if way.one_call else None
+        compiled = COMPILED if way.layers else None
+        self.fused = FusedModel(backend._causal.model, compiled) if way.fused else None
         for layer in backend._causal.model.layers:
-            if way.layers:
+            if way.layers and not way.fused:
                 layer.compile(**COMPILED)
             else:
                 layer._compiled_call_impl = None

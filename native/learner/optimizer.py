@@ -66,6 +66,8 @@ class Optimizer:
         for group in self._adam.param_groups:
             group["lr"] = learning_rate
         self._adam.step()
+        # Copies are renewed by the parameters' versions (joint.py), and bitsandbytes writes past autograd.
+        torch.autograd.graph.increment_version(self.parameters)
         self.updates += 1
 
     def clear(self) -> None:

@@ -13,13 +13,20 @@ from test_flex import computed, furthest, made, uncompiled  # noqa: F401
 
 from models import make_model, write_gguf
 
+WAYS = tuple(way for way in ON_A_CARD if not way.fused)
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
 
 @pytest.fixture
 def as_on_a_card(monkeypatch):
-    """Every PeftBackend tries the ways of a card."""
-    monkeypatch.setattr(learner.backend, "rows_for", lambda device: Rows(ON_A_CARD))
+    """Every PeftBackend tries the ways of a card in which PEFT computes the layers."""
+    monkeypatch.setattr(learner.backend, "rows_for", lambda device: Rows(WAYS))
+
+
+def computed_in(way, backend, packs):
+    backend.rows = Rows()
+    backend.rows._take(backend, way)
+    return computed(backend, packs)
 
 
 @pytest.fixture
@@ -35,7 +42,7 @@ def packs(tmp_path):
 def test_the_first_way_that_works_is_taken_and_gives_what_blocks_give(backend, packs):
     random = torch.get_rng_state()
     backend.rows.settle(backend)
-    assert backend.rows.way is ON_A_CARD[0] and backend.notes() == []
+    assert backend.rows.way is WAYS[0] and backend.notes() == []
     assert all(parameter.grad is None for parameter in backend.trainable())
     assert torch.equal(torch.get_rng_state(), random)
     states, gradients = computed(backend, packs)
@@ -57,7 +64,7 @@ def test_layers_are_traced_once_for_all_rows(as_on_a_card, tmp_path, silent, mon
 
     monkeypatch.setitem(card.COMPILED, "backend", counting)
     backend.rows.settle(backend)
-    assert backend.rows.way is ON_A_CARD[0]
+    assert backend.rows.way is WAYS[0]
     for graph in graphs:
         assert len([node for node in graph.graph.nodes if "flex_attention" in str(node.target)]) == 1
     for seed, groups in enumerate((3, 5, 9, 14)):
@@ -65,6 +72,32 @@ def test_layers_are_traced_once_for_all_rows(as_on_a_card, tmp_path, silent, mon
         for pack in plan(batch, 4096):
             backend.hidden(pack).sum().backward()
     assert len(graphs) == 2
+
+
+def test_fused_layers_come_first_and_are_traced_once_for_all(as_on_a_card, tmp_path, silent, packs, monkeypatch):
+    """One graph of a layer, one of what follows the last; two more where nothing is trained."""
+    backend = made("qwen2", tmp_path, silent, shape={"num_hidden_layers": 3})
+    wanted, slopes = computed_in(BLOCKS, backend, packs)
+    graphs = []
+
+    def counting(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setitem(card.COMPILED, "backend", counting)
+    backend.rows = Rows(ON_A_CARD)
+    states, gradients = computed(backend, packs)
+    assert backend.rows.way is ON_A_CARD[0] and backend.rows.way.fused and backend.notes() == []
+    assert torch.allclose(states, wanted, atol=1e-5)
+    assert furthest(gradients, slopes) < 1e-5
+    assert len(graphs) == 2
+
+
+def test_all_weights_are_trained_without_fused_layers(tmp_path, silent, monkeypatch):
+    backend = made("qwen2", tmp_path, silent, lora=None)
+    backend.rows = Rows(ON_A_CARD[:1])
+    backend.rows.settle(backend)
+    assert backend.rows.way is BLOCKS and backend.rows.fused is None and backend.notes() == []
 
 
 @pytest.mark.parametrize("broken", [1, 2])
@@ -82,10 +115,10 @@ def test_what_cannot_be_compiled_is_left_and_a_line_says_why(backend, packs, mon
 
     monkeypatch.setitem(card.COMPILED, "backend", failing)
     states, gradients = computed(backend, packs)
-    assert backend.rows.way is (*ON_A_CARD, BLOCKS)[broken]
+    assert backend.rows.way is (*WAYS, BLOCKS)[broken]
     notes = backend.notes()
     assert len(notes) == broken and backend.notes() == []
-    for way, note in zip(ON_A_CARD, notes, strict=False):
+    for way, note in zip(WAYS, notes, strict=False):
         assert note.startswith(f"the learner goes without {way.name} on cpu: ") and "\n" not in note
     assert torch.allclose(states, wanted, atol=1e-5)
     assert furthest(gradients, slopes) < 1e-5
@@ -117,7 +150,7 @@ def test_lack_of_memory_is_no_reason_to_leave_a_way(backend, packs, monkeypatch)
             backend.hidden(packs[0])
     assert backend.rows.way is BLOCKS and backend.notes() == []
     backend.hidden(packs[0])
-    assert backend.rows.way is ON_A_CARD[0]
+    assert backend.rows.way is WAYS[0]
 
 
 def test_an_update_says_what_is_to_be_said_once_and_counts_padding(as_on_a_card, tmp_path, silent, monkeypatch):
@@ -134,7 +167,7 @@ def test_an_update_says_what_is_to_be_said_once_and_counts_padding(as_on_a_card,
     session = Session(open_settings(file), silent)
     first = session.step(step_settings(batch, tmp_path / "0001"), silent)
     said = [note.partition(" on ")[0] for note in first["notes"]]
-    assert said == [f"the learner goes without {way.name}" for way in ON_A_CARD]
+    assert said == [f"the learner goes without {way.name}" for way in WAYS]
     assert first["tokens"]["padding"] == 0 and first["loss"] == pytest.approx(whole["loss"], abs=1e-5)
     assert session.step(step_settings(batch, tmp_path / "0002"), silent)["notes"] == []
 

@@ -1,12 +1,16 @@
-"""How many kernels a row launches on a card: of one attention call a layer, as many for any row."""
+"""How many kernels a row launches on a card: of one attention call a layer, as many for any row.
+
+At most 1,000 for 24 layers, where the layers are fused and compiled and activations are kept.
+"""
 
 import pytest
 import torch
-from launches import counted
+from launches import ONE_CALL as ATTENTION
+from launches import counted, counted_compiled
 from learner import attention
 from learner.backend import LINEAR_LAYERS, TYPES, PeftBackend, _linears_to, _with_adapter
 from learner.batch import Trajectory
-from learner.card import BLOCKS, Rows, Way
+from learner.card import BLOCKS, ON_A_CARD, Rows, Way
 from learner.packing import plan_trajectories
 
 from models import make_model
@@ -75,3 +79,39 @@ def test_blocks_launch_more_with_every_branch(rows):
     ours, other = (launches(backend, one) for one in rows[:2])
     assert ours.by_name["_scaled_dot_product_flash_attention_for_cpu"] == LAYERS * 24
     assert ours.count > 10_000 and other.count != ours.count
+
+
+PRODUCTS = 4 * (3 + 4)
+"""Of a layer's four inputs: three products forward and four backward (fused.py)."""
+KERNELS = 5, 4
+"""Compiled, of a layer, forward and backward: two norms with the sums before them, RoPE, the activation. For a CPU the
+second sum is a kernel of its own."""
+ENDS = 4
+"""Compiled: the last norm, its gradient, and what spreads that over the row."""
+OTHERS = 23
+"""Of a row: its embeddings, RoPE's angles, and the adapters' gradients."""
+
+
+def test_fused_layers_launch_fewer_than_a_thousand(rows, monkeypatch):
+    way = ON_A_CARD[0]
+    backend = backend_of(way)
+    with counted_compiled(backend, monkeypatch) as counter:
+        backend.rows._take(backend, way)
+
+        def launched(one):
+            before = counter.by_name.copy()
+            backend.hidden(one).backward(torch.ones(len(one.predicting), backend._causal.config.hidden_size))
+            return counter.by_name - before
+
+        short = row(1, 2, 20, 20)
+        # The first row of all joins the weights.
+        launched(short)
+        backend.model.zero_grad()
+        first, later = launched(rows[0]), launched(short)
+    assert first.total() == later.total() <= 1000
+    products = sum(first[name] for name in ("mm", "addmm", "addmm_"))
+    attention = (first["attention"], first["attention backward"])
+    assert products == LAYERS * PRODUCTS
+    assert attention == tuple(LAYERS * number for number in ATTENTION)
+    assert first["compiled kernel"] == LAYERS * sum(KERNELS) + ENDS
+    assert first.total() == LAYERS * (PRODUCTS + sum(KERNELS) + sum(ATTENTION)) + ENDS + OTHERS

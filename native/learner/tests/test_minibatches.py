@@ -9,12 +9,12 @@ import pytest
 import torch
 from batches import OBJECTIVES, VOCABULARY, open_settings, random_batch, step_settings, write_random_batch
 from learner import head
-from learner.backend import PeftBackend
 from learner.batch import read_batch
 from learner.optimizer import Optimizer
 from learner.session import Session
 from learner.update import deal, policy_update
-from reference import Reference, Rows, read_rows
+from pairs import random_pair
+from reference import Rows, read_rows
 from trl_loss import trl_loss
 
 from models import make_model, write_gguf
@@ -53,14 +53,7 @@ class Watched(Optimizer):
 def test_each_update_has_the_gradient_of_trls_loss(tmp_path, silent, monkeypatch, name, level, epochs, minibatches, kl):
     # Chunks of 16 tokens, so that rows and trajectories are cut by them.
     monkeypatch.setattr(head, "score", functools.partial(head.score, chunk_bytes=1))
-    settings = open_settings(write_gguf(make_model("qwen2"), tmp_path / "model.gguf"))
-    torch.manual_seed(0)
-    backend = PeftBackend(settings, silent)
-    with torch.no_grad():
-        for parameter in backend.trainable():
-            parameter.normal_(std=0.1)
-    start = {key: value.detach() for key, value in backend.model.named_parameters() if value.requires_grad}
-    reference = Reference(make_model("qwen2"), settings["lora"], start)
+    backend, reference = random_pair(tmp_path, silent)
     path = write_random_batch(tmp_path / "batch.safetensors", groups=GROUPS, size=SIZE)
     batch, rows = read_batch(path, VOCABULARY), read_rows(path)
     importance = {"mode": f"{level}-truncate", "low": 0.1, "high": 3.0}

@@ -2,15 +2,13 @@
 
 import pytest
 import torch
-from batches import OBJECTIVES, VOCABULARY, open_settings, step_settings, write_batch
-from learner.backend import PeftBackend
+from batches import OBJECTIVES, VOCABULARY, step_settings, write_batch
 from learner.batch import read_batch
 from learner.optimizer import Optimizer
 from learner.probe import choose
 from learner.update import policy_update
-from reference import Reference, read_rows
-
-from models import make_model, write_gguf
+from pairs import random_pair
+from reference import read_rows
 
 CONSTANT = 40
 ROLLOUTS = 5
@@ -51,13 +49,7 @@ class FirstGradient(Optimizer):
 @pytest.mark.parametrize("budget", [4096, 12])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_sequences_share_their_rollouts_weight_and_advantage(tmp_path, silent, name, budget):
-    settings = open_settings(write_gguf(make_model("qwen2"), tmp_path / "model.gguf"))
-    backend = PeftBackend(settings, silent)
-    with torch.no_grad():
-        for parameter in backend.trainable():
-            parameter.normal_(std=0.1)
-    start = {key: value.detach() for key, value in backend.model.named_parameters() if value.requires_grad}
-    reference = Reference(make_model("qwen2"), settings["lora"], start)
+    backend, reference = random_pair(tmp_path, silent)
     path = write_agent_batch(tmp_path / "batch.safetensors")
     batch, rows = read_batch(path, VOCABULARY), read_rows(path)
 

@@ -1,0 +1,151 @@
+"""A layer computed with few kernels: one product for all matrices of one input, one for all their adapters.
+
+Of a layer's seven linear layers q, k and v have one input, and so have gate and up. Their matrices are rows of one
+matrix here, their adapters' A rows of one A, and their B's blocks on the diagonal of one B, which is zero elsewhere.
+With x the input, y the output, and s = alpha / rank:
+
+    forward    y = W x + bias;  u = A x;  y += s B u
+    backward   [dx | du] = dy [W | B];  dx += s du A;  dA = s duᵀ x;  dB = s dyᵀ u
+
+Each of these is one launch, seven in all, because W and B are columns of one matrix (joint.py) and products add to
+their output in place. PEFT's layers launch eight products for each linear layer, and as many other kernels. The numbers
+are PEFT's up to rounding. *Not run on CUDA.*
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Products(NamedTuple):
+    """The matrices of the linear layers of one input."""
+
+    joint: torch.Tensor
+    """[out, in + P]: their weights, then B"""
+    bias: torch.Tensor | None
+    a: torch.Tensor | None
+    """[P, in]; None without adapters. P is the sum of the adapters' ranks, rounded up."""
+    b: torch.Tensor | None
+    """[out, P]: the last columns of `joint`; takes part in autograd, which `joint` does not."""
+    scaling: float
+
+
+class Weights(NamedTuple):
+    """Of one layer."""
+
+    qkv: Products
+    o: Products
+    gate_up: Products
+    down: Products
+
+
+@torch.library.custom_op("hone::adapted", mutates_args=())
+def adapted(
+    x: torch.Tensor,
+    joint: torch.Tensor,
+    bias: torch.Tensor | None,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    scaling: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """x [T, in] → y [T, out] and u [T, P]."""
+    weight = joint[:, : x.shape[1]].T
+    y = torch.mm(x, weight) if bias is None else torch.addmm(bias, x, weight)
+    u = torch.mm(x, a.T)
+    y.addmm_(u, b.T, alpha=scaling)
+    return y, u
+
+
+@adapted.register_fake
+def _(x, joint, bias, a, b, scaling):
+    return x.new_empty(x.shape[0], joint.shape[0]), x.new_empty(x.shape[0], a.shape[0])
+
+
+@torch.library.custom_op("hone::adapted_backward", mutates_args=())
+def adapted_backward(
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    u: torch.Tensor,
+    joint: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    scaling: float,
+    input_too: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """→ dx (of no columns unless `input_too`), dA, dB"""
+    width = x.shape[1]
+    if input_too:
+        both = torch.mm(dy, joint)
+        dx, du = both[:, :width], both[:, width:]
+    else:
+        dx, du = dy.new_empty(len(dy), 0), torch.mm(dy, b)
+    # With beta=0 the uninitialised output is not read.
+    da = torch.empty_like(a).addmm_(du.T, x, beta=0, alpha=scaling)
+    db = dy.new_empty(b.shape).addmm_(dy.T, u, beta=0, alpha=scaling)
+    if input_too:
+        dx.addmm_(du, a, alpha=scaling)
+    return dx, da, db
+
+
+@adapted_backward.register_fake
+def _(dy, x, u, joint, a, b, scaling, input_too):
+    dx = dy.new_empty(dy.shape[0], joint.shape[1])[:, : x.shape[1]] if input_too else dy.new_empty(dy.shape[0], 0)
+    return dx, torch.empty_like(a), dy.new_empty(b.shape)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+    x, joint, _, a, b, ctx.scaling = inputs
+    ctx.save_for_backward(x, output[1], joint, a, b)
+    ctx.set_materialize_grads(False)
+
+
+def _backward(context: Any, dy: torch.Tensor, _: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    x, u, joint, a, b = context.saved_tensors
+    input_too = context.needs_input_grad[0]
+    dx, da, db = adapted_backward(dy.contiguous(), x, u, joint, a, b, context.scaling, input_too)
+    return dx if input_too else None, None, None, da, db, None
+
+
+adapted.register_autograd(_backward, setup_context=_keep)
+
+
+def product(x: torch.Tensor, of: Products) -> torch.Tensor:
+    if of.a is None or of.b is None:
+        return torch.nn.functional.linear(x, of.joint, of.bias)
+    return adapted(x, of.joint, of.bias, of.a, of.b, of.scaling)[0]
+
+
+def layer_output(
+    layer: torch.nn.Module,
+    weights: Weights,
+    hidden: torch.Tensor,
+    added: torch.Tensor,
+    cosine: torch.Tensor,
+    sine: torch.Tensor,
+    layout: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A decoder layer of transformers, of one row: hidden and added [T, width], cosine and sine [T, 2, half of the head
+    size], the first half of sine negative.
+
+    The layer's input is hidden + added; the second is the output of the layer before. The sum is left to the layer that
+    reads it, in whose first norm compiled code computes it. Returns the same pair for the next layer.
+    """
+    attention, mlp = layer.self_attn, layer.mlp
+    dtype = weights.qkv.joint.dtype
+    hidden = hidden + added
+    size = attention.head_dim
+    query_heads, key_heads = attention.config.num_attention_heads, attention.config.num_key_value_heads
+    joined = product(layer.input_layernorm(hidden).to(dtype), weights.qkv).view(len(hidden), -1, size)
+    # Slices, whose gradients compiled code writes in one kernel; those of split and cat take one each.
+    turned, values = joined[:, : query_heads + key_heads], joined[:, query_heads + key_heads :]
+    if hasattr(attention, "q_norm"):
+        query, key = turned.split((query_heads, key_heads), 1)
+        turned = torch.cat((attention.q_norm(query), attention.k_norm(key)), 1)
+    halves = turned.unflatten(-1, (2, size // 2))
+    turned = (halves * cosine[:, None] + halves.flip(2) * sine[:, None]).flatten(2).to(dtype)
+    query, key = turned[:, :query_heads], turned[:, query_heads:]
+    heads = (one.transpose(0, 1)[None] for one in (query, key, values))
+    seen = layout.attend(*heads, attention.scaling).reshape(len(hidden), -1)
+    hidden = hidden + product(seen, weights.o)
+    gate, up = product(layer.post_attention_layernorm(hidden).to(dtype), weights.gate_up).chunk(2, 1)
+    return hidden, product(mlp.act_fn(gate) * up, weights.down)

@@ -1,0 +1,75 @@
+"""The forward pass of a row through fused layers (fused.py): transformers' with hone's attention and few kernels."""
+
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from .fused import layer_output
+from .joint import ADAPTER, Joints
+from .packing import Pack
+
+
+def last_states(
+    norm: torch.nn.Module, hidden: torch.Tensor, added: torch.Tensor, predicting: torch.Tensor
+) -> torch.Tensor:
+    return norm((hidden + added)[predicting])
+
+
+class FusedModel:
+    """Around a decoder of transformers with adapters of PEFT, of which it changes the place of the frozen weights."""
+
+    def __init__(self, model: Any, options: dict[str, Any] | None) -> None:
+        """`options` of torch.compile; None: nothing is compiled."""
+        self._model = model
+        self._joints = Joints(model.layers)
+        self._adapter = next(module for module in model.layers[0].modules() if ADAPTER in getattr(module, "lora_A", ()))
+        compiled = (lambda one: one) if options is None else (lambda one: torch.compile(one, **options))
+        self._layer, self._last = compiled(layer_output), compiled(last_states)
+        device = self._device()
+        self._signs = torch.tensor([[-1.0], [1.0]], device=device)
+
+    def moved(self) -> None:
+        """Must be called when the model has moved to another device."""
+        self._joints.drop()
+        self._signs = self._signs.to(self._device())
+
+    def _device(self) -> torch.device:
+        return self._model.embed_tokens.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the frozen weights, and so of products."""
+        return self._joints.dtype
+
+    def hidden(self, row: Pack, layout: Any) -> torch.Tensor:
+        """Last hidden states at predicting positions, [P, width]."""
+        device = self._device()
+        hidden = self._model.embed_tokens(row.ids.to(device))
+        added = torch.zeros_like(hidden, dtype=self.dtype)
+        if torch.is_grad_enabled():
+            # As the inputs of the other layers: so one compiled layer serves all.
+            hidden.requires_grad_(True)
+            added.requires_grad_(True)
+        cosine, sine = self._turns(hidden, row.positions.to(device))
+        weights = self._joints.weights(not self._adapter.disable_adapters)
+        for layer, own in zip(self._model.layers, weights, strict=True):
+            rest = (cosine, sine, layout)
+            if layer.gradient_checkpointing and torch.is_grad_enabled():
+                # Nothing in a layer is random.
+                how = {"use_reentrant": False, "preserve_rng_state": False}
+                hidden, added = checkpoint(self._layer, layer, own, hidden, added, *rest, **how)
+            else:
+                hidden, added = self._layer(layer, own, hidden, added, *rest)
+        return self._last(self._model.norm, hidden, added, row.predicting.to(device))
+
+    def _turns(self, hidden: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """RoPE's cosines and signed sines, [T, 2, half of the head size]."""
+        cosine, sine = (one[0].unflatten(-1, (2, -1)) for one in self._model.rotary_emb(hidden, positions[None]))
+        return cosine, sine * self._signs
+
+
+def fits(model: Any) -> bool:
+    """Whether the model has adapters, and layers that this computes."""
+    layers = model.base_model.model.model.layers if hasattr(model, "peft_config") else ()
+    return any(ADAPTER in getattr(module, "lora_A", ()) for layer in layers for module in layer.modules())

@@ -1,0 +1,210 @@
+"""Stores a model's linear layers and adapters as the products of fused.py need them, and takes their gradients.
+
+The frozen weights are kept once: those of the model's layers are views of the joint matrices. Adapters stay PEFT's
+parameters, in f32; the products have a copy in their own type, which is renewed when a parameter has changed.
+"""
+
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+
+from .fused import Products, Weights
+
+ALIGNED = 8
+"""Columns of B are padded to a multiple: tensor cores read 16 bytes at a time."""
+INPUTS = (
+    ("self_attn", ("q_proj", "k_proj", "v_proj")),
+    ("self_attn", ("o_proj",)),
+    ("mlp", ("gate_proj", "up_proj")),
+    ("mlp", ("down_proj",)),
+)
+"""The linear layers of each input, in the order of Weights."""
+ADAPTER = "default"
+"""PEFT's name for it."""
+
+
+class _Adapter:
+    """Of one linear layer: which rows of A and of `out` are its own."""
+
+    def __init__(self, module: Any, first: int, rows: slice) -> None:
+        self.a = module.lora_A[ADAPTER].weight
+        self.b = module.lora_B[ADAPTER].weight
+        self.scaling = float(module.scaling[ADAPTER])
+        self.ranks = slice(first, first + len(self.a))
+        self.rows = rows
+
+
+class _Joint:
+    """The linear layers of one input."""
+
+    def __init__(self, modules: list[Any]) -> None:
+        self.linears = [getattr(module, "base_layer", module) for module in modules]
+        bounds = list(pairwise(accumulate((len(linear.weight) for linear in self.linears), initial=0)))
+        self.rows = [slice(*bound) for bound in bounds]
+        self.adapters: list[_Adapter] = []
+        ranks = 0
+        for module, rows in zip(modules, self.rows, strict=True):
+            if hasattr(module, "lora_A"):
+                self.adapters.append(_Adapter(module, ranks, rows))
+                ranks = self.adapters[-1].ranks.stop
+        self.out, self.width = bounds[-1][1], self.linears[0].weight.shape[1]
+        self.ranks = -(-ranks // ALIGNED) * ALIGNED
+        self.scaling = self.adapters[0].scaling if self.adapters else 1.0
+        self.matrix: torch.Tensor | None = None
+
+    def kept(self) -> bool:
+        """Whether the layers' weights are views of the matrix: moving or converting a model replaces them."""
+        matrix = self.matrix
+        return matrix is not None and all(
+            linear.weight.dtype == matrix.dtype and linear.weight.data_ptr() == matrix[rows].data_ptr()
+            for linear, rows in zip(self.linears, self.rows, strict=True)
+        )
+
+    @torch.no_grad()
+    def join(self) -> None:
+        first = self.linears[0].weight
+        matrix = first.new_zeros(self.out, self.width + self.ranks)
+        for linear, rows in zip(self.linears, self.rows, strict=True):
+            own = matrix[rows, : self.width]
+            own.copy_(linear.weight)
+            linear.weight.data = own
+        biases = [linear.bias for linear in self.linears]
+        # All three of q, k and v have one, or none has.
+        self.bias = None if biases[0] is None else torch.cat(biases).to(first.dtype)
+        self.matrix = matrix
+        self.a = first.new_zeros(self.ranks, self.width)
+        self.b = matrix[:, self.width :]
+
+    @torch.no_grad()
+    def renew(self) -> None:
+        for one in self.adapters:
+            self.a[one.ranks].copy_(one.a)
+            self.b[one.rows, one.ranks].copy_(one.b)
+
+    def products(self, factors: tuple[torch.Tensor, torch.Tensor] | None) -> Products:
+        if factors is None:
+            return Products(self.matrix[:, : self.width], self.bias, None, None, self.scaling)
+        return Products(self.matrix, self.bias, *factors, self.scaling)
+
+
+class Joints:
+    """Of a whole model with adapters."""
+
+    def __init__(self, layers: Any) -> None:
+        self._layers = [
+            [_Joint([getattr(getattr(layer, part), name) for name in names]) for part, names in INPUTS]
+            for layer in layers
+        ]
+        # Those of one input after the other, so that gradients of all layers are one tensor (_taken).
+        self._adapted = [joint for of_input in zip(*self._layers, strict=True) for joint in of_input if joint.adapters]
+        self.parameters = [factor for joint in self._adapted for one in joint.adapters for factor in (one.a, one.b)]
+        self._version = -1
+        self._sums: tuple[torch.Tensor, list[torch.Tensor]] | None = None
+        """The gradients that the parameters have views of."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._layers[0][0].linears[0].weight.dtype
+
+    def drop(self) -> None:
+        """The matrices are made again when they are needed: the model's weights have left them."""
+        self._sums = None
+        for layer in self._layers:
+            for joint in layer:
+                joint.matrix = None
+
+    def _renew(self) -> None:
+        joined = [joint for layer in self._layers for joint in layer if not joint.kept()]
+        for joint in joined:
+            joint.join()
+        version = sum(parameter._version for parameter in self.parameters)
+        if joined or version != self._version:
+            for joint in self._adapted:
+                joint.renew()
+            self._version = version
+        if self.parameters[0].grad is None:
+            self._sums = None
+
+    def weights(self, adapted: bool) -> list[Weights]:
+        """Of each layer; without `adapted` of the base model."""
+        self._renew()
+        factors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        if adapted:
+            if torch.is_grad_enabled():
+                flat = _Factors.apply(self, *self.parameters)
+            else:
+                flat = [factor for joint in self._adapted for factor in (joint.a, joint.b)]
+            pairs = zip(flat[::2], flat[1::2], strict=True)
+            factors = {id(joint): pair for joint, pair in zip(self._adapted, pairs, strict=True)}
+        return [Weights(*(joint.products(factors.get(id(joint))) for joint in layer)) for layer in self._layers]
+
+    def given(self) -> tuple[torch.Tensor, ...]:
+        return tuple(factor.detach() for joint in self._adapted for factor in (joint.a, joint.b))
+
+    def taken(self, gradients: tuple[torch.Tensor, ...]) -> list[torch.Tensor | None]:
+        """The parameters' gradients, views of few tensors; None for all where they were added to those of earlier
+        rows.
+
+        Adding each of hundreds of gradients to its parameter's would take as many launches.
+        """
+        all_a = torch.cat([gradient.flatten() for gradient in gradients[::2]])
+        all_b = torch.cat([gradient.flatten() for gradient in gradients[1::2]])
+        parts = self._parts(all_b)
+        if self._sums is not None and self._are_sums():
+            whole, sums = self._sums
+            whole.add_(all_a)
+            for one, part in zip(sums, parts, strict=True):
+                one.add_(part)
+            return [None] * len(self.parameters)
+        whole = all_a.float()
+        sums = [part.to(torch.float32, memory_format=torch.contiguous_format, copy=True) for part in parts]
+        self._sums = whole, sums
+        return self._views(whole, sums)
+
+    def _parts(self, all_b: torch.Tensor) -> list[torch.Tensor]:
+        """The blocks of B on the diagonal: [layers, rows, rank] for each linear layer of each input."""
+        parts, at = [], 0
+        for joints in self._inputs():
+            end = at + len(joints) * joints[0].out * joints[0].ranks
+            of_layers = all_b[at:end].view(len(joints), joints[0].out, joints[0].ranks)
+            parts += [of_layers[:, one.rows, one.ranks] for one in joints[0].adapters]
+            at = end
+        return parts
+
+    def _views(self, whole: torch.Tensor, sums: list[torch.Tensor]) -> list[torch.Tensor]:
+        """In the order of the parameters."""
+        views, at, number = [], 0, 0
+        for joints in self._inputs():
+            for layer, joint in enumerate(joints):
+                of_a = whole[at : at + joint.a.numel()].view_as(joint.a)
+                at += joint.a.numel()
+                for which, one in enumerate(joint.adapters):
+                    views += [of_a[one.ranks], sums[number + which][layer]]
+            number += len(joints[0].adapters)
+        return views
+
+    def _inputs(self) -> list[list[_Joint]]:
+        """The joints with adapters, of all layers for each input."""
+        return [list(joints) for joints in zip(*self._layers, strict=True) if joints[0].adapters]
+
+    def _are_sums(self) -> bool:
+        """Whether the parameters' gradients are still those views."""
+        views = self._views(*self._sums)
+        return all(
+            parameter.grad is not None and parameter.grad.data_ptr() == view.data_ptr()
+            for parameter, view in zip(self.parameters, views, strict=True)
+        )
+
+
+class _Factors(torch.autograd.Function):
+    """From PEFT's parameters to the factors of the products."""
+
+    @staticmethod
+    def forward(context: Any, joints: Joints, *_: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        context.joints = joints
+        return joints.given()
+
+    @staticmethod
+    def backward(context: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        return None, *context.joints.taken(gradients)

@@ -1,0 +1,135 @@
+"""Layers with few products for all adapters give the numbers of PEFT's, and their memory is that of PEFT's."""
+
+import pytest
+import torch
+from batches import open_settings, step_settings, tree_batch, write_tree_batch
+from learner import packing
+from learner.backend import LINEAR_LAYERS, TYPES
+from learner.card import BLOCKS, Rows, Way
+from learner.joint import INPUTS
+from learner.packing_check import SAME
+from learner.session import Session
+from test_flex import computed, furthest, made
+
+from models import make_model, write_gguf
+
+FUSED = Way("fused layers, not compiled", one_call=False, layers=False, fused=True)
+TARGETS = {"all": list(LINEAR_LAYERS), "some": ["q_proj", "v_proj", "up_proj", "down_proj"], "one": ["k_proj"]}
+
+
+def lora(rank=8, alpha=16, targets="all"):
+    return {"lora": {"rank": rank, "alpha": alpha, "targets": TARGETS[targets]}}
+
+
+@pytest.fixture
+def packs(tmp_path):
+    return packing.plan(tree_batch(tmp_path, groups=8), 200)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings"),
+    [("qwen2", lora()), ("qwen3", lora(rank=4, alpha=6)), ("llama", lora(rank=1, alpha=3))]
+    + [("qwen2", lora(rank=5, targets=targets)) for targets in ("some", "one")],
+)
+def test_hidden_states_and_gradients_are_those_of_peft(tmp_path, silent, packs, architecture, settings):
+    backend = made(architecture, tmp_path, silent, **settings)
+    assert len(packs) > 2
+    wanted, slopes = computed(backend, packs)
+    backend.rows._take(backend, FUSED)
+    for checkpointing in (False, True):
+        backend.checkpointing(checkpointing)
+        states, gradients = computed(backend, packs)
+        assert torch.allclose(states, wanted, atol=1e-5)
+        assert furthest(gradients, slopes) < 1e-5
+    with backend.base_policy(), torch.no_grad():
+        base = torch.cat([backend.hidden(pack) for pack in packs])
+        backend.rows._take(backend, BLOCKS)
+        assert torch.allclose(base, torch.cat([backend.hidden(pack) for pack in packs]), atol=1e-5)
+    assert not torch.allclose(base, wanted, atol=1e-2)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "f16"])
+def test_in_16_bits_the_numbers_are_as_near_to_f32_as_those_of_peft(tmp_path, silent, packs, precision):
+    exact, slopes = computed(made("qwen2", tmp_path, silent, **lora()), packs)
+    backend = made("qwen2", tmp_path, silent, precision=precision, **lora())
+    far = []
+    for way in (BLOCKS, FUSED):
+        backend.rows._take(backend, way)
+        states, gradients = computed(backend, packs)
+        assert backend.rows.fused is None or backend.rows.fused.dtype == TYPES[precision]
+        far.append((float((states - exact).norm() / exact.norm()), furthest(gradients, slopes)))
+    (theirs, theirs_slopes), (ours, ours_slopes) = far
+    assert 0 < ours < 1.5 * theirs and 0 < ours_slopes < 1.5 * theirs_slopes
+    # An update tried in another precision converts the weights in each product, as PEFT's layers do.
+    backend.compute_in("f16" if precision == "bf16" else "bf16")
+    with torch.no_grad():
+        tried = torch.cat([backend.hidden(pack) for pack in packs])
+    assert float((tried - exact).norm() / exact.norm()) < SAME["bf16"]
+
+
+def test_frozen_weights_are_kept_once(tmp_path, silent, packs):
+    backend = made("qwen2", tmp_path, silent, **lora())
+    frozen = sum(p.numel() for p in backend.model.parameters() if not p.requires_grad)
+    backend.rows._take(backend, FUSED)
+    computed(backend, packs[:1])
+    layers = backend._causal.model.layers
+    storages = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() for p in backend.model.parameters()}
+    own = sum(p.untyped_storage().nbytes() for p in backend.trainable())
+    # Beside the frozen weights there are the columns of B alone: of q, k, v and of gate, up as many as adapters.
+    columns = sum(
+        sum(len(getattr(layer, part).get_submodule(name).weight) for name in names) * 8 * len(names)
+        for layer in layers
+        for part, names in INPUTS
+    )
+    assert sum(storages.values()) - own == 4 * (frozen + columns)
+    # A move copies each of them, and leaves the joint matrices.
+    backend.model.to(torch.float64).to(torch.float32)
+    backend.move(torch.device("cpu"))
+    assert layers[0].self_attn.q_proj.weight.is_contiguous()
+    assert not any(joint.kept() for layer in backend.rows.fused._joints._layers for joint in layer)
+
+
+@pytest.fixture
+def fused(monkeypatch):
+    """Every PeftBackend computes fused layers."""
+
+    def taken(backend):
+        if backend.rows.fused is None:
+            backend.rows._take(backend, FUSED)
+
+    monkeypatch.setattr(Rows, "settle", lambda self, backend: taken(backend))
+
+
+def learnt(session):
+    return {name: p.detach().clone() for name, p in session._backend.model.named_parameters() if p.requires_grad}
+
+
+@pytest.mark.parametrize("bits", [8, 32])
+def test_updates_are_those_of_peft_and_go_on_from_a_checkpoint(tmp_path, silent, monkeypatch, request, bits):
+    if bits == 8:
+        pytest.importorskip("bitsandbytes")
+    file = write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+    batches = [write_tree_batch(tmp_path / f"{seed}.safetensors", seed=seed) for seed in range(3)]
+    settings = open_settings(file, optimizer={"bits": bits})
+    more = {"minibatches": 2, "klCoefficient": 0.1, "microBatchTokens": 120, "learningRate": 1e-3}
+
+    def trained(name):
+        session = Session(settings, silent)
+        for number, batch in enumerate(batches):
+            if number == 2:
+                # In another process it would go on so; and its weights move.
+                session = Session(settings | {"resume": str(tmp_path / name / "1")}, silent)
+                session._backend.rows.settle(session._backend)
+                session._backend.move(torch.device("cpu"))
+            into = tmp_path / name / str(number)
+            found = session.step(step_settings(batch, into, **more, gradientCheckpointing=number == 1), silent)
+            assert found["microBatches"] > 2
+        return found, learnt(session)
+
+    theirs, wanted = trained("peft")
+    request.getfixturevalue("fused")
+    ours, found = trained("fused")
+    for name in ("loss", "gradNorm", "klBase", "entropy"):
+        assert ours[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-6)
+    # Adam divides by the gradient's size: where that is nearly 0, its rounding counts.
+    assert furthest(found, wanted) < (1e-3 if bits == 32 else 1e-2)

@@ -1,5 +1,6 @@
 #include "engine_object.h"
 
+#include "grammar.h"
 #include "js.h"
 
 namespace hone {
@@ -143,6 +144,28 @@ TurnRequest requestOf(const Napi::Object& options) {
   return request;
 }
 
+std::vector<std::string> textsOf(const Napi::Value& value, const std::string& name) {
+  if (!value.IsArray()) refuseKind(value, name, "an array");
+  const auto array = value.As<Napi::Array>();
+  std::vector<std::string> texts(array.Length());
+  for (uint32_t i = 0; i < array.Length(); i++) texts[i] = textOf(array.Get(i), name + "'s text");
+  return texts;
+}
+
+GrammarSpec grammarOf(const Napi::Object& options, const TurnRequest& request) {
+  GrammarSpec spec;
+  spec.rules = textOf(options.Get("rules"), "grammar.rules");
+  spec.thoughtsOpen = textOf(options.Get("thoughtsOpen"), "grammar.thoughtsOpen");
+  spec.thoughtsClose = textOf(options.Get("thoughtsClose"), "grammar.thoughtsClose");
+  spec.opened = flagOf(options.Get("opened"), "grammar.opened");
+  spec.lazy = flagOf(options.Get("lazy"), "grammar.lazy");
+  spec.marks = textsOf(options.Get("marks"), "grammar.marks");
+  spec.firstMarks = textsOf(options.Get("firstMarks"), "grammar.firstMarks");
+  spec.before = tokensOf(options.Get("before"), "grammar.before");
+  spec.stop = request.stop;
+  return spec;
+}
+
 Napi::Value sampledObject(Napi::Env env, const Sampled& sampled, bool likeliest) {
   auto object = Napi::Object::New(env);
   object.Set("token", sampled.token);
@@ -169,9 +192,14 @@ Napi::Value generate(const Napi::CallbackInfo& info, const Use& use) {
   TurnRequest request = requestOf(options);
   const Napi::Value listener = options.Get("onToken");
   if (!listener.IsUndefined() && !listener.IsFunction()) refuseKind(listener, "onToken", "a function");
+  const Napi::Value grammar = options.Get("grammar");
+  GrammarSpec spec;
+  if (!grammar.IsUndefined()) spec = grammarOf(objectOf(grammar, "the grammar"), request);
   Engine& engine = engineOf(use);
   checkTokens(env, request.append, "append", engine.vocabulary.size());
   checkTokens(env, request.stop, "stop", engine.vocabulary.size());
+  checkTokens(env, spec.before, "grammar.before", engine.vocabulary.size());
+  if (!grammar.IsUndefined()) request.constraint = newGrammar(engine.vocabulary, std::move(spec));
   const std::shared_ptr<Port> port = Port::of(env);
   auto [promise, settle] = port->promise(env);
   const uint64_t kept = listener.IsFunction() ? port->keep(listener.As<Napi::Function>()) : 0;

@@ -61,6 +61,11 @@ namespace hone {
   X(llama_vocab_get_add_bos)     \
   X(llama_tokenize)              \
   X(llama_token_to_piece)        \
+  X(llama_sampler_init_grammar)  \
+  X(llama_sampler_init_grammar_lazy_patterns) \
+  X(llama_sampler_accept)        \
+  X(llama_sampler_apply)         \
+  X(llama_sampler_free)          \
   X(ggml_backend_dev_count)      \
   X(ggml_backend_dev_get)        \
   X(ggml_backend_dev_by_type)    \

@@ -44,6 +44,7 @@ class Vocabulary {
   Vocabulary& operator=(const Vocabulary&) = delete;
 
   int size() const { return size_; }
+  const llama_vocab* get() const { return vocab_; }
   std::vector<Token> tokenize(const std::string& text, bool special) const;
   /** Bytes of the tokens; those of control tokens only with `special`. Ids must be valid. */
   std::string bytes(const std::vector<Token>& tokens, bool special) const;

@@ -33,26 +33,26 @@ int Scheduler::steadySlots() {
   return std::min(outputShape_.of(running_.back()->slot + 1), slots_.count());
 }
 
-/** Evaluates one token for each slot in [from, to), if these are few or shapes are kept. */
-void Scheduler::fillGap(int from, int to) {
+/** Evaluates `tokens` tokens for each slot in [from, to), if these are few or shapes are kept. */
+void Scheduler::fillGap(int from, int to, int tokens) {
   if (settings_.pooled || !decoder_->canTrim()) return;
   const auto fits = [&](int slot) {
-    return !slots_.unknown(slot) && static_cast<int>(slots_.cells(slot).size()) < settings_.contextPerSlot;
+    return !slots_.unknown(slot) && static_cast<int>(slots_.cells(slot).size()) + tokens <= settings_.contextPerSlot;
   };
   if (!settings_.steady) {
-    if (to - from > settings_.fillGap) return;
+    if ((to - from) * tokens > settings_.fillGap) return;
     for (int slot = from; slot < to; slot++) {
       if (!fits(slot)) return;
     }
   }
   for (int slot = from; slot < to; slot++) {
-    if (fits(slot)) fill(slot);
+    if (fits(slot)) fill(slot, tokens);
   }
 }
 
-void Scheduler::fill(int slot) {
+void Scheduler::fill(int slot, int tokens) {
   const std::vector<Token>& cells = slots_.cells(slot);
-  const int position = static_cast<int>(cells.size());
+  int position = static_cast<int>(cells.size());
   const auto holder = sequences_.find(slots_.holder(slot));
   // Rows of logits are part of the shape.
   const bool wanted = settings_.steady;
@@ -63,10 +63,12 @@ void Scheduler::fill(int slot) {
     batch_.add(token, position, slot, wanted);
     slots_.append(slot, token);
     stats_.prefilled++;
-  } else {
-    batch_.add(cells.empty() ? 0 : cells.back(), position, slot, wanted);
-    filled_.push_back(slot);
+    position++;
+    tokens--;
   }
+  if (tokens == 0) return;
+  for (int i = 0; i < tokens; i++) batch_.add(cells.empty() ? 0 : cells.back(), position + i, slot, wanted);
+  filled_.push_back(slot);
 }
 
 /**

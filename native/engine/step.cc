@@ -1,6 +1,7 @@
 // One batch: which tokens are evaluated, and how the logits are used.
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <stdexcept>
 
 #include "passes.h"
@@ -9,7 +10,27 @@
 namespace hone {
 namespace {
 
+/** A constraint that fails ends its own turn only. */
+Drawn drawnFor(const TurnRequest& request, uint64_t position, Sampler& sampler, const float* logits, int vocabulary,
+               Failure& failure) {
+  const SamplingParams& params = request.sampling;
+  if (!request.constraint) return sampler.draw(logits, vocabulary, params, uniform(params.seed, position));
+  try {
+    return drawAllowed(sampler, logits, vocabulary, params, position, *request.constraint);
+  } catch (const std::exception& exception) {
+    failure = Failure(exception);
+    return {};
+  }
+}
+
 const auto bySlot = [](const auto* a, const auto* b) { return a->slot < b->slot; };
+
+/** Of this thread, which other programs on its core do not make longer. Threads of a decoder wait by computing. */
+double cpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 }  // namespace
 
@@ -26,14 +47,18 @@ void Scheduler::step() {
       stats_.threads = threads;
     }
     const Clock::time_point from = Clock::now();
+    const double cpu = cpuSeconds();
     decoder_->decode(batch_);
     const Clock::time_point decoded = Clock::now();
     stats_.decodeSeconds += seconds(decoded - from);
     stats_.batches++;
-    stats_.passes += passesOf(batch_, settings_.ubatch, settings_.pooled);
+    const std::vector<int> passes = passesOf(batch_, settings_.ubatch, settings_.pooled);
+    stats_.passes += passes.size();
     stats_.graphsReused += decoder_->reusedGraphs();
     for (int slot : filled_) slots_.restore(slot);
     sampleRows();
+    if (decodesOnly_) draftLength_.note(passes, cpuSeconds() - cpu);
+    keepRightGuesses();
     stats_.samplingSeconds += seconds(Clock::now() - decoded);
     handOut();
   } catch (const std::exception& exception) {
@@ -59,20 +84,32 @@ void Scheduler::plan() {
   batch_.clear();
   rows_.clear();
   filled_.clear();
+  drafted_.clear();
   int prompt = settings_.promptBatch;
   const int steady = steadySlots();
   const int alone = std::max(static_cast<int>(running_.size()), steady);
   int outputs = settings_.outputs - (settings_.slots - slots_.count()) - alone;
-  int last = steady > 0 ? -1 : running_.front()->slot - 1;
+  std::vector<int> takes;
+  decodesOnly_ = true;
   for (Sequence* sequence : running_) {
-    const int take = takeOf(*sequence, prompt, outputs);
-    if (take == 0) continue;
-    fillGap(last + 1, sequence->slot);
-    addRows(*sequence, take);
-    last = sequence->slot;
+    const int cells = static_cast<int>(slots_.cells(sequence->slot).size());
+    takes.push_back(takeOf(*sequence, prompt, outputs));
+    sequence->decodes = !sequence->scoring() && takes.back() == 1 && cells + 1 == sequence->target();
+    sequence->guesses.clear();
+    decodesOnly_ = decodesOnly_ && sequence->decodes;
+  }
+  const int guesses = chooseDraft(takes);
+  int last = steady > 0 ? -1 : running_.front()->slot - 1;
+  for (size_t i = 0; i < running_.size(); i++) {
+    Sequence& sequence = *running_[i];
+    if (takes[i] == 0) continue;
+    fillGap(last + 1, sequence.slot, 1 + guesses);
+    addRows(sequence, takes[i]);
+    if (sequence.decodes) addGuesses(sequence, guesses);
+    last = sequence.slot;
   }
   if (settings_.pooled) return pad();
-  fillGap(last + 1, steady);
+  fillGap(last + 1, steady, 1);
 }
 
 /** Number of a sequence's tokens in this batch; reduces the remaining room for prompts and score rows. */
@@ -97,27 +134,54 @@ void Scheduler::addRows(Sequence& sequence, int take) {
     const Token token = sequence.tokens[position];
     const bool wanted = turn.scored ? position >= turn.from - 1 : position + 1 == sequence.target();
     const int row = batch_.add(token, position, sequence.slot, wanted);
-    if (wanted) rows_.push_back({&sequence, row, turn.scored ? sequence.tokens[position + 1] : -1, {}, 0, {}});
+    if (wanted) rows_.push_back({&sequence, row, turn.scored ? sequence.tokens[position + 1] : -1});
     slots_.append(sequence.slot, token);
   }
 }
 
-void Scheduler::sampleRows() {
+/** Why a turn ends after a token, with so many sampled tokens and so many in its sequence; or that it goes on. */
+std::optional<Stop> Scheduler::endAfter(const TurnRequest& request, Token token, size_t sampled, size_t length) const {
+  if (std::find(request.stop.begin(), request.stop.end(), token) != request.stop.end()) return Stop::token;
+  if (sampled >= static_cast<size_t>(request.maxTokens)) return Stop::length;
+  if (length >= static_cast<size_t>(settings_.contextPerSlot)) return Stop::context;
+  return std::nullopt;
+}
+
+void Scheduler::sample(Row& row, Sampler& sampler) {
   const int vocabulary = decoder_->vocabularySize();
-  pool_.run(static_cast<int>(rows_.size()), [&](int item, int thread) {
-    Row& row = rows_[item];
-    const float* logits = decoder_->logits(row.row);
-    if (row.given >= 0) {
-      row.drawn.logprob = logprobOf(logits, vocabulary, row.given);
-      row.drawn.token = std::isnan(row.drawn.logprob) ? -1 : row.given;
-    } else {
-      const SamplingParams& params = row.sequence->turn->request.sampling;
-      row.drawn = samplers_[thread].draw(logits, vocabulary, params, uniform(params.seed, row.sequence->tokens.size()));
-      const int likeliest = row.sequence->turn->request.likeliest;
-      if (likeliest >= 0 && row.drawn.token >= 0) {
-        row.own = logprobOf(logits, vocabulary, row.drawn.token);
-        row.likeliest = likeliestOf(logits, vocabulary, likeliest);
-      }
+  const float* logits = decoder_->logits(row.row);
+  row.reached = true;
+  if (row.given >= 0) {
+    row.drawn.logprob = logprobOf(logits, vocabulary, row.given);
+    row.drawn.token = std::isnan(row.drawn.logprob) ? -1 : row.given;
+    return;
+  }
+  const TurnRequest& request = row.sequence->turn->request;
+  const uint64_t position = row.sequence->tokens.size() + static_cast<uint64_t>(row.ahead);
+  row.drawn = drawnFor(request, position, sampler, logits, vocabulary, row.failure);
+  if (request.likeliest >= 0 && row.drawn.token >= 0) {
+    row.own = logprobOf(logits, vocabulary, row.drawn.token);
+    row.likeliest = likeliestOf(logits, vocabulary, request.likeliest);
+  }
+}
+
+/** The row of a guess is used if its token is the one that was sampled, and the turn goes on. */
+bool Scheduler::leadsTo(const Row& row, const Row& guess) const {
+  if (row.drawn.token != batch_.tokens[guess.row]) return false;
+  const Turn& turn = *row.sequence->turn;
+  const size_t more = static_cast<size_t>(guess.ahead);
+  return !endAfter(turn.request, row.drawn.token, turn.result.tokens.size() + more, row.sequence->tokens.size() + more);
+}
+
+void Scheduler::sampleRows() {
+  std::vector<size_t> first;
+  for (size_t at = 0; at < rows_.size(); at++) {
+    if (rows_[at].ahead == 0) first.push_back(at);
+  }
+  pool_.run(static_cast<int>(first.size()), [&](int item, int thread) {
+    for (size_t at = first[item];; at++) {
+      sample(rows_[at], samplers_[thread]);
+      if (at + 1 == rows_.size() || rows_[at + 1].ahead == 0 || !leadsTo(rows_[at], rows_[at + 1])) return;
     }
   });
 }
@@ -141,12 +205,13 @@ void Scheduler::take(Sequence& sequence, const Drawn& drawn) {
 }
 
 void Scheduler::handOut() {
-  std::vector<Sequence*> broken;
+  std::vector<std::pair<Sequence*, Failure>> broken;
   for (Row& row : rows_) {
     Sequence& sequence = *row.sequence;
     Turn& turn = *sequence.turn;
+    if (!row.reached) continue;
     if (row.drawn.token < 0) {
-      if (broken.empty() || broken.back() != &sequence) broken.push_back(&sequence);
+      if (broken.empty() || broken.back().first != &sequence) broken.emplace_back(&sequence, std::move(row.failure));
       continue;
     }
     if (turn.scored) {
@@ -157,8 +222,9 @@ void Scheduler::handOut() {
     const auto& listener = turn.request.sampled;
     if (listener) tell(listener, Sampled{row.drawn.token, row.drawn.logprob, row.own, std::move(row.likeliest)});
   }
-  for (Sequence* sequence : broken) {
-    endTurn(*sequence, Stop::cancelled, "the model's logits are not finite: its weights or its adapter are broken");
+  for (auto& [sequence, failure] : broken) {
+    if (failure.empty()) failure = "the model's logits are not finite: its weights or its adapter are broken";
+    endTurn(*sequence, Stop::cancelled, std::move(failure));
   }
   const std::vector<Sequence*> running = running_;
   for (Sequence* sequence : running) {
@@ -169,14 +235,9 @@ void Scheduler::handOut() {
     }
     const std::vector<Token>& sampled = turn.result.tokens;
     if (sampled.empty()) continue;
-    const std::vector<Token>& stop = turn.request.stop;
-    if (std::find(stop.begin(), stop.end(), sampled.back()) != stop.end()) {
-      endTurn(*sequence, Stop::token);
-    } else if (static_cast<int>(sampled.size()) >= turn.request.maxTokens) {
-      endTurn(*sequence, Stop::length);
-    } else if (static_cast<int>(sequence->tokens.size()) >= settings_.contextPerSlot) {
-      endTurn(*sequence, Stop::context);
-    }
+    const auto end = endAfter(turn.request, sampled.back(), sampled.size(), sequence->tokens.size());
+    if (drafter_) learn(*sequence);
+    if (end) endTurn(*sequence, *end);
   }
 }
 

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "constraint.h"
 #include "decoder.h"
 #include "failure.h"
 #include "sampling.h"
@@ -36,6 +38,8 @@ struct TurnRequest {
   int maxTokens = 1;
   SamplingParams sampling;
   std::vector<Token> stop;
+  /** Of this turn alone; null: every token may come. */
+  std::shared_ptr<Constraint> constraint;
   /** Milliseconds since 1970; 0: none. */
   int64_t deadline = 0;
   /** Hears each token, on the decode thread, before the turn's end is told. Quick, as TurnDone. */
@@ -88,6 +92,8 @@ struct Stats {
   uint64_t forks = 0;
   uint64_t moves = 0;
   uint64_t evicted = 0;
+  uint64_t drafted = 0;
+  uint64_t accepted = 0;
   double decodeSeconds = 0;
   double samplingSeconds = 0;
   double schedulingSeconds = 0;
@@ -114,6 +120,8 @@ struct Stats {
     visit("", "forks", &Stats::forks);
     visit("", "moves", &Stats::moves);
     visit("", "evicted", &Stats::evicted);
+    visit("", "drafted", &Stats::drafted);
+    visit("", "accepted", &Stats::accepted);
     visit("", "threads", &Stats::threads);
     visit("seconds", "decode", &Stats::decodeSeconds);
     visit("seconds", "sampling", &Stats::samplingSeconds);

@@ -28,6 +28,8 @@ export interface NativeSettings {
   exact: boolean;
   pooledKv: boolean;
   steadyShapes: boolean;
+  /** -1: as many as pay; 0: none. */
+  draft: number;
   /** See `SchedulerSettings::fillGap`. */
   fillGap: number;
   samplingThreads: number;
@@ -47,9 +49,22 @@ export interface NativeTurn extends NativeSampling {
   stop: Int32Array;
   /** Milliseconds since 1970; 0 means none. */
   deadline: number;
+  grammar?: NativeGrammar | undefined;
   /** All calls come before the turn's promise is settled. */
   onToken?: ((sampled: SampledToken) => void) | undefined;
   likeliest?: number | undefined;
+}
+
+/** See `GrammarSpec` in `native/engine/grammar.h`. */
+export interface NativeGrammar {
+  rules: string;
+  thoughtsOpen: string;
+  thoughtsClose: string;
+  opened: boolean;
+  lazy: boolean;
+  marks: readonly string[];
+  firstMarks: readonly string[];
+  before: Int32Array;
 }
 
 export interface UnderWay<T> {
@@ -167,6 +182,17 @@ export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.no
 
 /** Kept for the life of the process: node-llama-cpp shuts llama.cpp down when its objects are garbage-collected. */
 let llama: Promise<unknown> | undefined;
+
+/** The part of node-llama-cpp's `Llama` that is used after loading. */
+interface LoadedLlama {
+  createGrammarForJsonSchema(schema: object): Promise<{ readonly grammar: string }>;
+}
+
+/** @throws HoneError on threads other than the one that loaded llama.cpp, and before */
+export async function loadedLlama(): Promise<LoadedLlama> {
+  if (!llama) throw new HoneError("grammars are made on the thread that has loaded llama.cpp");
+  return (await llama) as LoadedLlama;
+}
 
 /**
  * The addon, with llama.cpp loaded by node-llama-cpp and bound to it. The first call of a process must come from the

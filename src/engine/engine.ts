@@ -57,6 +57,13 @@ export interface EngineOptions {
    * cheap, with a pool.
    */
   readonly steadyShapes?: boolean;
+  /**
+   * Tokens guessed for each sequence and verified in one pass: a number, at most 16, or "auto", as many as pay by what
+   * passes were measured to cost. Guesses are what followed the same tokens before. What is sampled does not depend on
+   * them, except by the rounding of a batch's shape; with `exact` a sequence alone has the same bits. Default 0. "auto" is 0
+   * on a GPU, with `steadyShapes` and for recurrent models, whose state cannot be taken back; a number is refused there.
+   */
+  readonly draft?: number | "auto";
 }
 
 /** Devices and precision as llama.cpp reported them when the engine was loaded, not as requested. */
@@ -163,6 +170,13 @@ export interface EngineStats {
   readonly forks: number;
   /** KV copies made to close gaps between used slots. */
   readonly moves: number;
+  /** Tokens that were evaluated in case they are the next ones: guesses. */
+  readonly drafted: number;
+  /**
+   * Those that were right, so that they took no step of their own: `decoded / (decoded - accepted)` are the tokens of a
+   * step.
+   */
+  readonly accepted: number;
   /** Sequences between turns whose slot was given to a waiting one; they are evaluated again when they continue. */
   readonly evicted: number;
   /** CPU threads in use now: fewer than `EngineInfo.threads` while other programs keep cores busy. */

@@ -2,6 +2,7 @@
 export { loadAddon } from "./addon.js";
 export type { Engine, EngineCompute, EngineInfo, EngineMemory, EngineOptions, EngineStats, Gpu } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
+export { type GrammarRules, grammarRules } from "./grammar.js";
 export { gpuMemory, lanesFor, lanesOf, loadEngine, onEngineLog, pooledByDefault, SCORE_ROWS, UBATCH } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export {
@@ -16,6 +17,14 @@ export {
 } from "./models.js";
 export { engineOptions, gpuChosen, type MachineChoice } from "./options.js";
 export { QUANTISED, type Quantised, quantizeModel } from "./quantize.js";
-export type { Generated, GenerateOptions, GenerateStop, SampledToken, Sampling, Sequence } from "./sequence.js";
+export type {
+  Generated,
+  GenerateOptions,
+  GenerateStop,
+  Grammar,
+  SampledToken,
+  Sampling,
+  Sequence,
+} from "./sequence.js";
 export { decodeThreads, usableCores } from "./threads.js";
 export { tokenBytes } from "./vocabulary.js";

@@ -1,7 +1,8 @@
 /** Loads an engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
-import { HoneError, messageOf } from "../util/index.js";
+import { MOST_GUESSES } from "../config/index.js";
+import { HoneError, messageOf, UsageError } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
@@ -77,6 +78,19 @@ export function lanesOf(modelBytes: number, useGpu: boolean, threads: number, se
   return !useGpu && modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences) : 1;
 }
 
+/** The number of guesses as the addon takes it: -1 for as many as pay. */
+function draftOf(draft: number | "auto", useGpu: boolean, steadyShapes: boolean): number {
+  if (draft === "auto") return useGpu || steadyShapes ? 0 : -1;
+  if (!Number.isInteger(draft) || draft < 0 || draft > MOST_GUESSES) {
+    throw new HoneError(`draft is ${draft}; it must be "auto" or a whole number from 0 to ${MOST_GUESSES}`);
+  }
+  if (draft > 0 && useGpu) {
+    throw new UsageError(`--draft ${draft}: tokens are guessed on a CPU only; give --draft off, or --gpu off`);
+  }
+  if (draft > 0 && steadyShapes) throw new HoneError("tokens cannot be guessed (draft) with steadyShapes");
+  return draft;
+}
+
 function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
   const devices = addon.devices();
   const useGpu = gpuOf(devices) !== false;
@@ -116,7 +130,8 @@ function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "most
     );
   }
   // With a buffer per sequence padding hardly saves graphs: prompts split a batch into passes of any shape.
-  return { ...settings, lanes, pooledKv, steadyShapes: options.steadyShapes ?? (useGpu && pooledKv) };
+  const steadyShapes = options.steadyShapes ?? (useGpu && pooledKv);
+  return { ...settings, lanes, pooledKv, steadyShapes, draft: draftOf(options.draft ?? 0, useGpu, steadyShapes) };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {

@@ -1,11 +1,11 @@
 /** The engine over the native addon: checks arguments, and converts C++ results to the contract's types. */
 import { HoneError } from "../util/index.js";
-import type { Addon, NativeEngine, NativeSampling } from "./addon.js";
+import type { Addon, NativeEngine, NativeGrammar, NativeSampling } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import type { Engine, EngineInfo, EngineMemory, EngineStats } from "./engine.js";
 import { engineError } from "./errors.js";
 import type { ThreadGovernor } from "./governor.js";
-import type { Generated, GenerateOptions, Sampling, Sequence } from "./sequence.js";
+import type { Generated, GenerateOptions, Grammar, Sampling, Sequence } from "./sequence.js";
 
 /** Sampling with its defaults. @throws HoneError when a value is out of range */
 export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0, seed }: Sampling): NativeSampling {
@@ -19,6 +19,17 @@ export function completeSampling({ temperature = 1, topK = 0, topP = 1, minP = 0
   check("seed", seed, Number.isSafeInteger(seed) && seed >= 0, "a whole number in [0, 2^53)");
   return { temperature, topK, topP, minP, seed };
 }
+
+const nativeGrammar = ({ rules, thoughts, marks }: Grammar, before: ArrayLike<number> = []): NativeGrammar => ({
+  rules,
+  thoughtsOpen: thoughts?.open ?? "",
+  thoughtsClose: thoughts?.close ?? "",
+  opened: thoughts?.opened ?? false,
+  lazy: marks !== undefined,
+  marks: marks?.anywhere ?? [],
+  firstMarks: marks?.first ?? [],
+  before: Int32Array.from(before),
+});
 
 /** Awaits a native promise and converts its failure into an error for the user. */
 async function settled<T>(promise: Promise<T>): Promise<T> {
@@ -77,7 +88,7 @@ class NativeSequence implements Sequence {
     if (!Number.isInteger(maxTokens) || maxTokens < 1 || maxTokens >= 2 ** 31) {
       throw new HoneError(`maxTokens is ${maxTokens}; it must be a whole number, at least 1`);
     }
-    const { onToken, likeliest } = options;
+    const { onToken, likeliest, grammar, before } = options;
     if (likeliest !== undefined && !(Number.isInteger(likeliest) && likeliest >= 0 && likeliest <= 1024)) {
       throw new HoneError(`likeliest is ${likeliest}; it must be a whole number from 0 to 1024`);
     }
@@ -85,6 +96,7 @@ class NativeSequence implements Sequence {
       ...completeSampling(sampling),
       onToken,
       likeliest,
+      ...(grammar ? { grammar: nativeGrammar(grammar, before) } : {}),
       append,
       maxTokens,
       stop: Int32Array.from(stop),

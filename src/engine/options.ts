@@ -1,4 +1,5 @@
-/** Converts the options `--gpu`, `--device` and `--threads` to an engine's options. */
+/** Converts the options `--gpu`, `--device`, `--threads` and `--draft` to an engine's options. */
+import { guessesOf } from "../config/index.js";
 import type { EngineOptions, Gpu } from "./engine.js";
 
 export interface MachineChoice {
@@ -8,20 +9,23 @@ export interface MachineChoice {
   readonly device: string | undefined;
   /** undefined uses the default of {@link EngineOptions.threads}. */
   readonly threads: number | undefined;
+  /** "auto", "off" or a number; without it the default of {@link EngineOptions.draft}. */
+  readonly draft?: string;
 }
 
 export const gpuChosen = ({ gpu }: Pick<MachineChoice, "gpu">): Gpu => (gpu === "off" ? false : gpu);
 
 /** Options of an engine on the chosen part of this machine. */
-export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "threads">>(
+export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "threads" | "draft">>(
   machine: MachineChoice,
   others: O,
 ) {
-  const { device, threads } = machine;
+  const { device, threads, draft } = machine;
   return {
     ...others,
     gpu: gpuChosen(machine),
     ...(device === undefined ? {} : { device }),
     ...(threads === undefined ? {} : { threads }),
+    ...(draft === undefined ? {} : { draft: guessesOf(draft) }),
   };
 }

@@ -27,6 +27,20 @@ export interface SampledToken {
   readonly likeliest?: readonly { readonly token: number; readonly logprob: number }[];
 }
 
+/** What a turn obeys, as a whole or from a mark on. */
+export interface Grammar {
+  /** GBNF with a rule `root`. */
+  readonly rules: string;
+  /** Marks around thoughts, which come first and are free; `opened` where the prompt has opened them. */
+  readonly thoughts?: { readonly open: string; readonly close: string; readonly opened: boolean } | undefined;
+  /**
+   * The grammar begins with one of these marks, `first` ones only behind nothing but white space, and a turn without
+   * them is free. A space in a mark stands for any white space, or none. Undefined: it begins behind the thoughts, and
+   * the turn cannot end before it does.
+   */
+  readonly marks?: { readonly anywhere: readonly string[]; readonly first: readonly string[] } | undefined;
+}
+
 export interface GenerateOptions {
   /** Tokens before the new ones: a tool's response, the template's delta. Only these are evaluated. */
   readonly append?: Int32Array;
@@ -38,6 +52,13 @@ export interface GenerateOptions {
   /** A time in milliseconds (`Date.now()`). Time spent waiting for a slot counts. */
   readonly deadline?: number;
   readonly signal?: AbortSignal;
+  /**
+   * Only tokens by which the turn obeys it are sampled. Where it lets all pass, the draws are those without it. Not for
+   * training: the log-probabilities are those of the raw softmax, not of the restricted distribution.
+   */
+  readonly grammar?: Grammar | undefined;
+  /** Tokens of the turn before this call, where a turn is sampled in several calls; for the grammar. */
+  readonly before?: ArrayLike<number> | undefined;
   /** Called with every token as it is sampled, with the last one before `generate` resolves. Must not throw. */
   readonly onToken?: (sampled: SampledToken) => void;
   /** Number of likeliest tokens that `onToken` gets at each position, at most 1024. Each position costs a pass over the logits. */
@@ -58,7 +79,10 @@ export type GenerateStop =
 export interface Generated {
   /** Sampled ids, including a stop token. */
   readonly tokens: Int32Array;
-  /** Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. */
+  /**
+   * Natural log of each token's probability under the distribution it was drawn from; 0 at temperature 0. With a
+   * grammar: under the raw softmax.
+   */
   readonly logprobs: Float32Array;
   readonly stop: GenerateStop;
   /** Seconds from the call until the turn had a slot, or until its end when it never had one. */

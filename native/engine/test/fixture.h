@@ -33,6 +33,8 @@ inline bool operator==(const Failure& failure, std::string_view message) {
 struct Shapes {
   bool pooled = false;
   bool steady = false;
+  int draft = 0;
+  bool paired = false;
 };
 
 struct Fixture {
@@ -58,6 +60,8 @@ struct Fixture {
     settings.ubatch = 32;
     settings.pooled = shapes.pooled;
     settings.steady = shapes.steady;
+    settings.draft = shapes.draft;
+    settings.paired = shapes.paired;
     settings.slots = slots;
     settings.contextPerSlot = kContext;
     settings.batch = 64;
@@ -133,6 +137,10 @@ void runTest(const char* name, Test test) {
   std::fflush(stdout);
 }
 
+/** constraint_test.cc. */
+void testConstraints();
+/** draft_test.cc. */
+void testDrafts();
 /** failures_test.cc. */
 void testFailures();
 /** pool_test.cc. */

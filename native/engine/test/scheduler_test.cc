@@ -402,10 +402,10 @@ void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds, Sha
   CHECK(asked == answered);
   CHECK(finished > 0);
   const Stats stats = scheduler.stats();
-  std::printf("  %d slots%s in %d lanes: %d turns, %llu batches, %llu forks, %llu moves, %llu evicted\n", slots,
-              canTrim ? "" : " (recurrent)", lanes, finished.load(), static_cast<unsigned long long>(stats.batches),
-              static_cast<unsigned long long>(stats.forks), static_cast<unsigned long long>(stats.moves),
-              static_cast<unsigned long long>(stats.evicted));
+  const auto shown = [](uint64_t count) { return static_cast<unsigned long long>(count); };
+  std::printf("  %d slots%s in %d lanes: %d turns, %llu batches, %llu forks, %llu moves, %llu evicted, %llu of %llu guesses\n",
+              slots, canTrim ? "" : " (recurrent)", lanes, finished.load(), shown(stats.batches), shown(stats.forks),
+              shown(stats.moves), shown(stats.evicted), shown(stats.accepted), shown(stats.drafted));
 }
 
 }  // namespace
@@ -426,6 +426,8 @@ int main(int argc, char** argv) {
   runTest("lanes share the work", lanesShareTheWork);
   runTest("a group stays in a lane while that has room", aGroupStaysInALane);
   runTest("commands reach all lanes", commandsReachAllLanes);
+  testConstraints();
+  testDrafts();
   testFailures();
   testPool();
   testReports();
@@ -437,6 +439,9 @@ int main(int argc, char** argv) {
     everythingAtOnce(7, true, 3, forSeconds);
     everythingAtOnce(8, true, 1, forSeconds, {false, true});
     everythingAtOnce(8, true, 1, forSeconds, {true, true});
+    everythingAtOnce(8, true, 2, forSeconds, {false, false, kAutoDraft});
+    everythingAtOnce(8, true, 1, forSeconds, {false, false, 3, true});
+    everythingAtOnce(8, true, 1, forSeconds, {true, false, 2});
   });
   return 0;
 }

@@ -15,7 +15,7 @@ Batch batchOf(const std::vector<int>& tokens) {
 }
 
 void passesAreCountedAsLlamaCuts() {
-  const auto split = [](const std::vector<int>& tokens) { return passesOf(batchOf(tokens), 32, false); };
+  const auto split = [](const std::vector<int>& tokens) { return passesOf(batchOf(tokens), 32, false).size(); };
   CHECK(split({1, 1, 1, 1}) == 1);
   CHECK(split({1, 0, 1, 1}) == 2);
   CHECK(split({1, 5, 1, 1}) == 2);     // one of each, then the rest of the prompt
@@ -24,8 +24,8 @@ void passesAreCountedAsLlamaCuts() {
   CHECK(split({1, 5, 6, 1}) == 3);     // of different ones
   CHECK(split({32}) == 1 && split({33}) == 2);
   CHECK(split({20, 20}) == 2);         // 16 of each, then 4
-  CHECK(passesOf(batchOf({1, 0, 7, 1, 0, 9}), 32, true) == 1);
-  CHECK(passesOf(batchOf({30, 0, 3}), 32, true) == 2);
+  CHECK(passesOf(batchOf({1, 0, 7, 1, 0, 9}), 32, true).size() == 1);
+  CHECK(passesOf(batchOf({30, 0, 3}), 32, true).size() == 2);
 }
 
 /** Turns of a few tokens, some with a tool's answer before them: who runs changes all the time. */

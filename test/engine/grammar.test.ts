@@ -1,0 +1,142 @@
+/** Turns under a grammar, of a model whose tokens are bytes: where the grammar begins, and what is free before. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { grammarRules } from "../../src/engine/grammar.js";
+import type { Engine, GenerateOptions, Grammar } from "../../src/engine/index.js";
+import { prompt, testEngine } from "./support.js";
+import { tiny } from "./tiny-model.js";
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await testEngine();
+});
+
+const digits = (begin: string) => `root ::= ${begin} [0-9]{4}`;
+const stop = [tiny.end, tiny.endOfText];
+
+/** A turn's tokens, and their text without the stop token. */
+async function turn(grammar: Grammar | undefined, seed: number, more: Partial<GenerateOptions> = {}) {
+  const sequence = engine.open(prompt("A turn: "));
+  const generated = await sequence.generate({ maxTokens: 400, sampling: { seed }, stop, grammar, ...more });
+  sequence.close();
+  const ids = [...generated.tokens];
+  const text = Buffer.from(engine.bytes(ids.filter((id) => id < 256))).toString("latin1");
+  return { ...generated, ids, text };
+}
+
+const seeds = Array.from({ length: 12 }, (_, seed) => seed);
+
+describe("a grammar of the whole turn", () => {
+  test("ends the turn with a stop token when it ends", async () => {
+    for (const seed of seeds) {
+      const { text, stop: end } = await turn({ rules: digits('"n="') }, seed);
+      expect(end).toBe("stop");
+      expect(text).toMatch(/^n=\d{4}$/);
+    }
+  });
+
+  test("begins behind thoughts that the prompt has opened, and the turn does not end within them", async () => {
+    const thoughts = { open: "<t>", close: "q", opened: true };
+    for (const seed of seeds) {
+      const { text, stop: end } = await turn({ rules: digits('"n="'), thoughts }, seed);
+      if (end === "length") expect(text).not.toContain("q");
+      else expect(text).toMatch(/^[^q]*qn=\d{4}$/s);
+    }
+  });
+
+  test("lets thoughts come first where the model begins them", async () => {
+    const thoughts = { open: "<", close: "q", opened: false };
+    const texts: string[] = [];
+    for (const seed of [...seeds, ...seeds.map((one) => one + 100)]) {
+      const { text, stop: end } = await turn({ rules: "root ::= [a-z] [0-9]{4}", thoughts }, seed, {
+        sampling: { seed, temperature: 3 },
+      });
+      if (end === "stop") texts.push(text);
+    }
+    for (const text of texts) expect(text).toMatch(/^(\s{0,2}<[^q]*q)?[a-z]\d{4}$/s);
+    expect(texts.some((text) => !text.includes("<"))).toBe(true);
+  });
+
+  test("goes on in a second call from the tokens of the first", async () => {
+    const grammar = { rules: digits('"n="') };
+    const whole = await turn(grammar, 3);
+    const sequence = engine.open(prompt("A turn: "));
+    const options = { sampling: { seed: 3 }, stop, grammar };
+    const first = await sequence.generate({ ...options, maxTokens: 3 });
+    const second = await sequence.generate({ ...options, maxTokens: 400, before: first.tokens });
+    sequence.close();
+    expect([...first.tokens, ...second.tokens]).toEqual(whole.ids);
+  });
+});
+
+describe("a grammar that begins with a mark", () => {
+  test("leaves a turn without the mark as it is", async () => {
+    for (const seed of seeds.slice(0, 4)) {
+      const free = await turn(undefined, seed, { maxTokens: 60 });
+      const marked = await turn({ rules: digits('"<call>"'), marks: { anywhere: ["<call>"], first: [] } }, seed, {
+        maxTokens: 60,
+      });
+      expect(marked.ids).toEqual(free.ids);
+    }
+  });
+
+  test("holds from the mark on, whatever stands before it", async () => {
+    let marked = 0;
+    for (const seed of seeds) {
+      const grammar = { rules: digits('"q"'), marks: { anywhere: ["q"], first: [] } };
+      const { text, stop: end } = await turn(grammar, seed, { sampling: { seed, temperature: 3 } });
+      if (text.includes("q")) {
+        marked++;
+        expect(end).toBe("stop");
+        expect(text).toMatch(/^[^q]*q\d{4}$/s);
+      }
+    }
+    expect(marked).toBeGreaterThan(0);
+  });
+
+  test("knows marks with white space in them, and marks that are such only at the beginning", async () => {
+    const rules = 'root ::= "{" [ \\n]* "x" [0-9]{4} | "k" [0-9]{4}';
+    const grammar = { rules, marks: { anywhere: ["{ x"], first: ["k"] } };
+    // Tokens before the call stand for what the model has sampled.
+    const following = async (text: string) => (await turn(grammar, 1, { before: prompt(text), maxTokens: 4 })).text;
+    for (const begun of ["k", " \n k", "hm {x", "{ \n x", "{{ x", "a k {x"])
+      expect(await following(begun)).toMatch(/^\d{4}$/);
+    const free = (await turn(undefined, 1, { maxTokens: 4 })).text;
+    expect(free).not.toMatch(/^\d{4}$/);
+    for (const other of ["hm k", "{ y", "x"]) expect(await following(other)).toBe(free);
+  });
+
+  test("refuses what it cannot be", async () => {
+    await expect(turn({ rules: "root ::= (" }, 1)).rejects.toThrow("llama.cpp cannot read the grammar");
+    const grammar = { rules: digits('"n="') };
+    await expect(turn(grammar, 1, { before: prompt("m") })).rejects.toThrow("does not obey");
+  });
+});
+
+describe("rules of a schema", () => {
+  test("have names of their own, and lose the converter's end", async () => {
+    const { root, rules } = await grammarRules({ type: "object", properties: { "a-b [c]": { const: "x y" } } }, "p-");
+    expect(root).toBe("p-root");
+    expect(rules.split("\n")[0]).toMatch(/^p-root ::= /);
+    expect(rules).not.toContain("\\n\\n");
+    expect(rules).toContain('"\\"a-b [c]\\""');
+    const names = rules.match(/^\S+(?= ::=)/gm) ?? [];
+    expect(names.every((name) => name.startsWith("p-"))).toBe(true);
+    const { text } = await turn({ rules: `root ::= ${root}\n${rules}` }, 2);
+    expect(JSON.parse(text)).toEqual({ "a-b [c]": "x y" });
+  });
+
+  test("can be free of closing tags, which JSON writes in another way", async () => {
+    const properties = { a: { type: "string" }, "</b>": { const: "</c>" } };
+    const { root, rules } = await grammarRules({ type: "object", properties }, "", true);
+    const following = (text: string) =>
+      turn({ rules: `root ::= ${root}\n${rules}`.replace(/^root.*\n/, "") }, 1, { before: prompt(text) });
+    for (const begun of ['{"a":"<', '{"a":"a <<b', '{"a":"<\\/b>', '{"a":"<\\u002f', '{"a":"/']) {
+      expect((await following(begun)).stop).toMatch(/stop|length/);
+    }
+    for (const begun of ['{"a":"</', '{"a":"a <</']) await expect(following(begun)).rejects.toThrow("does not obey");
+    const rest = '{"a":"","';
+    const { text } = await following(rest);
+    expect(text).not.toContain("</");
+    expect(JSON.parse(rest + text)).toEqual({ a: "", "</b>": "</c>" });
+  });
+});

@@ -62,6 +62,8 @@ const truncating = { top_p: 1, top_k: 0, min_p: 0 } as const;
 export class RolloutModel extends ServedModel {
   /** In the order in which they ended. */
   readonly turns: PlayedTurn[] = [];
+  /** The learner must know the distribution of each token. */
+  override readonly enforces = false;
   /** Requests that were answered with an error. */
   refused = 0;
   /** A limit that the rollout has met. */

@@ -34,6 +34,8 @@ export interface Chat {
   readonly template: ChatTemplate;
   /** Undefined where the template has no known format and none was named. */
   readonly format: ToolFormat | undefined;
+  /** A turn with one call as the template writes it; "" where it writes none. */
+  readonly sample: string;
   readonly marks: ThoughtMarks | undefined;
   /** Whether a turn begins inside the model's thoughts because the prompt has opened them. */
   readonly opened: boolean;
@@ -66,18 +68,16 @@ function checkArgs(args: Readonly<Record<string, unknown>>, template: string, mo
   }
 }
 
-/** The format in which a template writes a call. */
-function formatIn(template: ChatTemplate, marks: ThoughtMarks | undefined): ToolFormat | undefined {
+/** A turn with one call as the template writes it, without thoughts; "" where it writes none. */
+function sampleOf(template: ChatTemplate, marks: ThoughtMarks | undefined): string {
   const { name } = sample.function;
   const call: ChatMessage = { role: "assistant", content: "", tool_calls: [{ name, arguments: { at: 1 } }] };
-  let written: string;
   try {
-    written = template.turnText([question], [sample], call);
+    return splitThoughts(template.turnText([question], [sample], call), marks, false).said;
   } catch {
     // A template may refuse tools, or calls in the history. Its format is then unknown.
-    return undefined;
+    return "";
   }
-  return formatOf(splitThoughts(written, marks, false).said, name);
 }
 
 /**
@@ -102,11 +102,13 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   const tokenize = (text: string) => engine.tokenize(text, { special: false });
   const spaced = engine.detokenize(tokenize("x")) === " x";
   const template = new ChatTemplate(source, { tokenize, controlTokens, bosText, eosText, spaced }, args);
-  const format = toolFormat === "auto" ? formatIn(template, marks) : formatNamed(toolFormat);
+  const written = sampleOf(template, marks);
+  const format = toolFormat === "auto" ? formatOf(written, sample.function.name) : formatNamed(toolFormat);
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {
     template,
     format,
+    sample: written,
     marks,
     opened: marks !== undefined && template.opening.trimEnd().endsWith(marks.open),
     maxThinkingTokens,

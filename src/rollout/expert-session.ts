@@ -27,8 +27,10 @@ export class ExpertSession implements Session {
     const step = this.#started ? this.#script.next(this.#results) : this.#script.next([]);
     this.#started = true;
     const turn = step.done ? [] : step.value;
-    const calls = typeof turn === "string" ? [] : turn.map((call) => ({ kind: "call" as const, call }));
-    return { content: typeof turn === "string" ? turn : "", calls, completionTokens: 0, stop: "stop" };
+    const { text, calls } =
+      typeof turn === "string" ? { text: turn, calls: [] } : "text" in turn ? turn : { text: "", calls: turn };
+    const written = calls.map((call) => ({ kind: "call" as const, call }));
+    return { content: text, calls: written, completionTokens: 0, stop: "stop" };
   }
 
   respond(messages: readonly ChatMessage[], calls: readonly CallRecord[]): void {

@@ -1,6 +1,7 @@
 /** `POST /v1/chat/completions` */
 import type { SampledToken } from "../engine/index.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, usageOf } from "./answers.js";
+import { grammarOf } from "./constrain.js";
 import { type Delta, Deltas, reasoningOf } from "./deltas.js";
 import type { Exchange } from "./exchange.js";
 import { formatOf } from "./formats.js";
@@ -42,9 +43,10 @@ const extension = ({ point, rewritten }: Conversation, seed: number) => ({
 
 export async function chatCompletion(model: ServedModel, request: ChatRequest, exchange: Exchange): Promise<void> {
   model.checkOptions(request);
-  const format = formatOf(request.response_format);
+  const format = model.enforces ? undefined : formatOf(request.response_format);
   const tools = request.tool_choice === "none" ? [] : toolsOf(request.tools ?? []);
   const messages = messagesOf(request.messages);
+  const grammar = model.enforces ? await grammarOf(request, model.chat) : undefined;
   const conversation = model.converse(messages, tools, "");
   const seed = model.requestSeed(request);
   const stopTexts = stopTextsOf(request);
@@ -60,6 +62,7 @@ export async function chatCompletion(model: ServedModel, request: ChatRequest, e
       maxTokens: maxTokens === Infinity ? undefined : maxTokens,
       stopTexts,
       likeliest: wants,
+      grammar,
       signal,
       onText,
     });

@@ -3,7 +3,7 @@
  * turn; HTTP is handled elsewhere.
  */
 import { randomInt } from "node:crypto";
-import type { Engine, SampledToken, Sampling, Sequence } from "../engine/index.js";
+import type { Engine, Grammar, SampledToken, Sampling, Sequence } from "../engine/index.js";
 import { type Chat, type ReadTurn, readTurn, splitThoughts, stopIds, withIds } from "../rollout/index.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { deriveSeed, HoneError } from "../util/index.js";
@@ -22,6 +22,8 @@ export interface Wanted {
   readonly maxTokens: number | undefined;
   readonly stopTexts: readonly string[];
   readonly likeliest: number | undefined;
+  /** The form of the turn; undefined: it is free. */
+  readonly grammar?: Grammar | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
   readonly onWaited?: (seconds: number) => void;
@@ -68,6 +70,8 @@ export class ServedModel {
   readonly chat: Chat;
   readonly seats: Seats<Point>;
   readonly recorder: Recorder;
+  /** Whether turns are sampled in the form that a request demands. */
+  readonly enforces: boolean = true;
   /** Numbers of requests. */
   readonly counts = { begun: 0, continued: 0, rewritten: 0 };
   readonly #stopIds: readonly number[];

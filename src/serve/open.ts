@@ -35,6 +35,7 @@ export const subjectOptions = [
   "gpu",
   "device",
   "threads",
+  "draft",
   "context",
   ...chatOptions,
 ] as const;

@@ -9,7 +9,7 @@ import { badRequest } from "./errors.js";
 const only = (what: string, why: string) => ({ error: `only ${what} is supported: ${why}` });
 
 const sampler = "the engine samples without it";
-const grammar = "sampled tokens are not constrained by a grammar";
+const free = "turns that are trained are not constrained by a grammar";
 
 const part = z.object({ type: z.literal("text"), text: z.string() });
 const content = z.union([z.string(), z.array(part)], {
@@ -33,15 +33,43 @@ const message = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), content, tool_call_id: z.string().min(1) }),
 ]);
 
+const functionName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, { error: "must be 1 to 64 letters, digits, _ and -" });
+const functionType = z.literal("function", only("function", "there are no tools of other types here"));
+const callable = {
+  name: functionName,
+  description: z.string().nullish(),
+  parameters: z.record(z.string(), z.unknown()).nullish(),
+};
 const tool = z.object({
-  type: z.literal("function", only("function", "there are no tools of other types here")),
-  function: z.strictObject({
-    name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, { error: "must be 1 to 64 letters, digits, _ and -" }),
-    description: z.string().nullish(),
-    parameters: z.record(z.string(), z.unknown()).nullish(),
-    strict: z.literal(false, only("false", grammar)).nullish(),
-  }),
+  type: functionType,
+  function: z.strictObject({ ...callable, strict: z.boolean().nullish() }),
 });
+
+const choice = z.union(
+  [
+    z.enum(["auto", "none", "required"]),
+    z.strictObject({ type: functionType, function: z.strictObject({ name: functionName }) }),
+  ],
+  { error: 'must be "auto", "none", "required", or {"type": "function", "function": {"name": ...}}' },
+);
+
+/** The format of an answer, with or without a schema that is enforced. */
+const formatWith = <Strict extends z.ZodType>(strict: Strict) =>
+  z
+    .discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("text") }),
+      z.strictObject({ type: z.literal("json_object") }),
+      z.strictObject({
+        type: z.literal("json_schema"),
+        json_schema: z.strictObject({
+          name: z.string(),
+          description: z.string().nullish(),
+          schema: z.record(z.string(), z.unknown()).nullish(),
+          strict,
+        }),
+      }),
+    ])
+    .nullish();
 
 const stop = z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], {
   error: "must be a text, or up to 4 of them, none empty",
@@ -82,33 +110,29 @@ const chatSchema = z.strictObject({
   ...common,
   messages: z.array(message).min(1),
   tools: z.array(tool).max(128).nullish(),
-  tool_choice: z.enum(["auto", "none"], only("auto and none", grammar)).nullish(),
-  parallel_tool_calls: z.literal(true, only("true", grammar)).nullish(),
+  tool_choice: choice.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
   max_completion_tokens: tokens.nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
-  response_format: z.strictObject({ type: z.literal("text", only("text", grammar)) }, only("text", grammar)).nullish(),
+  response_format: formatWith(z.boolean().nullish()),
   store: z.literal(false, only("false", "completions are not stored")).nullish(),
   service_tier: z.enum(["auto", "default"], only("auto and default", "there is one tier")).nullish(),
 });
 
-/** As {@link chatSchema}, with response formats that are not enforced: the answer states whether it has the format. */
+/** As {@link chatSchema}, where nothing is enforced: the answer states whether it has the response format. */
 const unenforcedSchema = chatSchema.extend({
-  response_format: z
-    .discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("text") }),
-      z.strictObject({ type: z.literal("json_object") }),
-      z.strictObject({
-        type: z.literal("json_schema"),
-        json_schema: z.strictObject({
-          name: z.string(),
-          description: z.string().nullish(),
-          schema: z.record(z.string(), z.unknown()).nullish(),
-          strict: z.literal(false, only("false", grammar)).nullish(),
-        }),
+  tools: z
+    .array(
+      tool.extend({
+        function: z.strictObject({ ...callable, strict: z.literal(false, only("false", free)).nullish() }),
       }),
-    ])
+    )
+    .max(128)
     .nullish(),
+  tool_choice: z.enum(["auto", "none"], only("auto and none", free)).nullish(),
+  parallel_tool_calls: z.literal(true, only("true", free)).nullish(),
+  response_format: formatWith(z.literal(false, only("false", free)).nullish()),
 });
 
 const ids = z.array(z.int().min(0)).min(1);
@@ -124,7 +148,7 @@ const completionSchema = z.strictObject({
   best_of: z.literal(1, only("1", "ask for n and choose")).nullish(),
 });
 
-export type ChatRequest = z.output<typeof unenforcedSchema>;
+export type ChatRequest = z.output<typeof chatSchema>;
 export type CompletionRequest = z.output<typeof completionSchema>;
 export type ApiMessage = z.output<typeof message>;
 export type ApiTool = z.output<typeof tool>;
@@ -146,7 +170,7 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
 }
 
 /**
- * @param unenforced whether response formats that are not enforced are accepted: see formats.ts
+ * @param unenforced whether turns are free: a response format is only checked then (formats.ts)
  * @throws ApiError (400) for anything unsupported
  */
 export function readChatRequest(body: unknown, unenforced = false): ChatRequest {

@@ -1,5 +1,5 @@
 /** Samples one turn: streams its text, ends it at stop texts, and limits thoughts. */
-import type { Engine, SampledToken, Sampling, Sequence } from "../engine/index.js";
+import type { Engine, Grammar, SampledToken, Sampling, Sequence } from "../engine/index.js";
 import { HoneError } from "../util/index.js";
 import type { Segment } from "./recorder.js";
 
@@ -12,6 +12,7 @@ export interface SampleOptions {
   readonly stopTexts: readonly string[];
   /** Number of likeliest tokens to report for each sampled one; undefined: none, and no log-probabilities. */
   readonly likeliest: number | undefined;
+  readonly grammar?: Grammar | undefined;
   readonly signal: AbortSignal;
   /** Called with the text as it grows. It may later be shortened at a stop text. */
   readonly onText: ((text: string) => void) | undefined;
@@ -86,6 +87,7 @@ export async function sampleTurn(
       signal: AbortSignal.any([signal, ended.signal]),
       ...(listens ? { onToken } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
+      ...(options.grammar ? { grammar: options.grammar, before: [...ids] } : {}),
     });
     options.onWaited?.(turn.waitedSeconds);
     signal.throwIfAborted();

@@ -218,7 +218,7 @@ describe("gather", () => {
     const broken = options(["a"]);
     const settings = { ...broken.settings, task: `${taskFile}x` };
     await expect(gather({ ...broken, settings })).rejects.toThrow(
-      /there is no file .*task\.tsx; give the path of a task file/,
+      /there is no task file .*task\.tsx; give the path of one/,
     );
   });
 

@@ -2,6 +2,7 @@
  * The interface of a tool-call format, the way a model writes its calls. A format reads the model's text and never repairs
  * it: malformed calls are reported to the model. Each format is one file; index.ts lists them.
  */
+import type { Grammar } from "../../engine/index.js";
 import type { ToolCall } from "../../tasks/index.js";
 
 export type WrittenCall =
@@ -14,17 +15,53 @@ export interface WrittenTurn {
   calls: WrittenCall[];
 }
 
+/** A tool that a grammar lets a model call. */
+export interface CallableTool {
+  readonly name: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: object;
+}
+
+/** How calls are to be written under a grammar. */
+export interface WrittenCalls {
+  readonly tools: readonly CallableTool[];
+  /** Whether a turn may have several. */
+  readonly many: boolean;
+  /** A turn with one call as the model's template writes it; "" where it writes none. */
+  readonly sample: string;
+  /** The name of the rule for the JSON texts of a schema, `tagless` without `</` in it. */
+  json(schema: object, how?: "tagless"): string;
+}
+
 export interface ToolFormat {
   readonly name: string;
   /** Special tokens that end a turn besides the template's own closing token. */
   readonly ends: readonly string[];
   /** A text at which a call may begin: what stands before the first of them is no call. Undefined: anywhere. */
   readonly begins?: readonly string[];
+  /**
+   * The marks with which calls begin, as those of a `Grammar`: every call that `read` finds begins with one of them, or
+   * behind another call.
+   */
+  readonly marks: NonNullable<Grammar["marks"]>;
+  /**
+   * GBNF of one call or more, and nothing else; the rule `space` is a little white space. What it lets pass is what
+   * `read` takes for well-formed calls of these tools.
+   */
+  grammar(calls: WrittenCalls): string;
   /** Splits an assistant's text into its calls and the rest. Never throws. */
   read(text: string): WrittenTurn;
 }
 
 export const malformed = (text: string, reason: string): WrittenCall => ({ kind: "malformed", text, reason });
+
+/** Schema of a call as a JSON object. @param key its arguments' */
+export const schemaOfCall = (tools: readonly CallableTool[], key: string): object => ({
+  oneOf: tools.map(({ name, parameters }) => ({
+    type: "object",
+    properties: { name: { const: name }, [key]: parameters },
+  })),
+});
 
 /** Index after the JSON object or list that opens at `from`; -1 when it does not end. */
 export function jsonEnd(text: string, from: number): number {

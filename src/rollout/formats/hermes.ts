@@ -2,7 +2,7 @@
  * Hermes, Qwen2.5, Qwen3: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several in a turn, text around
  * them.
  */
-import { malformed, readCall, readMarked, type ToolFormat } from "./format.js";
+import { malformed, readCall, readMarked, schemaOfCall, type ToolFormat } from "./format.js";
 
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
@@ -11,6 +11,11 @@ export const hermes: ToolFormat = {
   name: "hermes",
   ends: [],
   begins: [OPEN],
+  marks: { anywhere: [OPEN], first: [] },
+  grammar({ tools, many, json }) {
+    const call = `"${OPEN}" space ${json(schemaOfCall(tools, "arguments"), "tagless")} space "${CLOSE}"`;
+    return many ? `${call} (space ${call})*` : call;
+  },
   read: (text) =>
     readMarked(text, OPEN, (rest) => {
       const close = rest.indexOf(CLOSE);

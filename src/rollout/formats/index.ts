@@ -5,7 +5,7 @@ import { hermes } from "./hermes.js";
 import { llama3 } from "./llama3.js";
 import { mistral } from "./mistral.js";
 
-export type { ToolFormat, WrittenCall, WrittenTurn } from "./format.js";
+export type { CallableTool, ToolFormat, WrittenCall, WrittenCalls, WrittenTurn } from "./format.js";
 
 export const formats: readonly ToolFormat[] = [hermes, llama3, mistral];
 

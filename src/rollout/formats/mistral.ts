@@ -2,7 +2,7 @@
  * Mistral, after the token `[TOOL_CALLS]`: a JSON list of calls (7B v0.3, Nemo), or a call for each token as
  * `name[ARGS]{...}`, with `[CALL_ID]` and the call's id between (Small 3.2). Text may stand before and behind.
  */
-import { callOf, jsonEnd, malformed, readMarked, type ToolFormat, type WrittenCall } from "./format.js";
+import { callOf, jsonEnd, malformed, readMarked, schemaOfCall, type ToolFormat, type WrittenCall } from "./format.js";
 
 const MARK = "[TOOL_CALLS]";
 const LISTED = /^(\{|\[(?!ARGS\]|CALL_ID\]))/;
@@ -60,6 +60,17 @@ export const mistral: ToolFormat = {
   name: "mistral",
   ends: [],
   begins: [MARK],
+  marks: { anywhere: [MARK], first: [] },
+  grammar({ tools, many, sample, json }) {
+    if (!sample.includes("[ARGS]")) {
+      const items = schemaOfCall(tools, "arguments");
+      const list = { type: "array", items, minItems: 1, ...(many ? {} : { maxItems: 1 }) };
+      return `"${MARK}" space ${json(list)}`;
+    }
+    const id = '("[CALL_ID]" [a-zA-Z0-9]{9})?';
+    const calls = tools.map(({ name, parameters }) => `"${name}" ${id} "[ARGS]" space ${json(parameters)}`);
+    return `("${MARK}" (${calls.join(" | ")}))${many ? "+" : ""}`;
+  },
   read: (text) =>
     readMarked(text, MARK, (rest) => {
       const body = rest.trimStart();

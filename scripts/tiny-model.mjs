@@ -1,5 +1,5 @@
-// `yarn tiny-model [--base untaught]`: makes the tiny model, or the untaught base, anew, by the recipe in models/tiny/recipe.
-// Other arguments are handed to it.
+// `yarn tiny-model [--base untaught|word-sums]`: makes the tiny model, or another base, anew, by the recipe in
+// models/tiny/recipe. Other arguments are handed to it.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { ensurePython } from "../dist/src/learn/index.js";
 import { UsageError } from "../dist/src/util/index.js";
 
 // Modules of the recipe.
-const BASES = { tiny: "recipe", untaught: "recipe.untaught" };
+const BASES = { tiny: "recipe", untaught: "recipe.untaught", "word-sums": "recipe.word_sums" };
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 try {

@@ -10,6 +10,8 @@ export interface Base {
   readonly name: string;
   /** Value of `--model`; a path is relative to the package's folder. */
   readonly model: string;
+  /** Value of `--task`, a path relative to the package's folder; without it, the email task. */
+  readonly task?: string;
   /** Settings of every run and control, in addition to the model. */
   readonly settings: Settings;
   /** Evaluations of a run. Only the default base has all of them, since they concern its skill. */
@@ -39,6 +41,27 @@ const bases: readonly Base[] = [
     // The experiment asks whether a run keeps its success to the end.
     checkpoint: "latest",
     results: "untaught",
+  },
+  {
+    name: "word-sums",
+    model: "models/word-sums/word-sums.gguf",
+    task: "examples/word-sums.ts",
+    settings: {
+      "--set": "scenarios=2000",
+      "--max-turns": "4",
+      "--on-tool-error": "stop",
+      "--steps": "20",
+      "--groups-per-step": "16",
+      "--epochs": "4",
+      "--learning-rate": "2e-3",
+      "--final-learning-rate": "5e-4",
+      "--lora-alpha": "64",
+      "--temperature": "0.5",
+      "--validate-every": "5",
+    },
+    evaluations: ["held-out"],
+    checkpoint: "latest",
+    results: "word-sums",
   },
 ];
 

@@ -121,7 +121,10 @@ export function buildDatabases(folder: string): Databases {
 const round = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "number" ? Number(each.toPrecision(5)) : each)));
 
-const trainArguments = ({ base, flags }: Experiment) => ["train", "--model", base.model, ...flags];
+const trainArguments = ({ base: { task, model }, flags }: Experiment) => [
+  ...["train", ...(task ? ["--task", task] : [])],
+  ...["--model", model, ...flags],
+];
 const evalArguments = ({ control, base }: Experiment, n: number) => {
   return ["eval", "--checkpoint", `base,${control ? "latest" : base.checkpoint}`, "--n", `${n}`];
 };
@@ -140,18 +143,22 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
   return [shown(trainArguments(experiment)), ...experiment.base.evaluations.flatMap((name) => evaluations[name])];
 }
 
-/** A finished run is not trained again; an interrupted one is resumed. */
-export function runExperiment(experiment: Experiment, folder: string, db: Databases, n: number): Outcome {
+/**
+ * A finished run is not trained again; an interrupted one is resumed.
+ *
+ * @param db of the email task; other tasks need none
+ */
+export function runExperiment(experiment: Experiment, folder: string, db: Databases | undefined, n: number): Outcome {
   const { name, control, base } = experiment;
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
   const train = trainArguments(experiment);
   const evaluate = evalArguments(experiment, n);
-  const trained = hone([...train, "--db", db.usual, ...home]) as { folder: string; mismatch: unknown };
+  const trained = hone([...train, ...(db ? ["--db", db.usual] : []), ...home]) as { folder: string; mismatch: unknown };
   const asked = (evaluation: Base["evaluations"][number], ...flags: string[]) =>
     base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : [];
   const heldOut = asked("held-out", "--fresh");
   const greedy = asked("greedy", "--fresh", "--temperature", "0");
-  const unseenNames = asked("unseen-names", "--db", db.reserved);
+  const unseenNames = db ? asked("unseen-names", "--db", db.reserved) : [];
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
   const steps = lines.map((line) => JSON.parse(line) as { success: number; seconds: Record<string, number> });

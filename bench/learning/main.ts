@@ -1,8 +1,8 @@
 /**
- * `yarn learning [--base tiny|untaught] [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME] [--folder
- * build/learning]`: tests whether training works. The figures go to bench/results, the curves to docs/learning.svg, or
- * docs/untaught.svg for a base without training on the task. Finished runs and evaluations are kept in the folder and
- * not repeated, so that the experiments can be run one at a time.
+ * `yarn learning [--base tiny|untaught|word-sums] [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME]
+ * [--folder build/learning]`: tests whether training works. The figures go to bench/results, the curves to
+ * docs/learning.svg, docs/untaught.svg for a base without training on the task, or docs/word-sums.svg for another task.
+ * Finished runs and evaluations are kept in the folder and not repeated, so that the experiments can be run one at a time.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -36,7 +36,7 @@ try {
   const chosen = all.filter(({ name }) => values.only === undefined || name === values.only);
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 
-  const databases = buildDatabases(folder);
+  const databases = base.task ? undefined : buildDatabases(folder);
   const n = Number(values.n);
   const outcomes = chosen.map((one) => {
     const file = join(folder, `${one.name.replaceAll(" ", "-")}.json`);

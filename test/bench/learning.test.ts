@@ -1,7 +1,10 @@
 /** Which experiments `yarn learning` makes. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { baseOf } from "../../bench/learning/bases.js";
 import { commandsOf, experiments } from "../../bench/learning/experiments.js";
+import { packageRoot } from "../../src/util/paths.js";
 
 it("runs the seeds and the coins that are asked for, all of the same length", () => {
   const made = experiments([1, 2], [5], 8);
@@ -34,5 +37,24 @@ it("gives every run from the untaught base its settings, each option once, and a
     expect(evaluate).toBe("yarn eval --checkpoint base,latest --n 200 --fresh");
     expect(more).toEqual([]);
   }
-  expect(() => baseOf("taught")).toThrow("there is no base taught; there are tiny, untaught");
+  expect(() => baseOf("taught")).toThrow("there is no base taught; there are tiny, untaught, word-sums");
+});
+
+it("trains and evaluates the base of word sums on its own task, without a mailbox", () => {
+  const base = baseOf("word-sums");
+  const [seed, coins] = experiments([1], [2], undefined, base);
+  if (!seed || !coins) throw new Error("two experiments are missing");
+  for (const [experiment, own] of [
+    [seed, "--seed 1"],
+    [coins, "--control random-reward --seed 2"],
+  ] as const) {
+    const [train, evaluate, ...more] = commandsOf(experiment, 200);
+    expect(train).toMatch(
+      /^yarn train --task examples\/word-sums\.ts --model models\/word-sums\/word-sums\.gguf --set scenarios=2000 --max-turns 4 /,
+    );
+    expect(train).toContain(own);
+    expect(evaluate).toBe("yarn eval --checkpoint base,latest --n 200 --fresh");
+    expect(more).toEqual([]);
+  }
+  for (const path of [base.model, base.task as string]) expect(existsSync(join(packageRoot, path))).toBe(true);
 });

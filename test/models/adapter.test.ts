@@ -21,6 +21,7 @@ import { HoneError } from "../../src/util/errors.js";
 import { tryLock } from "../../src/util/lock.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
+import { smallRun } from "./support/cli.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-adapter-"));
 const all = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
@@ -112,18 +113,6 @@ describe("an adapter in PEFT's form", () => {
 });
 
 describe("a run that starts from one", () => {
-  const small = [
-    "--groups-per-step",
-    "1",
-    "--group-size",
-    "2",
-    "--max-tokens",
-    "8",
-    "--max-turns",
-    "1",
-    "--validate-n",
-    "1",
-  ];
   const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--gpu", "off", "--threads", "1"];
   const model = () => ["--model", modelPath("qwen2-tiny-f16.gguf")];
   const shape = ["--lora-rank", "8", "--lora-alpha", "16"];
@@ -132,7 +121,7 @@ describe("a run that starts from one", () => {
       cwd: home,
       encoding: "utf8",
     });
-  const train = (...args: string[]) => hone("train", "--run", "mine", ...model(), ...task, ...small, ...args);
+  const train = (...args: string[]) => hone("train", "--run", "mine", ...model(), ...task, ...smallRun, ...args);
   const checkpoints = join(home, ".hone/vowels/models/mine/checkpoints");
 
   it("is refused before it begins where the shapes differ", () => {

@@ -11,24 +11,11 @@ import { modelShape } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { HubServer } from "../support/hub-server.js";
 import { ensureLearnerPython } from "../support/python.js";
-import { runHone } from "./support/cli.js";
+import { runHone, smallRun } from "./support/cli.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-by-name-"));
 const task = ["--task", join(packageRoot, "test/train/support/vowels-task.ts"), "--gpu", "off", "--threads", "1"];
-const small = [
-  "--groups-per-step",
-  "1",
-  "--group-size",
-  "2",
-  "--max-tokens",
-  "8",
-  "--max-turns",
-  "1",
-  "--validate-n",
-  "1",
-  "--context",
-  "1024",
-];
+const small = [...smallRun, "--context", "1024"];
 const cached = join(home, ".cache/huggingface/hub/models--Org--Small-Instruct");
 let python: string;
 let server: HubServer;

@@ -85,6 +85,6 @@ it("yarn tiny-model names the bases there are, when another one is asked for", (
   const { status, stderr } = spawnSync(process.execPath, [script, "--base", "spoilt"], { encoding: "utf8" });
   expect({ status, stderr }).toEqual({
     status: 2,
-    stderr: "hone: --base: there is no base spoilt; there are tiny, untaught\n",
+    stderr: "hone: --base: there is no base spoilt; there are tiny, untaught, word-sums\n",
   });
 });

@@ -10,7 +10,8 @@
          folders of two narrow layers, random weights in bf16, and the whole real vocabulary and chat template, as the
          makers of these models publish them (200 MB)
   0.5b   qwen2-0.5b-shape-f16.gguf: random weights in the shape of Qwen2-0.5B with the real Qwen2 vocabulary (1 GB),
-         and random adapters qwen2-0.5b-shape-adapter-r8.gguf, -r16, -r32. For speed and memory, not for text.
+         and random adapters qwen2-0.5b-shape-adapter-r8.gguf, -r16, -r32 (f32), -r16-f16, -r16-bf16. For speed and
+         memory, not for text.
 
 `yarn test-models [tiny|published|0.5b ...]` sets up Python and calls this; with Python set up, it can be called alone:
 

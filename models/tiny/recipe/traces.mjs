@@ -12,53 +12,14 @@
  */
 
 import { once } from "node:events";
-import { createWriteStream, readFileSync } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { parseArgs } from "node:util";
 import { ExpertSession } from "../../../dist/src/rollout/expert-session.js";
 import { opening, playRollout } from "../../../dist/src/rollout/rollout.js";
-import { ChatTemplate } from "../../../dist/src/rollout/template.js";
 import { loadTask } from "../../../dist/src/tasks/load.js";
 import { Random } from "../../../dist/src/util/random.js";
 import { CALLS, lessonOf, lessons } from "./lessons.mjs";
-
-const here = new URL(".", import.meta.url);
-
-/** A tokenizer whose tokens are characters and control tokens, so that ids can be read as text again. */
-class Characters {
-  constructor(control) {
-    this.controlTokens = new Map(control.map((text, index) => [text, 0x110000 + index]));
-    this.bosText = "";
-    this.eosText = "";
-    this.texts = new Map([...this.controlTokens].map(([text, id]) => [id, text]));
-  }
-  tokenize(text) {
-    return Array.from(text, (character) => character.codePointAt(0));
-  }
-  text(ids) {
-    return ids.map((id) => this.texts.get(id) ?? String.fromCodePoint(id)).join("");
-  }
-}
-
-/** Cuts a finished conversation into pieces, each exactly as the rollout's template makes it. */
-function piecesOf(outcome, { messages: first, tools }, template, characters) {
-  const prompt = template.promptText(first, tools);
-  const pieces = [[prompt, "given"]];
-  const rest = outcome.messages.slice(first.length);
-  for (let i = 0, turn = 1; i < rest.length; turn++) {
-    const whole = template.promptText([...first, rest[i++]], tools);
-    const end = whole.lastIndexOf(template.closing.text) + template.closing.text.length;
-    const calls = outcome.calls.filter((call) => call.turn === turn);
-    const slipped = calls.some(
-      ({ outcome, result }) => outcome !== "ok" || (Array.isArray(result) && result.length === 0),
-    );
-    pieces.push([whole.slice(prompt.length, end), slipped ? "slip" : "played"]);
-
-    const results = [];
-    while (rest[i]?.role === "tool") results.push(rest[i++]);
-    if (results.length > 0) pieces.push([characters.text(template.delta(first, tools, results, true)), "given"]);
-  }
-  return pieces;
-}
+import { piecesOf } from "./pieces.mjs";
 
 const limits = {
   maxTurns: 10,
@@ -80,9 +41,6 @@ const { values } = parseArgs({
   },
 });
 const mistakes = JSON.parse(values.mistakes);
-const { control } = JSON.parse(readFileSync(new URL("tokens.json", here), "utf8"));
-const characters = new Characters(control);
-const template = new ChatTemplate(readFileSync(new URL("../chat_template.jinja", here), "utf8"), characters);
 const task = await loadTask("email");
 const scenarios = (await task.scenarios({ db: values.db })).filter(({ split }) => split === "train");
 const env = await task.open({ db: values.db });
@@ -93,7 +51,7 @@ const { signal } = new AbortController();
 async function play({ task, scenario }, random) {
   const session = new ExpertSession(task, scenario, random, { mistakes });
   const outcome = await playRollout({ task, scenario, env, session, limits, signal });
-  const pieces = piecesOf(outcome, opening(task, scenario, limits.maxTurns), template, characters);
+  const pieces = piecesOf(outcome, opening(task, scenario, limits.maxTurns));
   return { success: outcome.reward.success, pieces };
 }
 

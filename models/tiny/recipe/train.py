@@ -63,10 +63,13 @@ class DrawnEmbeddings:
 
     def __init__(self, weight: torch.nn.Parameter, drawn: Sequence[int], names: Sequence[int]):
         """`weight`: [vocabulary, width]. `drawn`, `names`: token ids."""
-        self.weight, self.drawn, self.names = weight, torch.tensor(drawn), torch.tensor(names)
+        self.weight = weight
+        self.drawn, self.names = (torch.tensor(ids, dtype=torch.long) for ids in (drawn, names))
 
     @torch.no_grad()
     def draw(self) -> None:
+        if len(self.drawn) == 0:
+            return
         names = self.weight[self.names]
         noise = torch.randn(len(self.drawn), names.shape[1])
         self.weight[self.drawn] = names.mean(0) + names.std(0) * noise

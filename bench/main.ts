@@ -12,7 +12,7 @@ import { describe } from "./measure.js";
 import { ensureTestModels, modelPath } from "./models.js";
 import { quick } from "./quick.js";
 import { type Setting, saveSpeed } from "./results.js";
-import type { Bench, BenchContext, Row } from "./row.js";
+import { type Bench, type BenchContext, type Row, shapes } from "./row.js";
 
 const usage = `yarn bench [options]                 all rows, in some 30 minutes on a small CPU; results to bench/results
 yarn bench --quick [--model GGUF]     this machine's tokens per second, in under a minute
@@ -24,6 +24,7 @@ yarn bench --quick [--model GGUF]     this machine's tokens per second, in under
   --sequences 1,8,32    how many sequences at once
   --rounds N            how often both sides of a comparison are measured (default 3)
   --threads N           CPU threads (default: what hone would choose)
+  --shape NAME          learner/: tiny or 0.5b alone
   --db FILE             a mail database for rows that train, instead of a synthetic mailbox
   --gpu NAME            auto, cuda, vulkan, metal or none (default auto)
   --help`;
@@ -49,6 +50,7 @@ function parse() {
         sequences: { type: "string" },
         rounds: { type: "string", default: "3" },
         threads: { type: "string" },
+        shape: { type: "string" },
         db: { type: "string" },
         gpu: { type: "string", default: "auto" },
         help: { type: "boolean", default: false },
@@ -66,10 +68,15 @@ function parse() {
   };
   const gpu = gpus[values.gpu];
   if (gpu === undefined) throw new UsageError(`--gpu: ${values.gpu} is none of ${Object.keys(gpus).join(", ")}`);
+  const shape = shapes.find((name) => name === values.shape);
+  if (values.shape !== undefined && shape === undefined) {
+    throw new UsageError(`--shape: ${values.shape} is none of ${shapes.join(", ")}`);
+  }
   if (values.adapter !== undefined && !values.quick) throw new UsageError("--adapter goes with --quick");
   return {
     ...values,
     gpu,
+    shape,
     only: values.only?.split(","),
     model: values.model === undefined ? undefined : modelFile(values.model),
     adapter: values.adapter === undefined ? undefined : resolve(values.adapter),

@@ -20,6 +20,9 @@ export interface RolloutSettings {
   readonly maxTokens: number;
   /** Another step uses other seeds. */
   readonly step: number;
+  /** A file with a task on the same mail instead of the built-in one. */
+  readonly task?: string;
+  readonly onToolError?: "observe" | "stop";
 }
 
 /** A synthetic mail database, built when first needed. */
@@ -35,10 +38,10 @@ async function mailDatabase(): Promise<string> {
 export async function playEmail(player: PlayerSpec, settings: RolloutSettings): Promise<Gathered> {
   const taskOptions = { db: await mailDatabase() };
   const all = await emailTask.scenarios(taskOptions);
-  const { maxTurns, maxTokens, groupSize, concurrency, step } = settings;
+  const { maxTurns, maxTokens, groupSize, concurrency, step, task = "email", onToolError = "observe" } = settings;
   const limits = { maxTurns, maxTokens, turnSeconds: 600, toolSeconds: 30, rolloutSeconds: 3600 } as const;
   return gather({
-    settings: { task: "email", taskOptions, player, limits: { ...limits, onToolError: "observe" } },
+    settings: { task, taskOptions, player, limits: { ...limits, onToolError } },
     // Every step has other questions, so that caches do not help more than in a run.
     scenarios: Array.from({ length: settings.scenarios }, (_, i) => {
       const scenario = all[(step * settings.scenarios + i) % all.length];
@@ -63,8 +66,11 @@ export function enginePlayer(engine: Engine): PlayerSpec {
   return playerWith(engine, {});
 }
 
-/** The same for an engine loaded with other KV and batch sizes than its device's defaults. */
-export function playerWith(engine: Engine, shapes: Pick<EngineOptions, "pooledKv" | "steadyShapes">): PlayerSpec {
+/** The same for an engine loaded with other settings than its device's defaults. */
+export function playerWith(
+  engine: Engine,
+  shapes: Pick<EngineOptions, "pooledKv" | "steadyShapes" | "draft" | "name">,
+): PlayerSpec {
   return { kind: "engine", engine: { ...optionsOf(engine), ...shapes }, sampling: { temperature: 1 }, adapter: null };
 }
 
@@ -84,6 +90,7 @@ export function meansOf({ groups }: Gathered): { turns: number; tokens: number }
 
 export interface Server {
   readonly port: number;
+  readonly process: ChildProcess;
   stop(): Promise<void>;
 }
 
@@ -113,6 +120,7 @@ export async function startServer(program: string, engine: Engine): Promise<Serv
   await healthy(server, `http://127.0.0.1:${port}`);
   return {
     port,
+    process: server,
     async stop() {
       server.kill("SIGKILL");
       if (server.exitCode === null && server.signalCode === null) await new Promise((end) => server.once("close", end));

@@ -7,6 +7,10 @@
 import type { Engine, EngineOptions, Gpu } from "../src/engine/index.js";
 import type { ModelSet } from "./models.js";
 
+/** Shapes of the models on which learners are compared. */
+export const shapes = ["tiny", "0.5b"] as const;
+export type Shape = (typeof shapes)[number];
+
 export interface Row {
   /** The bench's name, or a name that begins with it. */
   readonly name: string;
@@ -59,6 +63,8 @@ export interface BenchContext {
   readonly threads: number | undefined;
   /** The requested device; false for the CPU. */
   readonly gpu: Gpu;
+  /** The only shape for rows that compare learners. */
+  readonly shape: Shape | undefined;
   /** The user's mail database, for rows that train. */
   readonly db: string | undefined;
   /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */

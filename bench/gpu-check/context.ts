@@ -16,7 +16,7 @@ export interface CheckContext {
 export function benchContext({ log }: Pick<CheckContext, "log">, gpu: Gpu, rounds: number): BenchContext {
   return {
     ...{ model: undefined, adapter: undefined, sequences: undefined, threads: undefined, db: undefined },
-    ...{ gpu, rounds, log },
+    ...{ gpu, rounds, log, shape: undefined },
     load: (wanted) => loadEngine({ ...wanted, gpu, threads: decodeThreads(undefined) }),
   };
 }

@@ -19,6 +19,7 @@ export {
   takeDevice,
   usesCuda,
 } from "./device.js";
+export { environmentFolder, WHEELS_FOLDER } from "./environment.js";
 export { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook } from "./nvidia.js";
 export {
   DRIVER_LIBRARY,

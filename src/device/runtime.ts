@@ -5,8 +5,8 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { packageRoot } from "../util/index.js";
 import type { CudaMajor } from "./cuda.js";
+import { environmentFolder } from "./environment.js";
 import { type Machine, thisMachine, WSL_FOLDER } from "./nvidia.js";
 
 /** In loading order: cublas is linked to cublasLt. */
@@ -33,7 +33,7 @@ export interface PythonPackages {
 }
 
 /** Hone's own environment, or the one in another folder; runs no program. */
-export function packagesIn(folder = join(packageRoot, ".venv")): PythonPackages {
+export function packagesIn(folder = environmentFolder()): PythonPackages {
   const lib = join(folder, "lib");
   const versions = existsSync(lib) ? readdirSync(lib).filter((name) => /^python3\.\d+$/.test(name)) : [];
   return describePackages(

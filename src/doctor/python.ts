@@ -1,14 +1,15 @@
 /** Checks of the learner's Python: interpreter, packages, and the devices its PyTorch can compute on. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { environmentFolder } from "../device/index.js";
 import { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "../learn/index.js";
-import { hone, messageOf, packageRoot } from "../util/index.js";
+import { hone, messageOf } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import type { TrialRequest } from "./trial-words.js";
 
 type Learner = TrialRequest["learner"];
 
-const environment = join(packageRoot, ".venv");
+const environment = environmentFolder();
 
 /** The interpreter that training would use; undefined while there is none. */
 function learnerPython(given: string | undefined): string | undefined {

@@ -27,10 +27,11 @@ import type { EngineTrial, TrialMessage, TrialRequest } from "./trial-words.js";
 const GROUP = 2;
 const UBATCH = 32;
 const CONTEXT = 256;
-const QUESTION = "Who sent the last invoice, and when was it due?";
+const QUESTION = "Who sent the last invoice, and when?";
 /**
- * Tokens of a rollout at most; fewer in the first group, which the update needs as a whole, so that it ends on a slow device.
- * With its prompt of 24 tokens the last pass over such a sequence has 15 rows, which needs no kernels of its own.
+ * Tokens of a rollout, end tokens included; fewer in the first group, which the update needs as a whole, so that it ends on a
+ * slow device. With its prompt of 19 tokens, the two passes that score such a sequence (32 and 11 rows) have log-probabilities
+ * in more than 8 rows each, and the rollouts of a group decode side by side to their end: neither needs kernels of its own.
  */
 const TOKENS = { first: 24, later: 64 };
 /**
@@ -60,7 +61,7 @@ async function playFor(
       const turn = await sequence.generate({
         maxTokens: round === 0 ? TOKENS.first : TOKENS.later,
         sampling: { seed },
-        stop: engine.info.endTokens,
+        stop: [],
         ...(round === 0 ? {} : { deadline }),
       });
       sequence.close();

@@ -1,9 +1,8 @@
 /** Address, token and cache folder of the Hub, from the variables that Hugging Face's own tools read. */
 import { existsSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Config, OptionName } from "../config/index.js";
-import { HoneError, UsageError } from "../util/index.js";
+import { cacheHome, expandHome, HoneError, UsageError } from "../util/index.js";
 import { type HttpOptions, rootOf } from "./http.js";
 
 /** Options for access to the Hub. */
@@ -38,11 +37,9 @@ export interface HubOptions extends HttpOptions {
 
 const OFFICIAL = "https://huggingface.co";
 
-const expand = (path: string) => path.replace(/^~(?=\/|$)/, homedir());
-
 /** HF_HOME, or its default. */
 function homeOf({ hfHome }: HubConfig, env: NodeJS.ProcessEnv): string {
-  return expand(hfHome ?? join(env.XDG_CACHE_HOME || "~/.cache", "huggingface"));
+  return expandHome(hfHome ?? join(cacheHome(env), "huggingface"));
 }
 
 /** @throws UsageError when HF_ENDPOINT is not a URL, or HF_TOKEN is not a valid token */
@@ -56,7 +53,7 @@ export function hubOptionsOf(config: HubConfig, env: NodeJS.ProcessEnv = process
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
     throw new UsageError("HF_TOKEN holds characters that no token has; give the token alone");
   }
-  const cache = expand(config.hfCache ?? (env.HUGGINGFACE_HUB_CACHE || join(home, "hub")));
+  const cache = expandHome(config.hfCache ?? (env.HUGGINGFACE_HUB_CACHE || join(home, "hub")));
   return { endpoint, token, offline, cache };
 }
 
@@ -65,7 +62,7 @@ function savedToken(endpoint: string, home: string, env: NodeJS.ProcessEnv): str
   if (rootOf({ endpoint }) !== OFFICIAL || /^(1|true|yes|on)$/i.test(env.HF_HUB_DISABLE_IMPLICIT_TOKEN ?? "")) {
     return undefined;
   }
-  const file = expand(env.HF_TOKEN_PATH || join(home, "token"));
+  const file = expandHome(env.HF_TOKEN_PATH || join(home, "token"));
   return (existsSync(file) && readFileSync(file, "utf8").trim()) || undefined;
 }
 

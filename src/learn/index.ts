@@ -16,7 +16,6 @@ export { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, require
 export { type LearnerChoice, pythonFor } from "./for-training.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
 export { learnerDevice, type MachineSettings, prepareMachine } from "./machine.js";
-export { WHEELS_FOLDER } from "./packed.js";
 export type { Progress } from "./protocol.js";
 export { ensurePython, type PythonOptions, packagesOfPython, pythonIsReady } from "./python.js";
 export type { Build } from "./stamp.js";

@@ -5,13 +5,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { cudaFor, type DeviceReport, describe } from "../device/index.js";
+import { cudaFor, type DeviceReport, describe, WHEELS_FOLDER } from "../device/index.js";
 import { HoneError, packageRoot } from "../util/index.js";
 import type { PythonVersion } from "./interpreter.js";
 import { type Build, buildTitles } from "./stamp.js";
 
-/** In hone's folder. */
-export const WHEELS_FOLDER = "wheels";
 export const WHEELS_LIST = "hone-wheels.json";
 
 const listSchema = z.object({

@@ -1,5 +1,5 @@
 /**
- * The learner's Python: hone's own environment, `.venv` beside its package.json, made when it is first needed; or a
+ * The learner's Python: hone's own environment (device/environment.ts says where), made when it is first needed; or a
  * Python that the user names, which is used as it is.
  *
  * Its PyTorch is the build for this machine's GPU. When a GPU was added, its driver needs another build, or the
@@ -11,11 +11,13 @@ import {
   currentDevice,
   type DeviceReport,
   describePackages,
+  environmentFolder,
   type PythonPackages,
   packagesIn,
 } from "../device/index.js";
-import { HoneError, packageRoot, withLock } from "../util/index.js";
+import { HoneError, withLock } from "../util/index.js";
 import { buildForMachine, checkBuild, checkGivenBuild, deviceOf, whyAnew } from "./build.js";
+import { withHeartbeat } from "./heartbeat.js";
 import { type Installer, type OnLine, pipInstaller, run, uvInstaller } from "./installer.js";
 import { findPython, lastLine, makeVenv, NEWEST, OLDEST, versionOf } from "./interpreter.js";
 import { type PackedWheels, packedBuild, packedWheels } from "./packed.js";
@@ -49,12 +51,10 @@ export interface PythonOptions {
   readonly packed?: PackedWheels | undefined;
 }
 
-const ownFolder = () => join(packageRoot, ".venv");
-
 /** Whether {@link ensurePython} has nothing to install. */
 export function pythonIsReady({
   cpu = false,
-  folder = ownFolder(),
+  folder = environmentFolder(),
 }: Pick<PythonOptions, "cpu" | "folder"> = {}): boolean {
   const wanted = cpu ? "cpu" : buildForMachine(currentDevice());
   return ready(folder, ["runtime"], wanted === "cpu" ? wanted : (packedWheels()?.build ?? wanted));
@@ -71,7 +71,7 @@ export const installerFor = async (interpreter: string, packed = packedWheels())
 export async function ensurePython(options: PythonOptions = {}): Promise<string> {
   const { cpu = false, anyBuild = false, device = currentDevice(), packed = packedWheels() } = options;
   if (options.python !== undefined) return checkGiven(options.python, cpu || anyBuild);
-  const folder = options.folder ?? ownFolder();
+  const folder = options.folder ?? environmentFolder();
   const onProgress = options.onProgress ?? (() => undefined);
   const interpreter = join(folder, "bin", "python");
   const wanted = cpu || anyBuild ? "cpu" : buildForMachine(device);
@@ -84,7 +84,7 @@ export async function ensurePython(options: PythonOptions = {}): Promise<string>
   if (ready(folder, layers, least)) return interpreter;
 
   const waiting = () => onProgress("waiting for another process that installs the Python environment");
-  await withLock(`${folder}.lock`, waiting, async () => {
+  const install = async (onProgress: OnLine) => {
     if (!ready(folder, ["runtime"], least)) {
       if (readStamp(folder)?.unsloth !== undefined && !layers.includes("unsloth")) layers.push("unsloth");
       if (packed) await makeFromPacked(packed, folder, onProgress);
@@ -103,7 +103,8 @@ export async function ensurePython(options: PythonOptions = {}): Promise<string>
       }
       writeStamp(folder, [...layersIn(folder), layer], made);
     }
-  });
+  };
+  await withLock(`${folder}.lock`, waiting, () => withHeartbeat(onProgress, install));
   return interpreter;
 }
 

@@ -3,9 +3,10 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Config, readSize } from "../config/index.js";
+import { WHEELS_FOLDER } from "../device/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
 import { hubOptionNames } from "../hub/index.js";
-import { collectWheels, pythonForWheels, WHEELS_FOLDER } from "../learn/index.js";
+import { collectWheels, pythonForWheels } from "../learn/index.js";
 import { type ModelIo, type modelOptions, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
 import { HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
 import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
@@ -37,8 +38,8 @@ export interface Packed {
 
 export const PACK: FolderKind = { name: "pack", list: MANIFEST };
 
-/** Bytes of the Python packages, at most: measured 0.8 GB, and for CUDA as much as an environment's download. */
-const WHEELS_BYTES = { cpu: 1.5e9, cuda12: 5e9, cuda13: 5e9 };
+/** Bytes of the Python packages, at most: 0.7 GB were measured, and 2.6 for CUDA 13; CUDA 12 is assumed to need more. */
+const WHEELS_BYTES = { cpu: 1.5e9, cuda12: 5e9, cuda13: 4e9 };
 
 const LIBRARIES = "@node-llama-cpp/";
 
@@ -101,9 +102,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
         parts,
       };
       rmSync(wheels, { recursive: true });
-      for (const file of ["unpack.mjs", "untar.mjs"]) {
-        copyFileSync(join(packageRoot, "dist/src/pack", file), join(draft, file));
-      }
+      copyFileSync(join(packageRoot, "dist/src/pack/unpack.mjs"), join(draft, "unpack.mjs"));
       writeFileSync(join(draft, "README.md"), readmeText(about));
       return about;
     },

@@ -1,16 +1,18 @@
 /**
- * Unpacks hone on a machine without a network. This file is a program of its own too: compiled, it lies in each pack with
- * `untar.mjs`, and imports nothing else but Node's own modules.
+ * Unpacks hone on a machine without a network. This file is a program of its own too: compiled, it lies in each pack. It
+ * imports Node's own modules alone, and runs the system's tar.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { createReadStream, existsSync, readdirSync, readFileSync, realpathSync, statfsSync, statSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
-import { extract, UnpackError } from "./untar.mjs";
 
-export { UnpackError } from "./untar.mjs";
+/** One line for people; anything else that is thrown is a defect. */
+export class UnpackError extends Error {}
 
 export const MANIFEST = "hone-pack.json";
 export const FORMAT = 1;
@@ -191,6 +193,55 @@ function checkPlace(into: string): void {
   throw new UnpackError(`${into} is there already, and nothing is overwritten: give another folder with --into`);
 }
 
+/** Why tar failed, by its first error: a notice may stand before it, and its last line only says that there were errors. */
+function tarFailure(into: string, killedBy: string | null, messages: string): UnpackError {
+  const lines = messages.split("\n").filter((line) => line && !line.startsWith("tar: Removing leading"));
+  const [first = `it was ended by ${killedBy}`] = lines;
+  const reasons: [boolean, string][] = [
+    [/No space left on device/.test(messages), "the disk filled up"],
+    [/quota exceeded/i.test(messages), "the disk quota is used up"],
+    [killedBy === "SIGXFSZ" || /File too large/.test(messages), "a file grew too large"],
+  ];
+  const full = reasons.find(([is]) => is)?.[1];
+  if (full === undefined) return new UnpackError(`tar cannot unpack the parts: ${first.replace(/^tar: /, "")}`);
+  return new UnpackError(`${full} while hone was unpacked into ${into}; free some space, or give another --into`);
+}
+
+/** tar ended before all was written to it: it has failed, or needs no zeros behind the archive's end. */
+const endedEarly = (error: Error) =>
+  ["EPIPE", "ERR_STREAM_PREMATURE_CLOSE"].includes((error as NodeJS.ErrnoException).code ?? "");
+
+/** Gives the parts, one after the other, to tar, which writes into `draft`. */
+async function extract(parts: readonly string[], draft: string, into: string, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  const tar = spawn("tar", ["-x", "-o", "-C", draft, "-f", "-"], {
+    stdio: ["pipe", "ignore", "pipe"],
+    env: { ...process.env, LC_ALL: "C" },
+  });
+  let messages = "";
+  tar.stderr.setEncoding("utf8").on("data", (text: string) => {
+    messages += text;
+  });
+  const read = async function* () {
+    for (const part of parts) yield* createReadStream(part, { highWaterMark: 1 << 20 });
+  };
+  const failed = pipeline(read, tar.stdin, { signal }).then(
+    () => undefined,
+    (error: Error) => {
+      // tar then ends by itself, but for what is not its fault: a part that cannot be read, an end that was asked for.
+      if (!endedEarly(error)) tar.kill();
+      return error;
+    },
+  );
+  const [status, killedBy] = (await once(tar, "close").catch((error: Error) => {
+    throw new UnpackError(`tar, which unpacks the parts, cannot be run: ${error.message}`);
+  })) as [number | null, string | null];
+  const error = await failed;
+  signal?.throwIfAborted();
+  if (error && !endedEarly(error)) throw error;
+  if (status !== 0) throw tarFailure(into, killedBy, messages);
+}
+
 /**
  * Unpacks the pack in a folder. It is written beside its place and renamed at the end: a folder of that name is whole.
  *
@@ -213,28 +264,12 @@ export async function unpack(from: string, place: string, io: UnpackIo): Promise
   try {
     await rm(draft, { recursive: true, force: true });
     await mkdir(draft);
-    const count = await extract(
-      manifest.parts.map((name) => join(folder, name)),
-      draft,
-      io.signal,
-    );
-    const { entries } = manifest.unpacked;
-    if (count !== entries)
-      throw new UnpackError(`the pack holds ${count} files in place of ${entries}: pack hone again`);
+    const parts = manifest.parts.map((name) => join(folder, name));
+    await extract(parts, draft, into, io.signal);
     // A name is given to what is on the disk, not to what is on its way there.
     spawnSync("sync", ["-f", draft], { stdio: "ignore" });
     checkPlace(into);
     await rename(draft, into);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const reason = {
-      ENOSPC: "the disk filled up",
-      EDQUOT: "the disk quota is used up",
-      EFBIG: "a file grew too large",
-    };
-    const known = reason[code as keyof typeof reason];
-    if (known === undefined) throw error;
-    throw new UnpackError(`${known} while hone was unpacked into ${into}; free some space, or give another --into`);
   } finally {
     await rm(draft, { recursive: true, force: true });
   }

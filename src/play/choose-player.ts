@@ -43,6 +43,7 @@ export const playerOptions = [
   "gpu",
   "device",
   "threads",
+  "draft",
   "python",
   "torchIndex",
   "context",

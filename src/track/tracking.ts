@@ -7,7 +7,7 @@ import type { Trajectory } from "../rollout/index.js";
 import { type MetricsLine, metricsLine, type RunRecord, type StepRow, type ValidationRow } from "../run/index.js";
 import { figuresOf, validationFigures, withZeros } from "./figures.js";
 import type { TrackerName } from "./names.js";
-import { type AdapterMessage, type Row, TrackerProcess } from "./process.js";
+import { type AdapterMessage, type Patience, type Row, TrackerProcess } from "./process.js";
 import { Sample } from "./sample.js";
 
 /** Milliseconds for a tracker's end: after all steps, and after an interruption. */
@@ -36,6 +36,7 @@ interface Open {
 export class Tracking {
   readonly #run: TrackedRun;
   readonly #trackers: readonly TrackerProcess[];
+  readonly #patience: { readonly whole: Patience; readonly broken: Patience };
   readonly #open = new Map<number, Open>();
   #playing: { phase: string; step: number } = { phase: "", step: -1 };
   /** Names of counters in the rows so far. */
@@ -43,8 +44,16 @@ export class Tracking {
   /** The start has been validated. */
   #started: boolean;
 
-  constructor(names: readonly TrackerName[], run: TrackedRun, python: string, log: (line: string) => void) {
+  /** @param patience replaced in tests, which a busy machine must not break */
+  constructor(
+    names: readonly TrackerName[],
+    run: TrackedRun,
+    python: string,
+    log: (line: string) => void,
+    patience: { readonly whole: Patience; readonly broken: Patience } = PATIENCE,
+  ) {
     this.#run = run;
+    this.#patience = patience;
     const { folder, project, record } = run;
     const { name, created, options, contents } = record;
     this.#started = run.validations.some(({ step }) => step === 0);
@@ -97,7 +106,7 @@ export class Tracking {
       if (step === 0) return true;
       return this.#started && line !== undefined && (validation !== undefined || !this.#run.validated(step));
     });
-    const patience = whole ? PATIENCE.whole : PATIENCE.broken;
+    const patience = whole ? this.#patience.whole : this.#patience.broken;
     await Promise.all(this.#trackers.map((tracker) => tracker.close(adapters, patience)));
   }
 

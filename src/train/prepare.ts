@@ -58,6 +58,7 @@ export const playingOptions = [
   "gpu",
   "device",
   "threads",
+  "draft",
   "python",
   "torchIndex",
 ] as const satisfies readonly OptionName[];

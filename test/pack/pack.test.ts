@@ -73,7 +73,7 @@ describe("a pack of hone", () => {
     const { parts, files } = manifest;
     expect(parts.length).toBeGreaterThan(1);
     expect(parts.slice(0, -1).map((name) => files[name]?.bytes)).toEqual(parts.slice(1).map(() => 60_000_000));
-    const others = ["README.md", "hone-pack.json", "unpack.mjs", "untar.mjs"];
+    const others = ["README.md", "hone-pack.json", "unpack.mjs"];
     expect(readdirSync(out).sort()).toEqual([...others, ...parts].sort());
     const readme = readFileSync(join(out, "README.md"), "utf8");
     expect(readme).toContain(`- Linux on x64 with glibc ${manifest.glibc} or newer`);

@@ -4,7 +4,6 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.gpu.test.ts"],
-    globalSetup: ["test/support/gpu-kernels.ts"],
     setupFiles: ["test/support/environment.ts"],
     // Files share a card and its memory, so one after the other there. A software GPU is each process's own, and compiles
     // kernels on one core.

@@ -151,9 +151,9 @@ describe("the command line", () => {
     const { status, stdout, stderr } = hone("rollout", "--expert", "--task", "nowhere.ts", "--json");
     expect(status).toBe(2);
     expect(JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "")).toEqual({
-      error: expect.stringMatching(/there is no file .*nowhere\.ts/),
+      error: expect.stringMatching(/there is no task file .*nowhere\.ts/),
     });
-    expect(stderr).toMatch(/^hone: --task: there is no file/);
+    expect(stderr).toMatch(/^hone: there is no task file/);
   });
 
   it("help COMMAND is COMMAND --help, and refuses a word that is none", () => {

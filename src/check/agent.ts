@@ -13,6 +13,7 @@ export interface AgentCheck {
   readonly seed: number;
   readonly maxTurns: number;
   readonly toolSeconds: number;
+  /** Model file; for a task that hone plays, its tokenizer and chat template measure the prompts. */
   readonly model: string;
   /** Tokens of a conversation. */
   readonly context: number;

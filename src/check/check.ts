@@ -2,31 +2,22 @@
 import { loadEngine, trainedContext } from "../engine/index.js";
 import { type Surveyed, ToolServers } from "../mcp/index.js";
 import { opening, templateOf } from "../rollout/index.js";
-import { type AnyTask, type PlainOptions, type Scenario, type ScenarioIo, scenariosOf } from "../tasks/index.js";
+import { type Scenario, type ScenarioIo, scenariosOf } from "../tasks/index.js";
 import { Random, UsageError } from "../util/index.js";
-import { agentFindings, playAgents } from "./agent.js";
+import { type AgentCheck, agentFindings, playAgents } from "./agent.js";
 import { type Finding, promptFindings, rewardFindings, scenarioFindings, toolFindings } from "./findings.js";
 import { type Probed, probeScenario, probes } from "./probes.js";
 import { type CheckedServer, checkedServers, serverFindings } from "./servers.js";
 
-export interface CheckSettings {
-  readonly task: AnyTask;
+export interface CheckSettings extends Omit<AgentCheck, "reference" | "scenarios"> {
   /** As worker threads load it: for a task that its own code plays. */
   readonly reference?: string;
-  readonly taskOptions: PlainOptions;
   /** Access for downloading scenarios from the Hub. */
   readonly io?: ScenarioIo;
   /** MCP servers whose tools the model gets in addition to the task's. */
   readonly servers?: Surveyed | undefined;
   /** Number of scenarios of each split to play, drawn by the seed. */
   readonly n: number;
-  readonly seed: number;
-  readonly maxTurns: number;
-  readonly toolSeconds: number;
-  /** Model file whose tokenizer and chat template measure the prompts. */
-  readonly model: string;
-  readonly context: number;
-  readonly signal: AbortSignal;
 }
 
 export interface CheckResult {

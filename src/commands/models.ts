@@ -104,7 +104,7 @@ const listCommand = defineCommand({
     const here = await thisMachine(io.log);
     io.log(
       table([
-        ["name", "here", "parameters", "smallest GPU", "trains here", "licence", "tool calls", "on the Hub"],
+        ["name", "downloaded", "parameters", "smallest GPU", "trains here", "licence", "tool calls", "on the Hub"],
         ...rows.map((row) => {
           const { smallest_gpu, fits } = plannedFor(row, here);
           return [
@@ -172,7 +172,7 @@ const showCommand = defineCommand({
       ["tool calls", about.tool_calls],
       ["smallest GPU", cardText(about, smallest_gpu) || null],
       ["trains here", fits === undefined ? null : `${fitText(fits)} (planned, on ${machineText(here)})`],
-      ["here", hereText(about) || "no"],
+      ["downloaded", hereText(about) || "no"],
       ...about.files.map((file): [string, string] => ["file", file]),
     ];
     io.log([about.name, ...lines.flatMap(([key, value]) => (value ? [`  ${key.padEnd(14)}${value}`] : []))].join("\n"));

@@ -6,13 +6,32 @@ import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../ru
 import { HoneError, hone, messageOf, printable, UsageError } from "../util/index.js";
 
 /** "7" or "3-9". */
-function stepsOf(text: string | undefined): Pick<RolloutFilter, "from" | "to"> {
-  if (text === undefined) return {};
+function stepsOf(text: string): Pick<RolloutFilter, "from" | "to"> {
   const [, from, to = from] = text.match(/^(\d+)(?:-(\d+))?$/) ?? [];
   if (from === undefined || Number(to) < Number(from)) {
     throw new UsageError(`--step ${text}: give a number such as 7, or a range such as 3-9`);
   }
   return { from: Number(from), to: Number(to) };
+}
+
+/**
+ * The steps whose rollouts are listed: those of `--step`; else all where one scenario is followed or a file is written, and
+ * the newest step otherwise.
+ * @throws HoneError when the run keeps no rollouts of the steps asked for
+ */
+function chosenSteps(
+  reader: RunReader,
+  run: string,
+  { step, all }: { step: string | undefined; all: boolean },
+): Pick<RolloutFilter, "from" | "to"> {
+  const kept = reader.counts().map((count) => count.step);
+  const newest = Math.max(...kept);
+  if (step === undefined) return all || kept.length === 0 ? {} : { from: newest, to: newest };
+  const range = stepsOf(step);
+  const { from = 0, to = newest } = range;
+  if (kept.some((one) => one >= from && one <= to)) return range;
+  const has = kept.length === 0 ? "none yet" : `those of steps ${Math.min(...kept)} to ${newest}`;
+  throw new HoneError(`${run} keeps no rollouts of step ${step}; it has ${has}`);
 }
 
 const signed = (value: number | null) => (value === null ? "–" : `${value > 0 ? "+" : ""}${compact(value)}`);
@@ -64,11 +83,12 @@ export const rolloutsCommand = defineCommand({
   options: ["run", "step", "failed", "end", "split", "scenario", "show", "jsonl", "project", "home"],
   positional: "run",
   async run({ run, step, failed, end, split, scenario, show, jsonl, project, home }, io) {
-    const steps = stepsOf(step);
+    if (step !== undefined) stepsOf(step);
     const found = namedRun({ home, project }, run);
     const reader = RunReader.open(found.folder);
     // Validations play test scenarios; steps play training scenarios.
     const phase = split === undefined ? {} : ({ phase: split === "train" ? "train" : "validation" } as const);
+    const steps = chosenSteps(reader, found.name, { step, all: scenario !== undefined || jsonl !== undefined });
     const out = jsonl === undefined ? undefined : fileToWrite(jsonl);
     const ends: Record<string, number> = {};
     const listed: object[] = [];
@@ -95,6 +115,9 @@ export const rolloutsCommand = defineCommand({
     io.log(
       `${found.name}: ${credit}${jsonl === undefined ? "" : `, written to ${jsonl}`}${!show && listed.length > 0 ? "; * held out" : ""}`,
     );
+    if (step === undefined && steps.from !== undefined) {
+      io.log(`step ${steps.from}, the newest; --step takes another, or a range such as 1-${Math.max(2, steps.from)}`);
+    }
     if (difficulty && isMeasured) io.log(`step 0, before training: ${difficultyText(difficulty)}`);
     return {
       run: found.name,

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createJiti } from "jiti";
 import { HoneError, messageOf, nearest, UsageError } from "../util/index.js";
-import type { Option, OptionKind } from "./option.js";
+import { defaultTextFor, type Option, type OptionKind } from "./option.js";
 import { definitions } from "./options.js";
 import { renamed, withPresentNames } from "./renamed.js";
 
@@ -243,7 +243,9 @@ export function optionsTable(): string {
   const row = (name: OptionName) => {
     const { env, accepts, default: value, defaultText, description } = options[name];
     const shown =
-      value !== undefined ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\`` : (defaultText ?? "–");
+      value !== undefined
+        ? `\`${Array.isArray(value) ? value.join(",") : String(value)}\``
+        : (defaultTextFor(defaultText) ?? "–");
     return `| \`${flagOf(name)}\` | \`${env}\` | ${cell(accepts)} | ${cell(shown)} | ${cell(description)} |`;
   };
   const groups = [...new Set(optionNames.map((name) => options[name].group))];

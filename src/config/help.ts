@@ -3,6 +3,7 @@ import type { Argv, Options } from "yargs";
 import { nearest, program, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
 import { flagOf, isOwn, type OptionName, options } from "./config.js";
+import { defaultTextFor } from "./option.js";
 import { oldNamesOf, renamed } from "./renamed.js";
 
 type NamedCommand = Pick<Command, "name" | "positional">;
@@ -50,9 +51,9 @@ export function optionsOf(command: Command): OptionName[] {
   return [...new Set<OptionName>([...command.options, "home", "json"])];
 }
 
-function declaration(name: OptionName, hidden: boolean): Options {
+function declaration(name: OptionName, command: string, hidden: boolean): Options {
   const { kind, group, description, accepts, default: value, defaultText } = options[name];
-  const shown = value !== undefined && kind !== "flag" ? String(value) : defaultText;
+  const shown = value !== undefined && kind !== "flag" ? String(value) : defaultTextFor(defaultText, command);
   const about = [
     ...(kind === "flag" || accepts === "text" ? [] : [accepts]),
     ...(shown === undefined ? [] : [`default: ${shown}`]),
@@ -92,10 +93,10 @@ export function declare(parser: Argv, command: Command, everything: boolean, mor
   const ordered = (Object.keys(options) as OptionName[]).filter((one) => names.includes(one));
   ordered.sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
   for (const name of ordered) {
-    parser.option(flagOf(name).slice(2), declaration(name, short && !first.has(name)));
+    parser.option(flagOf(name).slice(2), declaration(name, command.name, short && !first.has(name)));
   }
   for (const name of oldNamesOf(names)) {
-    parser.option(flagOf(name).slice(2), declaration(renamed[name] as OptionName, true));
+    parser.option(flagOf(name).slice(2), declaration(renamed[name] as OptionName, command.name, true));
   }
   parser.group("help", `${options.json.group}:`);
   // Types are left out, since the descriptions say which values are accepted. yargs' typings lack the call.

@@ -23,5 +23,17 @@ export {
   type ObjectiveName,
   objectiveOf,
 } from "./objectives.js";
-export { choice, date, flag, inGroup, list, readRange, readSize, text, whole } from "./option.js";
+export {
+  choice,
+  date,
+  flag,
+  guessesOf,
+  inGroup,
+  list,
+  MOST_GUESSES,
+  readRange,
+  readSize,
+  text,
+  whole,
+} from "./option.js";
 export { oldNamesOf, presentNames, withPresentNames } from "./renamed.js";

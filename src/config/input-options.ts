@@ -13,8 +13,11 @@ export const inputOptions = {
     }),
     out: text("File to write: trajectories, one JSON line each.", {
       accepts: "a path",
-      defaultText:
-        "rollouts/<date and time>.jsonl in the home folder; judge: FILE.judged.jsonl; report: a page, RUN.html",
+      defaultText: {
+        other: "rollouts/<date and time>.jsonl in the home folder",
+        judge: "FILE.judged.jsonl",
+        report: "a page, RUN.html",
+      },
     }),
     page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
       accepts: "a path",
@@ -24,7 +27,7 @@ export const inputOptions = {
       "Folder for the result; created if missing. sft: what was trained. unpack: hone, where nothing is yet.",
       {
         accepts: "a path",
-        defaultText: "sft/<date and time> in the home folder; unpack: hone",
+        defaultText: { other: "sft/<date and time> in the home folder", unpack: "hone" },
       },
     ),
     file: text(`Trajectory file, as ${hone("rollout")} writes it.`, { accepts: "a path" }),
@@ -69,7 +72,7 @@ export const inputOptions = {
     scenario: text("One scenario, by its id."),
     n: whole(1, MANY, "Number of scenarios, drawn by the seed.", { defaultText: "all, or the command's own" }),
     groupSize: whole(1, 1024, "Rollouts of each scenario.", {
-      defaultText: `4; in training ${bySizeText("groupSize")}`,
+      defaultText: { other: "4", train: bySizeText("groupSize") },
     }),
     seed: whole(0, MANY, "Seed of all random draws, tasks' too.", { default: 1 }),
     rank: choice(

@@ -4,6 +4,17 @@ import { z } from "zod";
 /** How text from a flag or a variable becomes a value, which determines its type in the schema. */
 export type OptionKind = "text" | "number" | "flag" | "list" | "words" | "pairs" | "texts";
 
+/** A default in words: for every command, or by command, where `other` is that of the commands that are not named. */
+export type DefaultText = string | ({ readonly other: string } & Readonly<Record<string, string>>);
+
+/** The default of one command; without a command those of all: "the model's name; eval: the newest run". */
+export function defaultTextFor(text: DefaultText | undefined, command?: string): string | undefined {
+  if (text === undefined || typeof text === "string") return text;
+  if (command !== undefined) return text[command] ?? text.other;
+  const { other, ...named } = text;
+  return [other, ...Object.entries(named).map(([name, its]) => `${name}: ${its}`)].join("; ");
+}
+
 export interface Option<T = unknown> {
   readonly kind: OptionKind;
   readonly schema: z.ZodType<T>;
@@ -16,14 +27,14 @@ export interface Option<T = unknown> {
   readonly env: string;
   /** Default value; undefined when the option may stay unset. */
   readonly default: T | undefined;
-  /** The default in words, when it stays unset. */
-  readonly defaultText: string | undefined;
+  /** The default, when it stays unset. */
+  readonly defaultText: DefaultText | undefined;
 }
 
 interface About<T> {
   env?: string;
   default?: T;
-  defaultText?: string;
+  defaultText?: DefaultText;
   accepts?: string;
 }
 
@@ -126,6 +137,26 @@ export const shares = <const A extends About<string>>(description: string, about
       return low >= 0 && low <= high && high <= 1;
     }),
     "two numbers from 0 to 1, as 0.1..0.9",
+    description,
+    about,
+  );
+
+/** Tokens guessed of a sequence in one batch at most: more than a few rarely all come true. */
+export const MOST_GUESSES = 16;
+
+/** The number of guesses that stands for a value of {@link draftLength}. */
+export const guessesOf = (value: string): number | "auto" =>
+  value === "auto" ? value : value === "off" ? 0 : Number(value);
+
+/** "auto", "off", or a number of tokens. */
+export const draftLength = <const A extends About<string>>(description: string, about: A = {} as A) =>
+  option(
+    "text",
+    z.string().refine((text) => {
+      if (text === "auto" || text === "off") return true;
+      return /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= MOST_GUESSES;
+    }),
+    `auto, off, or a whole number from 1 to ${MOST_GUESSES}`,
     description,
     about,
   );

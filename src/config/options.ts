@@ -19,11 +19,11 @@ export const definitions = {
   ...inGroup("Looking at runs", {
     runs: list("Runs to show: names, PROJECT/NAME, or folders.", { defaultText: "the newest run" }),
     port: whole(0, 65_535, "Port of the page or the API on 127.0.0.1; 0 means any free port.", {
-      defaultText: "view: any free port; serve: 8000",
+      defaultText: { other: "8000", view: "any free port" },
     }),
     step: text("Only rollouts of this step or range of steps.", {
       accepts: "a number, or a range such as 3-9",
-      defaultText: "all",
+      defaultText: "the newest; all with --scenario or --jsonl",
     }),
     failed: flag("Only rollouts that did not solve their scenario.", { default: false }),
     end: text("Only rollouts with this end: answered, turn_limit, ...", { defaultText: "all" }),

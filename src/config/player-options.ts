@@ -1,7 +1,7 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
 import { hone } from "../util/index.js";
 import { bySizeText, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
-import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
+import { choice, draftLength, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Maximum number of sequences that llama.cpp evaluates at once in one context. */
@@ -25,7 +25,7 @@ export const playerOptions = {
       defaultText: "none",
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
-      defaultText: "rollout: none; eval: latest; else best",
+      defaultText: { other: "best", rollout: "none", eval: "latest" },
     }),
     versus: list(
       "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",
@@ -55,6 +55,10 @@ export const playerOptions = {
         defaultText: "the free cores",
       },
     ),
+    draft: draftLength(
+      "Tokens guessed for each rollout and verified in one pass, on a CPU; what is sampled stays the same. auto: as many as pay. See docs/speed.md.",
+      { default: "off" },
+    ),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,
     }),
@@ -68,17 +72,20 @@ export const playerOptions = {
   }),
   ...inGroup("Rollouts and sampling", {
     concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
-      defaultText: `${ROLLOUTS_AT_ONCE.cpu}; in training at most ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
+      defaultText: {
+        other: String(ROLLOUTS_AT_ONCE.cpu),
+        train: `at most ${ROLLOUTS_AT_ONCE.cpu} on a CPU and ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
+      },
     }),
     workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
       defaultText: "one less than the cores, at most 4",
     }),
     maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", { default: 10 }),
     maxTokens: whole(1, MANY, "Tokens of a turn at most.", {
-      defaultText: `2048; of APIs the server's own; in training ${bySizeText("maxTokens")}`,
+      defaultText: { other: "2048; of APIs the server's own", train: bySizeText("maxTokens") },
     }),
     temperature: real(0, 10, "Sampling temperature; 0 takes the most likely token.", {
-      defaultText: "1; of APIs the server's own",
+      defaultText: { other: "1; of APIs the server's own", train: "1" },
     }),
     topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", { default: 0 }),
     topP: real(0, 1, "Sample from the most likely tokens with this share of the probability; 1 is off.", {

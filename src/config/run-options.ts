@@ -6,9 +6,9 @@ const MANY = Number.MAX_SAFE_INTEGER;
 
 export const runOptions = {
   ...inGroup("Runs and training", {
-    project: text("Folder of runs in the home folder.", { defaultText: "the task's name; eval: any" }),
+    project: text("Folder of runs in the home folder.", { defaultText: { other: "the task's name", eval: "any" } }),
     run: text("Name of the run; rollouts and metrics also take PROJECT/NAME or a folder.", {
-      defaultText: "the model's name; eval: the newest run",
+      defaultText: { other: "the newest run", train: "the model's name" },
     }),
     steps: whole(1, MANY, "Total number of steps. A larger number than before continues a finished run.", {
       defaultText: bySizeText("steps"),

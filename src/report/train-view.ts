@@ -3,6 +3,7 @@
  * whole run with its reward, the last step's time and memory. Without a terminal the phase's line is printed now and then.
  */
 import type { Evaluation, MetricsLine, ValidationRow } from "../run/index.js";
+import { hone } from "../util/index.js";
 import { countsText } from "./evaluation.js";
 import { usageText } from "./judge-report.js";
 import { bar, clock, compact, ProgressLine, sparkline } from "./progress-line.js";
@@ -51,6 +52,12 @@ function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_o
   const left = groups > 0 ? `; ${groups} groups left with fewer than two` : "";
   return `${n} rollouts not trained, their end was not the model's: ${countsText(by)}${left}`;
 }
+
+/** Above the first header. */
+const LEGEND = wrap(
+  `n: rollouts; groups: with unequal rewards, of all; mismatch: of engine and learner, nats a token; more: ${hone("help metrics")}`,
+  WIDTH,
+);
 
 /** The table's header is repeated after this many rows. */
 const HEAD_EVERY = 25;
@@ -116,7 +123,8 @@ export class TrainView {
 
   step(line: MetricsLine): void {
     if (this.#quiet) return;
-    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log(this.#table.header());
+    const legend = this.#rewards.length === 0 ? LEGEND : [];
+    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log([...legend, this.#table.header()].join("\n"));
     this.#rewards.push((this.#judged ? line.training_reward : line.reward) ?? Number.NaN);
     this.#last = line;
     this.#line.log([this.#table.row(line), ...this.#notes(line)].join("\n"));

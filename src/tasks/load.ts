@@ -35,7 +35,7 @@ export async function loadTask(reference: string): Promise<AnyTask> {
   const file = resolve(reference);
   if (!existsSync(file)) {
     throw new UsageError(
-      `--task: there is no file ${file}; give the path of a task file, or one of ${builtIn.map((task) => task.name).join(", ")}`,
+      `there is no task file ${file}; give the path of one, or a task of hone's: ${builtIn.map((task) => task.name).join(", ")}`,
     );
   }
   let loaded: unknown;

@@ -166,8 +166,8 @@ export interface ReplyContext<S extends Scenario = Scenario, E = unknown> extend
   readonly maxTurns: number;
 }
 
-/** A turn of a scripted expert: calls, or plain text. */
-export type ExpertTurn = ToolCall[] | string;
+/** A turn of a scripted expert: calls, plain text, or text before calls. */
+export type ExpertTurn = ToolCall[] | string | { readonly text: string; readonly calls: readonly ToolCall[] };
 
 /** Sent to the expert after its turn: the calls with their results; after plain text also the reply. */
 export type ExpertHears = CallRecord[] & { reply?: string };
@@ -246,7 +246,7 @@ export interface Task<S extends Scenario = Scenario, E = unknown> {
   /** A graded reward that is given whether the answer is right: `--reward shaped`. */
   shaped?(rollout: FinishedRollout, scenario: S, env: E, right: boolean): Reward | Promise<Reward>;
   /**
-   * A scripted player: yields the calls (or the text) of each turn and receives their results (or the reply). Used for
+   * A scripted player: yields the calls, the text, or both, of each turn and receives their results (or the reply). Used for
    * warm-start traces, and to play the task without a model.
    */
   expert?(scenario: S, random: Random, options: ExpertOptions): Generator<ExpertTurn, void, ExpertHears>;

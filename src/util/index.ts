@@ -3,7 +3,7 @@ export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } 
 export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";
-export { packageRoot } from "./paths.js";
+export { cacheHome, expandHome, packageRoot } from "./paths.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { clock, cutText, printable } from "./text.js";

@@ -1,5 +1,6 @@
 /** Where hone itself lies on disk, whether it runs from `dist/` or, in tests, from `src/`. */
 import { existsSync } from "node:fs";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -11,3 +12,9 @@ function findPackageRoot(): string {
 
 /** The folder of hone's package.json. */
 export const packageRoot = findPackageRoot();
+
+/** A leading "~" is the user's home. */
+export const expandHome = (path: string) => path.replace(/^~(?=\/|$)/, homedir());
+
+/** The user's folder for caches: XDG_CACHE_HOME, by default ~/.cache. */
+export const cacheHome = (env: NodeJS.ProcessEnv = process.env) => expandHome(env.XDG_CACHE_HOME || "~/.cache");

@@ -58,7 +58,7 @@ it("says what is wrong with the task before a model is fetched", () => {
   const env = { ...process.env, HF_HUB_OFFLINE: "1" };
   const args = [cli, "rollout", "--model", "Org/Name", "--task", "nowhere.ts"];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8", env });
-  expect([status, stderr]).toEqual([2, expect.stringMatching(/^hone: --task: there is no file .*nowhere\.ts/)]);
+  expect([status, stderr]).toEqual([2, expect.stringMatching(/^hone: there is no task file .*nowhere\.ts/)]);
 });
 
 describe("--checkpoint", () => {

@@ -50,14 +50,33 @@ describe("yarn hone rollouts", () => {
       );
     const of = (keep: (one: SeenRollout) => boolean) => all.filter(keep).map(({ id }) => id);
     expect(ids("--step", "2-3")).toEqual(of(({ step }) => step === 2 || step === 3));
-    expect(ids("--end", "turn_limit")).toEqual(of(({ end }) => end === "turn_limit"));
+    expect(ids("--step", "0-4", "--end", "turn_limit")).toEqual(of(({ end }) => end === "turn_limit"));
     expect(ids("--scenario", "test-2", "--split", "test")).toEqual(of(({ scenario }) => scenario === "test-2"));
-    expect(hone("rollouts", "r", "--step", "9").stdout).toBe("r: no such rollout\n");
+    expect(hone("rollouts", "r", "--step", "2", "--end", "nowhere").stdout).toBe("r: no such rollout\n");
+    const beyond = hone("rollouts", "r", "--step", "9");
+    expect([beyond.status, beyond.stderr]).toEqual([
+      1,
+      "hone: r keeps no rollouts of step 9; it has those of steps 0 to 4\n",
+    ]);
     const wrong = hone("rollouts", "r", "--step", "9-2");
     expect([wrong.status, wrong.stderr]).toEqual([
       2,
       "hone: --step 9-2: give a number such as 7, or a range such as 3-9\n",
     ]);
+  });
+
+  it("lists the newest step where none is named, and says so", () => {
+    const { stdout } = hone("rollouts", "r");
+    const newest = all.filter(({ step }) => step === 4);
+    expect(stdout).toMatch(new RegExp(`^r: ${newest.length} rollouts`, "m"));
+    expect(stdout).toMatch(/^step 4, the newest; --step takes another, or a range such as 1-4$/m);
+    const earlier = new Set(all.filter(({ step }) => step < 4).map((one) => one.scenario));
+    const scenario = newest.find((one) => earlier.has(one.scenario))?.scenario as string;
+    const followed = JSON.parse(hone("rollouts", "r", "--scenario", scenario, "--json").stdout) as {
+      rollouts: object[];
+    };
+    expect(followed.rollouts).toHaveLength(all.filter((one) => one.scenario === scenario).length);
+    expect(followed.rollouts.length).toBeGreaterThan(newest.filter((one) => one.scenario === scenario).length);
   });
 
   it("prints conversations without the codes that a terminal obeys, and what the judge said", () => {

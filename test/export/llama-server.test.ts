@@ -1,7 +1,6 @@
 /** Exports in GGUF form in llama.cpp's own server, where one has been compiled (`yarn llama-server` puts it in build/). */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,6 +9,7 @@ import { loadEngine } from "../../src/engine/index.js";
 import { exportRun } from "../../src/export/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
+import { freePort } from "../support/free-port.js";
 import { configIn, meanDistance, modelOf, prepared, trainedRun } from "./support.js";
 
 // One for each set of llama.cpp's libraries: the server computes on the CPU with any of them.
@@ -26,14 +26,6 @@ const prompt = Array.from({ length: PROMPT }, () => random.integer(0, 200));
 interface Answer {
   readonly tokens: number[];
   readonly completion_probabilities: readonly { readonly id: number; readonly logprob: number }[];
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** What an engine says of the same: its greedy tokens, and log-probabilities of tokens that are given. */

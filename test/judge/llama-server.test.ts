@@ -4,26 +4,18 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { judgeCorrectness } from "../../src/judge/correctness.js";
 import { realClock } from "../../src/judge/limits.js";
 import { judgeGroup } from "../../src/judge/ruler.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { freePort } from "../support/free-port.js";
 import { groupOf, judgeOf, never, ruler } from "./support/judging.js";
 
 const program = join(packageRoot, "build/llama-tools", `${process.platform}-${process.arch}`, "llama-server");
 const compiled = existsSync(program);
 const lack = compiled ? "" : " (skipped: `yarn llama-server` compiles one)";
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe.runIf(compiled)(`a real llama-server${lack}`, () => {
   let child: ChildProcess;

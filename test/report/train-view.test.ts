@@ -74,16 +74,19 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());
 
 describe("the view of training in a log", () => {
-  it("prints a row for a step under the table's head, which comes again after 25", () => {
+  it("prints a row for a step under the table's head, which comes again after 25, with a legend before the first", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 30);
     for (let step = 3; step <= 30; step++) view.step({ ...line, step });
-    expect(written.slice(0, 3)).toEqual([
+    const head = written[26] as string;
+    const legend = (written[0] as string).slice(0, -head.length);
+    expect(legend.replaceAll(/\s+/g, " ")).toMatch(/^n: rollouts; groups: .*; mismatch: .*; more: .*help metrics $/);
+    expect([written[0]?.slice(legend.length), ...written.slice(1, 3)]).toEqual([
       " step   success, 95 %     n  reward  groups  turns  tokens  mismatch  seconds\n",
       " 3/30   25.0 %  16–37    64   0.432     5/8      5     150    1.8e-7       12\n",
       " 4/30   25.0 %  16–37    64   0.432     5/8      5     150    1.8e-7       12\n",
     ]);
-    expect(written.flatMap((text, i) => (text === written[0] ? [i] : []))).toEqual([0, 26]);
+    expect(written.flatMap((text, i) => (text.endsWith(head) ? [i] : []))).toEqual([0, 26]);
   });
 
   it("keeps every row below 80 columns: large figures, none at all, and thousands of steps", () => {
@@ -99,7 +102,7 @@ describe("the view of training in a log", () => {
       view.step({ ...line, step, success: 0, rollouts: 0, mismatch_kl: null, training_reward: null });
     }
     expect(written.length).toBeGreaterThan(8);
-    for (const text of written) expect(text.length, text).toBeLessThanOrEqual(80);
+    for (const text of written.flatMap((text) => text.split("\n"))) expect(text.length, text).toBeLessThan(80);
   });
 
   it("says nothing of steps and progress when it is to be quiet, but what it is told to say", () => {
@@ -243,7 +246,7 @@ describe("the view of training on a terminal", () => {
     expect(written[1]).toBe(`${CLEAR}step 2/20 update █████░░░░░░░░░░░░░░░ 1/4  0:03`);
     expect(written[2]).toBe(`${CLEAR}step 2/20 saving ░░░░░░░░░░░░░░░░░░░░ 0/1  0:04`);
     expect(written[3]).toBe(CLEAR);
-    expect(written[4]).toMatch(/^ step /);
+    expect(written[4]).toMatch(/^n: rollouts; .*\n step {2}/s);
     expect(written[5]).toMatch(/^ 3\/20 .*\n$/);
     expect(written).toHaveLength(6);
   });

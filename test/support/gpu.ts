@@ -1,5 +1,5 @@
 /** The device of `yarn test:gpu`, shared by the tests. */
-import type { EngineOptions } from "../../src/engine/index.js";
+import type { Engine, EngineOptions } from "../../src/engine/index.js";
 
 const backend = process.env.GPU_TEST_BACKEND;
 if (backend !== "cuda" && backend !== "vulkan")
@@ -17,3 +17,10 @@ export const gpu = {
  * matrix products for those only the one for up to 32 rows is used.
  */
 export const few = { gpu: backend, threads: 1, sequences: 2, ubatch: 32 } as const satisfies Partial<EngineOptions>;
+
+/** Bytes in use: llvmpipe's device memory is this process's, and what is free of it is the whole system's. */
+export function held(engine: Engine): number {
+  if (gpu.software) return process.memoryUsage.rss();
+  const [device] = engine.memory().devices;
+  return device ? device.totalBytes - device.freeBytes : Number.NaN;
+}

@@ -169,4 +169,27 @@ describe("a task that answers back", () => {
     expect((await play(spoken, session)).reward.success).toBe(true);
     expect(heard).toEqual(["not one", [], 2]);
   });
+
+  it("is played by an expert that writes a text before its calls, which is no answer", async () => {
+    const thoughtful = defineTask<Scenario>({
+      ...about,
+      name: "expert",
+      tools: [count],
+      reply: (_, text) => (text === "two" ? null : `not ${text}`),
+      *expert() {
+        const [record] = yield { text: "Let me count.", calls: [{ name: "count", arguments: {} }] };
+        yield record?.result === 2 ? "two" : "lost";
+      },
+    });
+    const session = new ExpertSession(thoughtful as unknown as AnyTask, scenario, new Random("e"), {});
+    const { messages, reward } = await play(thoughtful, session);
+    expect(reward.success).toBe(true);
+    expect(messages.map(({ role, content }) => `${role}: ${content}`)).toEqual([
+      expect.stringMatching(/^user: /),
+      "assistant: Let me count.",
+      "tool: 2",
+      "assistant: two",
+    ]);
+    expect(messages[1]).toHaveProperty("tool_calls.0.name", "count");
+  });
 });

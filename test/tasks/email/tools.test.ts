@@ -112,7 +112,7 @@ function playExpert(asked: EmailScenario, env: EmailEnv): FinishedRollout & { te
   const written = messages.map(({ content }) => content);
   for (let turn = 1, records: CallRecord[] = []; ; turn++) {
     const step = script?.next(records);
-    if (!step || step.done || typeof step.value === "string")
+    if (!step || step.done || !Array.isArray(step.value))
       throw new Error(`the expert stopped without an answer: ${asked.id}`);
     records = step.value.map(({ name, arguments: args }) => ({
       turn,

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { groupAdvantages } from "../../../src/learn/advantages.js";
 import { evaluate } from "../../../src/report/evaluation.js";
 import type { Trajectory } from "../../../src/rollout/trajectory.js";
-import type { RolloutCredit, StepTiming } from "../../../src/run/records.js";
+import type { StepTiming } from "../../../src/run/records.js";
 import { RunStore } from "../../../src/run/store.js";
 import type { CallRecord, ChatMessage, Scenario } from "../../../src/tasks/task.js";
-import type { CreditedGroup } from "../../../src/train/credit.js";
+import { type CreditedGroup, creditsOf } from "../../../src/train/credit.js";
 import { stepMetricsRow } from "../../../src/train/metrics.js";
 import { Random } from "../../../src/util/random.js";
 import { metricsOf } from "../../train/support/fakes.js";
@@ -107,20 +107,6 @@ function credited(members: readonly Trajectory[], lost: boolean): CreditedGroup 
     trainable: trainable && !lost,
     allMasked: false,
   };
-}
-
-function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
-  return groups
-    .filter(({ rewarded }) => rewarded)
-    .flatMap(({ members }) =>
-      members.map(({ trajectory, reward, advantage, explanation }) => ({
-        scenario: trajectory.scenario.id,
-        member: trajectory.index,
-        reward,
-        advantage,
-        explanation: explanation ?? null,
-      })),
-    );
 }
 
 const timing = (step: number): StepTiming => ({

@@ -25,6 +25,12 @@ export const MISMATCH_FLOOR = { mean: 0.0015, p99: 0.03 };
 
 /** Factor for a probe, which has the tokens of one rollout: its mean varies more than that of a step. */
 const PROBE_TOLERANCE = 3;
+/**
+ * An engine that is nearer to the policy after the update than to the one before by this factor plays it. The rest is
+ * rounding, which grows with the update: a learning rate that makes sampled tokens unlikely (0.5 nats a token) left
+ * 0.008 nats, 66 times less.
+ */
+const PROBE_NEAR = 30;
 /** The engine plays the policy before the update if it is nearer to that one by this factor ... */
 const PROBE_RATIO = 3;
 /** ... and the two policies differ by more than rounding, in nats per token. */
@@ -95,7 +101,7 @@ export function checkProbe(reading: ProbeReading | null, limit: number, adapter:
   if (!reading) return;
   const { after, before, n } = reading;
   const stale = before * PROBE_RATIO < after && after - before > PROBE_DIFFERENCE;
-  if (!stale && after <= PROBE_TOLERANCE * limit) return;
+  if (!stale && after <= Math.max(PROBE_TOLERANCE * limit, before / PROBE_NEAR)) return;
   throw new HoneError(
     `${stale ? `the engine still plays the adapter before ${adapter}` : `the engine does not play the adapter of ${adapter}`}: ` +
       `on its probe the log-probabilities differ by ${after.toFixed(4)} on average from the learner's after that update, and by ${before.toFixed(4)} from those before it (n=${n}); ` +

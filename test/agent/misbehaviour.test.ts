@@ -1,5 +1,5 @@
 /** An agent's errors cost its own rollout, and say what it did; the others on the same thread play on. */
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Gathered, Trajectory } from "../../src/rollout/index.js";
 import { brokenOff } from "../../src/rollout/index.js";
 import { playTask, support } from "./support/playing.js";
@@ -104,10 +104,11 @@ test("a client that goes away takes its turn with it, and the next is answered",
   expect(playedAs("goes away").agent?.completions).toBe(1);
 });
 
-test("programs get the endpoint, and nothing of them is left", () => {
+test("programs get the endpoint, and nothing of them is left", async () => {
   const [[url, pid, input], failures] = seen("runs programs");
   expect([url, input]).toEqual(["http://127.0.0.1:", "given"]);
-  expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH");
+  // A killed process keeps its number until the system's first process takes note of its end.
+  await vi.waitFor(() => expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH"), { timeout: 20_000 });
   expect(failures).toEqual([
     expect.stringMatching(/^sh -c .* ended with code 3$/),
     "there is no program no-such-program",

@@ -101,6 +101,11 @@ describe("a reading of a probe", () => {
     expect(() => read(0.00009, 0)).not.toThrow();
   });
 
+  it("is no alarm where a large update left more rounding", () => {
+    expect(() => read(0.008, 0.5265)).not.toThrow();
+    expect(() => read(0.03, 0.5265)).toThrow("the engine does not play the adapter of step 3");
+  });
+
   it("tells the adapter before from another one", () => {
     expect(() => read(0.0006, 0.00002)).toThrow("the engine still plays the adapter before step 3: on its probe");
     expect(() => read(0.03, 0.02)).toThrow(

@@ -61,6 +61,12 @@ const callsOf = ({ calls }: Answer) =>
     input: JSON.stringify(args),
   }));
 
+/** A single signal is returned as it is, since `AbortSignal.any` is slow. */
+function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  const given = signals.filter((one) => one !== undefined);
+  return given.length === 1 ? (given[0] as AbortSignal) : AbortSignal.any(given);
+}
+
 interface Asking {
   readonly conversation: Conversation;
   readonly withTools: boolean;
@@ -109,7 +115,7 @@ function begin(model: RolloutModel, options: LanguageModelV3CallOptions, tempera
         maxTokens: maxOutputTokens,
         stopTexts: stopSequences,
         likeliest: undefined,
-        signal: AbortSignal.any([abortSignal, signal].filter((one) => one !== undefined)),
+        signal: anyOf([abortSignal, signal]),
         onText,
       }),
     about: ({ read }) => ({

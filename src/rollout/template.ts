@@ -10,6 +10,7 @@
  * a space before each piece, which is removed where a piece continues text.
  */
 import { Template } from "@huggingface/jinja";
+import { LRUCache } from "lru-cache";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 
@@ -95,6 +96,8 @@ export class ChatTemplate {
   readonly #apart: readonly string[];
   readonly #standIns: ReadonlyMap<string, string>;
   readonly #toProtect: RegExp;
+  /** By messages and tools. */
+  readonly #prompts = new LRUCache<string, readonly number[]>({ max: 16 });
   /** Ids of tokens that end an assistant's turn in this template. */
   readonly closing: { readonly text: string; readonly id: number };
   /** The text before a turn of the model, from the end of an earlier one on. */
@@ -237,9 +240,14 @@ export class ChatTemplate {
     return this.#unprotect(this.#render(messages, tools, { add_generation_prompt: true }));
   }
 
-  /** Ids of everything before the model's first turn. */
-  prompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): number[] {
-    return this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));
+  /** Ids of everything before the model's first turn. The latest are kept: the rollouts of a group have the same prompt. */
+  prompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): readonly number[] {
+    const key = JSON.stringify([messages, tools]);
+    const known = this.#prompts.get(key);
+    if (known) return known;
+    const ids = this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));
+    this.#prompts.set(key, ids);
+    return ids;
   }
 
   /** Ids of a text that continues a turn: special tokens in it are recognised. */

@@ -3,6 +3,7 @@
  * again.
  */
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { badRequest } from "./errors.js";
 import type { ApiMessage, ApiTool } from "./requests.js";
@@ -47,11 +48,27 @@ function isCyclic(schema: unknown): boolean {
   return visit(schema);
 }
 
-/** @throws ApiError (400) for duplicate names, and for schemas that are infinite, too deep or too large */
-export function toolsOf(tools: readonly ApiTool[]): ToolSchema[] {
-  if (JSON.stringify(tools).length > MOST_SCHEMA) {
+/** By their JSON: every request of a conversation has the same tools. */
+const checked = new LRUCache<string, readonly ToolSchema[]>({ max: 32 });
+
+/**
+ * Equal tools give the same array.
+ *
+ * @throws ApiError (400) for duplicate names, and for schemas that are infinite, too deep or too large
+ */
+export function toolsOf(tools: readonly ApiTool[]): readonly ToolSchema[] {
+  const json = JSON.stringify(tools);
+  if (json.length > MOST_SCHEMA) {
     throw badRequest(`'tools' has more than ${MOST_SCHEMA} characters`, "tools", "invalid_function_parameters");
   }
+  const known = checked.get(json);
+  if (known) return known;
+  const result = checkTools(tools);
+  checked.set(json, result);
+  return result;
+}
+
+function checkTools(tools: readonly ApiTool[]): readonly ToolSchema[] {
   const names = new Set<string>();
   return tools.map(({ function: { name, description, parameters } }, index) => {
     const param = `tools.${index}.function`;
@@ -130,8 +147,14 @@ function meaning(message: ChatMessage): string {
   return canonical([message.role, message.content.trim(), calls]);
 }
 
+const canonicalTools = new WeakMap<readonly ToolSchema[], string>();
+
 /** Key of a conversation without messages. Conversations of different `scope` have different keys. */
-export const firstKey = (tools: readonly ToolSchema[], scope: string) => hash(scope, canonical(tools));
+export function firstKey(tools: readonly ToolSchema[], scope: string): string {
+  const text = canonicalTools.get(tools) ?? canonical(tools);
+  canonicalTools.set(tools, text);
+  return hash(scope, text);
+}
 
 /** Key of a conversation extended by one message. */
 export const nextKey = (key: string, message: ChatMessage) => hash(key, meaning(message));

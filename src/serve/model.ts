@@ -121,7 +121,7 @@ export class ServedModel {
     }
     const { point, next, key, rewritten } = this.recorder.find(messages, tools, scope);
     const opening = point?.opening ?? messages.length;
-    let append: number[];
+    let append: readonly number[];
     try {
       append = point
         ? template.delta(messages.slice(0, opening), tools, next, point.closed)

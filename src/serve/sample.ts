@@ -84,7 +84,8 @@ export async function sampleTurn(
       maxTokens,
       sampling: options.sampling,
       stop: stopIds,
-      signal: AbortSignal.any([signal, ended.signal]),
+      // Without a listener nothing ends the turn early.
+      signal: listens ? AbortSignal.any([signal, ended.signal]) : signal,
       ...(listens ? { onToken } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
       ...(options.grammar ? { grammar: options.grammar, before: [...ids] } : {}),

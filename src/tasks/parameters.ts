@@ -66,11 +66,16 @@ const isJsonSchema = (parameters: ToolParameters): parameters is JsonSchemaParam
 export const strictParameters = <P extends ToolParameters>(parameters: P): P =>
   isJsonSchema(parameters) ? parameters : (parameters.strict() as unknown as P);
 
-/** As a JSON Schema, without the line that names its draft. */
+const schemas = new WeakMap<ToolParameters, Record<string, unknown>>();
+
+/** As a JSON Schema, without the line that names its draft. Computed once: every rollout has its tools' schemas. */
 export function schemaOfParameters(parameters: ToolParameters): Record<string, unknown> {
+  const known = schemas.get(parameters);
+  if (known) return known;
   const { $schema: _, ...schema } = isJsonSchema(parameters)
     ? parameters.jsonSchema
     : z.toJSONSchema(parameters, { io: "input" });
+  schemas.set(parameters, schema);
   return schema;
 }
 

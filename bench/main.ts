@@ -117,7 +117,7 @@ async function main(): Promise<void> {
     log,
     async load(wanted): Promise<Engine> {
       // Fixed, so that the engine does not reduce its threads during a measurement.
-      const engine = await loadEngine({ ...wanted, gpu: options.gpu, threads });
+      const engine = await loadEngine({ threads, ...wanted, gpu: options.gpu });
       measuredOn ??= { hardware: hardwareOf(engine), versions: versionsOf(engine) };
       return engine;
     },

@@ -11,9 +11,12 @@ import { HoneError } from "../src/util/errors.js";
 import { withLock } from "../src/util/lock.js";
 import { packageRoot } from "../src/util/paths.js";
 
-/** tiny: qwen2-tiny, qwen3-tiny and llama-tiny. published: qwen2.5-small and its like. 0.5b: qwen2-0.5b-shape. */
-export type ModelSet = "tiny" | "published" | "0.5b";
-export const modelSets: readonly ModelSet[] = ["tiny", "published", "0.5b"];
+/**
+ * tiny: qwen2-tiny, qwen3-tiny and llama-tiny. published: qwen2.5-small and its like. 0.5b: qwen2-0.5b-shape. wide:
+ * tiny-wide.
+ */
+export type ModelSet = "tiny" | "published" | "0.5b" | "wide";
+export const modelSets: readonly ModelSet[] = ["tiny", "published", "0.5b", "wide"];
 
 const recipe = join(packageRoot, "test", "models");
 export const modelFolder = join(packageRoot, "build", "test-models");

@@ -67,8 +67,8 @@ export interface BenchContext {
   readonly shape: Shape | undefined;
   /** The user's mail database, for rows that train. */
   readonly db: string | undefined;
-  /** Loads an engine on the chosen device with the chosen threads. Close it before the next one is loaded. */
-  load(options: Omit<EngineOptions, "gpu" | "device" | "threads">): Promise<Engine>;
+  /** Loads an engine on the chosen device, with the chosen threads unless told otherwise. Close it before the next. */
+  load(options: Omit<EngineOptions, "gpu" | "device">): Promise<Engine>;
   /** Writes a line to stderr. */
   log(line: string): void;
 }

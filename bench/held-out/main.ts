@@ -7,10 +7,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { programOf } from "../../src/mcp/index.js";
 import { wilson } from "../../src/report/interval.js";
 import { emailTask } from "../../src/tasks/email/index.js";
 import type { RolloutEnd, Scenario } from "../../src/tasks/index.js";
-import { HoneError } from "../../src/util/errors.js";
+import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { deriveSeed } from "../../src/util/random.js";
 import { MAX_TURNS, Mailbox } from "../agents/mail.js";
@@ -129,19 +130,43 @@ async function served(where: readonly string[]): Promise<{ url: string; server: 
 const share = ({ successes, n, low, high }: Figures) =>
   `${successes} of ${n}, interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)} %`;
 
+const CHOICES = ["auto", "required"];
+
+function parse() {
+  const read = () =>
+    parseArgs({
+      options: {
+        home: { type: "string", default: ".hone" },
+        project: { type: "string", default: "email" },
+        run: { type: "string", default: "demo" },
+        "tool-choice": { type: "string", default: "auto" },
+        python: { type: "string", default: "python3" },
+        "at-once": { type: "string", default: "8" },
+        save: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    }).values;
+  let values: ReturnType<typeof read>;
+  try {
+    values = read();
+  } catch (error) {
+    throw new UsageError(`${messageOf(error).split(".")[0]}; yarn held-out --help lists the options`);
+  }
+  const atOnce = Number(values["at-once"]);
+  if (!Number.isInteger(atOnce) || atOnce < 1) {
+    throw new UsageError(`--at-once: ${values["at-once"]} is no whole number above 0`);
+  }
+  const toolChoices = values["tool-choice"].split(",");
+  const unknown = toolChoices.find((one) => !CHOICES.includes(one));
+  if (unknown !== undefined) throw new UsageError(`--tool-choice: ${unknown} is none of ${CHOICES.join(", ")}`);
+  if (!programOf(values.python, process.cwd(), process.env.PATH)) {
+    throw new UsageError(`--python: there is no program ${values.python}`);
+  }
+  return { ...values, atOnce, toolChoices };
+}
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      home: { type: "string", default: ".hone" },
-      project: { type: "string", default: "email" },
-      run: { type: "string", default: "demo" },
-      "tool-choice": { type: "string", default: "auto" },
-      python: { type: "string", default: "python3" },
-      "at-once": { type: "string", default: "8" },
-      save: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
+  const values = parse();
   if (values.help) return console.log(usage);
   const place = ["--home", values.home, "--project", values.project];
   const evaluation = await evaluated([...place, "--run", values.run]);
@@ -155,11 +180,11 @@ async function main(): Promise<void> {
   const { url, server } = await served([values.run, ...place]);
   const rows: object[] = [];
   try {
-    for (const toolChoice of values["tool-choice"].split(",")) {
+    for (const toolChoice of values.toolChoices) {
       for (const name of NAMES) {
         const model = name === "base" ? "base" : values.run;
-        const atOnce = Number(values["at-once"]);
-        const played = await play({ url, scenarios, db, python: values.python, atOnce, model, toolChoice });
+        const { python, atOnce } = values;
+        const played = await play({ url, scenarios, db, python, atOnce, model, toolChoice });
         const figures = evaluation.columns.find((column) => column.name === name)?.result?.figures;
         if (!figures) throw new HoneError(`yarn eval has no figures of ${name}`);
         const rate = played.successes / played.n;

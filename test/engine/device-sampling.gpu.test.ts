@@ -35,7 +35,7 @@ it("tokens are the host's, and no logits are copied", async () => {
   const { compared, differing, largest } = await drawsAsTheHost(
     host,
     device,
-    { temperatures, tokens: 64, members: 4 },
+    { temperatures, tokens: gpu.software ? 32 : 128, members: 4 },
     ROUNDING,
   );
   countsOfDrawing(device);

@@ -51,6 +51,7 @@ EngineSettings settingsOf(const Napi::Value& value) {
   llama.ubatch = whole("ubatch", 1, llama.batch);
   llama.exact = flagOf(object.Get("exact"), "exact");
   llama.pooled = flagOf(object.Get("pooledKv"), "pooledKv");
+  llama.drawOnDevice = flagOf(object.Get("drawOnDevice"), "drawOnDevice");
   // Each running sequence needs a row of logits, and scoring one more.
   llama.outputs = whole("outputs", llama.sequences + 1, 2 * kMost);
   SchedulerSettings& scheduler = settings.scheduler;

@@ -16,6 +16,20 @@ using Token = int32_t;
  */
 constexpr int kPadding = -1;
 
+/** How the token after a row is drawn where the logits are: by inversion of the softmax of logits / temperature. */
+struct Draw {
+  /** In [0, 1). */
+  double uniform = 0.5;
+  float temperature = 1;
+};
+
+struct Drawn {
+  /** -1 when the logits hold NaN or infinities: the model is broken. */
+  Token token = -1;
+  /** Natural log of the token's probability under the distribution it was drawn from; 0 at temperature 0. */
+  float logprob = 0;
+};
+
 /**
  * Tokens to evaluate, in ascending order of slots, with padding at the end; the tokens of a slot follow its cells. All
  * vectors have the same length.
@@ -26,6 +40,11 @@ struct Batch {
   std::vector<int32_t> slots;
   /** 1 where logits are requested. */
   std::vector<int8_t> wanted;
+  /**
+   * Where the decoder is to draw (Decoder::samples), how after each token whose logits are requested; else empty. As long
+   * as the others.
+   */
+  std::vector<Draw> draws;
 
   int size() const { return static_cast<int>(tokens.size()); }
 
@@ -34,6 +53,7 @@ struct Batch {
     positions.clear();
     slots.clear();
     wanted.clear();
+    draws.clear();
   }
 
   /** Returns the row of the token. */
@@ -64,6 +84,13 @@ class Decoder {
    * them.
    */
   virtual const float* logits(int row) const = 0;
+
+  /** Whether it can draw tokens where the logits are, so that logits need not be copied: see Batch::draws. */
+  virtual bool samples() const = 0;
+  /** What was drawn after a requested row of the last batch, which had draws. It has no logits. */
+  virtual Drawn sampled(int row) const = 0;
+  /** Bytes of logits, or of what was drawn, that the last batch copied to where `logits` and `sampled` read them. */
+  virtual uint64_t copiedBytes() const = 0;
 
   // When one of the following throws, the KV of the slot that it changes is unknown.
 

@@ -72,6 +72,8 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
   info.Set("flashAttention", report.flashAttention < 0
                                  ? env.Null()
                                  : Napi::Boolean::New(env, report.flashAttention == 1).As<Napi::Value>());
+  info.Set("sampling", engine.samplesOnDevice() ? "device" : "host");
+  info.Set("whyHost", engine.whyHost());
   info.Set("endTokens", arrayOf<Napi::Int32Array>(env, vocabulary.endTokens()));
   return info;
 }

@@ -1,5 +1,5 @@
 // The functions of the libllama that node-llama-cpp has loaded into this process, found at run time: one addon serves
-// its CPU, CUDA, Vulkan and Metal builds. Only the public llama.h and ggml-backend.h are used.
+// its CPU, CUDA, Vulkan and Metal builds. Only the public llama.h, ggml.h and ggml-backend.h are used.
 #pragma once
 
 #include <string>
@@ -37,6 +37,7 @@ namespace hone {
   X(llama_init_from_model)       \
   X(llama_free)                  \
   X(llama_n_ctx_seq)             \
+  X(llama_n_seq_max)             \
   X(llama_get_memory)            \
   X(llama_memory_clear)          \
   X(llama_memory_seq_rm)         \
@@ -66,6 +67,13 @@ namespace hone {
   X(llama_sampler_accept)        \
   X(llama_sampler_apply)         \
   X(llama_sampler_free)          \
+  X(llama_sampler_init)          \
+  X(llama_sampler_chain_default_params) \
+  X(llama_sampler_chain_init)    \
+  X(llama_sampler_chain_add)     \
+  X(llama_set_sampler)           \
+  X(llama_get_sampled_probs_ith) \
+  X(llama_get_sampled_probs_count_ith) \
   X(ggml_backend_dev_count)      \
   X(ggml_backend_dev_get)        \
   X(ggml_backend_dev_by_type)    \
@@ -76,7 +84,37 @@ namespace hone {
   X(ggml_backend_dev_backend_reg) \
   X(ggml_backend_reg_name)       \
   X(ggml_backend_reg_get_proc_address) \
-  X(ggml_threadpool_params_init)
+  X(ggml_threadpool_params_init) \
+  X(ggml_backend_buft_get_device) \
+  X(ggml_backend_dev_supports_op) \
+  X(ggml_backend_tensor_set)     \
+  X(ggml_init)                   \
+  X(ggml_free)                   \
+  X(ggml_tensor_overhead)        \
+  X(ggml_op_desc)                \
+  X(ggml_get_first_tensor)       \
+  X(ggml_get_next_tensor)        \
+  X(ggml_new_tensor_2d)          \
+  X(ggml_set_input)              \
+  X(ggml_view_2d)                \
+  X(ggml_reshape_2d)             \
+  X(ggml_reshape_3d)             \
+  X(ggml_cont)                   \
+  X(ggml_pad)                    \
+  X(ggml_concat)                 \
+  X(ggml_get_rows)               \
+  X(ggml_arange)                 \
+  X(ggml_argmax)                 \
+  X(ggml_cumsum)                 \
+  X(ggml_sum_rows)               \
+  X(ggml_soft_max)               \
+  X(ggml_log)                    \
+  X(ggml_step)                   \
+  X(ggml_relu)                   \
+  X(ggml_mul)                    \
+  X(ggml_sub)                    \
+  X(ggml_scale)                  \
+  X(ggml_scale_bias)
 
 struct LibLlama {
 #define HONE_MEMBER(name) decltype(&::name) name = nullptr;

@@ -54,6 +54,7 @@ LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings
       info_(describe(model_.get())),
       vocabularySize_(lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_.get()))) {
   createContext(settings.sequences);
+  if (settings.drawOnDevice) prepareSampling();
   warmUp();
 }
 
@@ -90,6 +91,11 @@ void LlamaDecoder::createContext(int sequences) {
   params.abort_callback_data = &aborted_;
   params.flash_attn_type = mayUseFlashAttention() ? LLAMA_FLASH_ATTN_TYPE_AUTO : LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.type_k = params.type_v = fullKv() ? GGML_TYPE_F32 : GGML_TYPE_F16;
+  if (device_) {
+    const auto& samplers = device_->renew(static_cast<int>(params.n_seq_max));
+    params.samplers = const_cast<llama_sampler_seq_config*>(samplers.data());
+    params.n_samplers = samplers.size();
+  }
   LlamaReport made;
   const Listening listening(made);
   if (!mayUseFlashAttention()) made.flashAttention = 0;
@@ -105,6 +111,7 @@ void LlamaDecoder::createContext(int sequences) {
   if (pool_) lib_.llama_attach_threadpool(context.get(), pool_.get(), pool_.get());
   apply(context.get());
   context_ = std::move(context);
+  drawing_ = device_ != nullptr;
   sequences_ = sequences;
   paddingIds_.resize(pooled() ? static_cast<size_t>(sequences) : 0);
   std::iota(paddingIds_.begin(), paddingIds_.end(), sequences);
@@ -201,6 +208,9 @@ void LlamaDecoder::decode(const Batch& batch) {
   LlamaReport heard;
   const Listening listening(heard);
   forgetLlamaErrors();
+  const auto wanted = static_cast<uint64_t>(std::count(batch.wanted.begin(), batch.wanted.end(), 1));
+  if (wanted > 0) drawOnDevice(!batch.draws.empty());
+  if (drawing_) device_->expect(batch, sequenceIds_);
   const FlushDenormals flushed;
   const int reused = lib_.llama_perf_context(context_.get()).n_reused;
   const int status = lib_.llama_decode(context_.get(), view);
@@ -213,9 +223,12 @@ void LlamaDecoder::decode(const Batch& batch) {
   const int lowest = *std::min_element(batch.slots.begin(), batch.slots.end());
   for (int slot = kPadding; slot >= lowest; slot--) trim(paddingIds_[kPadding - slot], 0);
   if (!heard.buffers.empty()) noteCompute(heard);
+  copiedBytes_ = 0;
+  if (wanted == 0) return;
+  if (drawing_) return takeDrawn();
+  copiedBytes_ = wanted * static_cast<uint64_t>(vocabularySize_) * sizeof(float);
   // The first access to logits sorts their rows; after that, several threads may read them.
-  const auto wanted = std::find(batch.wanted.begin(), batch.wanted.end(), 1);
-  if (wanted != batch.wanted.end()) logits(static_cast<int>(wanted - batch.wanted.begin()));
+  logits(static_cast<int>(std::find(batch.wanted.begin(), batch.wanted.end(), 1) - batch.wanted.begin()));
 }
 
 /** llama.cpp has allocated its compute buffers again: the first batch after an adapter change needs others. */

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decoder.h"
+#include "device_sampler.h"
 #include "libllama.h"
 #include "model.h"
 #include "report.h"
@@ -28,6 +29,8 @@ struct LlamaSettings {
   bool exact = false;
   /** One pool of KV cells for all slots, instead of a buffer for each: see SchedulerSettings::pooled. */
   bool pooled = false;
+  /** Tokens are drawn where the logits are, if that works: see Decoder::samples. */
+  bool drawOnDevice = false;
 };
 
 /** Decoders of this process that are making a GPU compile its kernels. */
@@ -56,12 +59,17 @@ class LlamaDecoder final : public Decoder {
   uint64_t kvBytesPerSequence() const;
   /** How the context was last created, and its current buffers; may be called on any thread. */
   LlamaReport report() const;
+  /** Why it does not draw where the logits are, though it should; "" where it does, or should not. */
+  const std::string& whyHost() const { return whyHost_; }
 
   int vocabularySize() const override { return vocabularySize_; }
   bool canTrim() const override { return !info_.recurrent; }
   void decode(const Batch& batch) override;
   int reusedGraphs() const override { return reusedGraphs_; }
   const float* logits(int row) const override;
+  bool samples() const override { return device_ != nullptr; }
+  Drawn sampled(int row) const override { return device_->drawn(row); }
+  uint64_t copiedBytes() const override { return copiedBytes_; }
   void copy(int from, int to) override;
   void trim(int slot, int length) override;
   void clear() override;
@@ -88,6 +96,9 @@ class LlamaDecoder final : public Decoder {
   };
 
   void createContext(int sequences);
+  void prepareSampling();
+  void drawOnDevice(bool device);
+  void takeDrawn();
   void apply(llama_context* context) const;
   void noteCompute(const LlamaReport& heard);
   llama_memory_t memory() const { return lib_.llama_get_memory(context_.get()); }
@@ -114,6 +125,8 @@ class LlamaDecoder final : public Decoder {
   std::vector<int32_t> paddingIds_;
   /** Of the last batch. */
   int reusedGraphs_ = 0;
+  uint64_t copiedBytes_ = 0;
+  std::string whyHost_;
 
   // Objects of llama.cpp. They are freed in reverse order, also when the constructor throws.
   std::unique_ptr<ggml_threadpool, PoolFree> pool_;
@@ -123,6 +136,10 @@ class LlamaDecoder final : public Decoder {
   Adapter adapter_;
   /** The second adapter, between `loadAdapter` and `dropAdapter`. */
   Adapter beside_;
+  /** Null where the host samples. */
+  std::unique_ptr<DeviceSampler> device_;
+  /** The context has `device_`'s samplers, and then no logits. */
+  bool drawing_ = false;
   /** Null while it sleeps. */
   std::unique_ptr<llama_context, ContextFree> context_;
 };

@@ -51,6 +51,7 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
     if (a != b) found += (found.empty() ? "" : ", ") + std::string(name) + (a ? " true, not false" : " false, not true");
   };
   compareFlag("exact", have.exact, asked.exact);
+  compareFlag("drawOnDevice", have.drawOnDevice, asked.drawOnDevice);
   compareFlag("pooledKv", have.pooled, asked.pooled);
   compareFlag("steadyShapes", before.scheduler.steady, now.scheduler.steady);
   return found;
@@ -100,6 +101,17 @@ LlamaReport Engine::report() const {
   all.flashAttention = decoders_.front()->report().flashAttention;
   for (const LlamaDecoder* decoder : decoders_) addBuffers(all.buffers, decoder->report().buffers);
   return all;
+}
+
+bool Engine::samplesOnDevice() const {
+  return std::all_of(decoders_.begin(), decoders_.end(), [](const LlamaDecoder* one) { return one->samples(); });
+}
+
+std::string Engine::whyHost() const {
+  for (const LlamaDecoder* decoder : decoders_) {
+    if (!decoder->whyHost().empty()) return decoder->whyHost();
+  }
+  return "";
 }
 
 std::shared_ptr<Engine> acquireEngine(const EngineSettings& settings) {

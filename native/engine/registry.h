@@ -31,6 +31,9 @@ class Engine {
   uint64_t kvBytes() const;
   /** How weights and contexts were created, and all current buffers. */
   LlamaReport report() const;
+  /** All lanes draw where the logits are; else `whyHost` says why one does not, unless none should. */
+  bool samplesOnDevice() const;
+  std::string whyHost() const;
   bool fullKv() const { return decoders_.front()->fullKv(); }
   uint64_t kvBytesPerSequence() const { return decoders_.front()->kvBytesPerSequence(); }
 

@@ -19,13 +19,6 @@ struct SamplingParams {
   uint64_t seed = 0;
 };
 
-struct Drawn {
-  /** -1 when the logits hold NaN or infinities: the model is broken. */
-  Token token = -1;
-  /** Natural log of the token's probability under the distribution it was drawn from; 0 at temperature 0. */
-  float logprob = 0;
-};
-
 /** A number in [0, 1) that depends only on the seed and the position. */
 double uniform(uint64_t seed, uint64_t position);
 

@@ -259,6 +259,11 @@ class Scheduler {
   void take(Sequence& sequence, const Drawn& drawn);
   void handOut();
 
+  // device_rows.cc: rows that are drawn where the logits are.
+  bool drawsOnDevice();
+  void addDraws();
+  void takeDrawn();
+
   // drafting.cc: guessed tokens.
   bool drafts() const;
   int leastDraft() const;
@@ -315,6 +320,8 @@ class Scheduler {
   std::unique_ptr<Drafter> drafter_;
   DraftLength draftLength_;
   HeldShape outputShape_;
+  /** So many batches are still sampled by the host. */
+  int hostBatches_ = 0;
   Stats stats_;
 
   std::mutex stopMutex_;

@@ -42,6 +42,7 @@ void Scheduler::step() {
     std::sort(running_.begin(), running_.end(), bySlot);
     if (!settings_.pooled) compact();
     plan();
+    if (drawsOnDevice()) addDraws();
     if (const int threads = threads_; threads != stats_.threads) {
       decoder_->setThreads(threads);
       stats_.threads = threads;
@@ -55,8 +56,9 @@ void Scheduler::step() {
     const std::vector<int> passes = passesOf(batch_, settings_.ubatch, settings_.pooled);
     stats_.passes += passes.size();
     stats_.graphsReused += decoder_->reusedGraphs();
+    stats_.copiedBytes += decoder_->copiedBytes();
     for (int slot : filled_) slots_.restore(slot);
-    sampleRows();
+    batch_.draws.empty() ? sampleRows() : takeDrawn();
     if (decodesOnly_) draftLength_.note(passes, cpuSeconds() - cpu);
     keepRightGuesses();
     stats_.samplingSeconds += seconds(Clock::now() - decoded);

@@ -94,6 +94,8 @@ struct Stats {
   uint64_t evicted = 0;
   uint64_t drafted = 0;
   uint64_t accepted = 0;
+  uint64_t drawnOnDevice = 0;
+  uint64_t copiedBytes = 0;
   double decodeSeconds = 0;
   double samplingSeconds = 0;
   double schedulingSeconds = 0;
@@ -122,6 +124,8 @@ struct Stats {
     visit("", "evicted", &Stats::evicted);
     visit("", "drafted", &Stats::drafted);
     visit("", "accepted", &Stats::accepted);
+    visit("", "drawnOnDevice", &Stats::drawnOnDevice);
+    visit("", "copiedBytes", &Stats::copiedBytes);
     visit("", "threads", &Stats::threads);
     visit("seconds", "decode", &Stats::decodeSeconds);
     visit("seconds", "sampling", &Stats::samplingSeconds);

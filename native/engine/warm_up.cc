@@ -13,18 +13,24 @@ constexpr int kMiddle = 64;
 /** Up to this many rows each number has kernels of its own: matrices are multiplied by vectors. */
 constexpr int kVectors = 8;
 
+/** Rows of several tokens of a slot are those of a score, whose logits are read. */
+void evaluate(Decoder& decoder, Batch& batch, bool score) {
+  if (decoder.samples() && !score) batch.draws.resize(batch.tokens.size());
+  decoder.decode(batch);
+}
+
 /** A prompt in the first slot, which is empty; logits for the last `wanted` tokens. */
 void evaluatePrompt(Decoder& decoder, int tokens, int wanted) {
   Batch batch;
   for (int i = 0; i < tokens; i++) batch.add(kToken, i, 0, i >= tokens - wanted);
-  decoder.decode(batch);
+  evaluate(decoder, batch, wanted > 1);
 }
 
 /** One token in each of the first slots, which all have `length` cells. */
 void evaluateStep(Decoder& decoder, int slots, int length) {
   Batch batch;
   for (int slot = 0; slot < slots; slot++) batch.add(kToken, length, slot, true);
-  decoder.decode(batch);
+  evaluate(decoder, batch, false);
 }
 
 void evaluateAll(Decoder& decoder, const WarmUpShape& shape) {

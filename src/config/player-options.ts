@@ -59,6 +59,11 @@ export const playerOptions = {
       "Tokens guessed for each rollout and verified in one pass, on a CPU; what is sampled stays the same. auto: as many as pay. See docs/speed.md.",
       { default: "off" },
     ),
+    sampling: choice(
+      ["auto", "host", "device"],
+      "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the host. See docs/speed.md.",
+      { default: "auto" },
+    ),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,
     }),

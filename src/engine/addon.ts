@@ -28,6 +28,8 @@ export interface NativeSettings {
   exact: boolean;
   pooledKv: boolean;
   steadyShapes: boolean;
+  /** Tokens are drawn where the logits are, where that works. */
+  drawOnDevice: boolean;
   /** -1: as many as pay; 0: none. */
   draft: number;
   /** See `SchedulerSettings::fillGap`. */
@@ -109,6 +111,9 @@ export interface NativeInfo {
   layers: number;
   kv: "F16" | "F32";
   flashAttention: boolean | null;
+  sampling: "host" | "device";
+  /** Why the host samples although `drawOnDevice` was given; "" where it does not. */
+  whyHost: string;
   controlTokens: [text: string, id: number][];
   endTokens: Int32Array;
 }

@@ -8,6 +8,7 @@
 import type { Sequence } from "./sequence.js";
 
 export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
+export type SamplingPlace = "auto" | "host" | "device";
 
 /** Plain data, so that it can be sent to workers, which pass it to `loadEngine` to share the same engine. */
 export interface EngineOptions {
@@ -64,6 +65,13 @@ export interface EngineOptions {
    * on a GPU, with `steadyShapes` and for recurrent models, whose state cannot be taken back; a number is refused there.
    */
   readonly draft?: number | "auto";
+  /**
+   * Where tokens are drawn. "device": where the logits are, so that 12 bytes of each row are copied to the host and not its
+   * logits; batches with scores, grammars, top-k, top-p, min-p, likeliest tokens or temperatures below 0.25 are still
+   * sampled by the host. It is tried when the engine is loaded; where it does not draw what the host would, the host
+   * samples, and a line says why. Default "auto": the host.
+   */
+  readonly sampling?: SamplingPlace;
 }
 
 /** Devices and precision as llama.cpp reported them when the engine was loaded, not as requested. */
@@ -79,6 +87,8 @@ export interface EngineCompute {
   readonly kv: "F16" | "F32";
   /** Null where llama.cpp did not report it. */
   readonly flashAttention: boolean | null;
+  /** Where tokens are drawn: see {@link EngineOptions.sampling}. */
+  readonly sampling: "host" | "device";
 }
 
 export interface EngineInfo {
@@ -177,6 +187,10 @@ export interface EngineStats {
    * step.
    */
   readonly accepted: number;
+  /** Sampled tokens that were drawn where the logits are. */
+  readonly drawnOnDevice: number;
+  /** Bytes of logits, or of drawn tokens, that were copied to the host; with `steadyShapes` also those of padding. */
+  readonly copiedBytes: number;
   /** Sequences between turns whose slot was given to a waiting one; they are evaluated again when they continue. */
   readonly evicted: number;
   /** CPU threads in use now: fewer than `EngineInfo.threads` while other programs keep cores busy. */

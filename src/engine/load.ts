@@ -131,12 +131,22 @@ function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "most
   }
   // With a buffer per sequence padding hardly saves graphs: prompts split a batch into passes of any shape.
   const steadyShapes = options.steadyShapes ?? (useGpu && pooledKv);
-  return { ...settings, lanes, pooledKv, steadyShapes, draft: draftOf(options.draft ?? 0, useGpu, steadyShapes) };
+  const draft = draftOf(options.draft ?? 0, useGpu, steadyShapes);
+  const drawOnDevice = options.sampling === "device";
+  if (drawOnDevice && draft !== 0) {
+    throw new UsageError(
+      "--sampling device: guessed tokens are sampled by the host; give --draft off, or --sampling host",
+    );
+  }
+  if (drawOnDevice && settings.exact && !useGpu) {
+    throw new HoneError("with exact on a CPU the host samples: every step has guesses; leave out sampling or exact");
+  }
+  return { ...settings, lanes, pooledKv, steadyShapes, draft, drawOnDevice };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {
-  const { bos, eos, eot, pad, controlTokens, endTokens, device, offloadedLayers, layers, kv, flashAttention, ...info } =
-    native.info();
+  const { bos, eos, eot, pad, controlTokens, endTokens, whyHost: _, ...facts } = native.info();
+  const { device, offloadedLayers, layers, kv, flashAttention, sampling, ...info } = facts;
   const devices = addon.devices();
   const used = devices.filter((one) => (device === "" ? !one.isGpu : one.name === device)).slice(0, 1);
   return {
@@ -161,6 +171,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
       weights: info.weightType,
       kv,
       flashAttention,
+      sampling,
     },
     llamaVersion: addon.llamaVersion() ?? "",
   };
@@ -170,7 +181,8 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * The first call of a process must come from its main thread. Later calls for the same model file and name, from any
  * thread, share that engine's weights, contexts and decode threads; each caller must close it.
  *
- * @param log reports when the engine yields to other programs and when it stops yielding; and when a GPU compiles for long
+ * @param log reports when the engine yields to other programs and when it stops yielding; when a GPU compiles for long; and
+ * when the device does not draw tokens although it should
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
  * EngineOutOfMemory for a lack of memory
  */
@@ -182,6 +194,8 @@ export async function loadEngine(options: EngineOptions, log?: (line: string) =>
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
     const native = await whileCompiling(addon, log, () => addon.load(settings));
+    const { whyHost } = native.info();
+    if (isMainThread && whyHost !== "") log?.(`tokens are sampled on the host, not on the device: ${whyHost}`);
     // Workers join an engine that the main thread governs. On a GPU threads do little work. Lanes of one thread share the
     // cores with other programs by the system's scheduling.
     const meet = settings.threads > settings.lanes;

@@ -44,6 +44,7 @@ export const playerOptions = [
   "device",
   "threads",
   "draft",
+  "sampling",
   "python",
   "torchIndex",
   "context",

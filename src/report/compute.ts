@@ -6,12 +6,13 @@ type EngineShown = Pick<EngineInfo, "compute" | "llamaVersion">;
 
 /** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0" */
 export function engineText({ compute, llamaVersion }: EngineShown): string {
-  const { backend, device, offloadedLayers, layers, weights, kv, flashAttention } = compute;
+  const { backend, device, offloadedLayers, layers, weights, kv, flashAttention, sampling } = compute;
   const parts = [
     ...(onCpu(compute) ? [] : [`${offloadedLayers} of ${layers} layers there`]),
     `${weights} weights`,
     `${kv} KV`,
     ...(flashAttention ? ["flash attention"] : []),
+    ...(sampling === "device" ? ["sampling on the device"] : []),
     `llama.cpp ${llamaVersion}`,
   ];
   const line = `engine: ${[backend === "cpu" ? "CPU" : gpuTitles[backend], device].join(", ")}: ${parts.join(", ")}`;

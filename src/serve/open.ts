@@ -36,6 +36,7 @@ export const subjectOptions = [
   "device",
   "threads",
   "draft",
+  "sampling",
   "context",
   ...chatOptions,
 ] as const;

@@ -59,6 +59,7 @@ export const playingOptions = [
   "device",
   "threads",
   "draft",
+  "sampling",
   "python",
   "torchIndex",
 ] as const satisfies readonly OptionName[];

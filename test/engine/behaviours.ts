@@ -244,3 +244,51 @@ export function expectWithin(ways: ReturnType<Reference["ways"]>): void {
     expect(max, way).toBeLessThanOrEqual(limit.max);
   }
 }
+
+/**
+ * Draws the same turns in an engine whose host samples and in one that draws on the device. Both compute the same logits
+ * for the same tokens, so the first token that differs must be one where the uniform number is at the boundary of two
+ * tokens: what follows it is another text, which is not compared.
+ */
+export async function drawsAsTheHost(
+  host: Engine,
+  device: Engine,
+  { temperatures, tokens, members }: { temperatures: number[]; tokens: number; members: number },
+  bound = 1e-5,
+): Promise<{ compared: number; differing: number; largest: number }> {
+  const found = { compared: 0, differing: 0, largest: 0 };
+  for (const temperature of temperatures) {
+    const play = async (engine: Engine) => {
+      const group = engine.openGroup(prompt("a prompt of the group, "), members);
+      // One after the other: who shares a batch would change the logits' rounding.
+      const played = [];
+      for (const [seed, member] of group.entries()) {
+        played.push(await member.generate({ maxTokens: tokens, sampling: { seed, temperature }, stop: never }));
+        member.close();
+      }
+      return played;
+    };
+    const [expected, drawn] = [await play(host), await play(device)];
+    for (const [i, one] of drawn.entries()) {
+      const other = expected[i] as (typeof drawn)[number];
+      const first = one.tokens.findIndex((token, at) => token !== other.tokens[at]);
+      const same = first === -1 ? tokens : first;
+      if (first !== -1) found.differing++;
+      found.compared += same;
+      const gap = largestDifference(one.logprobs.slice(0, same), other.logprobs.slice(0, same));
+      found.largest = Math.max(found.largest, gap);
+    }
+  }
+  expect(found.largest).toBeLessThan(bound);
+  // A running sum in f32 is off by a millionth: so often a number falls between its boundary and the exact one.
+  expect(found.differing).toBeLessThanOrEqual(1);
+  return found;
+}
+
+/** All tokens were drawn on the device, and 12 bytes of each row were copied; padding at most trebles the rows. */
+export function countsOfDrawing(engine: Engine): void {
+  const { decoded, drawnOnDevice, copiedBytes } = engine.stats();
+  expect(drawnOnDevice).toBe(decoded);
+  expect(copiedBytes).toBeGreaterThanOrEqual(12 * decoded);
+  expect(copiedBytes).toBeLessThanOrEqual(3 * 12 * decoded);
+}

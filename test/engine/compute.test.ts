@@ -21,6 +21,7 @@ describe("an engine on a CPU", () => {
       weights: info.weightType,
       kv: "F32",
       flashAttention: false, // f32 weights
+      sampling: "host",
     });
   });
 

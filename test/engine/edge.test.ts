@@ -24,6 +24,7 @@ const settings: NativeSettings = {
   exact: false,
   pooledKv: false,
   steadyShapes: false,
+  drawOnDevice: false,
   draft: 0,
   fillGap: 0,
   samplingThreads: 1,

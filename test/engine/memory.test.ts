@@ -69,6 +69,7 @@ describe.skipIf(!linux)(`a load that fails${linux ? "" : " (skipped: only Linux 
     exact: false,
     pooledKv: false,
     steadyShapes: false,
+    drawOnDevice: false,
     draft: 0,
     fillGap: 0,
     samplingThreads: 1,

@@ -19,6 +19,7 @@ const native: NativeEngine = await addon.load({
   exact: false,
   pooledKv: false,
   steadyShapes: false,
+  drawOnDevice: false,
   draft: 0,
   fillGap: 0,
   samplingThreads: 1,

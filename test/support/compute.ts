@@ -9,4 +9,5 @@ export const onVulkan: EngineCompute = {
   weights: "F16",
   kv: "F16",
   flashAttention: false,
+  sampling: "host",
 };

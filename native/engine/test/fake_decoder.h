@@ -17,6 +17,7 @@
 
 #include "../decoder.h"
 #include "../failure.h"
+#include "../sampling.h"
 
 namespace hone {
 
@@ -53,6 +54,13 @@ struct FakeCounters {
   std::atomic<int> passes{0};
   /** Slots need not be neighbours, and padding is understood. */
   std::atomic<bool> pooled{false};
+  /** It draws where its logits are. */
+  std::atomic<bool> samples{false};
+  /** Batches with rows, and how often the next one was sampled elsewhere. */
+  std::atomic<int> drawn{0};
+  /** What it draws is off by so many tokens. */
+  std::atomic<int> drawnWrong{0};
+  std::atomic<int> changes{0};
   /** Fail the n-th decode from now; 0: none. */
   std::atomic<int> failIn{0};
   std::atomic<int> microseconds{0};
@@ -92,9 +100,12 @@ class FakeDecoder final : public Decoder {
     check(!asleep_, "decode while asleep");
     check(batch.size() > 0, "an empty batch");
     rows_.assign(batch.size(), {});
+    drawn_.assign(batch.size(), {});
     noteShape(batch);
+    notePlace(batch);
     int last = -1;
     std::vector<int> padding;
+    std::set<int> wantedSlots;
     for (int i = 0; i < batch.size(); i++) {
       const int slot = batch.slots[i];
       if (slot < 0) {
@@ -118,6 +129,13 @@ class FakeDecoder final : public Decoder {
       uint64_t state = 7;
       for (const Cell& cell : cells) state = hashed(hashed(state, cell.token), cell.adapter);
       rows_[i] = logitsAfter(state);
+      if (!drawing_) continue;
+      SamplingParams params;
+      params.temperature = batch.draws[i].temperature;
+      drawn_[i] = Sampler().draw(rows_[i].data(), kVocabulary, params, batch.draws[i].uniform);
+      drawn_[i].token = (drawn_[i].token + counters_.drawnWrong) % kVocabulary;
+      rows_[i].clear();
+      check(wantedSlots.insert(slot).second, "a slot with two drawn rows");
     }
     if (const int micros = counters_.microseconds) std::this_thread::sleep_for(std::chrono::microseconds(micros));
     if (aborted_) throw std::runtime_error("aborted");
@@ -131,6 +149,13 @@ class FakeDecoder final : public Decoder {
     check(!rows_[row].empty(), "logits that were not wanted");
     return rows_[row].data();
   }
+
+  bool samples() const override { return counters_.samples; }
+  Drawn sampled(int row) const override {
+    check(drawing_ && drawn_[row].token >= 0, "a token that was not drawn");
+    return drawn_[row];
+  }
+  uint64_t copiedBytes() const override { return copiedBytes_; }
 
   void copy(int from, int to) override {
     check(from != to, "a copy of a slot onto itself");
@@ -225,6 +250,18 @@ class FakeDecoder final : public Decoder {
     shape_ = std::move(shape);
   }
 
+  /** Rows of logits are copied, or of what was drawn: 12 bytes each. */
+  void notePlace(const Batch& batch) {
+    const auto wanted = static_cast<uint64_t>(std::count(batch.wanted.begin(), batch.wanted.end(), 1));
+    check(batch.draws.empty() || (counters_.samples && wanted > 0), "draws that were not promised");
+    check(batch.draws.empty() || static_cast<int>(batch.draws.size()) == batch.size(), "draws without a row");
+    copiedBytes_ = wanted * (batch.draws.empty() ? kVocabulary * sizeof(float) : 12);
+    if (wanted == 0) return;
+    if (drawing_ == batch.draws.empty()) counters_.changes++;
+    drawing_ = !batch.draws.empty();
+    counters_.drawn += drawing_ ? 1 : 0;
+  }
+
   static void check(bool fine, const char* what) {
     if (!fine) {
       std::fprintf(stderr, "FAILED: %s\n", what);
@@ -260,6 +297,10 @@ class FakeDecoder final : public Decoder {
   FakeCounters& counters_;
   std::vector<std::vector<Cell>> cells_;
   std::vector<std::vector<float>> rows_;
+  std::vector<Drawn> drawn_;
+  /** The last batch with rows had draws. */
+  bool drawing_ = false;
+  uint64_t copiedBytes_ = 0;
   std::vector<int> shape_;
   int reused_ = 0;
   Adapter adapter_;

@@ -35,6 +35,8 @@ struct Shapes {
   bool steady = false;
   int draft = 0;
   bool paired = false;
+  /** The decoder draws where its logits are. */
+  bool samples = false;
 };
 
 struct Fixture {
@@ -47,6 +49,7 @@ struct Fixture {
   static std::vector<Lane> lanesOf(int slots, bool canTrim, int restMs, int lanes, Shapes shapes, FakeCounters& counters) {
     std::vector<Lane> made;
     counters.pooled = shapes.pooled;
+    counters.samples = shapes.samples;
     for (int lane = 0; lane < lanes; lane++) {
       const int own = shareOf(slots, lanes, lane);
       auto decoder = std::make_unique<FakeDecoder>(own, kContext, canTrim, counters, lane);
@@ -139,6 +142,8 @@ void runTest(const char* name, Test test) {
 
 /** constraint_test.cc. */
 void testConstraints();
+/** device_rows_test.cc. */
+void testDeviceRows();
 /** draft_test.cc. */
 void testDrafts();
 /** failures_test.cc. */

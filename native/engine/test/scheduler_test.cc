@@ -427,6 +427,7 @@ int main(int argc, char** argv) {
   runTest("a group stays in a lane while that has room", aGroupStaysInALane);
   runTest("commands reach all lanes", commandsReachAllLanes);
   testConstraints();
+  testDeviceRows();
   testDrafts();
   testFailures();
   testPool();
@@ -442,6 +443,8 @@ int main(int argc, char** argv) {
     everythingAtOnce(8, true, 2, forSeconds, {false, false, kAutoDraft});
     everythingAtOnce(8, true, 1, forSeconds, {false, false, 3, true});
     everythingAtOnce(8, true, 1, forSeconds, {true, false, 2});
+    everythingAtOnce(8, true, 2, forSeconds, {true, true, 0, false, true});
+    everythingAtOnce(8, true, 1, forSeconds, {false, false, 0, false, true});
   });
   return 0;
 }

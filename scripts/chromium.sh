@@ -16,7 +16,7 @@ done
 export DEBIAN_FRONTEND=noninteractive
 quiet=(-qq -o DPkg::Lock::Timeout=60 -o Acquire::Retries=2 -o Acquire::http::Timeout=30)
 apt-get "${quiet[@]}" update >/dev/null 2>&1 || cannot "apt-get update failed; is there a network?"
-# Ubuntu's package of this name is a stub that installs a snap.
-apt-cache show chromium 2>/dev/null | grep -q '^Maintainer:.*Debian' || cannot "this system's apt has no Chromium of Debian's"
+# Ubuntu's package of this name is a stub that installs a snap. (In a pipe, grep -q would end apt-cache by a signal.)
+grep -q '^Maintainer:.*Debian' <<<"$(apt-cache show chromium 2>/dev/null)" || cannot "this system's apt has no Chromium of Debian's"
 apt-get "${quiet[@]}" install -y --no-install-recommends chromium >/dev/null || cannot "apt-get install chromium failed"
 echo "installed $(chromium --version 2>/dev/null)"

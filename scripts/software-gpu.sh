@@ -30,7 +30,7 @@ mesa=$(major)
 if [ "${mesa:-0}" -lt $least ]; then
   codename=$(. "${HONE_OS_RELEASE:-/etc/os-release}" && echo "${VERSION_CODENAME:-}")
   [ "$codename" = bookworm ] || cannot "this system has Mesa ${mesa:-none}, and it takes $least or newer (Debian 12 or 13, Ubuntu 25.04)"
-  if ! apt-cache policy | grep -q bookworm-backports; then
+  if ! grep -q bookworm-backports <<<"$(apt-cache policy)"; then
     echo "deb http://deb.debian.org/debian bookworm-backports main" >"$sources/hone-backports.list"
     update
   fi

@@ -53,8 +53,9 @@ LlamaDecoder::LlamaDecoder(std::shared_ptr<Weights> weights, const LlamaSettings
       model_(weights_->acquire()),
       info_(describe(model_.get())),
       vocabularySize_(lib_.llama_vocab_n_tokens(lib_.llama_model_get_vocab(model_.get()))) {
+  if (settings.drawOnDevice) prepareDrawing();
   createContext(settings.sequences);
-  if (settings.drawOnDevice) prepareSampling();
+  if (device_) tryDrawing();
   warmUp();
 }
 

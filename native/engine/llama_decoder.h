@@ -96,7 +96,8 @@ class LlamaDecoder final : public Decoder {
   };
 
   void createContext(int sequences);
-  void prepareSampling();
+  void prepareDrawing();
+  void tryDrawing();
   void drawOnDevice(bool device);
   void takeDrawn();
   void apply(llama_context* context) const;

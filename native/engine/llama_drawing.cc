@@ -4,11 +4,8 @@
 
 namespace hone {
 
-/**
- * Makes the context draw on its device, if the device has the operations and draws what the host would; else the host
- * samples, and `whyHost` says why.
- */
-void LlamaDecoder::prepareSampling() {
+/** Before the context, which then begins with samplers; where that cannot be, `whyHost` says why. */
+void LlamaDecoder::prepareDrawing() {
   ggml_backend_dev_t device =
       lib_.ggml_backend_dev_by_type(settings_.useGpu ? GGML_BACKEND_DEVICE_TYPE_GPU : GGML_BACKEND_DEVICE_TYPE_CPU);
   if (!device && settings_.useGpu) device = lib_.ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_IGPU);
@@ -24,6 +21,10 @@ void LlamaDecoder::prepareSampling() {
     return;
   }
   device_ = std::make_unique<DeviceSampler>(vocabularySize_);
+}
+
+/** Where the device does not draw what the host would, the host samples. */
+void LlamaDecoder::tryDrawing() {
   whyHost_ = trySampling(*this, sequences_);
   if (whyHost_.empty()) return;
   drawOnDevice(false);

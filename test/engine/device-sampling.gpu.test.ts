@@ -10,6 +10,8 @@ const model = modelPath("qwen3-tiny-f16.gguf");
 const adapter = modelPath("qwen3-tiny-adapter-1.gguf");
 /** Passes of one or two rows, for which llvmpipe has few kernels to compile. */
 const fewer = gpu.software ? { ubatch: few.sequences } : {};
+/** Its kernels take llvmpipe a minute, and are those of engine.gpu.test.ts. */
+const withAdapter = !gpu.software;
 /** A device's exponentials and logarithms are off by a few units in the last place. */
 const ROUNDING = 1e-4;
 
@@ -79,14 +81,14 @@ it("adapters, sleep and wake keep drawing", async () => {
   };
   const before = await draws(host);
   for (const engine of [host, device]) {
-    await engine.useAdapter(adapter);
+    if (withAdapter) await engine.useAdapter(adapter);
     await engine.sleep({ weights: true });
   }
   for (const engine of [host, device]) await engine.wake({ sequences: 1 });
   const drawn = device.stats().drawnOnDevice;
   const expected = await draws(host);
   expect(await draws(device)).toEqual(expected);
-  expect(expected).not.toEqual(before);
+  if (withAdapter) expect(expected).not.toEqual(before);
   expect(device.stats().drawnOnDevice - drawn).toBe(24);
   for (const engine of [host, device]) await engine.useAdapter(null);
 });

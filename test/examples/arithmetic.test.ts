@@ -7,15 +7,7 @@ import { loadTask } from "../../src/tasks/load.js";
 import type { AnyTask, Scenario } from "../../src/tasks/task.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
-
-const limits = {
-  maxTurns: 10,
-  maxTokens: 100,
-  turnSeconds: 10,
-  toolSeconds: 10,
-  rolloutSeconds: 60,
-  onToolError: "observe",
-} as const;
+import { limits } from "./limits.js";
 
 describe("the arithmetic example", () => {
   let task: AnyTask;

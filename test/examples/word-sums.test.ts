@@ -6,20 +6,13 @@ import { loadTask } from "../../src/tasks/load.js";
 import type { AnyTask, Scenario } from "../../src/tasks/task.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
+import { limits } from "./limits.js";
 
 interface WordSum extends Scenario {
   readonly start: number;
   readonly steps: readonly { verb: string; operator: string; by: number }[];
 }
 
-const limits = {
-  maxTurns: 4,
-  maxTokens: 100,
-  turnSeconds: 10,
-  toolSeconds: 10,
-  rolloutSeconds: 60,
-  onToolError: "observe",
-} as const;
 const OPERATORS = ["add", "subtract", "multiply", "divide"];
 
 describe("the example of sums in words", () => {
@@ -33,7 +26,14 @@ describe("the example of sums in words", () => {
 
   const expert = (scenario: WordSum, mistakes: number) => {
     const session = new ExpertSession(task, scenario, new Random("expert", scenario.id), { mistakes });
-    return playRollout({ task, scenario, env: undefined, session, limits, signal: new AbortController().signal });
+    return playRollout({
+      task,
+      scenario,
+      env: undefined,
+      session,
+      limits: { ...limits, maxTurns: 4 },
+      signal: new AbortController().signal,
+    });
   };
   const result = (operator: string, a: number, b: number) => {
     const calculate = task.tools.find(({ name }) => name === "calculate");

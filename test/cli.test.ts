@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { main } from "../src/command-line.js";
 import { commands } from "../src/commands/index.js";
 import type { Command } from "../src/config/command.js";
 import { flagOf, isOwn, type OptionName, optionNames, options } from "../src/config/config.js";
@@ -20,6 +21,17 @@ function hone(...args: string[]) {
   return { status, stdout, stderr };
 }
 
+/** A page of help, printed in this process: a hundred processes would take a minute. */
+async function helpOf(...args: string[]): Promise<string> {
+  const printed = vi.spyOn(console, "log").mockImplementation(() => undefined);
+  try {
+    expect(await main(args)).toBe(0);
+    return printed.mock.calls.map((line) => `${line.join(" ")}\n`).join("");
+  } finally {
+    printed.mockRestore();
+  }
+}
+
 const flagsIn = (group: string) =>
   optionNames.filter((name) => options[name].group === group).map((name) => (name === "n" ? "-n" : flagOf(name)));
 
@@ -27,10 +39,9 @@ describe("the command line", () => {
   it.each([
     ["", commands.filter(({ name }) => !name.includes(" "))],
     ["models", commands.filter(({ name }) => name.startsWith("models "))],
-  ])("%s --help lists every command below it with an example", (above, below) => {
+  ])("%s --help lists every command below it with an example", async (above, below) => {
     expect(below.length).toBeGreaterThan(2);
-    const { status, stdout } = hone(...above.split(" ").filter(Boolean), "--help");
-    expect(status).toBe(0);
+    const stdout = await helpOf(...above.split(" ").filter(Boolean), "--help");
     const text = stdout.replaceAll(/\s+/g, " ");
     for (const { name, example } of below) {
       expect(text).toContain(name);
@@ -40,9 +51,8 @@ describe("the command line", () => {
 
   it.each(commands.map((command) => [command.name, command]))(
     "%s --help shows its options and its example",
-    (name, command) => {
-      const { status, stdout } = hone(...name.split(" "), "--help");
-      expect(status).toBe(0);
+    async (name, command) => {
+      const stdout = await helpOf(...name.split(" "), "--help");
       expect(stdout.replaceAll(/\s+/g, " ")).toContain(command.example.replaceAll(/\s+/g, " "));
       expect(stdout).toContain("--json");
     },
@@ -56,9 +66,8 @@ describe("the command line", () => {
 
   it.each(commands.map((command) => [command.name, command]))(
     "%s --help all shows every option once, under the headings of docs/options.md and in their order, those of its room first",
-    (name, command) => {
-      const { status, stdout } = hone(...name.split(" "), "--help", "all");
-      expect(status).toBe(0);
+    async (name, command) => {
+      const stdout = await helpOf(...name.split(" "), "--help", "all");
       expect(shown(stdout).sort()).toEqual([...everyFlag(command), "--help"].sort());
       const headings = [...stdout.matchAll(/^([A-Z][a-z ]+):$/gm)].map(([, title]) => title);
       const ordered = [...optionNames].sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
@@ -70,9 +79,8 @@ describe("the command line", () => {
 
   it.each(commands.filter(({ options }) => options.length > 15).map((command) => [command.name, command]))(
     "%s --help shows what is set first, on a page, and says how to see the rest",
-    (name, command) => {
-      const { status, stdout } = hone(...name.split(" "), "--help");
-      expect(status).toBe(0);
+    async (name, command) => {
+      const stdout = await helpOf(...name.split(" "), "--help");
       const first = command.first?.map((one) => (one === "n" ? "-n" : flagOf(one))) ?? [];
       expect(shown(stdout).sort()).toEqual([...first, "--json", "--help"].sort());
       const lines = stdout.trimEnd().split("\n");
@@ -109,13 +117,10 @@ describe("the command line", () => {
     expect(read.args).toContain(name);
   });
 
-  it("helps before the command's name and after other flags", () => {
-    const before = hone("--help", "all", "runs");
-    expect([before.status, before.stdout]).toEqual([0, hone("runs", "--help").stdout]);
-    const after = hone("train", "--steps", "3", "--help", "all");
-    expect([after.status, after.stdout]).toEqual([0, hone("train", "--help", "all").stdout]);
-    const positional = hone("judge", "--help", "rollouts.jsonl");
-    expect([positional.status, positional.stdout]).toEqual([0, hone("judge", "--help").stdout]);
+  it("helps before the command's name and after other flags", async () => {
+    expect(await helpOf("--help", "all", "runs")).toBe(await helpOf("runs", "--help"));
+    expect(await helpOf("train", "--steps", "3", "--help", "all")).toBe(await helpOf("train", "--help", "all"));
+    expect(await helpOf("judge", "--help", "rollouts.jsonl")).toBe(await helpOf("judge", "--help"));
   });
 
   it.each([
@@ -196,7 +201,7 @@ describe("the command line", () => {
     expect(readdirSync(join(folder, ".hone/rollouts"))).toHaveLength(1);
   });
 
-  it("take an option by its old flag, with a notice, and show the present one alone", () => {
+  it("take an option by its old flag, with a notice, and show the present one alone", async () => {
     const task = join(packageRoot, "examples/arithmetic.ts");
     const { status, stdout, stderr } = hone(
       ...["rollout", "--task", task, "--expert", "--n", "1", "--group", "2", "--json"],
@@ -204,7 +209,7 @@ describe("the command line", () => {
     expect(stderr.match(/^hone: --group is now called --group-size; the old name is still read$/gm)).toHaveLength(1);
     expect(status).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ rollouts: 2, groups: 1 });
-    const help = hone("rollout", "--help", "all").stdout;
+    const help = await helpOf("rollout", "--help", "all");
     expect(help).toContain("--group-size");
     expect(help).not.toMatch(/--group\b(?!-)/);
   });

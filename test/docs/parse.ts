@@ -79,7 +79,7 @@ function checkScript(path: string, args: readonly string[]): void {
   }
 }
 
-/** As src/cli.ts reads a command line, up to the options' values. */
+/** As src/command-line.ts reads a command line, up to the options' values. */
 async function checkHone(args: readonly string[]): Promise<void> {
   const words = args.filter((arg) => arg !== "--help");
   if (args[0] === "help" || words.length === 0) {

@@ -1,13 +1,14 @@
 import { defineConfig } from "vitest/config";
 
-/** Tests of published models' shapes, which take minutes: `yarn test --models` has them, too. */
-const models = process.env.TEST_MODELS ? "" : ",models";
+/** Slower tests: `yarn test --full` has them, too. */
+const full = process.env.TEST_FULL ? "" : ",full";
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: ["test/support/temporary-folder.ts"],
     setupFiles: ["test/support/environment.ts"],
-    exclude: [`test/**/*.{gpu,long${models}}.test.ts`],
+    exclude: [`test/**/*.{gpu,long${full}}.test.ts`],
     // Tests wait for processes and clocks half of their time; Vitest would leave one core out.
     maxWorkers: "100%",
     testTimeout: 60_000,

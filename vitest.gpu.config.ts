@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.gpu.test.ts"],
+    globalSetup: ["test/support/temporary-folder.ts"],
     setupFiles: ["test/support/environment.ts"],
     // Files share a card and its memory, so one after the other there. A software GPU is each process's own, and compiles
     // kernels on one core.

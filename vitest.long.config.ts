@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.long.test.ts"],
+    globalSetup: ["test/support/temporary-folder.ts"],
     setupFiles: ["test/support/environment.ts"],
     testTimeout: 1_800_000,
     hookTimeout: 300_000,

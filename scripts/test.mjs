@@ -1,6 +1,6 @@
 // `yarn test`: builds, makes the Python environment and the test models where they are missing, runs vitest and pytest,
 // and ends with one line of both: "N passed, N failed".
-// `--models` adds the tests of published models' shapes (test/**/*.models.test.ts), which take minutes. `--gpu-report FILE`
+// `--full` adds the slower tests (test/**/*.full.test.ts, and pytest's marked `full`), twice the time. `--gpu-report FILE`
 // adds the figures that `yarn test:gpu` has left in FILE. Other arguments are handed to vitest (a file or a name to run
 // alone); pytest then stays out.
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -10,8 +10,8 @@ import { skippedTests } from "./skipped.mjs";
 import { figures, leftOut, prepare, root, run, tool } from "./test-ground.mjs";
 
 const reports = { vitest: "build/reports/vitest.json", pytest: "build/reports/pytest.xml" };
-const only = process.argv.slice(2).filter((argument) => argument !== "--models");
-const models = process.argv.includes("--models");
+const only = process.argv.slice(2).filter((argument) => argument !== "--full");
+const full = process.argv.includes("--full");
 const at = only.indexOf("--gpu-report");
 const gpuReport = at < 0 ? undefined : resolve(only.splice(at, 2)[1] ?? "");
 
@@ -33,7 +33,7 @@ let failed = 0;
 const vitest = tool(
   "vitest/vitest.mjs",
   ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${reports.vitest}`, ...only],
-  { ...process.env, TEST_MODELS: models ? "1" : "" },
+  { ...process.env, TEST_FULL: full ? "1" : "" },
 );
 if (existsSync(join(root, reports.vitest))) {
   const report = JSON.parse(readFileSync(join(root, reports.vitest), "utf8"));
@@ -51,7 +51,8 @@ if (existsSync(join(root, reports.vitest))) {
 } else failed += 1;
 
 if (only.length === 0) {
-  const status = run(python, ["-m", "pytest", "-q", "--color=yes", `--junit-xml=${reports.pytest}`]);
+  const part = full ? [] : ["-m", "not full"];
+  const status = run(python, ["-m", "pytest", ...part, "-q", "--color=yes", `--junit-xml=${reports.pytest}`]);
   const report = existsSync(join(root, reports.pytest)) ? readFileSync(join(root, reports.pytest), "utf8") : "";
   const count = (name) => Number(report.match(new RegExp(`<testsuite[^>]* ${name}="(\\d+)"`))?.[1] ?? 0);
   const broken = count("failures") + count("errors");

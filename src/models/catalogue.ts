@@ -14,7 +14,7 @@ export const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, q8_0:
 
 /**
  * Groups of models with the same architecture, vocabulary and chat template. Each family has a model that
- * families.models.test.ts trains, with its real vocabulary and template.
+ * families.full.test.ts trains, with its real vocabulary and template.
  */
 const FAMILIES = {
   "qwen2.5": { architecture: "qwen2", toolCalls: "hermes" },

@@ -1,6 +1,6 @@
 /**
  * Activations that a forward pass of the learner keeps for its backward pass, counted tensor by tensor from the layers of
- * transformers and PEFT, and from native/learner/attention.py. test/plan/activations.test.ts compares the count with the
+ * transformers and PEFT, and from native/learner/attention.py. test/plan/activations.full.test.ts compares the count with the
  * tensors that PyTorch's autograd saves.
  */
 import type { ModelShape } from "../engine/index.js";

@@ -1,4 +1,4 @@
-/** From a name to a file, against a server that speaks as the Hub does. Conversion itself: by-name.models.test.ts. */
+/** From a name to a file, against a server that speaks as the Hub does. Conversion itself: by-name.full.test.ts. */
 import {
   copyFileSync,
   existsSync,

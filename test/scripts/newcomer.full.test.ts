@@ -37,7 +37,7 @@ afterAll(async () => {
 
 /** The seven lines, comments left out. */
 function lines(): string[] {
-  const block = blocksOf("README.md").find(({ name }) => name === "test/scripts/newcomer.models.test.ts");
+  const block = blocksOf("README.md").find(({ name }) => name === "test/scripts/newcomer.full.test.ts");
   return block ? commandsOf(block) : [];
 }
 

@@ -1,4 +1,4 @@
-/** SentencePiece vocabularies from a folder in Hugging Face form to tokens; families.models.test.ts trains such a model. */
+/** SentencePiece vocabularies from a folder in Hugging Face form to tokens; families.full.test.ts trains such a model. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -84,8 +84,8 @@ function contextMemory(input: ContextInput, sequences: number): ContextMemory {
   const mask = width * (pool ? cells : kvCells(input.context)) * tokens;
   const hidden = 4 * tokens * d;
   const attention = scores + 3 * hidden + 4 * tokens * (2 * heads * headSize + 2 * kvHeads * headSize);
-  // A CPU computes in the buffer that has the inputs.
-  const gated = 4 * tokens * 3 * feedForward + (gpu === false ? 4 : 2) * hidden;
+  // A CPU computes in the buffer that has the inputs. Wide heads leave a gap that nothing else fits into.
+  const gated = 4 * tokens * (3 * feedForward + Math.max((gpu === false ? 4 : 2) * d, 2 * heads * headSize));
   // To draw there are two copies of the logits, one with a row more. Inputs lie beyond the masks, which are free only without.
   const output =
     input.sampling === "device"

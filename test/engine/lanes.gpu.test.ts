@@ -1,7 +1,7 @@
 /** Lanes and long passes on a GPU: they change who computes beside whom, not what comes out; and the plan of their memory. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type Engine, type EngineOptions, loadEngine, modelShape } from "../../src/engine/index.js";
+import { type Engine, type EngineOptions, type Generated, loadEngine, modelShape } from "../../src/engine/index.js";
 import { contextsMemory } from "../../src/plan/engine-memory.js";
 import { few, gpu } from "../support/gpu.js";
 import { scores } from "./behaviours.js";
@@ -42,7 +42,7 @@ afterAll(async () => {
 async function play(engine: Engine, temperature: number) {
   const starts = ["the first of two questions", "the second, another one"].map((text) => prompt(text));
   const members = starts.map((start) => engine.open(start));
-  const turns = [];
+  const turns: Generated[][] = [];
   for (const seed of [0, 10]) {
     const turn = (index: number) => ({ maxTokens: TOKENS, sampling: { seed: seed + index, temperature }, stop: [] });
     turns.push(await Promise.all(members.map((member, index) => member.generate(turn(index)))));

@@ -5,7 +5,7 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { decodeThreads, type Engine, type Gpu, loadEngine, modelFile } from "../src/engine/index.js";
+import { decodeThreads, type Engine, type Gpu, gpuMemory, loadEngine, modelFile } from "../src/engine/index.js";
 import { HoneError, messageOf, UsageError } from "../src/util/errors.js";
 import { busyWarning, hardwareOf, versionsOf } from "./hardware.js";
 import { describe } from "./measure.js";
@@ -111,14 +111,19 @@ async function main(): Promise<void> {
   const busy = busyWarning();
   if (busy) log(busy);
   let measuredOn: Setting | undefined;
-  const threads = decodeThreads(options.threads);
+  let threads = decodeThreads(options.threads);
   const context: BenchContext = {
     ...options,
     log,
     async load(wanted): Promise<Engine> {
-      // Fixed, so that the engine does not reduce its threads during a measurement.
-      const engine = await loadEngine({ threads, ...wanted, gpu: options.gpu });
-      measuredOn ??= { hardware: hardwareOf(engine), versions: versionsOf(engine) };
+      // On a CPU fixed, so that the engine does not reduce its threads during a measurement.
+      const onGpu = (await gpuMemory(options.gpu)) !== null;
+      const fixed = onGpu && options.threads === undefined ? {} : { threads: decodeThreads(options.threads) };
+      const engine = await loadEngine({ ...fixed, ...wanted, gpu: options.gpu });
+      if (!measuredOn) {
+        threads = engine.info.threads;
+        measuredOn = { hardware: hardwareOf(engine), versions: versionsOf(engine) };
+      }
       return engine;
     },
   };

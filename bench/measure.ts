@@ -93,6 +93,27 @@ export async function decodeSpeed(engine: Engine, settings: DecodeSettings): Pro
   }
 }
 
+let promptsMade = 0;
+
+/**
+ * Tokens per second of prompts alone: each sequence evaluates one that nobody else has, and samples one token.
+ * `settings.tokens` is not used.
+ */
+export async function promptSpeed(engine: Engine, settings: DecodeSettings): Promise<number> {
+  const sequences = Array.from({ length: settings.sequences }, () =>
+    engine.open(randomTokens(engine, settings.prompt, --promptsMade)),
+  );
+  try {
+    const before = engine.stats().prefilled;
+    const start = performance.now();
+    await Promise.all(sequences.map((one, seed) => one.generate({ maxTokens: 1, sampling: { seed }, stop: [] })));
+    const seconds = (performance.now() - start) / 1000;
+    return (engine.stats().prefilled - before) / seconds;
+  } finally {
+    for (const sequence of sequences) sequence.close();
+  }
+}
+
 /** Share of an engine's busy time outside of llama_decode. */
 export function shares(before: EngineStats, after: EngineStats): { sampling: number; scheduling: number } {
   const spent = (part: "decode" | "sampling" | "scheduling") => after.seconds[part] - before.seconds[part];

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { objectiveOf } from "../src/config/index.js";
-import { lanesOf, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
+import { contextsOf, type EngineOptions, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
 import { ensurePython, startLearner, writeBatch } from "../src/learn/index.js";
 import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
 import type { PlanInput } from "../src/plan/input.js";
@@ -24,6 +24,8 @@ const usage = `yarn memory-plan [options]     planned and measured memory on the
   --tokens 512,4096       micro-batches of the learner
   --contexts 2048,8192    of the engine
   --concurrency 4,16      of the engine
+  --lanes N, --ubatch N, --sampling device
+                          of the engine, as for the options of \`yarn train\`
   --threads N             CPU threads (default 1)
   --checkpointing on,off  gradient checkpointing of the learner`;
 
@@ -39,12 +41,12 @@ interface EngineCase {
   readonly model: string;
   readonly concurrency: number;
   readonly context: number;
-  readonly threads: number;
+  readonly more: Pick<EngineOptions, "threads" | "lanes" | "ubatch" | "sampling">;
 }
 
 /** Loads an engine in this process and fills one sequence of each lane, so that all buffers are in use. */
-async function runEngine({ model, concurrency, context, threads }: EngineCase): Promise<number> {
-  const options = { model, gpu: false, threads, sequences: concurrency, contextPerSequence: context } as const;
+async function runEngine({ model, concurrency, context, more }: EngineCase): Promise<number> {
+  const options = { model, gpu: false, sequences: concurrency, contextPerSequence: context, ...more } as const;
   const engine = await loadEngine(options);
   const prompts = Array.from({ length: engine.info.lanes }, (_, lane) =>
     Int32Array.from({ length: context - 4 }, (_, i) => (i * 7 + lane + 1) % engine.info.vocabularySize),
@@ -123,6 +125,9 @@ async function main(): Promise<void> {
       concurrency: { type: "string", default: "4,16" },
       threads: { type: "string", default: "1" },
       checkpointing: { type: "string", default: "on,off" },
+      lanes: { type: "string" },
+      ubatch: { type: "string" },
+      sampling: { type: "string" },
       "run-engine": { type: "string" },
       help: { type: "boolean", default: false },
     },
@@ -138,6 +143,12 @@ async function main(): Promise<void> {
   const names = values.models.split(",");
   const numbers = (text: string) => text.split(",").map(Number);
   const threads = Number(values.threads);
+  const sampling = values.sampling === "device" ? "device" : "host";
+  const more: EngineCase["more"] = {
+    ...{ threads, sampling },
+    ...(values.lanes === undefined ? {} : { lanes: Number(values.lanes) }),
+    ...(values.ubatch === undefined ? {} : { ubatch: Number(values.ubatch) }),
+  };
   if (names.includes("0.5b")) await ensureTestModels(["0.5b"], (line) => console.error(line));
   for (const name of names) {
     const model = name === "tiny" ? modelFile("tiny") : modelPath("qwen2-0.5b-shape-f16.gguf");
@@ -155,23 +166,23 @@ async function main(): Promise<void> {
       gpu: false,
       precision: "auto",
       hfWeights: false,
-      lanes: lanesOf(shape.bytes, false, threads, 4),
+      ...{ lanes: 1, lanesGiven: false, ubatch: 512, sampling },
     };
     if (values.parts.includes("engine")) {
       for (const context of numbers(values.contexts)) {
         for (const concurrency of numbers(values.concurrency)) {
-          const wanted: EngineCase = { model, concurrency, context, threads };
+          const wanted: EngineCase = { model, concurrency, context, more };
           const arguments_ = [fileURLToPath(import.meta.url), "--run-engine", JSON.stringify(wanted)];
           const done = spawnSync(process.execPath, arguments_, { encoding: "utf8" });
           if (done.status !== 0) throw new Error(`the engine failed: ${done.stderr.trim().split("\n").at(-1)}`);
-          const lanes = lanesOf(shape.bytes, false, threads, concurrency);
+          const { lanes, ubatch } = contextsOf({ ...more, sequences: concurrency }, shape.bytes, false);
           // No adapter is loaded, and there are no rollout workers.
           const {
             weights: _,
             kv,
             compute,
             process: itself,
-          } = engineMemory({ ...input, concurrency, context, lanes }).host;
+          } = engineMemory({ ...input, concurrency, context, lanes, ubatch }).host;
           const planned = shape.bytes + kv + compute + itself - WORKERS;
           report(`${name}: engine, ${concurrency} × ${context} tokens`, planned, Number(done.stdout));
         }

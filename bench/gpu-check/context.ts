@@ -1,4 +1,4 @@
-/** Context of a section of `yarn gpu-check`. */
+/** A section of `yarn gpu-check`, and its context. */
 import { decodeThreads, type Gpu, loadEngine } from "../../src/engine/index.js";
 import type { BenchContext } from "../row.js";
 
@@ -12,11 +12,17 @@ export interface CheckContext {
   save(results: object): void;
 }
 
-/** Context for the measurements of `yarn bench`. */
+export interface Section {
+  readonly name: string;
+  readonly about: string;
+  run(context: CheckContext): Promise<void>;
+}
+
+/** Context for the measurements of `yarn bench`. On a GPU the engine chooses its CPU threads. */
 export function benchContext({ log }: Pick<CheckContext, "log">, gpu: Gpu, rounds: number): BenchContext {
   return {
     ...{ model: undefined, adapter: undefined, sequences: undefined, threads: undefined, db: undefined },
     ...{ gpu, rounds, log, shape: undefined },
-    load: (wanted) => loadEngine({ ...wanted, gpu, threads: decodeThreads(undefined) }),
+    load: (wanted) => loadEngine({ ...(gpu === false ? { threads: decodeThreads(undefined) } : {}), ...wanted, gpu }),
   };
 }

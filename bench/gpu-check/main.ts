@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { type Section, sections } from "./sections.js";
+import type { Section } from "./context.js";
+import { sections } from "./sections.js";
 
 /** Minutes of a section. A rehearsal's device compiles its kernels on the CPU, and computes there. */
 const LIMIT = { card: 8, rehearsal: 30 };

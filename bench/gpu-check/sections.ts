@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { modelFile, modelShape } from "../../src/engine/index.js";
+import { modelFile, modelShape, UBATCH } from "../../src/engine/index.js";
 import { ensurePython, LINEAR_LAYERS } from "../../src/learn/index.js";
 import { planMemory, sumOf } from "../../src/plan/memory.js";
 import { HoneError } from "../../src/util/errors.js";
@@ -14,15 +14,10 @@ import { compareSides, type Side, type Size, sizes } from "../learner-update.js"
 import { buildLlamaTool } from "../llama-tools.js";
 import { decodeSpeed, modelName } from "../measure.js";
 import { peakOnCard, processesWith, usedOnCard } from "./card.js";
-import { benchContext, type CheckContext } from "./context.js";
+import { benchContext, type CheckContext, type Section } from "./context.js";
+import { contexts } from "./contexts.js";
 import { hone, lastMetrics, startHone } from "./programs.js";
 import { type Shape, shapedModel } from "./shapes.js";
-
-export interface Section {
-  readonly name: string;
-  readonly about: string;
-  run(context: CheckContext): Promise<void>;
-}
 
 /** Runs in a temporary folder. */
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
@@ -189,7 +184,8 @@ const steps: Section = {
       const plan = planMemory({
         ...{ shape: await modelShape(model), concurrency, context, loraRank: 16, loraTargets: LINEAR_LAYERS },
         ...{ microBatchTokens: MICRO_BATCH, gradientCheckpointing: false, learnerLifetime: "run" },
-        ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false, lanes: 1 },
+        ...{ releaseWeights: false, gpu, precision: "auto", hfWeights: false },
+        ...{ lanes: 1, lanesGiven: false, ubatch: UBATCH, sampling: "host" },
       });
       const place = gpu === "cuda" && plan.gpu ? plan.gpu : plan.host;
       const learner = sumOf(place.learning.filter(({ name }) => name.startsWith("learner")));
@@ -240,6 +236,7 @@ export const sections: readonly Section[] = [
   doctor,
   parity,
   speed("0.5b"),
+  contexts,
   steps,
   kill,
   updates,

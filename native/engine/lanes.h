@@ -4,7 +4,8 @@
 // The threads of one llama.cpp context meet at a barrier after every operation. A small model's operations take
 // microseconds, so its threads mostly wait for each other, and all of them whenever one has lost its core to another
 // program. Lanes of one thread each never wait for each other. A large model has one lane: its threads are busy between
-// the barriers, and each lane would read all of its weights.
+// the barriers, and each lane would read all of its weights. On a GPU, on request, the device computes one lane's batch while
+// the host samples another's.
 //
 // A sequence gets its lane at its first turn and keeps it, as its KV is there. Adapter changes, sleep and wake happen
 // in all lanes or in none (joint.h); each lane keeps their order relative to turns.

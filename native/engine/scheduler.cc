@@ -14,11 +14,7 @@ double seconds(std::chrono::steady_clock::duration duration) {
 
 SchedulerSettings checked(SchedulerSettings settings) {
   settings.batch = std::max(settings.batch, 2 * settings.slots);
-  // One token of every slot always fits beside the prompts.
-  settings.promptBatch = std::max(1, std::min(settings.promptBatch, settings.batch - settings.slots));
   settings.outputs = std::max(settings.outputs, settings.slots + 1);
-  // Together with a token of every slot a prompt's tokens are still one pass.
-  if (settings.pooled) settings.promptBatch = std::max(1, std::min(settings.promptBatch, settings.ubatch - settings.slots));
   return settings;
 }
 

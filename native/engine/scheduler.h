@@ -48,7 +48,10 @@ struct SchedulerSettings {
   int contextPerSlot = 0;
   /** Maximum number of tokens of one decode call, at least one per slot. */
   int batch = 2048;
-  /** Maximum number of prompt tokens in one decode call: running turns wait for these. */
+  /**
+   * Maximum number of prompt tokens in one decode call: running turns wait for these. In a pool they are one pass with a row
+   * of each running sequence.
+   */
   int promptBatch = 512;
   /** Maximum number of rows of logits of one decode call, more than `slots`; reduced by as many as the slots are. */
   int outputs = 64;
@@ -250,6 +253,7 @@ class Scheduler {
   void step();
   void compact();
   void plan();
+  int promptRoom(int shape) const;
   int takeOf(const Sequence& sequence, int& prompt, int& outputs) const;
   void addRows(Sequence& sequence, int take);
   std::optional<Stop> endAfter(const TurnRequest& request, Token token, size_t sampled, size_t length) const;
@@ -276,9 +280,10 @@ class Scheduler {
 
   // shape.cc: padding tokens.
   int steadySlots();
+  int pooledRows();
   void fillGap(int from, int to, int tokens);
   void fill(int slot, int tokens);
-  void pad();
+  void pad(int shape);
 
   std::unique_ptr<Decoder> decoder_;
   const SchedulerSettings settings_;

@@ -9,9 +9,14 @@ namespace {
 /** Number of smaller batches before the shape shrinks. */
 constexpr int kPatience = 32;
 
+/** Beyond this many rows shapes are multiples of `kStep`: a power of two would be up to twice the work. */
+constexpr int kDoubled = 512;
+constexpr int kStep = 256;
+
 }  // namespace
 
 int shapeOf(int rows) {
+  if (rows > kDoubled) return (rows + kStep - 1) / kStep * kStep;
   int shape = 1;
   while (shape < rows) shape *= 2;
   return shape;
@@ -31,6 +36,13 @@ int HeldShape::of(int rows) {
 int Scheduler::steadySlots() {
   if (!settings_.steady || settings_.pooled || !decoder_->canTrim()) return 0;
   return std::min(outputShape_.of(running_.back()->slot + 1), slots_.count());
+}
+
+/** Number of sequences that a batch of a pool has, with padding where shapes are kept; 0 without a pool. */
+int Scheduler::pooledRows() {
+  if (!settings_.pooled) return 0;
+  const int running = static_cast<int>(running_.size());
+  return settings_.steady ? std::min(outputShape_.of(running), slots_.count()) : running;
 }
 
 /** Evaluates `tokens` tokens for each slot in [from, to), if these are few or shapes are kept. */
@@ -73,15 +85,14 @@ void Scheduler::fill(int slot, int tokens) {
 
 /**
  * Pooled KV: pads tokens, rows of logits and sequences to one of few shapes. A prompt's token changes the shape in any
- * case; then a power of two is as good as another number.
+ * case; then one of few sizes is as good as another number.
  */
-void Scheduler::pad() {
+void Scheduler::pad(int shape) {
   if (!settings_.steady) return;
   const int size = batch_.size();
   int running = 0;
   for (int i = 0; i < size; i++) running += i == 0 || batch_.slots[i] != batch_.slots[i - 1] ? 1 : 0;
   const int wanted = static_cast<int>(rows_.size());
-  const int shape = std::min(outputShape_.of(running), slots_.count());
   const int outputs = std::max(0, shape - wanted);
   const int sequences = shape - running;
   const int tokens = size == running ? sequences : shapeOf(size + std::max(sequences, outputs)) - size;

@@ -87,8 +87,9 @@ void Scheduler::plan() {
   rows_.clear();
   filled_.clear();
   drafted_.clear();
-  int prompt = settings_.promptBatch;
   const int steady = steadySlots();
+  const int shape = pooledRows();
+  int prompt = promptRoom(shape);
   const int alone = std::max(static_cast<int>(running_.size()), steady);
   int outputs = settings_.outputs - (settings_.slots - slots_.count()) - alone;
   std::vector<int> takes;
@@ -110,8 +111,14 @@ void Scheduler::plan() {
     if (sequence.decodes) addGuesses(sequence, guesses);
     last = sequence.slot;
   }
-  if (settings_.pooled) return pad();
+  if (settings_.pooled) return pad(shape);
   fillGap(last + 1, steady, 1);
+}
+
+/** Prompt tokens beside a token of every slot; in a pool, where a batch is one pass, beside the rows of `shape` alone. */
+int Scheduler::promptRoom(int shape) const {
+  const int room = settings_.pooled ? std::min(settings_.batch, settings_.ubatch) - shape : settings_.batch - settings_.slots;
+  return std::max(1, std::min(settings_.promptBatch, room));
 }
 
 /** Number of a sequence's tokens in this batch; reduces the remaining room for prompts and score rows. */

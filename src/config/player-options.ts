@@ -52,7 +52,7 @@ export const playerOptions = {
       1024,
       "CPU threads of the engine. A given number is fixed; the default yields to other programs.",
       {
-        defaultText: "the free cores",
+        defaultText: "the free cores; on a GPU one for each lane",
       },
     ),
     draft: draftLength(
@@ -63,6 +63,25 @@ export const playerOptions = {
       ["auto", "host", "device"],
       "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the host. See docs/speed.md.",
       { default: "auto" },
+    ),
+    lanes: whole(
+      1,
+      64,
+      "Contexts of llama.cpp, each with its share of the rollouts and of the threads. See docs/speed.md.",
+      {
+        defaultText: {
+          other: "on a CPU one for each thread of a small model, else 1",
+          serve: "1, so that any request can reuse the KV of any other",
+        },
+      },
+    ),
+    ubatch: whole(
+      1,
+      MANY,
+      "Tokens of a pass over the weights at most (of llama-server: --ubatch-size). See docs/speed.md.",
+      {
+        defaultText: "512",
+      },
     ),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,

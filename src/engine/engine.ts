@@ -24,14 +24,16 @@ export interface EngineOptions {
   /** Which GPU, as for the option --device; by default the first visible one. One choice per process. */
   readonly device?: string;
   /**
-   * CPU threads of a decode step, never more than the cores this process may use. Default: those cores (on larger
-   * machines one less), and fewer while other programs keep some of them busy. A given number is not reduced.
+   * CPU threads of all lanes together, never more than the cores this process may use, but for one each of lanes on a
+   * GPU. Default: those cores (on larger machines one less), and fewer while other programs keep some of them busy; on a GPU,
+   * which has all layers, one a lane. A given number is not reduced.
    */
   readonly threads?: number;
   /**
    * Number of llama.cpp contexts that decode in parallel on the same weights, each with its share of threads and sequences;
-   * at most as many as there are of either. Default: on a CPU one per thread where the model is small (its threads would
-   * mostly wait for each other) and each lane has four sequences, else 1.
+   * more than there are of either are refused. Default: on a CPU one per thread where the model is small (its threads would
+   * mostly wait for each other) and each lane has four sequences, else 1. On a GPU one lane's sampling and copies overlap with
+   * another's computation.
    */
   readonly lanes?: number;
   /** Number of sequences evaluated at once; each has its own KV buffer. More may be open: they wait. */
@@ -40,7 +42,10 @@ export interface EngineOptions {
   readonly contextPerSequence: number;
   /** Maximum number of tokens of one `llama_decode` call. Default 2048. */
   readonly batch?: number;
-  /** Maximum number of tokens evaluated in one pass over the weights. Default 512. */
+  /**
+   * Maximum number of tokens evaluated in one pass over the weights, at most `batch`. Default 512. Below twice the sequences
+   * of a lane a GPU has no pool (`pooledKv`).
+   */
   readonly ubatch?: number;
   /**
    * Attention without llama.cpp's flash attention, which on a CPU sums in 16 bits. Slower; for comparisons with other
@@ -50,7 +55,7 @@ export interface EngineOptions {
   /**
    * One pool of KV cells for all sequences of a lane, instead of a buffer for each: any batch is one pass over the weights,
    * and forks copy nothing, but every token is compared with the cells of all. Default: on a GPU, where the pool is
-   * small (`pooledByDefault` in load.ts).
+   * small (`pooledByDefault` in contexts.ts).
    */
   readonly pooledKv?: boolean;
   /**

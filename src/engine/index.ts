@@ -1,9 +1,10 @@
 /** The engine: token ids in, token ids and logprobs out. */
 export { loadAddon } from "./addon.js";
+export { contextsOf, lanesFor, lanesOf, pooledByDefault, SCORE_ROWS, UBATCH } from "./contexts.js";
 export type { Engine, EngineCompute, EngineInfo, EngineMemory, EngineOptions, EngineStats, Gpu } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
 export { type GrammarRules, grammarRules } from "./grammar.js";
-export { gpuMemory, lanesFor, lanesOf, loadEngine, onEngineLog, pooledByDefault, SCORE_ROWS, UBATCH } from "./load.js";
+export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export {
   chatTemplateOf,

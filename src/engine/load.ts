@@ -5,45 +5,20 @@ import { MOST_GUESSES } from "../config/index.js";
 import { HoneError, messageOf, UsageError } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
+import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
 import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
 import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
 import { modelShape } from "./models.js";
 import { LocalEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
-import { decodeThreads, usableCores } from "./threads.js";
+import { usableCores } from "./threads.js";
 
-const BATCH = 2048;
-export const UBATCH = 512;
-/** Rows of logits besides those of the running sequences: positions that are scored at once. */
-export const SCORE_ROWS = 64;
 /**
  * Idle sequences between running ones that get a token too, instead of a second pass over the weights (see
  * `SchedulerSettings::fillGap`). A pass on a GPU costs reading the weights; a CPU pays for each row too.
  */
 const FILL_GAP = { cpu: 2, gpu: 16 };
-
-/**
- * Bytes of a model file up to which every CPU thread gets a lane of its own. Measured on two cores: 8 MB gain 1.3 times
- * the rollouts, with 1 GB nothing. The limit between is a guess: weights that fit into the cache of a core or two.
- */
-const SMALL_MODEL = 64 * 2 ** 20;
-
-/**
- * Up to this many cells in all a GPU's engine pools its KV. Each row of a pass has a mask over all of them, which the CPU
- * fills and transfers: 2 bytes for each of 512 rows are 64 MiB.
- */
-const POOLED_CELLS = 65_536;
-const POOLED_SEQUENCES = 64;
-
-/** Whether a pool is cheap; for an engine on a GPU. */
-export function pooledByDefault(
-  { sequences, contextPerSequence }: Pick<EngineOptions, "sequences" | "contextPerSequence">,
-  lanes = 1,
-): boolean {
-  const each = Math.ceil(sequences / lanes);
-  return each <= POOLED_SEQUENCES && each * contextPerSequence <= POOLED_CELLS;
-}
 
 /**
  * Highest number of rows of a pass on a Vulkan device with subgroups of 4: llvmpipe with vectors of 128 bits, as on
@@ -57,25 +32,6 @@ const ROWS_OF_SUBGROUPS_OF_4 = 32;
 function mostRows(devices: readonly { readonly isGpu: boolean; readonly description: string }[]): number {
   const narrow = devices.some(({ isGpu, description }) => isGpu && /^llvmpipe .*\b128 bits/.test(description));
   return narrow ? ROWS_OF_SUBGROUPS_OF_4 : Number.POSITIVE_INFINITY;
-}
-
-function whole(name: string, value: number): number {
-  if (!Number.isInteger(value) || value < 1)
-    throw new HoneError(`${name} is ${value}; it must be a whole number, at least 1`);
-  return value;
-}
-
-/** Minimum number of sequences per lane: a smaller batch reads the weights for few tokens, and a group shares no prompt. */
-const LANE_SEQUENCES = 4;
-
-/** The number of lanes, limited by the sequences. */
-export function lanesFor(lanes: number, sequences: number): number {
-  return Math.max(1, Math.min(lanes, Math.floor(sequences / LANE_SEQUENCES)));
-}
-
-/** Default number of lanes. */
-export function lanesOf(modelBytes: number, useGpu: boolean, threads: number, sequences: number): number {
-  return !useGpu && modelBytes <= SMALL_MODEL ? lanesFor(threads, sequences) : 1;
 }
 
 /** The number of guesses as the addon takes it: -1 for as many as pay. */
@@ -100,27 +56,22 @@ function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "most
   } catch (error) {
     throw new HoneError(`the model file ${options.model} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  const sequences = whole("sequences", options.sequences);
-  const batch = whole("batch", options.batch ?? BATCH);
+  const { lanes, ubatch: asked, ...contexts } = contextsOf(options, statSync(model).size, useGpu);
+  const { sequences } = options;
   const settings = {
     model,
     name: options.name ?? "",
     useGpu,
-    threads: decodeThreads(options.threads === undefined ? undefined : whole("threads", options.threads)),
+    ...contexts,
     sequences,
     contextPerSequence: whole("contextPerSequence", options.contextPerSequence),
-    batch,
-    ubatch: Math.min(batch, whole("ubatch", options.ubatch ?? UBATCH), mostRows(devices)),
+    ubatch: Math.min(asked, mostRows(devices)),
     outputs: sequences + SCORE_ROWS,
     exact: options.exact ?? false,
     fillGap: useGpu ? FILL_GAP.gpu : FILL_GAP.cpu,
     samplingThreads: useGpu ? Math.min(16, usableCores()) : 1,
   };
-  const fitting = lanesOf(statSync(model).size, useGpu, settings.threads, sequences);
-  const lanes = Math.min(whole("lanes", options.lanes ?? fitting), settings.threads, sequences);
-  // In a pool, a pass has room for prompts besides a row of each sequence.
-  const room = settings.ubatch >= 2 * Math.ceil(sequences / lanes);
-  const pooledKv = options.pooledKv ?? (useGpu && room && pooledByDefault(settings, lanes));
+  const pooledKv = options.pooledKv ?? (useGpu && pooledByDefault(settings, lanes, settings.ubatch));
   const mostSequences = addon.mostSequences();
   const most = pooledKv ? Math.floor(mostSequences / 2) : mostSequences; // padding has as many again
   if (Math.ceil(sequences / lanes) > most) {
@@ -181,8 +132,8 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * The first call of a process must come from its main thread. Later calls for the same model file and name, from any
  * thread, share that engine's weights, contexts and decode threads; each caller must close it.
  *
- * @param log reports when the engine yields to other programs and when it stops yielding; when a GPU compiles for long; and
- * when the device does not draw tokens although it should
+ * @param log reports when the engine yields to other programs and when it stops yielding; when a GPU compiles for long; when
+ * the device does not draw tokens although it should; and passes that it must have shorter than asked
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
  * EngineOutOfMemory for a lack of memory
  */
@@ -195,6 +146,11 @@ export async function loadEngine(options: EngineOptions, log?: (line: string) =>
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);
     const native = await whileCompiling(addon, log, () => addon.load(settings));
     const { whyHost } = native.info();
+    if (isMainThread && settings.ubatch < (options.ubatch ?? 0)) {
+      log?.(
+        `a pass has ${settings.ubatch} tokens at most, not ${options.ubatch}: this device computes longer ones wrongly`,
+      );
+    }
     if (isMainThread && whyHost !== "") log?.(`tokens are sampled on the host, not on the device: ${whyHost}`);
     // Workers join an engine that the main thread governs. On a GPU threads do little work. Lanes of one thread share the
     // cores with other programs by the system's scheduling.

@@ -1,4 +1,4 @@
-/** Converts the options `--gpu`, `--device`, `--threads`, `--draft` and `--sampling` to an engine's options. */
+/** Converts the options of the machine, `--gpu` to `--ubatch`, to an engine's options. */
 import { guessesOf } from "../config/index.js";
 import type { EngineOptions, Gpu, SamplingPlace } from "./engine.js";
 
@@ -13,16 +13,20 @@ export interface MachineChoice {
   readonly draft?: string;
   /** See {@link EngineOptions.sampling}. */
   readonly sampling?: SamplingPlace;
+  /** See {@link EngineOptions.lanes}. */
+  readonly lanes?: number | undefined;
+  /** See {@link EngineOptions.ubatch}. */
+  readonly ubatch?: number | undefined;
 }
 
 export const gpuChosen = ({ gpu }: Pick<MachineChoice, "gpu">): Gpu => (gpu === "off" ? false : gpu);
 
-/** Options of an engine on the chosen part of this machine. */
+/** Options of an engine on the chosen part of this machine. `others` may have a default number of lanes, and of `ubatch`. */
 export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "threads" | "draft" | "sampling">>(
   machine: MachineChoice,
   others: O,
 ) {
-  const { device, threads, draft, sampling } = machine;
+  const { device, threads, draft, sampling, lanes, ubatch } = machine;
   return {
     ...others,
     gpu: gpuChosen(machine),
@@ -30,5 +34,7 @@ export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "
     ...(threads === undefined ? {} : { threads }),
     ...(draft === undefined ? {} : { draft: guessesOf(draft) }),
     ...(sampling === undefined ? {} : { sampling }),
+    ...(lanes === undefined ? {} : { lanes }),
+    ...(ubatch === undefined ? {} : { ubatch }),
   };
 }

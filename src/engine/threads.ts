@@ -26,7 +26,7 @@ export function usableCores(): number {
   return Math.max(1, Math.floor(Math.min(availableParallelism(), cgroupCores())));
 }
 
-/** Threads to decode with. On larger machines one core is left to JavaScript. */
+/** Threads of an engine on a CPU, and of the learner. On larger machines one core is left to JavaScript. */
 export function decodeThreads(asked: number | undefined): number {
   const cores = usableCores();
   if (asked !== undefined) return Math.min(asked, cores);

@@ -1,6 +1,6 @@
 /** Which models train on which machines with default settings, from a model's shape alone. */
 import { bySize, CONTEXT, ROLLOUTS_AT_ONCE, sizeOf } from "../config/index.js";
-import { lanesOf, type ModelShape } from "../engine/index.js";
+import { lanesOf, type ModelShape, UBATCH } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { type Machine, withFreeChanges } from "./fit.js";
 import type { PlanInput } from "./input.js";
@@ -34,6 +34,9 @@ export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: nu
     precision: "auto",
     hfWeights: false,
     lanes: lanesOf(shape.bytes, gpu !== false, threads, concurrency),
+    lanesGiven: false,
+    ubatch: UBATCH,
+    sampling: "host",
   };
 }
 

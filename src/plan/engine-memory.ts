@@ -2,7 +2,7 @@
  * The engine's memory, computed as llama.cpp allocates it: the sizes agree with those that it logs when it loads a model
  * ("KV buffer size", "compute buffer size", "output buffer size"), on a CPU and on Vulkan to within 2 MB.
  */
-import { pooledByDefault, SCORE_ROWS, UBATCH } from "../engine/index.js";
+import { pooledByDefault, SCORE_ROWS } from "../engine/index.js";
 import { adapterParameters, type PlanInput } from "./input.js";
 
 /** llama.cpp allocates the KV of each sequence in steps of this many tokens. */
@@ -15,8 +15,9 @@ const PROCESS = 0.11e9;
 export const WORKERS = 0.11e9;
 const PER_VOCABULARY_ENTRY = 400;
 /**
- * A process that computes on CUDA: its context with the kernels of ggml, and cuBLAS's workspace (32 MiB on Hopper) with
- * the pool in which ggml converts numbers. Reported for CUDA 12 and 13 on cards of 8 to 80 GB; not run on CUDA here.
+ * A process that computes on CUDA: its context with the kernels of ggml; for each of llama.cpp's contexts cuBLAS's workspace
+ * (32 MiB on Hopper) with the pool in which ggml converts numbers. Reported for CUDA 12 and 13 on cards of 8 to 80 GB; not
+ * run on CUDA here.
  */
 export const CUDA_CONTEXT = 0.5e9;
 const CUDA_POOL = 0.1e9;
@@ -34,44 +35,82 @@ const ceil = (value: number, step: number) => Math.ceil(value / step) * step;
 
 export const kvCells = (context: number) => ceil(context, CELL_STEP);
 
-const pooled = ({ gpu, concurrency, context }: PlanInput) =>
-  gpu !== false && pooledByDefault({ sequences: concurrency, contextPerSequence: context });
+/** What llama.cpp's contexts depend on. */
+export type ContextInput = Pick<
+  PlanInput,
+  "shape" | "concurrency" | "context" | "gpu" | "lanes" | "ubatch" | "sampling"
+>;
 
-/** A pool has room for a pass of padding. */
-function allCells(input: PlanInput): number {
-  return input.concurrency * kvCells(input.context) + (pooled(input) ? kvCells(UBATCH) : 0);
-}
+/** Sequences of each context, shared out as by native/engine/lanes.h. */
+const shares = ({ concurrency, lanes }: ContextInput): number[] =>
+  Array.from({ length: lanes }, (_, lane) => Math.floor(concurrency / lanes) + (lane < concurrency % lanes ? 1 : 0));
+
+const pooled = ({ gpu, concurrency, context, lanes, ubatch }: ContextInput) =>
+  gpu !== false && pooledByDefault({ sequences: concurrency, contextPerSequence: context }, lanes, ubatch);
+
+/** Tokens that the KV of a context with so many sequences has room for; in a pool also for a pass of padding. */
+const cellsOf = (input: ContextInput, sequences: number) =>
+  sequences * kvCells(input.context) + (pooled(input) ? kvCells(input.ubatch) : 0);
 
 /** f32 weights on a CPU have f32 KV, and no flash attention. */
-const fullKv = ({ gpu, shape }: PlanInput) => gpu === false && shape.weightType === "F32";
+const fullKv = ({ gpu, shape }: ContextInput) => gpu === false && shape.weightType === "F32";
 
-function kvBytes(input: PlanInput): number {
-  const { shape } = input;
-  const width = fullKv(input) ? 4 : 2;
-  return allCells(input) * shape.layers * 2 * shape.kvHeads * shape.headSize * width;
+interface ContextMemory {
+  readonly kv: number;
+  /** Buffers of one pass. */
+  readonly compute: number;
+  /** The attention mask, and embeddings of a pass: also on the host beside a GPU. */
+  readonly mask: number;
+  readonly inputs: number;
+  /** Rows of logits, and with drawing on the device what else llama.cpp has room for, on the host. */
+  readonly outputs: number;
 }
 
-/** Per llama.cpp context: compute buffers, the attention mask, and rows of logits. */
-function contextBuffers(input: PlanInput, sequences: number) {
-  const { shape, context } = input;
+/** A llama.cpp context with so many sequences. */
+function contextMemory(input: ContextInput, sequences: number): ContextMemory {
+  const { shape, gpu } = input;
   const { embedding: d, feedForward, heads, kvHeads, headSize, vocabulary } = shape;
-  const cells = kvCells(context);
-  const streams = pooled(input) ? 1 : sequences;
-  const tokens = ceil(Math.min(UBATCH, cells * sequences), streams);
-  const outputs = sequences + SCORE_ROWS;
+  const pool = pooled(input);
+  const cells = cellsOf(input, sequences);
+  // Padding has sequences of its own.
+  const ids = pool ? 2 * sequences : sequences;
+  const width = fullKv(input) ? 4 : 2;
+  const tokens = ceil(Math.min(input.ubatch, cells), ids);
+  const scored = sequences + SCORE_ROWS;
+  const rows = Math.min(tokens, scored);
   // Scores of all heads exist only without flash attention; they are computed in place.
-  const scores = fullKv(input) ? 4 * heads * cells * tokens : 0;
+  const scores = fullKv(input) ? 4 * heads * kvCells(input.context) * tokens : 0;
   // In a pool every token has a mask over all cells.
-  const mask = (fullKv(input) ? 4 : 2) * (pooled(input) ? allCells(input) : cells) * tokens;
-  const attention = scores + 4 * tokens * (3 * d + 2 * heads * headSize + 2 * kvHeads * headSize);
-  const gated = 4 * tokens * (3 * feedForward + 2 * d);
-  // The masks are freed by then.
-  const output = 4 * outputs * (vocabulary + 2 * d) + 8 * tokens * d;
+  const mask = width * (pool ? cells : kvCells(input.context)) * tokens;
+  const hidden = 4 * tokens * d;
+  const attention = scores + 3 * hidden + 4 * tokens * (2 * heads * headSize + 2 * kvHeads * headSize);
+  // A CPU computes in the buffer that has the inputs. Wide heads leave a gap that nothing else fits into.
+  const gated = 4 * tokens * (3 * feedForward + Math.max((gpu === false ? 4 : 2) * d, 2 * heads * headSize));
+  // To draw there are two copies of the logits, one with a row more. Inputs lie beyond the masks, which are free only without.
+  const output =
+    input.sampling === "device"
+      ? 4 * vocabulary * (3 * rows + 1) + 4 * rows * d + mask + hidden
+      : 4 * rows * (vocabulary + 2 * d) + 2 * hidden;
   return {
+    kv: cells * shape.layers * 2 * shape.kvHeads * shape.headSize * width,
     compute: Math.max(mask + attention, mask + gated, output),
     mask,
-    inputs: 8 * tokens * d,
-    logits: 4 * outputs * vocabulary,
+    inputs: 2 * hidden,
+    // With samplers llama.cpp has room for probabilities, other logits and candidates of each sequence besides its logits.
+    outputs: 4 * vocabulary * Math.max(scored, ids * (input.sampling === "device" ? 4 : 1)),
+  };
+}
+
+/** Of all contexts together. */
+export function contextsMemory(input: ContextInput): ContextMemory {
+  const all = shares(input).map((sequences) => contextMemory(input, sequences));
+  const sum = (part: keyof ContextMemory) => all.reduce((total, one) => total + one[part], 0);
+  return {
+    kv: sum("kv"),
+    compute: sum("compute"),
+    mask: sum("mask"),
+    inputs: sum("inputs"),
+    outputs: sum("outputs"),
   };
 }
 
@@ -86,22 +125,21 @@ function convertedMatrix({ gpu, shape }: PlanInput): number {
 
 /** The engine's parts by place. A GPU's engine maps the embeddings on the host and reads rows of them there. */
 export function engineMemory(input: PlanInput): { host: EngineMemory; gpu: EngineMemory | null } {
-  const { shape, concurrency, gpu, lanes } = input;
+  const { shape, gpu, lanes } = input;
   const adapters = 2 * 4 * adapterParameters(shape, input.loraRank, input.loraTargets);
-  const buffers = contextBuffers(input, Math.ceil(concurrency / lanes));
+  const { kv, compute, mask, inputs, outputs } = contextsMemory(input);
   const process = PROCESS + WORKERS + PER_VOCABULARY_ENTRY * shape.vocabulary;
-  const kv = kvBytes(input);
   if (gpu === false) {
-    const compute = lanes * (buffers.compute + buffers.logits);
-    return { host: { weights: shape.bytes + adapters, kv, compute, process }, gpu: null };
+    return { host: { weights: shape.bytes + adapters, kv, compute: compute + outputs, process }, gpu: null };
   }
   const table = (shape.bytes * shape.vocabulary * shape.embedding) / shape.parameters;
   // Tied embeddings are in both places: the GPU has them as its output layer.
   const weights = shape.bytes - (tied(shape) ? 0 : table) + adapters;
-  const overhead = gpu === "cuda" ? CUDA_CONTEXT + CUDA_POOL : 0;
+  // Each context has a pool of its own, and converts there.
+  const overhead = gpu === "cuda" ? CUDA_CONTEXT + lanes * CUDA_POOL : 0;
   return {
-    host: { weights: table, kv: 0, compute: buffers.mask + buffers.inputs + buffers.logits, process },
-    gpu: { weights, kv, compute: buffers.compute + convertedMatrix(input), process: overhead },
+    host: { weights: table, kv: 0, compute: mask + inputs + outputs, process },
+    gpu: { weights, kv, compute: compute + lanes * convertedMatrix(input), process: overhead },
   };
 }
 

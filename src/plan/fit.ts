@@ -1,7 +1,6 @@
 /** Makes a run fit the machine before anything is loaded, or names options that would. */
-import { lanesFor } from "../engine/index.js";
 import { HoneError } from "../util/index.js";
-import type { PlanInput } from "./input.js";
+import { concurrencyOf, fewestSequences, type PlanInput } from "./input.js";
 import type { MachineMemory } from "./machine.js";
 import { fullest, planMemory, sumOf } from "./memory.js";
 import { fits, type Room, waysToFit } from "./remedies.js";
@@ -32,9 +31,10 @@ export function withFreeChanges(
 ): PlanInput {
   let input = wanted;
   if (!fits(input, room) && free.gradientCheckpointing) input = { ...input, gradientCheckpointing: true };
-  while (!fits(input, room) && free.concurrency && input.concurrency > FEWEST) {
-    const concurrency = Math.ceil(input.concurrency / 2);
-    input = { ...input, concurrency, lanes: lanesFor(input.lanes, concurrency) };
+  const fewest = Math.max(FEWEST, fewestSequences(input));
+  while (!fits(input, room) && free.concurrency && input.concurrency > fewest) {
+    const half = Math.max(Math.ceil(input.concurrency / 2), fewestSequences(input));
+    input = { ...input, ...concurrencyOf(input, half) };
   }
   // Where fewer concurrent rollouts suffice, activations need not be computed twice.
   const without = { ...input, gradientCheckpointing: wanted.gradientCheckpointing };

@@ -1,5 +1,5 @@
 /** Input of a memory plan. */
-import type { EngineInfo, ModelShape } from "../engine/index.js";
+import { type EngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
 import type { Precision } from "../learn/index.js";
 
 export interface PlanInput {
@@ -21,6 +21,20 @@ export interface PlanInput {
   readonly hfWeights: boolean;
   /** Number of llama.cpp contexts. */
   readonly lanes: number;
+  /** Somebody asked for this number of lanes: it stays, whatever else changes. */
+  readonly lanesGiven: boolean;
+  /** Tokens of a pass over the weights at most. */
+  readonly ubatch: number;
+  /** Where tokens are drawn. */
+  readonly sampling: "host" | "device";
+}
+
+/** Fewest sequences with these lanes: one each, where their number stays. */
+export const fewestSequences = ({ lanes, lanesGiven }: PlanInput): number => (lanesGiven ? lanes : 1);
+
+/** The change to another number of sequences. */
+export function concurrencyOf(input: PlanInput, concurrency: number): Pick<PlanInput, "concurrency" | "lanes"> {
+  return { concurrency, lanes: input.lanesGiven ? input.lanes : lanesFor(input.lanes, concurrency) };
 }
 
 /** Number of weights of an adapter: rank × (inputs + outputs) for every layer it is on. */

@@ -1,6 +1,5 @@
 /** The smallest set of option changes that makes a run fit. */
-import { lanesFor } from "../engine/index.js";
-import type { PlanInput } from "./input.js";
+import { concurrencyOf, fewestSequences, type PlanInput } from "./input.js";
 import { planMemory } from "./memory.js";
 
 /** Bytes available to a plan in each place. */
@@ -24,7 +23,6 @@ interface Change {
 type Remedy = readonly Change[];
 
 const FEWEST_TOKENS = 512;
-const FEWEST_ROLLOUTS = 1;
 const SHORTEST_CONTEXT = 1024;
 /** Maximum number of options changed at once. With more, a smaller model is the better advice. */
 const MOST = 4;
@@ -49,9 +47,9 @@ function remedies(input: PlanInput): Remedy[] {
       flag: `--micro-batch-tokens ${microBatchTokens}`,
       changed: { microBatchTokens },
     })),
-    halvings(input.concurrency, FEWEST_ROLLOUTS).map((concurrency) => ({
+    halvings(input.concurrency, fewestSequences(input)).map((concurrency) => ({
       flag: `--concurrency ${concurrency}`,
-      changed: { concurrency, lanes: lanesFor(input.lanes, concurrency) },
+      changed: concurrencyOf(input, concurrency),
     })),
     input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }],
     lifetimesAfter(input).map((learnerLifetime) => ({

@@ -45,6 +45,8 @@ export const playerOptions = [
   "threads",
   "draft",
   "sampling",
+  "lanes",
+  "ubatch",
   "python",
   "torchIndex",
   "context",

@@ -29,6 +29,7 @@ export async function loadFitting(
   options: EngineOptions,
   log: (line: string) => void,
 ): Promise<{ engine: Engine; options: EngineOptions }> {
-  const loaded = await fitting(options.sequences, (sequences) => loadEngine({ ...options, sequences }, log), log);
+  const attempt = (sequences: number) => loadEngine({ ...options, sequences }, log);
+  const loaded = await fitting(options.sequences, attempt, log, options.lanes);
   return { engine: loaded.result, options: { ...options, sequences: loaded.sequences } };
 }

@@ -1,11 +1,11 @@
 /** The devices as actually loaded: a line for people, and facts that a run records. */
-import { type EngineInfo, gpuTitles } from "../engine/index.js";
+import { type EngineInfo, gpuTitles, UBATCH } from "../engine/index.js";
 import type { LearnerInfo } from "../learn/index.js";
 
-type EngineShown = Pick<EngineInfo, "compute" | "llamaVersion">;
+type EngineShown = Pick<EngineInfo, "compute" | "lanes" | "ubatch" | "llamaVersion">;
 
 /** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0" */
-export function engineText({ compute, llamaVersion }: EngineShown): string {
+export function engineText({ compute, lanes, ubatch, llamaVersion }: EngineShown): string {
   const { backend, device, offloadedLayers, layers, weights, kv, flashAttention, sampling } = compute;
   const parts = [
     ...(onCpu(compute) ? [] : [`${offloadedLayers} of ${layers} layers there`]),
@@ -13,6 +13,8 @@ export function engineText({ compute, llamaVersion }: EngineShown): string {
     `${kv} KV`,
     ...(flashAttention ? ["flash attention"] : []),
     ...(sampling === "device" ? ["sampling on the device"] : []),
+    ...(lanes > 1 ? [`${lanes} lanes`] : []),
+    ...(ubatch === UBATCH ? [] : [`passes of ${ubatch} tokens`]),
     `llama.cpp ${llamaVersion}`,
   ];
   const line = `engine: ${[backend === "cpu" ? "CPU" : gpuTitles[backend], device].join(", ")}: ${parts.join(", ")}`;
@@ -22,7 +24,12 @@ export function engineText({ compute, llamaVersion }: EngineShown): string {
 
 const onCpu = ({ backend }: EngineInfo["compute"]) => backend === "cpu";
 
-export const engineFacts = ({ compute, llamaVersion }: EngineShown) => ({ ...compute, llamaVersion });
+export const engineFacts = ({ compute, lanes, ubatch, llamaVersion }: EngineShown) => ({
+  ...compute,
+  lanes,
+  ubatch,
+  llamaVersion,
+});
 
 /** "learner: NVIDIA H100 80GB HBM3, bf16, Unsloth 2026.10.9, PyTorch 2.13.0, CUDA 13.0, driver 580.95.05" */
 export function learnerText({ backend, device, precision, versions, cuda, offloaded }: LearnerInfo): string {

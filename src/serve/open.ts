@@ -37,6 +37,8 @@ export const subjectOptions = [
   "threads",
   "draft",
   "sampling",
+  "lanes",
+  "ubatch",
   "context",
   ...chatOptions,
 ] as const;

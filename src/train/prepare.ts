@@ -10,7 +10,7 @@ import {
   sizeOf,
 } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { decodeThreads, gpuChosen, gpuMemory, lanesOf, type ModelShape } from "../engine/index.js";
+import { contextsOf, gpuChosen, gpuMemory, type ModelShape } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { mcpOptions, planServers, withServerTools } from "../mcp/index.js";
 import {
@@ -60,6 +60,8 @@ export const playingOptions = [
   "threads",
   "draft",
   "sampling",
+  "lanes",
+  "ubatch",
   "python",
   "torchIndex",
 ] as const satisfies readonly OptionName[];
@@ -192,6 +194,7 @@ export async function prepare(
   }
   const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   const concurrency = config.concurrency ?? most;
+  const { lanes, ubatch } = contextsOf({ ...config, sequences: concurrency }, shape.bytes, gpu !== null);
   const fitted = fitToMachine(
     {
       shape,
@@ -206,7 +209,10 @@ export async function prepare(
       gpu: gpu?.kind ?? false,
       precision: config.precision,
       hfWeights: config.hfWeights !== undefined,
-      lanes: lanesOf(shape.bytes, gpu !== null, decodeThreads(config.threads), concurrency),
+      lanes,
+      lanesGiven: config.lanes !== undefined,
+      ubatch,
+      sampling: config.sampling === "device" ? "device" : "host",
     },
     {
       concurrency: config.concurrency === undefined,

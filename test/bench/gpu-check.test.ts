@@ -27,7 +27,8 @@ describe("yarn gpu-check", () => {
       .trimEnd()
       .split("\n")
       .map((line) => line.split(" ")[0]);
-    expect(names).toEqual(["doctor", "parity", "speed-0.5b", "steps", "kill", "updates", "speed-1.5b", "speed-7b-8"]);
+    const speeds = ["speed-1.5b", "speed-7b-8"];
+    expect(names).toEqual(["doctor", "parity", "speed-0.5b", "contexts", "steps", "kill", "updates", ...speeds]);
   });
 
   it("says in one line which sections there are", () => {

@@ -1,6 +1,6 @@
 /** Contexts beside each other on the same weights: to those who use the engine there is one. */
 import { describe, expect, it } from "vitest";
-import { type Engine, type EngineOptions, lanesOf, usableCores } from "../../src/engine/index.js";
+import { type Engine, type EngineOptions, usableCores } from "../../src/engine/index.js";
 import { adapterPath, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 
 const MEMBERS = 8;
@@ -17,12 +17,6 @@ async function play(engine: Engine, maxTokens = 40) {
   return results;
 }
 
-it("a lane has four sequences at least, unless somebody says how many lanes there are", () => {
-  const [small, large] = [8e6, 1e9];
-  expect([1, 7, 8, 16, 60, 64].map((sequences) => lanesOf(small, false, 15, sequences))).toEqual([1, 1, 2, 4, 15, 15]);
-  expect([lanesOf(large, false, 15, 16), lanesOf(small, true, 15, 16)]).toEqual([1, 1]);
-});
-
 const cores = usableCores();
 const lack = cores < 2 ? " (skipped: a lane needs a core, and this machine has one)" : "";
 
@@ -30,11 +24,16 @@ describe.skipIf(cores < 2)(`an engine with lanes${lack}`, async () => {
   const one = await testEngine({ ...wide, lanes: 1 });
   const two = await testEngine({ ...wide, lanes: 2 });
 
-  it("has one for each thread where the model is small, and never more than threads or sequences", async () => {
+  it("has one for each thread where the model is small, and refuses more than threads or sequences", async () => {
     expect((await testEngine(wide)).info.lanes).toBe(2);
     expect((await testEngine({ ...wide, sequences: 1 })).info.lanes).toBe(1);
     expect((await testEngine({ ...wide, sequences: 7 })).info.lanes).toBe(1);
-    expect((await testEngine({ ...wide, lanes: 5 })).info.lanes).toBe(2);
+    await expect(testEngine({ ...wide, lanes: 5 })).rejects.toThrow(
+      "--lanes 5: each lane needs a CPU thread, and the engine has 2 (--threads); give at most 2",
+    );
+    await expect(testEngine({ ...wide, sequences: 1, lanes: 2 })).rejects.toThrow(
+      "--lanes 2: each lane needs a sequence, and 1 is evaluated at once (--concurrency); give at most 1",
+    );
     await expect(testEngine({ ...wide, lanes: 0 })).rejects.toThrow(
       "lanes is 0; it must be a whole number, at least 1",
     );

@@ -1,7 +1,6 @@
 /** Pooled KV and batches of few shapes, which a GPU has by default: they change what is computed beside, not what comes out. */
 import { describe, expect, it } from "vitest";
 import type { Engine, EngineOptions } from "../../src/engine/index.js";
-import { pooledByDefault } from "../../src/engine/load.js";
 import { evaluatesAPromptOnce, sleepsAndWakes } from "./behaviours.js";
 import { adapterPath, close, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 
@@ -88,13 +87,6 @@ describe("the graph of the batch before", () => {
 });
 
 describe("a pool", () => {
-  it("is a GPU's choice while the mask over all cells is small", () => {
-    expect(pooledByDefault({ sequences: 8, contextPerSequence: 8192 })).toBe(true);
-    expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 })).toBe(true);
-    expect(pooledByDefault({ sequences: 64, contextPerSequence: 8192 })).toBe(false);
-    expect(pooledByDefault({ sequences: 128, contextPerSequence: 256 })).toBe(false);
-  });
-
   it("holds all sequences at their full length, with padding beside them", async () => {
     const engine = await testEngine({ sequences: 3, contextPerSequence: 256, pooledKv: true, steadyShapes: true });
     expect(engine.memory().kv).toBe(3 * engine.memory().kvPerSequence + (512 / 256) * engine.memory().kvPerSequence);

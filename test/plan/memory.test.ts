@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { type ModelShape, modelFile, modelShape } from "../../src/engine/index.js";
 import { fitHere, fitText, smallestCard } from "../../src/plan/by-default.js";
 import { cardsTable, modelsByCardTable, onCard, qwen as qwenModels } from "../../src/plan/cards.js";
+import { contextsMemory } from "../../src/plan/engine-memory.js";
 import { fitToMachine } from "../../src/plan/fit.js";
 import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, passOf } from "../../src/plan/learner-memory.js";
@@ -45,6 +46,9 @@ const input: PlanInput = {
   precision: "auto",
   hfWeights: false,
   lanes: 1,
+  lanesGiven: false,
+  ubatch: 512,
+  sampling: "host",
 };
 
 type Change = Partial<PlanInput>;
@@ -90,6 +94,42 @@ describe("the memory plan", () => {
       (find(plan({ gpu: "vulkan", ...change }).gpu as PlacePlan, "computing") as number) / 2 ** 20;
     const tiny = { ...qwen, layers: 4, embedding: 256, feedForward: 640, heads: 4, kvHeads: 4, vocabulary: 4417 };
     expect(vulkan({ shape: tiny, concurrency: 16, context: 8192 })).toBeCloseTo(12.76, 1);
+  });
+
+  it("counts longer passes, lanes and drawing on the device as llama.cpp logs them, in MB", () => {
+    const buffers = (change: Change) => contextsMemory({ ...input, ...change });
+    const compute = (change: Change) => buffers(change).compute / 1e6;
+    const long = { ubatch: 2048 };
+    expect(compute({ ...long, concurrency: 4, context: 2048 })).toBeCloseTo(157.34, 0);
+    expect(compute({ ...long, concurrency: 16, context: 8192 })).toBeCloseTo(182.5, 0);
+    expect(compute({ concurrency: 4, context: 2048, ubatch: 32 })).toBeCloseTo(19.7, 0);
+    const device = { sampling: "device" } as const;
+    expect(compute({ ...device, concurrency: 4, context: 2048 })).toBeCloseTo(128.78, 0);
+    expect(compute({ ...device, concurrency: 16, context: 2048 })).toBeCloseTo(150.41, 0);
+    expect(compute({ ...device, concurrency: 64, context: 512 })).toBeCloseTo(236.81, 0);
+    expect(compute({ ...device, ...long, lanes: 2, concurrency: 9, context: 2048 })).toBeCloseTo(314.82, 0);
+    // Room for the logits of 80 rows, and for four times those of 16 or 64: probabilities, logits, candidates.
+    expect(buffers({ concurrency: 16 }).outputs).toBe(4 * 80 * qwen.vocabulary);
+    expect(buffers({ ...device, concurrency: 16 }).outputs).toBe(4 * 80 * qwen.vocabulary);
+    expect(buffers({ ...device, concurrency: 64 }).outputs).toBe(4 * 256 * qwen.vocabulary);
+  });
+
+  it("counts each lane's buffers, and its sequences' KV", () => {
+    const one = contextsMemory({ ...input, concurrency: 8 });
+    const both = contextsMemory({ ...input, lanes: 2, concurrency: 16 });
+    expect(both).toEqual(Object.fromEntries(Object.entries(one).map(([part, bytes]) => [part, 2 * bytes])));
+    expect(contextsMemory({ ...input, lanes: 3, concurrency: 16 }).kv).toBe(contextsMemory(input).kv);
+    // A pool each, with padding of its own; 16 sequences of 8,192 tokens in one context would be none.
+    const card = { ...input, gpu: "cuda" as const };
+    expect(contextsMemory({ ...card, lanes: 2 }).kv).toBe(2 * (8 * 8192 + 512) * 12_288);
+    expect(contextsMemory({ ...card, lanes: 2, ubatch: 2048 }).kv).toBe(2 * (8 * 8192 + 2048) * 12_288);
+    expect(contextsMemory(card).kv).toBe(16 * 8192 * 12_288);
+    // A pass too short for a row of each sequence and as many tokens of prompts has no pool either.
+    expect(contextsMemory({ ...card, concurrency: 8, ubatch: 15 }).kv).toBe(8 * 8192 * 12_288);
+    // Of a CUDA process the context is there once.
+    const overhead = (lanes: number) => find(onGpu({ lanes }), "engine: process") as number;
+    expect(overhead(2) - overhead(1)).toBe(overhead(3) - overhead(2));
+    expect(overhead(2)).toBeLessThan(2 * overhead(1));
   });
 
   it("counts a GPU's pool of KV: room for padding, and a mask of each token over all cells", () => {
@@ -233,6 +273,30 @@ describe("what makes a run fit", () => {
         }
       }
     }
+  });
+});
+
+describe("a number of lanes that somebody asked for", () => {
+  const asked: PlanInput = {
+    ...input,
+    microBatchTokens: 512,
+    context: 2048,
+    concurrency: 512,
+    lanes: 64,
+    lanesGiven: true,
+  };
+  const room = (concurrency: number) => ({ host: planMemory({ ...asked, concurrency }).host.peak, gpu: 0 });
+
+  it("stays, and leaves each lane a rollout", () => {
+    expect(waysToFit(asked, room(128))).toEqual(["--concurrency 128"]);
+    expect(waysToFit(asked, room(64))).toEqual(["--concurrency 64"]);
+    expect(waysToFit(asked, room(32))?.join(" ") ?? "").not.toContain("--concurrency 32");
+    const free = { concurrency: true, gradientCheckpointing: false, microBatchTokens: false };
+    const machine = { host: { total: 100e9, available: room(64).host }, gpu: null };
+    const fitted = (wanted: PlanInput) => fitToMachine(wanted, free, machine, () => undefined);
+    expect(fitted(asked)).toMatchObject({ concurrency: 64, lanes: 64 });
+    expect(fitted({ ...asked, concurrency: 96 })).toMatchObject({ concurrency: 64, lanes: 64 });
+    expect(fitted({ ...asked, lanesGiven: false }).lanes).toBeLessThan(64);
   });
 });
 

@@ -1,5 +1,6 @@
 // The shapes of batches: the passes that they take, and how often one is like the one before.
 #include "../passes.h"
+#include "../shape.h"
 #include "fixture.h"
 
 namespace hone {
@@ -81,6 +82,23 @@ void aPoolTakesOnePassWhateverRuns() {
   }
 }
 
+void aPromptAloneFillsThePassesOfAPool() {
+  std::mt19937_64 random(3);
+  for (const bool steady : {false, true}) {
+    Fixture fixture(8, true, 1000, 1, {true, steady});
+    const std::vector<Token> tokens = prompt(random, 96);
+    const SequenceId sequence = fixture.scheduler.open(1, 1, tokens);
+    CHECK(fixture.generate(sequence, request(1, 3)).get().tokens == expected(tokens, 1, 3));
+    const Stats stats = fixture.scheduler.stats();
+    CHECK(stats.batches == 3 && stats.passes == 3);  // of 32 tokens each
+  }
+}
+
+void shapesAreFewAndNotMuchLarger() {
+  CHECK(shapeOf(1) == 1 && shapeOf(3) == 4 && shapeOf(257) == 512 && shapeOf(512) == 512);
+  CHECK(shapeOf(513) == 768 && shapeOf(1030) == 1280 && shapeOf(2048) == 2048);
+}
+
 /** A score without rows in a batch must not be evaluated to close a gap: its log-probability would be lost. */
 void scoresThatWaitForRowsLoseNone() {
   std::mt19937_64 random(9);
@@ -107,6 +125,8 @@ void testShapes() {
   runTest("passes are counted as llama.cpp cuts", passesAreCountedAsLlamaCuts);
   runTest("steady batches have the shape of the one before", steadyBatchesHaveTheShapeOfTheOneBefore);
   runTest("a pool takes one pass whatever runs", aPoolTakesOnePassWhateverRuns);
+  runTest("a prompt alone fills the passes of a pool", aPromptAloneFillsThePassesOfAPool);
+  runTest("shapes are few and not much larger", shapesAreFewAndNotMuchLarger);
   runTest("scores that wait for rows lose none", scoresThatWaitForRowsLoseNone);
 }
 

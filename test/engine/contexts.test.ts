@@ -1,0 +1,50 @@
+/** Lanes, threads and passes of an engine: the defaults, and what is refused. */
+import { expect, it } from "vitest";
+import { contextsOf, lanesOf, pooledByDefault, usableCores } from "../../src/engine/index.js";
+
+const [small, large] = [8e6, 1e9];
+const onGpu = (asked: Partial<Parameters<typeof contextsOf>[0]>) =>
+  contextsOf({ sequences: 64, ...asked }, large, true);
+
+it("a lane has four sequences at least, unless somebody says how many lanes there are", () => {
+  expect([1, 7, 8, 16, 60, 64].map((sequences) => lanesOf(small, false, 15, sequences))).toEqual([1, 1, 2, 4, 15, 15]);
+  expect([lanesOf(large, false, 15, 16), lanesOf(small, true, 15, 16)]).toEqual([1, 1]);
+  expect(onGpu({ sequences: 3, lanes: 3 }).lanes).toBe(3);
+});
+
+it("a GPU's engine has one thread a lane, however many cores there are", () => {
+  expect(onGpu({})).toEqual({ lanes: 1, threads: 1, batch: 2048, ubatch: 512 });
+  expect(onGpu({ lanes: 2 })).toMatchObject({ lanes: 2, threads: 2 });
+  const more = usableCores() + 2;
+  expect(onGpu({ lanes: more })).toMatchObject({ lanes: more, threads: more });
+  expect(onGpu({ lanes: more, threads: more })).toMatchObject({ lanes: more, threads: more });
+  expect(onGpu({ threads: 1 }).threads).toBe(1);
+  expect(onGpu({ threads: more }).threads).toBe(usableCores());
+});
+
+it("what is asked for is obeyed or refused in one line", () => {
+  expect(() => onGpu({ sequences: 2, lanes: 3 })).toThrow(
+    "--lanes 3: each lane needs a sequence, and 2 are evaluated at once (--concurrency); give at most 2",
+  );
+  expect(() => onGpu({ lanes: 2, threads: 1 })).toThrow(
+    "--lanes 2: each lane needs a CPU thread, and the engine has 1 (--threads); give at most 1",
+  );
+  expect(() => contextsOf({ sequences: 4096, lanes: 2000 }, large, false)).toThrow(
+    "--lanes 2000: each lane needs a CPU",
+  );
+  expect(onGpu({ ubatch: 2048 }).ubatch).toBe(2048);
+  expect(onGpu({ batch: 64 })).toMatchObject({ batch: 64, ubatch: 64 });
+  expect(() => onGpu({ ubatch: 4096 })).toThrow(
+    "--ubatch 4096: a pass evaluates a batch or a part of it, 2048 tokens at most",
+  );
+  expect(() => onGpu({ ubatch: 0 })).toThrow("ubatch is 0; it must be a whole number, at least 1");
+});
+
+it("a pool is a GPU's choice while the mask over all cells is small, and a pass has room for prompts", () => {
+  expect(pooledByDefault({ sequences: 8, contextPerSequence: 8192 })).toBe(true);
+  expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 })).toBe(true);
+  expect(pooledByDefault({ sequences: 64, contextPerSequence: 8192 })).toBe(false);
+  expect(pooledByDefault({ sequences: 128, contextPerSequence: 256 })).toBe(false);
+  expect(pooledByDefault({ sequences: 128, contextPerSequence: 256 }, 2)).toBe(true);
+  expect(pooledByDefault({ sequences: 64, contextPerSequence: 1024 }, 1, 127)).toBe(false);
+});

@@ -142,6 +142,13 @@ class Rows:
         self.way = way
         self._attend = torch.compile(flex_attention, **COMPILED) if way.one_call else None
         compiled = COMPILED if way.layers else None
+        if way.layers:
+            # Imported here: on a CPU nothing needs the compiler.
+            from torch._dynamo import config as dynamo
+
+            # Numbers such as a norm's epsilon are constants of compiled code. With dynamic shapes they would be inputs,
+            # and where activations are computed twice tensors that are written and kept.
+            dynamo.specialize_float = True
         self.fused = FusedModel(backend._causal.model, compiled) if way.fused else None
         for layer in backend._causal.model.layers:
             if way.layers and not way.fused:

@@ -24,10 +24,11 @@ def row_length(positions: int) -> int:
     """The length that a row with this many positions is padded to.
 
     Compiled code serves all lengths; but they are few, so that PyTorch's allocator finds blocks of the right size
-    again. Never one square: a dimension of 1 would be specialised.
+    again. Never one or two squares: compiled code would be for a dimension of 1 alone, and for 2, which RoPE's halves
+    are as well.
     """
     step = max(SQUARE, 2 ** (max(1, positions - 1).bit_length() - 1) // SIZES)
-    return max(2 * SQUARE, -(-positions // step) * step)
+    return max(3 * SQUARE, -(-positions // step) * step)
 
 
 def padded(pack: Pack) -> Pack:

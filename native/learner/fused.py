@@ -8,13 +8,18 @@ With x the input, y the output, and s = alpha / rank:
     backward   [dx | du] = dy [W | B];  dx += s du A;  dA = s duᵀ x;  dB = s dyᵀ u
 
 Each of these is one launch, seven in all, because W and B are columns of one matrix (joint.py) and products add to
-their output in place. PEFT's layers launch eight products for each linear layer, and as many other kernels. The numbers
-are PEFT's up to rounding. *Not run on CUDA.*
+their output in place. u is an operation apart from y: where activations are computed twice, u is needed again for all
+inputs, but y not for the last. PEFT's layers launch eight products for each linear layer, and as many other kernels.
+The numbers are PEFT's up to rounding. *Not run on CUDA.*
 """
 
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils.checkpoint import checkpoint
+
+CHECKPOINT: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
+"""Nothing in a layer is random."""
 
 
 class Products(NamedTuple):
@@ -42,23 +47,22 @@ class Weights(NamedTuple):
 @torch.library.custom_op("hone::adapted", mutates_args=())
 def adapted(
     x: torch.Tensor,
+    u: torch.Tensor,
     joint: torch.Tensor,
     bias: torch.Tensor | None,
     a: torch.Tensor,
     b: torch.Tensor,
     scaling: float,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """x [T, in] → y [T, out] and u [T, P]."""
+) -> torch.Tensor:
+    """x [T, in] and u [T, P] → y [T, out]. u has no gradient of its own: those of x and A include it."""
     weight = joint[:, : x.shape[1]].T
     y = torch.mm(x, weight) if bias is None else torch.addmm(bias, x, weight)
-    u = torch.mm(x, a.T)
-    y.addmm_(u, b.T, alpha=scaling)
-    return y, u
+    return y.addmm_(u, b.T, alpha=scaling)
 
 
 @adapted.register_fake
-def _(x, joint, bias, a, b, scaling):
-    return x.new_empty(x.shape[0], joint.shape[0]), x.new_empty(x.shape[0], a.shape[0])
+def _(x, u, joint, bias, a, b, scaling):
+    return x.new_empty(x.shape[0], joint.shape[0])
 
 
 @torch.library.custom_op("hone::adapted_backward", mutates_args=())
@@ -93,17 +97,16 @@ def _(dy, x, u, joint, a, b, scaling, input_too):
     return dx, torch.empty_like(a), dy.new_empty(b.shape)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    x, joint, _, a, b, ctx.scaling = inputs
-    ctx.save_for_backward(x, output[1], joint, a, b)
-    ctx.set_materialize_grads(False)
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    x, u, joint, _, a, b, ctx.scaling = inputs
+    ctx.save_for_backward(x, u, joint, a, b)
 
 
-def _backward(context: Any, dy: torch.Tensor, _: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+def _backward(context: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     x, u, joint, a, b = context.saved_tensors
     input_too = context.needs_input_grad[0]
     dx, da, db = adapted_backward(dy.contiguous(), x, u, joint, a, b, context.scaling, input_too)
-    return dx if input_too else None, None, None, da, db, None
+    return dx if input_too else None, None, None, None, da, db, None
 
 
 adapted.register_autograd(_backward, setup_context=_keep)
@@ -112,7 +115,8 @@ adapted.register_autograd(_backward, setup_context=_keep)
 def product(x: torch.Tensor, of: Products) -> torch.Tensor:
     if of.a is None or of.b is None:
         return torch.nn.functional.linear(x, of.joint, of.bias)
-    return adapted(x, of.joint, of.bias, of.a, of.b, of.scaling)[0]
+    u = torch.mm(x.detach(), of.a.detach().T)
+    return adapted(x, u, of.joint, of.bias, of.a, of.b, of.scaling)
 
 
 def layer_output(
@@ -130,9 +134,42 @@ def layer_output(
     The layer's input is hidden + added; the second is the output of the layer before. The sum is left to the layer that
     reads it, in whose first norm compiled code computes it. Returns the same pair for the next layer.
     """
+    return _from_sum(layer, weights, hidden + added, cosine, sine, layout)
+
+
+def checkpointed_layer_output(
+    layer: torch.nn.Module,
+    weights: Weights,
+    hidden: torch.Tensor,
+    added: torch.Tensor,
+    cosine: torch.Tensor,
+    sine: torch.Tensor,
+    layout: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `layer_output`, but keeps only hidden + added and computes activations again in the backward pass.
+
+    The checkpoint is inside what is compiled, not around it: so the compiler leaves out what the backward pass does not
+    need, such as the product of the feed-forward part's output.
+    """
+
+    def rest(total: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return _from_sum(layer, weights, total, cosine, sine, layout)
+
+    # Of two checkpoints in succession PyTorch's partitioner keeps what is between them. Otherwise it would keep the two
+    # summands, which are half as large again.
+    return checkpoint(rest, checkpoint(torch.add, hidden, added, **CHECKPOINT), **CHECKPOINT)
+
+
+def _from_sum(
+    layer: torch.nn.Module,
+    weights: Weights,
+    hidden: torch.Tensor,
+    cosine: torch.Tensor,
+    sine: torch.Tensor,
+    layout: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
     attention, mlp = layer.self_attn, layer.mlp
     dtype = weights.qkv.joint.dtype
-    hidden = hidden + added
     size = attention.head_dim
     query_heads, key_heads = attention.config.num_attention_heads, attention.config.num_key_value_heads
     joined = product(layer.input_layernorm(hidden).to(dtype), weights.qkv).view(len(hidden), -1, size)

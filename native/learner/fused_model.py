@@ -3,9 +3,8 @@
 from typing import Any
 
 import torch
-from torch.utils.checkpoint import checkpoint
 
-from .fused import layer_output
+from .fused import checkpointed_layer_output, layer_output
 from .joint import ADAPTER, Joints
 from .packing import Pack
 
@@ -25,7 +24,8 @@ class FusedModel:
         self._joints = Joints(model.layers)
         self._adapter = next(module for module in model.layers[0].modules() if ADAPTER in getattr(module, "lora_A", ()))
         compiled = (lambda one: one) if options is None else (lambda one: torch.compile(one, **options))
-        self._layer, self._last = compiled(layer_output), compiled(last_states)
+        self._kept, self._checkpointed = compiled(layer_output), compiled(checkpointed_layer_output)
+        self._last = compiled(last_states)
         device = self._device()
         self._signs = torch.tensor([[-1.0], [1.0]], device=device)
 
@@ -47,20 +47,16 @@ class FusedModel:
         device = self._device()
         hidden = self._model.embed_tokens(row.ids.to(device))
         added = torch.zeros_like(hidden, dtype=self.dtype)
-        if torch.is_grad_enabled():
-            # As the inputs of the other layers: so one compiled layer serves all.
-            hidden.requires_grad_(True)
-            added.requires_grad_(True)
+        learns = torch.is_grad_enabled()
+        for one in (hidden, added):
+            # As the inputs of the other layers: so one compiled layer serves all. Where activations are computed twice,
+            # transformers' embeddings require gradients, with none computed too.
+            one.requires_grad_(learns)
         cosine, sine = self._turns(hidden, row.positions.to(device))
         weights = self._joints.weights(not self._adapter.disable_adapters)
         for layer, own in zip(self._model.layers, weights, strict=True):
-            rest = (cosine, sine, layout)
-            if layer.gradient_checkpointing and torch.is_grad_enabled():
-                # Nothing in a layer is random.
-                how = {"use_reentrant": False, "preserve_rng_state": False}
-                hidden, added = checkpoint(self._layer, layer, own, hidden, added, *rest, **how)
-            else:
-                hidden, added = self._layer(layer, own, hidden, added, *rest)
+            output = self._checkpointed if layer.gradient_checkpointing and learns else self._kept
+            hidden, added = output(layer, own, hidden, added, cosine, sine, layout)
         return self._last(self._model.norm, hidden, added, row.predicting.to(device))
 
     def _turns(self, hidden: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -74,7 +74,9 @@ class _Joint:
         self.bias = None if biases[0] is None else torch.cat(biases).to(first.dtype)
         self.matrix = matrix
         self.a = first.new_zeros(self.ranks, self.width)
-        self.b = matrix[:, self.width :]
+        # No view to autograd: PyTorch's compiler looks at the whole of a view too, and a layer compiled with gradients
+        # could then not be compiled without them: the whole's sizes are those of no input (PyTorch 2.13).
+        self.b = matrix[:, self.width :].data
 
     @torch.no_grad()
     def renew(self) -> None:
@@ -84,7 +86,8 @@ class _Joint:
 
     def products(self, factors: tuple[torch.Tensor, torch.Tensor] | None) -> Products:
         if factors is None:
-            return Products(self.matrix[:, : self.width], self.bias, None, None, self.scaling)
+            # As B, no view to autograd.
+            return Products(self.matrix[:, : self.width].data, self.bias, None, None, self.scaling)
         return Products(self.matrix, self.bias, *factors, self.scaling)
 
 

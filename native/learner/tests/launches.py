@@ -92,7 +92,7 @@ def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> to
 
 @torch.library.custom_op("count::attention_backward", mutates_args=())
 def attention_backward(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    gradient: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return tuple(torch.zeros_like(one) for one in (query, key, value))
 
@@ -103,12 +103,12 @@ def _(query, key, value):
 
 
 @attention_backward.register_fake
-def _(query, key, value):
+def _(gradient, query, key, value):
     return tuple(torch.empty_like(one) for one in (query, key, value))
 
 
 attention.register_autograd(
-    lambda ctx, _: attention_backward(*ctx.saved_tensors),
+    lambda ctx, gradient: attention_backward(gradient, *ctx.saved_tensors),
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
 )
 OURS = {
@@ -132,7 +132,8 @@ class _Computed(torch.fx.Interpreter):
     def call(self, inputs):
         given = list(inputs)
         inputs.clear()
-        self.counter.add("compiled kernel", self.planned)
+        for name, number in self.planned.items():
+            self.counter.add(name, number)
         self.counter.paused = True
         try:
             return self.run(*given)
@@ -152,19 +153,27 @@ class _Computed(torch.fx.Interpreter):
 
 
 def planned_launches(graph):
-    """Without those of OURS and ATTENTION."""
-    counted = 0
+    """By name; without those of OURS and ATTENTION."""
+    counted = Counter()
     for node in graph.scheduler.nodes:
         target = getattr(node.node, "op_overload", None)
         free = isinstance(node, scheduler.NopKernelSchedulerNode) or type(node.node).__name__ == "MultiOutput"
-        counted += not (free or target in OURS or target in ATTENTION)
+        if not (free or target in OURS or target in ATTENTION):
+            counted["mm" if target is torch.ops.aten.mm.out else "compiled kernel"] += 1
     return counted
 
 
 @contextmanager
-def counted_compiled(backend, monkeypatch):
-    """Launches of a backend whose layers are compiled."""
-    with Launches() as counter, monkeypatch.context() as patched, warnings.catch_warnings():
+def counted_compiled(backend, monkeypatch, attend=lambda query, key, value, **_: attention(query, key, value)):
+    """Launches of a backend whose layers are compiled. `attend` stands in for FlexAttention."""
+    with (
+        # Others would find graphs without code in the caches.
+        inductor.patch(fx_graph_cache=False),
+        functorch.patch(enable_autograd_cache=False),
+        Launches() as counter,
+        monkeypatch.context() as patched,
+        warnings.catch_warnings(),
+    ):
         # PyTorch's compiler looks at gradients that autograd does not keep.
         warnings.simplefilter("ignore")
 
@@ -174,9 +183,6 @@ def counted_compiled(backend, monkeypatch):
             return _Computed(graph.module, planned_launches(graph), counter)
 
         patched.setattr(GraphLowering, "compile_to_module", compile_to_module)
-        # Others would find graphs without code there.
-        patched.setattr(inductor, "fx_graph_cache", False)
-        patched.setattr(functorch, "enable_autograd_cache", False)
         lay_out = backend.rows.lay_out
 
         def on_the_cpu(*arguments):
@@ -186,6 +192,6 @@ def counted_compiled(backend, monkeypatch):
             return laid_out
 
         patched.setattr(backend.rows, "lay_out", on_the_cpu)
-        patched.setattr(card, "flex_attention", lambda query, key, value, **_: attention(query, key, value))
+        patched.setattr(card, "flex_attention", attend)
         yield counter
     torch.compiler.reset()

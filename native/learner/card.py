@@ -22,7 +22,7 @@ from .flex import FlexLayout, padded
 from .fused_model import FusedModel, fits
 from .memory import forget
 from .packing import Pack
-from .packing_check import SAME, computed_rows, difference, trial_rows, untouched
+from .packing_check import SAME, computed_rows, difference, states_alone, trial_rows, untouched
 
 COMPILED: dict[str, Any] = {"dynamic": True, "fullgraph": True}
 """Dynamic shapes, so that rows of all lengths share their code."""
@@ -158,19 +158,23 @@ class Rows:
 
     def _why_not(self, backend: Any, rows: list[Any], wanted: tuple[torch.Tensor, torch.Tensor]) -> str | None:
         try:
-            # In one row, and separately: two lengths.
+            # In one row, and separately: two lengths. Without gradients, as for the probe of an update, layers are
+            # compiled anew.
             found = [computed_rows(backend, [rows]), computed_rows(backend, [[one] for one in rows])]
+            scored = states_alone(backend, rows)
         except Exception as error:
             if is_out_of_memory(error):
                 raise
             forget(error)
             return _reason(error)
+        compared = [("hidden states without gradients", scored, wanted[0])]
         for states, slopes in found:
-            for what, ours, theirs in (("hidden states", states, wanted[0]), ("gradients", slopes, wanted[1])):
-                much = difference(ours, theirs)
-                # A comparison with NaN is false.
-                if not much <= SAME[backend.precision]:
-                    return f"{what} differ by {much:.2g} from those of blocks"
+            compared += [("hidden states", states, wanted[0]), ("gradients", slopes, wanted[1])]
+        for what, ours, theirs in compared:
+            much = difference(ours, theirs)
+            # A comparison with NaN is false.
+            if not much <= SAME[backend.precision]:
+                return f"{what} differ by {much:.2g} from those of blocks"
         return None
 
 

@@ -116,5 +116,13 @@ def computed_rows(backend: Any, rows: list[list[Trajectory]]) -> tuple[torch.Ten
     return states, torch.cat([gradient.flatten().float().cpu() for gradient in gradients])
 
 
+@torch.no_grad()
+def states_alone(backend: Any, row: list[Trajectory]) -> torch.Tensor:
+    """Hidden states [S, width] at predicting positions, computed without gradients."""
+    (pack,) = plan_trajectories(row, sum(len(one.ids) for one in row), backend.shares)
+    hidden = backend.computed(pack)[pack.sources.to(backend.device)].float().cpu()
+    return torch.zeros_like(hidden).index_copy_(0, pack.slots.cpu(), hidden)
+
+
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm().clamp(min=1e-12))

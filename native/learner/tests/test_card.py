@@ -53,8 +53,10 @@ def test_the_first_way_that_works_is_taken_and_gives_what_blocks_give(backend, p
 
 
 def test_layers_are_traced_once_for_all_rows(as_on_a_card, tmp_path, silent, monkeypatch):
-    """The first layer, whose input needs no gradient, and all others. Whole: torch.compile(fullgraph=True) raises where
-    it would leave a layer."""
+    """The first layer, whose input needs no gradient, all others, and any without gradients.
+
+    Whole: torch.compile(fullgraph=True) raises where it would leave a layer.
+    """
     backend = made("qwen2", tmp_path, silent, shape={"num_hidden_layers": 4})
     graphs = []
 
@@ -71,11 +73,11 @@ def test_layers_are_traced_once_for_all_rows(as_on_a_card, tmp_path, silent, mon
         batch = read_batch(write_tree_batch(tmp_path / f"{seed}.safetensors", groups=groups, seed=seed), 96)
         for pack in plan(batch, 4096):
             backend.hidden(pack).sum().backward()
-    assert len(graphs) == 2
+    assert len(graphs) == 3
 
 
 def test_fused_layers_come_first_and_are_traced_once_for_all(as_on_a_card, tmp_path, silent, packs, monkeypatch):
-    """One graph of a layer, one of what follows the last; two more where nothing is trained."""
+    """One graph of a layer, one of what follows the last; both again where nothing is trained."""
     backend = made("qwen2", tmp_path, silent, shape={"num_hidden_layers": 3})
     wanted, slopes = computed_in(BLOCKS, backend, packs)
     graphs = []
@@ -90,7 +92,7 @@ def test_fused_layers_come_first_and_are_traced_once_for_all(as_on_a_card, tmp_p
     assert backend.rows.way is ON_A_CARD[0] and backend.rows.way.fused and backend.notes() == []
     assert torch.allclose(states, wanted, atol=1e-5)
     assert furthest(gradients, slopes) < 1e-5
-    assert len(graphs) == 2
+    assert len(graphs) == 4
 
 
 def test_all_weights_are_trained_without_fused_layers(tmp_path, silent, monkeypatch):
@@ -122,6 +124,19 @@ def test_what_cannot_be_compiled_is_left_and_a_line_says_why(backend, packs, mon
         assert note.startswith(f"the learner goes without {way.name} on cpu: ") and "\n" not in note
     assert torch.allclose(states, wanted, atol=1e-5)
     assert furthest(gradients, slopes) < 1e-5
+
+
+def test_what_cannot_be_compiled_without_gradients_is_left(backend, monkeypatch):
+    """As the probe of an update computes."""
+
+    def failing(graph, inputs):
+        if not torch.is_grad_enabled():
+            raise RuntimeError("no such kernel")
+        return graph.forward
+
+    monkeypatch.setitem(card.COMPILED, "backend", failing)
+    backend.rows.settle(backend)
+    assert backend.rows.way is BLOCKS and len(backend.notes()) == len(WAYS)
 
 
 @pytest.mark.parametrize("wrong", ["mask", "nan"])

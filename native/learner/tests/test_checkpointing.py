@@ -18,6 +18,8 @@ from test_flex import computed, furthest, made, uncompiled  # noqa: F401
 
 from models import make_model, write_gguf
 
+pytestmark = pytest.mark.full
+
 FUSED, LAYERS = ON_A_CARD[:2]
 
 

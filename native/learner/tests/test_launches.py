@@ -19,6 +19,8 @@ from learner.packing import plan_trajectories
 
 from models import make_model
 
+pytestmark = pytest.mark.full
+
 ONE_CALL = Way("one attention call", True, False)
 LAYERS = 24
 MATRIX_PRODUCTS = 7 * (3 + 5)

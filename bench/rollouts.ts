@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Engine, EngineOptions } from "../src/engine/index.js";
-import { type Gathered, gather, type PlayerSpec } from "../src/rollout/index.js";
+import { type Gathered, gather, type PlayerSpec, type RolloutThreads } from "../src/rollout/index.js";
 import { buildMailDatabase } from "../src/tasks/email/building/build.js";
 import { emailTask } from "../src/tasks/email/index.js";
 import { HoneError } from "../src/util/errors.js";
@@ -23,6 +23,8 @@ export interface RolloutSettings {
   /** A file with a task on the same mail instead of the built-in one. */
   readonly task?: string;
   readonly onToolError?: "observe" | "stop";
+  /** Threads that the steps of a run use again. */
+  readonly threads?: RolloutThreads;
 }
 
 /** A synthetic mail database, built when first needed. */
@@ -38,7 +40,16 @@ async function mailDatabase(): Promise<string> {
 export async function playEmail(player: PlayerSpec, settings: RolloutSettings): Promise<Gathered> {
   const taskOptions = { db: await mailDatabase() };
   const all = await emailTask.scenarios(taskOptions);
-  const { maxTurns, maxTokens, groupSize, concurrency, step, task = "email", onToolError = "observe" } = settings;
+  const {
+    maxTurns,
+    maxTokens,
+    groupSize,
+    concurrency,
+    step,
+    threads,
+    task = "email",
+    onToolError = "observe",
+  } = settings;
   const limits = { maxTurns, maxTokens, turnSeconds: 600, toolSeconds: 30, rolloutSeconds: 3600 } as const;
   return gather({
     settings: { task, taskOptions, player, limits: { ...limits, onToolError } },
@@ -52,6 +63,7 @@ export async function playEmail(player: PlayerSpec, settings: RolloutSettings): 
     run: "bench",
     step,
     concurrency,
+    threads,
     maxExceptions: settings.scenarios * groupSize,
   });
 }
@@ -94,7 +106,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => probe.once("listening", resolve));
   const address = probe.address();
@@ -104,12 +116,11 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * llama-server with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (the
+ * llama-server at a port, with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (the
  * default).
  */
-export async function startServer(program: string, engine: Engine): Promise<Server> {
+export async function startServer(program: string, engine: Engine, port: number): Promise<Server> {
   const { info } = engine;
-  const port = await freePort();
   const args = [
     ...["-m", info.model, "-c", info.contextPerSequence * info.sequences, "--parallel", info.sequences],
     ...["-t", info.threads, "-tb", info.threads, "-b", info.batch, "-ub", info.ubatch],

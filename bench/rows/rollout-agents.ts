@@ -1,6 +1,6 @@
 /**
  * Whole email rollouts a second of agents beside the built-in loop: the same scenarios, seeds, tools and reward. A round
- * is a step of training: its worker threads start and import the agent's packages. The tiny model's turns take
+ * is a step of training after the first: its worker threads are there. The tiny model's turns take
  * milliseconds, so that the agent's own code weighs most. It is measured with the engine on all cores, where that code
  * takes time from the engine, and with a core left to it, as an engine on a GPU leaves it. The same model with 100
  * million weights more, which do not change what it writes, has turns as long as those of models that people train.
@@ -8,6 +8,7 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type Engine, modelFile, trainedContext } from "../../src/engine/index.js";
+import { RolloutThreads } from "../../src/rollout/index.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import { enginePlayer, meansOf, playEmail, played } from "../rollouts.js";
@@ -32,6 +33,7 @@ class Side {
   /** CPU seconds of this process, engine included: unlike the wall time they hardly depend on other load. */
   cpu = 0;
   readonly notes: string[] = [];
+  readonly #threads = new RolloutThreads();
   #step = 0;
 
   constructor(
@@ -48,6 +50,7 @@ class Side {
     const result = await playEmail(enginePlayer(engine), {
       ...{ scenarios, groupSize: 8, concurrency: engine.info.sequences, maxTurns: 10, maxTokens: 256 },
       ...{ step: this.#step++, onToolError: "stop" as const },
+      threads: this.#threads,
       ...(task === undefined ? {} : { task }),
     });
     const { user, system } = process.cpuUsage(before);
@@ -57,6 +60,19 @@ class Side {
     this.notes.push(`${agent}: ${turns.toFixed(2)} turns, ${tokens.toFixed(1)} tokens${failed}`);
     return played(result) / result.seconds;
   }
+
+  /** Plays a step that is not measured: threads start, and import the agent's packages. */
+  async warmUp(): Promise<this> {
+    await this.play();
+    this.cpu = 0;
+    this.notes.length = 0;
+    this.#step = 0;
+    return this;
+  }
+
+  close(): Promise<void> {
+    return this.#threads.close();
+  }
 }
 
 /** @param free whether a core is left to the agents' code */
@@ -65,10 +81,8 @@ async function compareOn(context: BenchContext, on: Played, free: boolean): Prom
   const { model, sequences, threads } = on.engine.info;
   for (const { agent, file, most } of agents) {
     const path = fileURLToPath(new URL(`../agents/${file}`, import.meta.url));
-    // The first round of a file reads the agent's packages from the disk.
-    await new Side(on, agent, path).play();
-    const ours = new Side(on, agent, path);
-    const theirs = new Side(on, "built in");
+    const ours = await new Side(on, agent, path).warmUp();
+    const theirs = await new Side(on, "built in").warmUp();
     const about = { model: modelName(model), sequences, threads, unit: "rollouts/s" as const };
     const row = await compare(
       context,
@@ -76,6 +90,7 @@ async function compareOn(context: BenchContext, on: Played, free: boolean): Prom
       "more",
       { ours: () => ours.play(), theirs: () => theirs.play() },
     );
+    await Promise.all([ours.close(), theirs.close()]);
     const share = `CPU time ${(ours.cpu / theirs.cpu).toFixed(3)} times it`;
     const notes = [...ours.notes, ...theirs.notes].join("; ");
     const note = `wall time at most ${most} times the built-in loop's; ${share}; ${notes}`;

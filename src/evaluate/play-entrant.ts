@@ -4,7 +4,7 @@ import { engineOptions } from "../engine/index.js";
 import { costOf, type PriceTable, priceOf } from "../judge/index.js";
 import { loadFitting } from "../play/index.js";
 import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
-import { gather, type PlayerSpec, type Trajectory } from "../rollout/index.js";
+import { gather, type PlayerSpec, RolloutThreads, type Trajectory } from "../rollout/index.js";
 import { checkProbe, EnginePolicy, limitsOf, mismatchLimit, type Played, playAndGrade } from "../train/index.js";
 import type { Conditions, Grading } from "./conditions.js";
 import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";
@@ -127,8 +127,12 @@ export async function openEngine(stage: Stage, model: string, context: number): 
     log,
   );
   log(engineText(engine.info));
+  const threads = new RolloutThreads();
   return {
-    close: () => engine.close(),
+    close: async () => {
+      await threads.close();
+      await engine.close();
+    },
     play: async (entrant) => {
       const policy = new EnginePolicy(engine, {
         task: settings.task,
@@ -140,6 +144,7 @@ export async function openEngine(stage: Stage, model: string, context: number): 
         chat: entrant.chat,
         concurrency: options.sequences,
         workers: config.workers,
+        threads,
         maxExceptions: config.maxExceptions,
         releaseWeights: false,
         onFailure: ({ id, error }) => log(`${entrant.title}: rollout ${id} failed: ${error}`),

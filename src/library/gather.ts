@@ -42,6 +42,7 @@ export async function gather(
     run: seed,
     step,
     concurrency: model.concurrency,
+    threads: model.threads,
     maxExceptions: config.maxExceptions,
     ...(config.workers === undefined ? {} : { workers: config.workers }),
     onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),

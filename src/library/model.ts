@@ -2,7 +2,7 @@
 import { bySize, type Config, givenByProgram, sizeOf, withDefaults } from "../config/index.js";
 import type { Engine, EngineInfo } from "../engine/index.js";
 import { openPlayerFor, playerOptions } from "../play/index.js";
-import { chatSettings, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
+import { chatSettings, type EnginePlayer, type RolloutLimits, RolloutThreads } from "../rollout/index.js";
 import type { Adapter } from "../run/index.js";
 import { EnginePolicy } from "../train/index.js";
 import { HoneError, sha256OfFile } from "../util/index.js";
@@ -23,6 +23,8 @@ export class Model {
   /** Number of concurrent rollouts. */
   readonly concurrency: number;
   readonly log: (line: string) => void;
+  /** Threads of this model's rollouts, which outlive a gathering. */
+  readonly threads = new RolloutThreads();
   readonly #player: EnginePlayer;
   #adapter: Adapter | null;
 
@@ -99,6 +101,7 @@ export class Model {
       chat: chatSettings(config),
       concurrency: this.concurrency,
       workers: config.workers,
+      threads: this.threads,
       maxExceptions: config.maxExceptions,
       releaseWeights,
       onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
@@ -107,6 +110,7 @@ export class Model {
   }
 
   async close(): Promise<void> {
+    await this.threads.close();
     await this.engine.close();
   }
 }

@@ -137,6 +137,7 @@ async function trainWith(
     contextPerSequence: settings.context,
   });
   let engine: Engine | undefined;
+  let model: Model | undefined;
   let closeLog: (() => Promise<void>) | undefined;
   try {
     const at = run.store.lastStep();
@@ -153,7 +154,7 @@ async function trainWith(
     requireFormat(chatOf(engine, chat), task.tools, file);
     const { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens } = settings;
     const played = { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens };
-    const model = new Model(
+    model = new Model(
       settings.model,
       withDefaults(modelOptionNames, { ...given, ...played }),
       {
@@ -172,7 +173,7 @@ async function trainWith(
     await trainLoop({ ...parts, scenarios: await withinDifficulty(parts, scenarios, settings, loading) });
   } finally {
     await updater.close();
-    await engine?.close();
+    await (model ?? engine)?.close();
     await closeLog?.();
     await rewards.close();
   }

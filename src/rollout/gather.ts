@@ -12,13 +12,12 @@
  * token where two are nearly as likely. One rollout alone repeats exactly.
  */
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { Piscina } from "piscina";
 import type { Scenario } from "../tasks/index.js";
-import { deriveSeed, HoneError, messageOf, packageRoot } from "../util/index.js";
-import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
+import { deriveSeed, HoneError, messageOf } from "../util/index.js";
+import type { GroupJob, RolloutMessage, WorkerSettings } from "./job.js";
 import type { Waiting } from "./rollout.js";
+import { RolloutThreads, type Threads, within } from "./threads.js";
 import type { RolloutFailure, Trajectory } from "./trajectory.js";
 
 export interface GatherOptions {
@@ -33,6 +32,8 @@ export interface GatherOptions {
   readonly concurrency: number;
   /** Worker threads; by default as many as run without taking a core from the engine. */
   readonly workers?: number;
+  /** Threads of earlier gatherings, which are used again, and kept for later ones. By default they end with this one. */
+  readonly threads?: RolloutThreads | undefined;
   /** Tolerated failures: a count, or below 1 a share of all rollouts. Default 0. */
   readonly maxExceptions?: number;
   /** Seconds beyond an operation's own deadline after which a thread counts as stuck. Default 10. */
@@ -58,23 +59,11 @@ export interface Gathered {
   seconds: number;
 }
 
-const noted = new Set<string>();
-
-/** Milliseconds that threads have to end the processes they hold: a process may take three seconds. */
-const HELD_MS = 5000;
+/** Milliseconds that a thread has to end a group after its last rollout. */
+const SETTLE_MS = 1000;
 
 /** Number of times a group is played again because another group ended its worker. */
 const RETRIES = 1;
-
-const workerFile = join(packageRoot, "dist/src/rollout/worker.js");
-
-/**
- * Workers load their module by `import`: Node aborts the whole process when a thread is ended while `require`, which
- * piscina tries first, loads an ES module.
- */
-const asynchronousLoading = process.allowedNodeEnvironmentFlags.has("--experimental-require-module")
-  ? ["--no-experimental-require-module"]
-  : [];
 
 /** State of the members of one group. */
 interface OpenGroup {
@@ -111,13 +100,16 @@ class Gathering {
   /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
   readonly #lastOfThread = new Map<number, string>();
   readonly #failures: RolloutFailure[] = [];
-  /** Of threads that hold processes, each with a promise that is kept when they are gone. */
-  readonly #holders: { readonly end: MessagePort; readonly ended: Promise<void> }[] = [];
-  readonly #pool: Piscina<GroupJob, GroupResult>;
+  /** Groups on threads. */
+  readonly #playing = new Set<Promise<void>>();
+  /** Undefined where nothing is left to be played. */
+  #threads: Threads | undefined;
   readonly #finished: Promise<"all" | "interrupted">;
   #finish!: (how: "all" | "interrupted") => void;
   #giveUp!: (error: Error) => void;
-  /** // Errors of the pool after its end are not reported. */
+  /** A rollout or its tools failed, or ran out of time: what it began may still be at work. */
+  #leftovers = false;
+  /** What threads report after the end is ignored. */
   #over = false;
 
   constructor(options: GatherOptions) {
@@ -152,43 +144,26 @@ class Gathering {
       }
     }
     this.#pending = this.#groups.filter(({ left }) => left.size > 0);
-    const workers = options.workers ?? Math.max(1, Math.min(4, availableParallelism() - 1));
-    const threads = Math.min(
-      workers,
-      Math.ceil(options.concurrency / options.groupSize),
-      Math.max(1, this.#pending.length),
-    );
-    this.#pool = new Piscina<GroupJob, GroupResult>({
-      filename: workerFile,
-      workerData: options.settings,
-      execArgv: asynchronousLoading,
-      // The least busy thread takes the next group.
-      minThreads: threads,
-      maxThreads: threads,
-      // Limits concurrency: each group on a thread has a running rollout, except for the one prepared ahead.
-      concurrentTasksPerWorker: options.concurrency + 1,
-      maxQueue: Number.POSITIVE_INFINITY,
-      // Workers do asynchronous work between tasks; blocking on atomics would stop it.
-      atomics: "disabled",
-    });
   }
 
   async run(): Promise<Gathered> {
-    const { signal } = this.#options;
+    const { signal, threads: kept } = this.#options;
     const started = performance.now();
     const interrupt = () => this.#finish("interrupted");
     signal?.addEventListener("abort", interrupt, { once: true });
     if (signal?.aborted) interrupt();
-    this.#pool.on("message", (message: WorkerMessage) => this.#onMessage(message));
-    // The death of a worker is reported through the promises of its groups.
-    this.#pool.on("error", () => undefined);
+    const owner = kept ?? new RolloutThreads();
     const watchdog = setInterval(() => this.#watch(), 1000);
+    let clean = false;
     try {
+      this.#threads = await this.#take(owner);
       for (const group of this.#groups) {
         if (group.left.size === 0) this.#reportIfComplete(group);
       }
       this.#checkEnd();
       const how = await this.#finished;
+      // The last message of a group comes before its sequences are closed.
+      clean = how === "all" && !this.#leftovers && (await within(SETTLE_MS, this.#playing));
       return {
         groups: this.#groups.map(({ done }) => inOrder(done)),
         failures: this.#failures,
@@ -198,23 +173,19 @@ class Gathering {
     } finally {
       clearInterval(watchdog);
       signal?.removeEventListener("abort", interrupt);
-      await this.#endHeld();
-      await this.#pool.destroy();
+      // Leftovers end with their thread.
+      if (clean) await this.#threads?.release();
+      else await this.#threads?.close();
+      if (!kept) await owner.close();
     }
   }
 
-  /** Has the threads end the processes that they hold. One that is stuck is ended with them all the same. */
-  async #endHeld(): Promise<void> {
-    if (this.#holders.length === 0) return;
-    for (const { end } of this.#holders) end.postMessage("end");
-    // While it waits, nothing else may keep this process alive: idle threads do not.
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((done) => {
-      timer = setTimeout(done, HELD_MS);
-    });
-    await Promise.race([Promise.all(this.#holders.map(({ ended }) => ended)), late]);
-    clearTimeout(timer);
-    for (const { end } of this.#holders) end.close();
+  async #take(owner: RolloutThreads): Promise<Threads | undefined> {
+    if (this.#pending.length === 0) return undefined;
+    const { settings, concurrency, groupSize, onNote } = this.#options;
+    const workers = this.#options.workers ?? Math.max(1, Math.min(4, availableParallelism() - 1));
+    const count = Math.min(workers, Math.ceil(concurrency / groupSize), this.#pending.length);
+    return owner.take({ settings, count, concurrency, onMessage: (message) => this.#onMessage(message), onNote });
   }
 
   /** Starts rollouts up to the concurrency limit. */
@@ -224,7 +195,8 @@ class Gathering {
       if (this.#ready.length === 0) {
         const group = this.#pending.shift();
         if (!group) return;
-        void this.#play(group);
+        const playing = this.#play(group).finally(() => this.#playing.delete(playing));
+        this.#playing.add(playing);
       }
       if (this.#underWay.size >= this.#options.concurrency) return;
       const next = this.#ready.shift();
@@ -239,11 +211,11 @@ class Gathering {
     const { port1, port2 } = new MessageChannel();
     this.#ready.push(...members.map(({ id }) => ({ id, begin: port1 })));
     try {
-      const job: GroupJob = { scenario: group.scenario, members, begin: port2 };
-      // A task with an abort signal has its thread to itself: that is piscina's rule. So a repeated group cannot be ended
-      // by a neighbour again.
-      const alone = group.tries > 0 ? { signal: new AbortController().signal } : {};
-      const result = await this.#pool.run(job, { ...alone, transferList: [port2] });
+      const { player } = this.#options.settings;
+      const adapter = player.kind === "engine" ? player.adapter : null;
+      const job: GroupJob = { scenario: group.scenario, members, adapter, begin: port2 };
+      // A repeated group cannot be ended by a neighbour again.
+      const result = await (this.#threads as Threads).play(job, { alone: group.tries > 0 });
       if (result) this.#giveUp(new HoneError(result.setupError));
     } catch (error) {
       if (this.#over || group.left.size === 0) return;
@@ -263,24 +235,16 @@ class Gathering {
     }
   }
 
-  #onMessage(message: WorkerMessage): void {
-    if (message.kind === "holds") {
-      const { end } = message;
-      // Closes with its thread, too.
-      this.#holders.push({ end, ended: new Promise((done) => end.once("close", () => done())) });
-      return;
-    }
+  #onMessage(message: RolloutMessage): void {
     if (this.#over) return;
-    if (message.kind === "note") {
-      const known = noted.has(message.text);
-      noted.add(message.text);
-      if (!known) this.#options.onNote?.(message.text);
-    } else if (message.kind === "waiting") {
+    if (message.kind === "waiting") {
+      if (!this.#byRollout.get(message.id)?.left.has(message.id)) return;
       this.#waiting.set(message.id, message);
       this.#lastOfThread.set(message.thread, message.id);
     } else if (message.kind === "done") {
       const group = this.#settle(message.trajectory.id);
       if (!group) return;
+      if (["deadline", "tool_failure"].includes(message.trajectory.end)) this.#leftovers = true;
       group.done.push(message.trajectory);
       this.#options.onTrajectory?.(message.trajectory);
       this.#reportIfComplete(group);
@@ -301,6 +265,7 @@ class Gathering {
     const group = this.#over ? undefined : this.#settle(failure.id);
     if (!group) return;
     this.#failures.push(failure);
+    this.#leftovers = true;
     const total = this.#byRollout.size;
     const limit = this.#options.maxExceptions ?? 0;
     const borne = limit < 1 ? Math.floor(limit * total) : limit;
@@ -350,6 +315,6 @@ class Gathering {
     this.#lastOfThread.delete(thread);
     const guilty = this.#byRollout.get(culprit);
     if (guilty) guilty.hung = reason;
-    void this.#pool.threads.find(({ threadId }) => threadId === thread)?.terminate();
+    this.#threads?.end(thread);
   }
 }

@@ -14,6 +14,7 @@ export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { engineSessions, type SessionSource } from "./session-source.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
+export { RolloutThreads } from "./threads.js";
 export {
   type AgentCounts,
   type Branch,

@@ -41,21 +41,26 @@ export interface WorkerSettings {
 export interface GroupJob {
   readonly scenario: Scenario;
   readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
+  /** As in {@link EnginePlayer}, but of the time of the group: threads outlive adapters. */
+  readonly adapter: string | null;
   /** Receives the ids of the members that may begin. The sender closes it. */
   readonly begin: MessagePort;
 }
 
-/**
- * Messages of workers during play. Each rollout ends with one "done" or "failed". A "note" is
- * for the user, once. A thread that "holds" processes ends
- * them when it is told so through the port, and closes it when they are gone.
- */
-export type WorkerMessage =
-  | { readonly kind: "holds"; readonly end: MessagePort }
-  | { readonly kind: "note"; readonly text: string }
+/** Messages of workers about rollouts. Each rollout ends with one "done" or "failed". */
+export type RolloutMessage =
   | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }
   | { readonly kind: "done"; readonly trajectory: Trajectory }
   | { readonly kind: "failed"; readonly failure: RolloutFailure };
+
+/**
+ * A "note" is for the user, once. A thread that "holds" something (an environment, processes) gets requests through the
+ * port: to "answer" with any message, and to "close" what it holds and then the port.
+ */
+export type WorkerMessage =
+  | { readonly kind: "holds"; readonly port: MessagePort }
+  | { readonly kind: "note"; readonly text: string }
+  | RolloutMessage;
 
 /** Null, or an error message for the user: the worker could not start to play. */
 export type GroupResult = { setupError: string } | null;

@@ -6,7 +6,7 @@ import { MessageChannel, type MessagePort, parentPort, threadId } from "node:wor
 import { workerData } from "piscina";
 import type { Agents } from "../agent/index.js";
 import { ToolServers } from "../mcp/index.js";
-import { type AnyTask, loadTask, type Scenario } from "../tasks/index.js";
+import { type AnyTask, loadTask } from "../tasks/index.js";
 import { HoneError, messageOf, UsageError } from "../util/index.js";
 import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "./rollout.js";
@@ -26,11 +26,24 @@ interface Ready {
   agents: Agents | undefined;
 }
 
-/** A thread that is just ended never takes leave of its children: the process would keep their remains. */
-function closeOnMessage(holder: { close(): Promise<void> }): void {
+/** A thread that is just ended closes nothing: its environment stays open, and its children's remains stay with the process. */
+function closeOnRequest(what: string, close: () => unknown): void {
   const { port1, port2 } = new MessageChannel();
-  port1.once("message", () => void holder.close().then(() => port1.close()));
-  post({ kind: "holds", end: port2 }, [port2]);
+  const closing = async () => {
+    try {
+      await close();
+    } catch (error) {
+      post({ kind: "note", text: `${what} was not closed: ${messageOf(error)}` });
+    }
+    port1.close();
+  };
+  port1.on("message", (request: "answer" | "close") => {
+    if (request === "answer") port1.postMessage(null);
+    else void closing();
+  });
+  // Does not keep the thread alive.
+  port1.unref();
+  post({ kind: "holds", port: port2 }, [port2]);
 }
 
 /** The room is loaded where it is needed: it is above this one, and has the endpoint. */
@@ -43,7 +56,7 @@ async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
   }
   const { openAgents } = await import("../agent/index.js");
   const agents = await openAgents({ task, env, player, limits, onNote: (text) => post({ kind: "note", text }) });
-  closeOnMessage(agents);
+  closeOnRequest("the agents' endpoint", () => agents.close());
   return agents;
 }
 
@@ -55,9 +68,10 @@ async function prepare(): Promise<Ready> {
     );
   }
   const servers = settings.servers && new ToolServers(settings.servers, own);
-  if (servers) closeOnMessage(servers);
+  if (servers) closeOnRequest("an MCP server", () => servers.close());
   const task = servers?.task ?? own;
   const env = await task.open(settings.taskOptions);
+  closeOnRequest(`the environment of the task ${task.name}`, () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
   return { task, env, players: await openSessions(settings.player, task), servers, agents };
 }
@@ -67,13 +81,18 @@ let ready: Promise<Ready> | undefined;
 type Member = GroupJob["members"][number];
 type Outcome = RolloutOutcome & Partial<Pick<Trajectory, "servers" | "branches" | "agent" | "output">>;
 
-function trajectoryOf({ task, players }: Ready, scenario: Scenario, member: Member, outcome: Outcome): Trajectory {
+function trajectoryOf(
+  { task, players }: Ready,
+  { scenario, adapter }: GroupJob,
+  member: Member,
+  outcome: Outcome,
+): Trajectory {
   const { answer, reason, deadlineCause, tokens, ...rest } = outcome;
   return {
     ...member,
     task: task.name,
     scenario,
-    player: players.info,
+    player: { ...players.info, adapter },
     maxTurns: settings.limits.maxTurns,
     ...rest,
     ...(answer === undefined ? {} : { answer }),
@@ -90,11 +109,12 @@ const waitingOf =
 
 async function playMember(
   here: Ready,
-  scenario: Scenario,
+  job: GroupJob,
   member: Member,
   session: Session | undefined,
 ): Promise<Trajectory> {
   const { task, env, servers, agents } = here;
+  const { scenario } = job;
   const onWaiting = waitingOf(member);
   if (!session) {
     const outcome = await (agents as Agents).play({
@@ -102,7 +122,7 @@ async function playMember(
       seed: member.seed,
       onWaiting: (turn, who) => onWaiting({ turn, for: who, since: Date.now() }),
     });
-    return trajectoryOf(here, scenario, member, outcome);
+    return trajectoryOf(here, job, member, outcome);
   }
   const own = await servers?.begin(member.id, scenario);
   const outcome = await playRollout({
@@ -118,7 +138,7 @@ async function playMember(
   }).finally(() => own?.end());
   const events = own?.events() ?? {};
   const served = Object.keys(events).length === 0 ? {} : { servers: events };
-  return trajectoryOf(here, scenario, member, { ...outcome, ...served });
+  return trajectoryOf(here, job, member, { ...outcome, ...served });
 }
 
 /** A promise for each id, resolved when the id arrives through the port. */
@@ -156,7 +176,7 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
       const session = sessions[position];
       try {
         await mayBegin.get(member.id);
-        post({ kind: "done", trajectory: await playMember(here, job.scenario, member, session) });
+        post({ kind: "done", trajectory: await playMember(here, job, member, session) });
       } catch (error) {
         failed(member.id, error);
       } finally {

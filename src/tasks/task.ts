@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";
-import { HoneError, type Random } from "../util/index.js";
+import { HoneError, messageOf, type Random } from "../util/index.js";
 import type { AgentContext, AgentRollout } from "./agent.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
 import type { Reward, Scenario } from "./scenario.js";
@@ -326,7 +326,15 @@ export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
     options,
     description: definition.description ?? definition.name,
     scenarios: (given, io) => definition.scenarios(parse(given), io),
-    open: (given) => (definition.open ? definition.open(parse(given)) : (undefined as E)),
+    open: async (given) => {
+      const options = parse(given);
+      try {
+        return definition.open ? await definition.open(options) : (undefined as E);
+      } catch (error) {
+        if (error instanceof HoneError) throw error;
+        throw new HoneError(`the task ${definition.name} cannot be opened: ${messageOf(error)}`, { cause: error });
+      }
+    },
     close: definition.close ?? (() => undefined),
   };
 }

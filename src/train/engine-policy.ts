@@ -2,7 +2,13 @@
 import type { Engine, EngineOptions } from "../engine/index.js";
 import type { ServerPlan } from "../mcp/index.js";
 import { fitting } from "../play/index.js";
-import { type ChatSettings, gather, type RolloutFailure, type RolloutLimits } from "../rollout/index.js";
+import {
+  type ChatSettings,
+  gather,
+  type RolloutFailure,
+  type RolloutLimits,
+  type RolloutThreads,
+} from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
@@ -20,6 +26,8 @@ export interface EnginePolicySettings {
   /** Concurrent rollouts; fewer after the first time that memory does not suffice for them. */
   readonly concurrency: number;
   readonly workers: number | undefined;
+  /** Threads that each play uses again; their owner closes them before the engine. By default each play has its own. */
+  readonly threads?: RolloutThreads;
   readonly maxExceptions: number;
   /** Frees the weights too while it sleeps, not the KV cache alone. */
   readonly releaseWeights: boolean;
@@ -64,7 +72,7 @@ export class EnginePolicy implements Policy {
 
   async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {
     const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
-    const { workers, maxExceptions, onFailure } = this.#settings;
+    const { workers, threads, maxExceptions, onFailure } = this.#settings;
     return gather({
       settings: {
         task,
@@ -79,6 +87,7 @@ export class EnginePolicy implements Policy {
       groupSize,
       have,
       concurrency: this.#concurrency,
+      threads,
       maxExceptions,
       signal,
       onTrajectory,

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { comparedPlayer, meansOf, playEmail, type Server, startServer } from "../../bench/rollouts.js";
+import { comparedPlayer, freePort, meansOf, playEmail, type Server, startServer } from "../../bench/rollouts.js";
 import { CompletionClient, ServerSequence } from "../../bench/server-sequence.js";
 import { type Engine, loadEngine, modelFile } from "../../src/engine/index.js";
 import { templateOf } from "../../src/rollout/index.js";
@@ -21,7 +21,7 @@ describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
 
   beforeAll(async () => {
     engine = await loadEngine({ model: modelFile("tiny"), gpu: false, sequences: 4, contextPerSequence: 2048 });
-    server = await startServer(program, engine);
+    server = await startServer(program, engine, await freePort());
   });
   afterAll(async () => {
     await server.stop();

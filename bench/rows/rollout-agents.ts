@@ -109,7 +109,7 @@ export const bench: Bench = {
     const all = context.threads === undefined ? [cores, cores - 1].filter((threads) => threads > 0) : [context.threads];
     const small = context.model ?? modelFile("tiny");
     const works = [
-      // As many rollouts as in a step of training with its default settings.
+      // Twice the rollouts of a step of training with its default settings.
       ...all.map((threads) => ({ model: small, threads, scenarios: 16 })),
       ...(context.model
         ? []

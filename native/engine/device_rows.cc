@@ -1,5 +1,6 @@
 // Which batches are drawn where the logits are, and what was drawn. A batch is drawn there whole or not at all: llama.cpp
 // copies the logits of all rows of a pass, or of none.
+#include <algorithm>
 #include <cmath>
 
 #include "scheduler.h"
@@ -26,7 +27,11 @@ bool isPlain(const TurnRequest& request) {
 }  // namespace
 
 bool Scheduler::drawsOnDevice() {
-  if (!decoder_->samples() || rows_.empty()) return false;
+  if (!decoder_->samples()) return false;
+  if (rows_.empty()) {
+    // Prompts, maybe with rows of padding. Nothing reads these: they stay where the rows after them are expected.
+    return hostBatches_ == 0 && std::count(batch_.wanted.begin(), batch_.wanted.end(), 1) > 0;
+  }
   for (const Row& row : rows_) {
     if (row.given < 0 && row.ahead == 0 && isPlain(row.sequence->turn->request)) continue;
     hostBatches_ = kStay;

@@ -67,6 +67,22 @@ describe.each(shapes)("with %s", (_, shape) => {
   });
 });
 
+it.each([true, false])("passes of a prompt alone copy no logits of padding: pooled %s", async (pooledKv) => {
+  const [host, device] = await pair({ pooledKv, steadyShapes: true, ubatch: 32 });
+  const turn = { maxTokens: 20, sampling: { seed: 3 }, stop: [] };
+  const start = prompt("a prompt of several passes ".repeat(8));
+  const plays = async (engine: Engine) => {
+    const group = engine.openGroup(prompt("a short one"), 4);
+    await Promise.all(group.map((member) => member.generate(turn)));
+    for (const member of group) member.close();
+    const { tokens } = await engine.open(start).generate(turn);
+    return [...tokens];
+  };
+  expect(await plays(device)).toEqual(await plays(host));
+  countsOfDrawing(device);
+  await Promise.all([host, device].map(close));
+});
+
 describe("what the device cannot draw", () => {
   const turn = (more: object) => ({ maxTokens: 12, sampling: { seed: 5, ...more }, stop: [] });
 

@@ -86,6 +86,50 @@ describe("the graph of the batch before", () => {
   });
 });
 
+describe("passes of 2048 tokens", () => {
+  /** A prompt of more than two passes of the usual length, and its last scores. */
+  async function playLong(engine: Engine) {
+    const text = prompt(Array.from({ length: 150 }, (_, i) => `${100_000 + i * i} or `).join(""));
+    const before = engine.stats();
+    const logprobs = await engine.score(text, { from: text.length - 40 });
+    const passes = engine.stats().passes - before.passes;
+    const group = engine.openGroup(text, 3);
+    const turns = group.map((member, seed) => member.generate({ maxTokens: 16, sampling: { seed }, stop: [] }));
+    const results = await Promise.all(turns);
+    for (const member of group) member.close();
+    const tokens = results.map((one) => [...one.tokens]);
+    return {
+      length: text.length,
+      passes,
+      tokens,
+      logprobs: [...logprobs, ...results.flatMap((one) => [...one.logprobs])],
+    };
+  }
+
+  it("compute what passes of 512 do, with adapters, before and after sleep", async () => {
+    const pool = { pooledKv: true, steadyShapes: true, contextPerSequence: 2048 };
+    const [long, usual] = [await testEngine({ ...pool, ubatch: 2048 }), await testEngine(pool)];
+    expect([long.info.ubatch, usual.info.ubatch]).toEqual([2048, 512]);
+    const seen = new Set<string>();
+    for (const adapter of [null, adapterPath("long")]) {
+      for (const engine of [long, usual]) await engine.useAdapter(adapter);
+      for (const slept of [false, true]) {
+        for (const engine of slept ? [long, usual] : []) {
+          await engine.sleep({ weights: true });
+          await engine.wake();
+        }
+        const [here, there] = [await playLong(long), await playLong(usual)];
+        expect([here.length, here.passes, there.passes]).toEqual([1500, 1, 3]);
+        expect(here.tokens).toEqual(there.tokens);
+        expect(largestDifference(here.logprobs, there.logprobs)).toBeLessThan(ROUNDING);
+        seen.add(here.tokens.join(" "));
+      }
+    }
+    expect(seen.size).toBe(2);
+    await Promise.all([long, usual].map(close));
+  });
+});
+
 describe("a pool", () => {
   it("holds all sequences at their full length, with padding beside them", async () => {
     const engine = await testEngine({ sequences: 3, contextPerSequence: 256, pooledKv: true, steadyShapes: true });

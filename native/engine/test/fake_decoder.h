@@ -89,7 +89,7 @@ struct FakeCounters {
 class FakeDecoder final : public Decoder {
  public:
   FakeDecoder(int slots, int context, bool canTrim, FakeCounters& counters, int lane = 0)
-      : slots_(slots), context_(context), canTrim_(canTrim), lane_(lane), counters_(counters), cells_(slots) {}
+      : slots_(slots), context_(context), canTrim_(canTrim), lane_(lane), counters_(counters), cells_(slots), drawing_(counters.samples) {}
   ~FakeDecoder() override { counters_.asleep -= asleep_ ? 1 : 0; }
 
   int vocabularySize() const override { return kVocabulary; }
@@ -205,6 +205,7 @@ class FakeDecoder final : public Decoder {
     maybeFail(Call::wake);
     adapter_.read();
     std::vector<std::vector<Cell>>(slots).swap(cells_);
+    drawing_ = counters_.samples;
     weights_ = true;
     if (asleep_) counters_.asleep--;
     asleep_ = false;
@@ -298,8 +299,8 @@ class FakeDecoder final : public Decoder {
   std::vector<std::vector<Cell>> cells_;
   std::vector<std::vector<float>> rows_;
   std::vector<Drawn> drawn_;
-  /** The last batch with rows had draws. */
-  bool drawing_ = false;
+  /** The last batch with rows had draws. A new context begins as if it had, where it can draw. */
+  bool drawing_;
   uint64_t copiedBytes_ = 0;
   std::vector<int> shape_;
   int reused_ = 0;

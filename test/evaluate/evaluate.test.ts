@@ -145,7 +145,7 @@ it("plays fewer scenarios than there are lanes", async () => {
   const flags = ["--task", task, "--versus", modelPath("qwen2-tiny-f16.gguf"), "--n", "1", "--max-turns", "1"];
   const { status, said } = await evaluate(...flags, "--max-tokens", "4", "--lanes", "2", "--threads", "2");
   expect(status, said).toBe(0);
-  expect(said).toMatch(/^engine: .* 2 lanes, /m);
+  expect(said).toMatch(/^engine: .* 2 lanes, 2 threads, /m);
 }, 60_000);
 
 describe("what cannot be played is said before anything is", () => {

@@ -1,5 +1,6 @@
 /** `yarn hone serve`: serves a run's model and its base model behind an OpenAI-compatible API. */
 import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { sequencesFor } from "../engine/index.js";
 import { openEndpoint, openSubject, ServedModel, subjectOptions } from "../serve/index.js";
 import { hone, UsageError } from "../util/index.js";
 
@@ -10,11 +11,11 @@ export const serveCommand = defineCommand({
   name: "serve",
   summary: "Serve a run's model and its base model by OpenAI's API on this machine.",
   example: `${hone("serve")} --model tiny`,
-  options: [...subjectOptions, "checkpoint", "concurrency", "port", "apiKey"],
+  options: [...subjectOptions, "checkpoint", "concurrency", "lanes", "port", "apiKey"],
   first: ["subject", "checkpoint", "model", "adapter", "port", "apiKey", "concurrency", "context", "gpu"],
   positional: "subject",
   async run(config, io) {
-    const { checkpoint, concurrency = ROLLOUTS_AT_ONCE.cpu, port = PORT, apiKey } = config;
+    const { checkpoint, lanes, port = PORT, apiKey } = config;
     if (checkpoint !== undefined && checkpoint.length > 1) {
       throw new UsageError("--checkpoint: one is served, with base beside it; give one");
     }
@@ -23,7 +24,8 @@ export const serveCommand = defineCommand({
       checkpoints: checkpoint,
       withBase: true,
       name: (run, checkpoint) => (checkpoint === "base" ? checkpoint : run),
-      sequences: concurrency,
+      sequences: sequencesFor(config, ROLLOUTS_AT_ONCE.cpu),
+      lanes,
       log: io.log,
       signal: io.signal,
     });

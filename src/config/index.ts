@@ -13,7 +13,7 @@ export {
   readGiven,
   withDefaults,
 } from "./config.js";
-export { bySize, CONTEXT, DEFAULT_MODEL, type Preset, presets, ROLLOUTS_AT_ONCE, sizeOf } from "./defaults.js";
+export { BATCH, bySize, CONTEXT, DEFAULT_MODEL, type Preset, presets, ROLLOUTS_AT_ONCE, sizeOf } from "./defaults.js";
 export { declare, optionsOf, readHelp } from "./help.js";
 export { objectiveOptionNames } from "./objective-options.js";
 export {

@@ -1,6 +1,6 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
 import { hone } from "../util/index.js";
-import { bySizeText, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { BATCH, bySizeText, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { choice, draftLength, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -50,7 +50,7 @@ export const playerOptions = {
     threads: whole(
       1,
       1024,
-      "CPU threads of the engine. A given number is fixed; the default yields to other programs.",
+      "CPU threads of the engine, at most the cores that hone may use. A given number is fixed; the default yields to other programs.",
       {
         defaultText: "the free cores; on a GPU one for each lane",
       },
@@ -67,7 +67,7 @@ export const playerOptions = {
     lanes: whole(
       1,
       64,
-      "Contexts of llama.cpp, each with its share of the rollouts and of the threads. See docs/speed.md.",
+      "Contexts of llama.cpp, each with its share of the rollouts and of the threads. See docs/engine.md.",
       {
         defaultText: {
           other: "on a CPU one for each thread of a small model, else 1",
@@ -77,8 +77,8 @@ export const playerOptions = {
     ),
     ubatch: whole(
       1,
-      MANY,
-      "Tokens of a pass over the weights at most (of llama-server: --ubatch-size). See docs/speed.md.",
+      BATCH,
+      "Tokens of a pass over the weights at most (of llama-server: --ubatch-size). See docs/engine.md.",
       {
         defaultText: "512",
       },

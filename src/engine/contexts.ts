@@ -1,12 +1,13 @@
 /**
  * How an engine's sequences, CPU threads and passes are divided among llama.cpp's contexts, which are its lanes
- * (native/engine/lanes.h). What is asked for explicitly is obeyed or refused.
+ * (native/engine/lanes.h). What is asked for explicitly is obeyed or refused, but
+ * for threads beyond the cores: there are none.
  */
+import { BATCH } from "../config/index.js";
 import { HoneError, UsageError } from "../util/index.js";
 import type { EngineOptions } from "./engine.js";
 import { decodeThreads } from "./threads.js";
 
-const BATCH = 2048;
 export const UBATCH = 512;
 /** Rows of logits of each lane besides those of its running sequences: positions that are scored at once. */
 export const SCORE_ROWS = 64;

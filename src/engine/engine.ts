@@ -26,7 +26,7 @@ export interface EngineOptions {
   /**
    * CPU threads of all lanes together, never more than the cores this process may use, but for one each of lanes on a
    * GPU. Default: those cores (on larger machines one less), and fewer while other programs keep some of them busy; on a GPU,
-   * which has all layers, one a lane. A given number is not reduced.
+   * which has all layers, one a lane. A given number does not yield to other programs.
    */
   readonly threads?: number;
   /**

@@ -133,7 +133,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * thread, share that engine's weights, contexts and decode threads; each caller must close it.
  *
  * @param log reports when the engine yields to other programs and when it stops yielding; when a GPU compiles for long; when
- * the device does not draw tokens although it should; and passes that it must have shorter than asked
+ * the device does not draw tokens although it should; and passes and threads of which it has fewer than asked
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
  * EngineOutOfMemory for a lack of memory
  */
@@ -150,6 +150,9 @@ export async function loadEngine(options: EngineOptions, log?: (line: string) =>
       log?.(
         `a pass has ${settings.ubatch} tokens at most, not ${options.ubatch}: this device computes longer ones wrongly`,
       );
+    }
+    if (isMainThread && settings.threads < (options.threads ?? 0)) {
+      log?.(`--threads ${options.threads}: the engine has ${settings.threads}, as many as the cores that hone may use`);
     }
     if (isMainThread && whyHost !== "") log?.(`tokens are sampled on the host, not on the device: ${whyHost}`);
     // Workers join an engine that the main thread governs. On a GPU threads do little work. Lanes of one thread share the

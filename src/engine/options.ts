@@ -19,6 +19,21 @@ export interface MachineChoice {
   readonly ubatch?: number | undefined;
 }
 
+/**
+ * Number of sequences of an engine that plays rollouts. Each lane that was asked for has one, unless fewer rollouts at once
+ * were asked for as well: loading the engine refuses that.
+ *
+ * @param most rollouts at once where nobody said how many
+ * @param rollouts number of rollouts in all; more sequences would be idle
+ */
+export function sequencesFor(
+  { concurrency, lanes = 1 }: { readonly [option in "concurrency" | "lanes"]?: number | undefined },
+  most: number,
+  rollouts = Number.POSITIVE_INFINITY,
+): number {
+  return Math.min(concurrency ?? Math.max(most, lanes), Math.max(rollouts, lanes));
+}
+
 export const gpuChosen = ({ gpu }: Pick<MachineChoice, "gpu">): Gpu => (gpu === "off" ? false : gpu);
 
 /** Options of an engine on the chosen part of this machine. `others` may have a default number of lanes, and of `ubatch`. */

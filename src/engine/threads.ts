@@ -1,7 +1,7 @@
 /**
  * Number of threads for llama.cpp. Decoding with more threads than free cores collapses (its threads wait for each
  * other by spinning; in our measurements 62 tokens/s became 4), so it never exceeds the cores this process may use;
- * governor.ts lowers it while other programs use some of them. Lanes of one thread each (load.ts) wait for no other thread.
+ * governor.ts lowers it while other programs use some of them. Lanes of one thread each (contexts.ts) wait for no other thread.
  */
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";

@@ -1,6 +1,6 @@
 /** One player's rollouts: on the engine, at an API, or by the task's script. */
 import { ROLLOUTS_AT_ONCE } from "../config/index.js";
-import { engineOptions } from "../engine/index.js";
+import { engineOptions, sequencesFor } from "../engine/index.js";
 import { costOf, type PriceTable, priceOf } from "../judge/index.js";
 import { loadFitting } from "../play/index.js";
 import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
@@ -120,12 +120,9 @@ export interface EngineStage {
 export async function openEngine(stage: Stage, model: string, context: number): Promise<EngineStage> {
   const { config, conditions, log } = stage;
   const { settings, taskOptions, servers, scenarios } = conditions;
-  const concurrency = Math.min(config.concurrency ?? ROLLOUTS_AT_ONCE.cpu, scenarios.length);
+  const sequences = sequencesFor(config, ROLLOUTS_AT_ONCE.cpu, scenarios.length);
   const contextPerSequence = Math.min(settings.context, context);
-  const { engine, options } = await loadFitting(
-    engineOptions(config, { model, sequences: concurrency, contextPerSequence }),
-    log,
-  );
+  const { engine, options } = await loadFitting(engineOptions(config, { model, sequences, contextPerSequence }), log);
   log(engineText(engine.info));
   const threads = new RolloutThreads();
   return {

@@ -1,5 +1,5 @@
 /** Estimates the duration of training the tiny model on this machine. */
-import { engineOptions, loadEngine, type MachineChoice } from "../engine/index.js";
+import { engineOptions, loadEngine, type MachineChoice, sequencesFor } from "../engine/index.js";
 import type { RunSettings } from "../run/index.js";
 
 /** Short enough not to annoy, long enough for an error within some 10 %. */
@@ -20,23 +20,24 @@ export async function decodeSpeed(
   machine: MachineChoice,
   log?: (line: string) => void,
 ): Promise<number> {
+  const count = sequencesFor({ lanes: machine.lanes }, PROBE.sequences);
   const engine = await loadEngine(
     engineOptions(machine, {
       model,
-      sequences: PROBE.sequences,
+      sequences: count,
       contextPerSequence: PROBE.prompt + PROBE.tokens + 1,
     }),
     log,
   );
   const prompt = Int32Array.from({ length: PROBE.prompt }, (_, i) => (i * 7) % engine.info.vocabularySize);
-  const sequences = Array.from({ length: PROBE.sequences }, () => engine.open(prompt));
+  const sequences = Array.from({ length: count }, () => engine.open(prompt));
   const turn = (maxTokens: number) =>
     Promise.all(sequences.map((one, seed) => one.generate({ maxTokens, sampling: { seed }, stop: [] })));
   try {
     await turn(1);
     const started = performance.now();
     await turn(PROBE.tokens - 1);
-    return (PROBE.sequences * (PROBE.tokens - 1)) / ((performance.now() - started) / 1000);
+    return (count * (PROBE.tokens - 1)) / ((performance.now() - started) / 1000);
   } finally {
     for (const sequence of sequences) sequence.close();
     await engine.close();

@@ -21,7 +21,7 @@ export interface PlanInput {
   readonly hfWeights: boolean;
   /** Number of llama.cpp contexts. */
   readonly lanes: number;
-  /** Somebody asked for this number of lanes: it stays, whatever else changes. */
+  /** Somebody asked for this number of lanes: it stays when the number of sequences changes. */
   readonly lanesGiven: boolean;
   /** Tokens of a pass over the weights at most. */
   readonly ubatch: number;
@@ -33,8 +33,11 @@ export interface PlanInput {
 export const fewestSequences = ({ lanes, lanesGiven }: PlanInput): number => (lanesGiven ? lanes : 1);
 
 /** The change to another number of sequences. */
-export function concurrencyOf(input: PlanInput, concurrency: number): Pick<PlanInput, "concurrency" | "lanes"> {
-  return { concurrency, lanes: input.lanesGiven ? input.lanes : lanesFor(input.lanes, concurrency) };
+export function concurrencyOf(
+  { lanes, lanesGiven }: PlanInput,
+  concurrency: number,
+): Pick<PlanInput, "concurrency"> & Partial<Pick<PlanInput, "lanes">> {
+  return lanesGiven ? { concurrency } : { concurrency, lanes: lanesFor(lanes, concurrency) };
 }
 
 /** Number of weights of an adapter: rank × (inputs + outputs) for every layer it is on. */

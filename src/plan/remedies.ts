@@ -1,4 +1,5 @@
 /** The smallest set of option changes that makes a run fit. */
+import { UBATCH } from "../engine/index.js";
 import { concurrencyOf, fewestSequences, type PlanInput } from "./input.js";
 import { planMemory } from "./memory.js";
 
@@ -19,17 +20,21 @@ interface Change {
   readonly changed: Partial<PlanInput>;
 }
 
-/** One option's values, the mildest first. */
-type Remedy = readonly Change[];
+/** One option's values, the mildest first; none where it cannot save memory. */
+type Remedy = (input: PlanInput) => readonly Change[];
 
 const FEWEST_TOKENS = 512;
 const SHORTEST_CONTEXT = 1024;
-/** Maximum number of options changed at once. With more, a smaller model is the better advice. */
+/** Maximum number of options changed at once, besides {@link asked}. With more, a smaller model is the better advice. */
 const MOST = 4;
 
+/** Halves of a number, down to `least`; none where it is that already. */
 function halvings(from: number, least: number): number[] {
   const values: number[] = [];
-  for (let value = Math.floor(from / 2); value >= least; value = Math.floor(value / 2)) values.push(value);
+  for (let value = from; value > least; ) {
+    value = Math.max(least, Math.floor(value / 2));
+    values.push(value);
+  }
   return values;
 }
 
@@ -39,30 +44,41 @@ function lifetimesAfter({ gpu, learnerLifetime }: PlanInput): PlanInput["learner
   return all.slice(all.indexOf(learnerLifetime) + 1);
 }
 
+/** What was asked for beyond the defaults of an engine. Withdrawing it changes no rollouts. */
+const asked: readonly Remedy[] = [
+  ({ lanes, lanesGiven }) =>
+    lanesGiven ? halvings(lanes, 1).map((lanes) => ({ flag: `--lanes ${lanes}`, changed: { lanes } })) : [],
+  (input) => halvings(input.ubatch, UBATCH).map((ubatch) => ({ flag: `--ubatch ${ubatch}`, changed: { ubatch } })),
+  ({ sampling }) => (sampling === "device" ? [{ flag: "--sampling host", changed: { sampling: "host" } }] : []),
+];
+
 /** The mildest first: options that cost time, then options that change the rollouts. */
-function remedies(input: PlanInput): Remedy[] {
-  const all: Remedy[] = [
+const remedies: readonly Remedy[] = [
+  ...asked,
+  (input) =>
     input.gradientCheckpointing ? [] : [{ flag: "--gradient-checkpointing", changed: { gradientCheckpointing: true } }],
+  (input) =>
     halvings(input.microBatchTokens, FEWEST_TOKENS).map((microBatchTokens) => ({
       flag: `--micro-batch-tokens ${microBatchTokens}`,
       changed: { microBatchTokens },
     })),
+  (input) =>
     halvings(input.concurrency, fewestSequences(input)).map((concurrency) => ({
       flag: `--concurrency ${concurrency}`,
       changed: concurrencyOf(input, concurrency),
     })),
-    input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }],
+  (input) => (input.releaseWeights ? [] : [{ flag: "--release-weights", changed: { releaseWeights: true } }]),
+  (input) =>
     lifetimesAfter(input).map((learnerLifetime) => ({
       flag: `--learner-lifetime ${learnerLifetime}`,
       changed: { learnerLifetime },
     })),
+  (input) =>
     halvings(input.context, SHORTEST_CONTEXT).map((context) => ({
       flag: `--context ${context}`,
       changed: { context },
     })),
-  ];
-  return all.filter((remedy) => remedy.length > 0);
-}
+];
 
 /** Subsets of `count` items, ordered by their members. */
 function* subsets<T>(things: readonly T[], count: number, from = 0): Generator<T[]> {
@@ -78,32 +94,45 @@ function* subsets<T>(things: readonly T[], count: number, from = 0): Generator<T
 const with_ = (input: PlanInput, changes: readonly Change[]): PlanInput =>
   Object.assign({}, input, ...changes.map(({ changed }) => changed)) as PlanInput;
 
+/** Every value of the chosen options: with fewer lanes fewer sequences suffice. Undefined where one has none. */
+function valuesOf(input: PlanInput, chosen: readonly Remedy[]): (readonly Change[])[] | undefined {
+  const values: (readonly Change[])[] = [];
+  let reached = input;
+  for (const remedy of chosen) {
+    const own = remedy(reached);
+    const last = own.at(-1);
+    if (!last) return undefined;
+    values.push(own);
+    reached = with_(reached, [last]);
+  }
+  return values;
+}
+
 /**
  * The mildest values of some options that fit together: each is set as near to its present value as the others allow,
  * the least mild option first. Undefined when not even their last values fit.
  */
 function mildest(input: PlanInput, chosen: readonly Remedy[], room: Room): Change[] | undefined {
-  const changes = chosen.map((remedy) => remedy.at(-1) as Change);
-  if (!fits(with_(input, changes), room)) return undefined;
-  for (let i = chosen.length - 1; i >= 0; i--) {
-    for (const milder of chosen[i] as Remedy) {
-      const tried = changes.with(i, milder);
-      if (!fits(with_(input, tried), room)) continue;
-      changes[i] = milder;
-      break;
-    }
+  const values = valuesOf(input, chosen);
+  if (!values) return undefined;
+  const suits = (changes: readonly Change[]) => {
+    const changed = with_(input, changes);
+    return changed.concurrency >= fewestSequences(changed) && fits(changed, room);
+  };
+  const changes = values.map((own) => own.at(-1) as Change);
+  if (!suits(changes)) return undefined;
+  for (let i = values.length - 1; i >= 0; i--) {
+    const milder = values[i]?.find((change) => suits(changes.with(i, change)));
+    if (milder) changes[i] = milder;
   }
   return changes;
 }
 
-/**
- * Flags that make the plan fit: as few as possible, and of those sets the mildest. Undefined when no set of at most that
- * many does.
- */
+/** Flags that make the plan fit: as few as possible, and of those sets the mildest. Undefined when no set does. */
 export function waysToFit(input: PlanInput, room: Room): string[] | undefined {
-  const all = remedies(input);
-  for (let count = 0; count <= MOST; count++) {
-    for (const chosen of subsets(all, count)) {
+  for (let count = 0; count <= asked.length + MOST; count++) {
+    for (const chosen of subsets(remedies, count)) {
+      if (chosen.filter((remedy) => !asked.includes(remedy)).length > MOST) continue;
       const changes = mildest(input, chosen, room);
       if (changes) return changes.map(({ flag }) => flag);
     }

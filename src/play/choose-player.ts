@@ -10,6 +10,7 @@ import {
   engineOptions,
   type ModelShape,
   modelShape,
+  sequencesFor,
   trainedContext,
 } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
@@ -95,7 +96,7 @@ export async function adapterFile(
   return join(await adopted(adapter, model, config, io), "adapter.gguf");
 }
 
-async function playingEngine(config: PlayerConfig, model: string, concurrency: number): Promise<EngineOptions> {
+async function playingEngine(config: PlayerConfig, model: string): Promise<EngineOptions> {
   const { context } = config;
   const trained = await trainedContext(model);
   if (context !== undefined && context > trained) {
@@ -103,7 +104,7 @@ async function playingEngine(config: PlayerConfig, model: string, concurrency: n
   }
   return engineOptions(config, {
     model,
-    sequences: concurrency,
+    sequences: sequencesFor(config, ROLLOUTS_AT_ONCE.cpu),
     contextPerSequence: context ?? Math.min(CONTEXT, trained),
   });
 }
@@ -147,7 +148,7 @@ export async function openPlayerFor(
   const model = await resolveModel(config.model, config, lines, { inspect });
   await conversingModel(model);
   const adapter = config.adapter === undefined ? null : await adapterFile(config.adapter, model, config, lines);
-  const wanted = await playingEngine(config, model, concurrency);
+  const wanted = await playingEngine(config, model);
   await prepareMachine(config, log);
   const { engine, options: playing } = await loadFitting(wanted, log);
   log(engineText(engine.info));

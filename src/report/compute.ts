@@ -2,10 +2,10 @@
 import { type EngineInfo, gpuTitles, UBATCH } from "../engine/index.js";
 import type { LearnerInfo } from "../learn/index.js";
 
-type EngineShown = Pick<EngineInfo, "compute" | "lanes" | "ubatch" | "llamaVersion">;
+type EngineShown = Pick<EngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
 
-/** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0" */
-export function engineText({ compute, lanes, ubatch, llamaVersion }: EngineShown): string {
+/** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, 1 thread, llama.cpp 0.5.0" */
+export function engineText({ compute, lanes, threads, ubatch, llamaVersion }: EngineShown): string {
   const { backend, device, offloadedLayers, layers, weights, kv, flashAttention, sampling } = compute;
   const parts = [
     ...(onCpu(compute) ? [] : [`${offloadedLayers} of ${layers} layers there`]),
@@ -14,6 +14,7 @@ export function engineText({ compute, lanes, ubatch, llamaVersion }: EngineShown
     ...(flashAttention ? ["flash attention"] : []),
     ...(sampling === "device" ? ["sampling on the device"] : []),
     ...(lanes > 1 ? [`${lanes} lanes`] : []),
+    threads === 1 ? "1 thread" : `${threads} threads`,
     ...(ubatch === UBATCH ? [] : [`passes of ${ubatch} tokens`]),
     `llama.cpp ${llamaVersion}`,
   ];
@@ -24,9 +25,10 @@ export function engineText({ compute, lanes, ubatch, llamaVersion }: EngineShown
 
 const onCpu = ({ backend }: EngineInfo["compute"]) => backend === "cpu";
 
-export const engineFacts = ({ compute, lanes, ubatch, llamaVersion }: EngineShown) => ({
+export const engineFacts = ({ compute, lanes, threads, ubatch, llamaVersion }: EngineShown) => ({
   ...compute,
   lanes,
+  threads,
   ubatch,
   llamaVersion,
 });

@@ -37,7 +37,6 @@ export const subjectOptions = [
   "threads",
   "draft",
   "sampling",
-  "lanes",
   "ubatch",
   "context",
   ...chatOptions,
@@ -140,6 +139,8 @@ export interface OpenSubjectOptions {
   name?(run: string, checkpoint: string): string;
   /** Number of concurrent sequences of each model. */
   readonly sequences: number;
+  /** Number of lanes of each model; default 1, so that any sequence can reuse the KV of any other. */
+  readonly lanes?: number | undefined;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
 }
@@ -151,7 +152,7 @@ export interface OpenSubjectOptions {
  * @throws HoneError when a model cannot be fetched or loaded
  */
 export async function openSubject(config: SubjectConfig, options: OpenSubjectOptions): Promise<Subject> {
-  const { given, checkpoints, sequences, log, signal, name = (_, checkpoint) => checkpoint } = options;
+  const { given, checkpoints, sequences, lanes = 1, log, signal, name = (_, checkpoint) => checkpoint } = options;
   const subject = readSubject(config);
   const lines = linesTo(log, signal);
   let opened: OpenCheckpoints | undefined;
@@ -200,8 +201,7 @@ export async function openSubject(config: SubjectConfig, options: OpenSubjectOpt
   try {
     let most = sequences;
     for (const [index, { names, title, adapter }] of wanted.entries()) {
-      // One lane, so that any sequence can reuse the KV of any other.
-      const asked = { model: file, name: index === 0 ? "" : names[0], lanes: 1, sequences: most, contextPerSequence };
+      const asked = { model: file, name: index === 0 ? "" : names[0], lanes, sequences: most, contextPerSequence };
       const { engine, options: loaded } = await loadFitting(engineOptions(config, asked), log);
       most = loaded.sequences;
       models.push({ names, title, engine, chat: chatOf(engine, chat) });

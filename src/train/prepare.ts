@@ -10,7 +10,7 @@ import {
   sizeOf,
 } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
-import { contextsOf, gpuChosen, gpuMemory, type ModelShape } from "../engine/index.js";
+import { contextsOf, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { mcpOptions, planServers, withServerTools } from "../mcp/index.js";
 import {
@@ -193,7 +193,7 @@ export async function prepare(
     );
   }
   const most = Math.min(settings.groupsPerStep * settings.groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
-  const concurrency = config.concurrency ?? most;
+  const concurrency = sequencesFor(config, most);
   const { lanes, ubatch } = contextsOf({ ...config, sequences: concurrency }, shape.bytes, gpu !== null);
   const fitted = fitToMachine(
     {

@@ -94,6 +94,7 @@ test("names what cannot be served", async () => {
     [{ subject: "tiny", checkpoint: ["best"] }, /^--checkpoint and --compare are for a run; tiny is a model$/],
     [{ subject: "mail/none", model: "tiny" }, /^there is no run mail\/none in /],
     [{ model: "tiny", context: 999_999 }, /the model was trained with \d+ tokens; give at most that/],
+    [{ model: "tiny", gpu: "off", threads: 1, lanes: 2 }, /^--lanes 2: each lane needs a CPU thread/],
     [{ subject: "falcon", model: other }, /other\.gguf is not the model that the run was trained from/],
   ];
   const signal = new AbortController().signal;
@@ -114,6 +115,7 @@ test("chat talks to two checkpoints side by side, with the task's tools", () => 
     cwd: home,
     encoding: "utf8",
     input,
+    env: { ...process.env, HONE_LANES: "2" }, // of other commands: each model has one sequence here
   });
   expect(stderr).toContain("falcon: base\nfalcon: 3 (step 3)");
   expect(status).toBe(0);

@@ -1,6 +1,7 @@
 /** Lanes, threads and passes of an engine: the defaults, and what is refused. */
 import { expect, it } from "vitest";
-import { contextsOf, lanesOf, pooledByDefault, usableCores } from "../../src/engine/index.js";
+import { contextsOf, lanesOf, loadEngine, pooledByDefault, sequencesFor, usableCores } from "../../src/engine/index.js";
+import { newModel } from "./support.js";
 
 const [small, large] = [8e6, 1e9];
 const onGpu = (asked: Partial<Parameters<typeof contextsOf>[0]>) =>
@@ -38,6 +39,35 @@ it("what is asked for is obeyed or refused in one line", () => {
     "--ubatch 4096: a pass evaluates a batch or a part of it, 2048 tokens at most",
   );
   expect(() => onGpu({ ubatch: 0 })).toThrow("ubatch is 0; it must be a whole number, at least 1");
+});
+
+it("each lane that was asked for has a sequence where nobody said how many, however few rollouts there are", () => {
+  expect([sequencesFor({}, 16), sequencesFor({}, 16, 3), sequencesFor({ concurrency: 64 }, 16, 100)]).toEqual([
+    16, 3, 64,
+  ]);
+  expect([
+    sequencesFor({ lanes: 4 }, 16, 3),
+    sequencesFor({ lanes: 32 }, 16),
+    sequencesFor({ lanes: 2 }, 16, 9),
+  ]).toEqual([4, 32, 9]);
+  expect(sequencesFor({ concurrency: 8, lanes: 4 }, 16, 3)).toBe(4);
+  // Both were asked for, and cannot be had together.
+  expect(sequencesFor({ concurrency: 2, lanes: 4 }, 16, 3)).toBe(2);
+});
+
+it("threads beyond the cores are left out, with a line that says so", async () => {
+  const cores = usableCores();
+  const load = async (threads: number) => {
+    const lines: string[] = [];
+    const options = { model: newModel(), gpu: false, threads, sequences: 1, contextPerSequence: 64 } as const;
+    const engine = await loadEngine(options, (line) => lines.push(line));
+    const { threads: has } = engine.info;
+    await engine.close();
+    return { lines, has };
+  };
+  expect(await load(cores)).toEqual({ lines: [], has: cores });
+  const line = `--threads ${cores + 1}: the engine has ${cores}, as many as the cores that hone may use`;
+  expect(await load(cores + 1)).toEqual({ lines: [line], has: cores });
 });
 
 it("a pool is a GPU's choice while the mask over all cells is small, and a pass has room for prompts", () => {

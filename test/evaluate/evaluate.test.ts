@@ -31,7 +31,8 @@ async function evaluate(...flags: string[]) {
 
 /** @param during is told of the process */
 async function evaluating(flags: readonly string[], during: (child: ChildProcess) => unknown) {
-  const args = [cli, "eval", "--json", "--gpu", "off", "--threads", "1", "--workers", "1", ...flags];
+  const threads = flags.includes("--threads") ? [] : ["--threads", "1"];
+  const args = [cli, "eval", "--json", "--gpu", "off", ...threads, "--workers", "1", ...flags];
   const child = spawn(process.execPath, args, { cwd: folder });
   const text = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
@@ -139,6 +140,13 @@ describe("an evaluation without a run", () => {
     expect(said.match(/^engine: /gm)?.length ?? 0, said).toBe(2);
   }, 60_000);
 });
+
+it("plays fewer scenarios than there are lanes", async () => {
+  const flags = ["--task", task, "--versus", modelPath("qwen2-tiny-f16.gguf"), "--n", "1", "--max-turns", "1"];
+  const { status, said } = await evaluate(...flags, "--max-tokens", "4", "--lanes", "2", "--threads", "2");
+  expect(status, said).toBe(0);
+  expect(said).toMatch(/^engine: .* 2 lanes, 2 threads, /m);
+}, 60_000);
 
 describe("what cannot be played is said before anything is", () => {
   it.each<[string, string[], number, string]>([

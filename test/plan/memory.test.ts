@@ -10,46 +10,10 @@ import { adapterParameters, type PlanInput } from "../../src/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, passOf } from "../../src/plan/learner-memory.js";
 import { mainMemory } from "../../src/plan/machine.js";
 import { type PlacePlan, planMemory } from "../../src/plan/memory.js";
-import { fits, type Room, waysToFit } from "../../src/plan/remedies.js";
+import { waysToFit } from "../../src/plan/remedies.js";
 import { WIDEST_ROW } from "../../src/plan/rows.js";
 import { packageRoot } from "../../src/util/paths.js";
-
-const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
-
-/** Qwen2.5-0.5B in f16. */
-const qwen: ModelShape = {
-  architecture: "qwen2",
-  bytes: 988e6,
-  parameters: 494e6,
-  weightType: "F16",
-  layers: 24,
-  embedding: 896,
-  feedForward: 4864,
-  heads: 14,
-  kvHeads: 2,
-  headSize: 64,
-  vocabulary: 151_936,
-  trainedContext: 32_768,
-};
-
-const input: PlanInput = {
-  shape: qwen,
-  concurrency: 16,
-  context: 8192,
-  loraRank: 8,
-  loraTargets: LINEAR,
-  microBatchTokens: 4096,
-  gradientCheckpointing: false,
-  learnerLifetime: "run",
-  releaseWeights: false,
-  gpu: false,
-  precision: "auto",
-  hfWeights: false,
-  lanes: 1,
-  lanesGiven: false,
-  ubatch: 512,
-  sampling: "host",
-};
+import { input, LINEAR, qwen } from "./support.js";
 
 type Change = Partial<PlanInput>;
 const plan = (change: Change = {}) => planMemory({ ...input, ...change });
@@ -222,81 +186,6 @@ describe("the memory plan", () => {
     const playing = { gradientCheckpointing: true, concurrency: 64, context: 32_768 };
     expect(peak({ ...playing, concurrency: 256 })).toBeGreaterThan(2 * peak(playing));
     expect(peak({ ...playing, learnerLifetime: "step" })).toBeLessThan(peak(playing));
-  });
-});
-
-describe("what makes a run fit", () => {
-  const OPTIONS: Record<string, (value: string | undefined) => Partial<PlanInput>> = {
-    "--gradient-checkpointing": () => ({ gradientCheckpointing: true }),
-    "--release-weights": () => ({ releaseWeights: true }),
-    "--learner-lifetime": (value) => ({ learnerLifetime: value as PlanInput["learnerLifetime"] }),
-    "--micro-batch-tokens": (value) => ({ microBatchTokens: Number(value) }),
-    "--concurrency": (value) => ({ concurrency: Number(value) }),
-    "--context": (value) => ({ context: Number(value) }),
-  };
-  const changeOf = (flag: string) => {
-    const [name, value] = flag.split(" ");
-    return OPTIONS[name as string]?.(value);
-  };
-  const applied = (flags: readonly string[], from: PlanInput): PlanInput =>
-    Object.assign({}, from, ...flags.map(changeOf)) as PlanInput;
-
-  it("is nothing for a run that fits, and unknown for one that never does", () => {
-    expect(waysToFit(input, { host: peak(), gpu: 0 })).toEqual([]);
-    expect(waysToFit(input, { host: 1e9, gpu: 0 })).toBeUndefined();
-  });
-
-  it("is one change where one is enough", () => {
-    expect(waysToFit(input, { host: peak({ gradientCheckpointing: true }), gpu: 0 })).toEqual([
-      "--gradient-checkpointing",
-    ]);
-    const checked = { ...input, gradientCheckpointing: true, concurrency: 64 };
-    const room = { host: planMemory({ ...checked, concurrency: 16 }).host.peak, gpu: 0 };
-    expect(waysToFit(checked, room)).toEqual(["--concurrency 16"]);
-  });
-
-  it("never names a change that is not needed, nor goes further with one than is needed", () => {
-    for (const gpu of [false, "cuda"] as const) {
-      for (let room = 2e9; room < 16e9; room += 0.25e9) {
-        const limits: Room = gpu ? { host: 64e9, gpu: room } : { host: room, gpu: 0 };
-        const wanted: PlanInput = { ...input, gpu, concurrency: gpu ? 64 : 16 };
-        const flags = waysToFit(wanted, limits);
-        if (!flags) continue;
-        expect(fits(applied(flags, wanted), limits)).toBe(true);
-        for (const flag of flags) {
-          const others = flags.filter((other) => other !== flag);
-          expect(fits(applied(others, wanted), limits), `${gpu} ${room}: ${flags} without ${flag}`).toBe(false);
-          const [name, value] = flag.split(" ");
-          if (!Number.isFinite(Number(value))) continue;
-          const milder = applied([...others, `${name} ${2 * Number(value)}`], wanted);
-          expect(fits(milder, limits), `${gpu} ${room}: ${flags} with twice ${flag}`).toBe(false);
-        }
-      }
-    }
-  });
-});
-
-describe("a number of lanes that somebody asked for", () => {
-  const asked: PlanInput = {
-    ...input,
-    microBatchTokens: 512,
-    context: 2048,
-    concurrency: 512,
-    lanes: 64,
-    lanesGiven: true,
-  };
-  const room = (concurrency: number) => ({ host: planMemory({ ...asked, concurrency }).host.peak, gpu: 0 });
-
-  it("stays, and leaves each lane a rollout", () => {
-    expect(waysToFit(asked, room(128))).toEqual(["--concurrency 128"]);
-    expect(waysToFit(asked, room(64))).toEqual(["--concurrency 64"]);
-    expect(waysToFit(asked, room(32))?.join(" ") ?? "").not.toContain("--concurrency 32");
-    const free = { concurrency: true, gradientCheckpointing: false, microBatchTokens: false };
-    const machine = { host: { total: 100e9, available: room(64).host }, gpu: null };
-    const fitted = (wanted: PlanInput) => fitToMachine(wanted, free, machine, () => undefined);
-    expect(fitted(asked)).toMatchObject({ concurrency: 64, lanes: 64 });
-    expect(fitted({ ...asked, concurrency: 96 })).toMatchObject({ concurrency: 64, lanes: 64 });
-    expect(fitted({ ...asked, lanesGiven: false }).lanes).toBeLessThan(64);
   });
 });
 

@@ -5,18 +5,18 @@ import { engineFacts, engineText, learnerFacts, learnerText } from "../../src/re
 import { onVulkan } from "../support/compute.js";
 
 const compute = onVulkan;
-const plain = { lanes: 1, ubatch: 512, llamaVersion: "0.5.0" };
+const plain = { lanes: 1, threads: 1, ubatch: 512, llamaVersion: "0.5.0" };
 
 describe("the line on the engine", () => {
   it("names the device, the layers there, the numbers' types and llama.cpp", () => {
     expect(engineText({ compute, ...plain })).toBe(
-      "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, llama.cpp 0.5.0",
+      "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, 1 thread, llama.cpp 0.5.0",
     );
     expect(engineText({ compute: { ...compute, flashAttention: true }, ...plain })).toContain(
-      "F16 KV, flash attention, llama.cpp",
+      "F16 KV, flash attention, 1 thread, llama.cpp",
     );
-    expect(engineText({ compute, ...plain, lanes: 2, ubatch: 2048 })).toContain(
-      "F16 KV, 2 lanes, passes of 2048 tokens, llama.cpp",
+    expect(engineText({ compute, ...plain, lanes: 2, threads: 4, ubatch: 2048 })).toContain(
+      "F16 KV, 2 lanes, 4 threads, passes of 2048 tokens, llama.cpp",
     );
     expect(engineFacts({ compute, ...plain })).toEqual({ ...compute, ...plain });
   });
@@ -33,7 +33,9 @@ describe("the line on the engine", () => {
 
   it("counts no layers where the CPU was meant", () => {
     const cpu: EngineCompute = { ...compute, backend: "cpu", device: "AMD EPYC", offloadedLayers: 0 };
-    expect(engineText({ compute: cpu, ...plain })).toBe("engine: CPU, AMD EPYC: F16 weights, F16 KV, llama.cpp 0.5.0");
+    expect(engineText({ compute: cpu, ...plain })).toBe(
+      "engine: CPU, AMD EPYC: F16 weights, F16 KV, 1 thread, llama.cpp 0.5.0",
+    );
   });
 });
 

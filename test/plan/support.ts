@@ -1,0 +1,40 @@
+/** A run whose memory is planned. */
+import type { ModelShape } from "../../src/engine/index.js";
+import type { PlanInput } from "../../src/plan/input.js";
+
+export const LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
+
+/** Qwen2.5-0.5B in f16. */
+export const qwen: ModelShape = {
+  architecture: "qwen2",
+  bytes: 988e6,
+  parameters: 494e6,
+  weightType: "F16",
+  layers: 24,
+  embedding: 896,
+  feedForward: 4864,
+  heads: 14,
+  kvHeads: 2,
+  headSize: 64,
+  vocabulary: 151_936,
+  trainedContext: 32_768,
+};
+
+export const input: PlanInput = {
+  shape: qwen,
+  concurrency: 16,
+  context: 8192,
+  loraRank: 8,
+  loraTargets: LINEAR,
+  microBatchTokens: 4096,
+  gradientCheckpointing: false,
+  learnerLifetime: "run",
+  releaseWeights: false,
+  gpu: false,
+  precision: "auto",
+  hfWeights: false,
+  lanes: 1,
+  lanesGiven: false,
+  ubatch: 512,
+  sampling: "host",
+};

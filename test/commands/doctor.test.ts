@@ -54,7 +54,7 @@ describe("yarn doctor", () => {
       adapter: "ok",
     });
     expect(checks.get("rollouts")?.found).toMatch(
-      /^CPU, .*F16 weights, F16 KV, flash attention, passes of 32 tokens, llama\.cpp .* tokens\/s$/,
+      /^CPU, .*F16 weights, F16 KV, flash attention, \d threads?, passes of 32 tokens, llama\.cpp .* tokens\/s$/,
     );
     expect(checks.get("rollouts")?.facts).toMatchObject({ compute: { backend: "cpu", offloadedLayers: 0 } });
     expect(checks.get("update")?.found).toMatch(/^cpu, f32; .* nats from the engine$/);

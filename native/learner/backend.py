@@ -176,6 +176,9 @@ class PeftBackend:
         self.precision = precision
         # Before that autocast rounds the weights for each product.
         if for_good and isinstance(self.model, PeftModel):
+            if self.rows.fused is not None:
+                # The joint matrices would stay, beside as many converted weights.
+                self.rows.fused.moved()
             _linears_to(self.model, TYPES[precision])
 
 

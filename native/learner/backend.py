@@ -43,6 +43,11 @@ class Backend(Protocol):
         """Weight of the output layer, [vocabulary, width]."""
         ...
 
+    @property
+    def vocabulary(self) -> int:
+        """Its size: the rows of the output layer."""
+        ...
+
     def padding(self, pack: Pack) -> int:
         """Number of padding positions of the row."""
         ...
@@ -147,6 +152,10 @@ class PeftBackend:
 
     def output_weight(self) -> torch.Tensor:
         return self.rows.output_weight(self._causal.lm_head.weight, TYPES[self.precision])
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self._causal.lm_head.weight)
 
     def trainable(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]

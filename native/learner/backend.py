@@ -12,7 +12,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
 from .card import Rows, rows_for
-from .device import choose_device
+from .device import choose_device, has_bf16
 from .errors import Refused
 from .gguf_model import GgufModel
 from .model import Place, load_base
@@ -193,10 +193,13 @@ class PeftBackend:
 
 def choose_precision(wanted: str, device: torch.device, weights: str) -> str:
     """On a GPU f16 for f16 weights, which bf16 would round by three bits more than the engine does: policy and learner
-    would drift apart. f32 on a CPU, where 16 bits are not faster."""
-    if wanted == "auto":
-        return "f32" if device.type == "cpu" else "f16" if weights == "f16" else "bf16"
-    return wanted
+    would drift apart; and f16 where bf16 is no type of the GPU's products. f32 on a CPU, where 16 bits are not
+    faster."""
+    if wanted != "auto":
+        return wanted
+    if device.type == "cpu":
+        return "f32"
+    return "f16" if weights == "f16" or not has_bf16() else "bf16"
 
 
 def away(settings: dict[str, Any]) -> bool:

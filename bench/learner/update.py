@@ -125,10 +125,11 @@ def write_gradients(options, parameters) -> None:
 def make_unsloth_model(options, device, **more):
     """The model of make_model, loaded by Unsloth with its adapter."""
     from learner.choice import import_unsloth
-    from learner.unsloth_model import write_tokenizer
 
     fast = import_unsloth(device.type).FastLanguageModel
     import torch
+    from learner.unsloth_backend import OFFLOADING
+    from learner.unsloth_model import write_tokenizer
 
     with tempfile.TemporaryDirectory() as folder:
         make_model(shape_of(options)).save_pretrained(folder)
@@ -143,7 +144,7 @@ def make_unsloth_model(options, device, **more):
         r=LORA["rank"],
         lora_alpha=LORA["alpha"],
         target_modules=LORA["targets"],
-        use_gradient_checkpointing=False,
+        use_gradient_checkpointing=OFFLOADING if options.checkpointing and device.type == "cuda" else False,
     )
     for parameter in model.parameters():
         if parameter.requires_grad:
@@ -173,6 +174,11 @@ def seed_adapter(model):
 
 def make_backend(options, device):
     """Builds hone's backend around a model that is in no file."""
+    if options.side == "hone-unsloth":
+        from learner.choice import import_unsloth
+
+        # Before transformers and PEFT, of which it replaces parts on a GPU.
+        import_unsloth(device.type)
     import torch
     from learner import attention
     from learner.backend import PeftBackend, _linears_to, _with_adapter
@@ -184,8 +190,7 @@ def make_backend(options, device):
 
         backend = UnslothBackend.__new__(UnslothBackend)
         backend._unsloth, backend.model, _ = make_unsloth_model(options, device, attn_implementation=attention.NAME)
-        backend._fast = device.type == "cuda"
-        backend.shares, backend._checked = not backend._fast, set()
+        backend._begin(device)
     else:
         backend = PeftBackend.__new__(PeftBackend)
         backend.rows = rows_for(device)
@@ -200,11 +205,9 @@ def make_backend(options, device):
     if options.apart:
         backend.shares = False
     if options.side == "hone-unsloth":
-        from learner.packing_check import check_packing
-
         # Once per process, so it is not part of an update's time.
-        check_packing(backend)
-        backend._checked.add(backend.placed())
+        backend.checkpointing(options.checkpointing)
+        backend.check()
     return backend
 
 

@@ -12,7 +12,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
 from .card import Rows, rows_for
-from .device import choose_device
+from .device import choose_device, has_bf16
 from .errors import Refused
 from .gguf_model import GgufModel
 from .model import Place, load_base
@@ -41,6 +41,11 @@ class Backend(Protocol):
 
     def output_weight(self) -> torch.Tensor:
         """Weight of the output layer, [vocabulary, width]."""
+        ...
+
+    @property
+    def vocabulary(self) -> int:
+        """Its size: the rows of the output layer."""
         ...
 
     def padding(self, pack: Pack) -> int:
@@ -148,6 +153,10 @@ class PeftBackend:
     def output_weight(self) -> torch.Tensor:
         return self.rows.output_weight(self._causal.lm_head.weight, TYPES[self.precision])
 
+    @property
+    def vocabulary(self) -> int:
+        return len(self._causal.lm_head.weight)
+
     def trainable(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
@@ -176,15 +185,21 @@ class PeftBackend:
         self.precision = precision
         # Before that autocast rounds the weights for each product.
         if for_good and isinstance(self.model, PeftModel):
+            if self.rows.fused is not None:
+                # The joint matrices would stay, beside as many converted weights.
+                self.rows.fused.moved()
             _linears_to(self.model, TYPES[precision])
 
 
 def choose_precision(wanted: str, device: torch.device, weights: str) -> str:
     """On a GPU f16 for f16 weights, which bf16 would round by three bits more than the engine does: policy and learner
-    would drift apart. f32 on a CPU, where 16 bits are not faster."""
-    if wanted == "auto":
-        return "f32" if device.type == "cpu" else "f16" if weights == "f16" else "bf16"
-    return wanted
+    would drift apart; and f16 where bf16 is no type of the GPU's products. f32 on a CPU, where 16 bits are not
+    faster."""
+    if wanted != "auto":
+        return wanted
+    if device.type == "cpu":
+        return "f32"
+    return "f16" if weights == "f16" or not has_bf16() else "bf16"
 
 
 def away(settings: dict[str, Any]) -> bool:

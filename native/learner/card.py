@@ -77,10 +77,10 @@ class Rows:
         """In `dtype` where that has 16 bits, represents the same numbers, and makes products faster (head.py)."""
         if dtype not in head.HALVES or weight.requires_grad or not head.in_halves(weight.device):
             return weight
-        half = weight.to(dtype)
         if dtype not in self._exact:
-            self._exact[dtype] = torch.equal(half.to(weight.dtype), weight)
-        return half if self._exact[dtype] else weight
+            self._exact[dtype] = torch.equal(weight.to(dtype).to(weight.dtype), weight)
+        # Unsloth's is in 16 bits itself, which head.py would multiply as they are.
+        return weight.to(dtype) if self._exact[dtype] else weight.float()
 
     def notes(self) -> list[str]:
         """Notes that have not been reported yet."""

@@ -22,7 +22,8 @@ def chosen(settings: dict[str, Any]) -> str:
     why_not = _why_not(settings)
     if wanted == "unsloth" and why_not is not None:
         raise Refused(f"--learner unsloth: {why_not}; or use --learner peft")
-    if wanted == "auto" and (settings["device"] != "cuda" or why_not is not None):
+    # Where Unsloth holds the whole model in f16, an overflow ends the run; PEFT computes the update again in bf16.
+    if wanted == "auto" and (settings["device"] != "cuda" or why_not is not None or not _has_bf16()):
         return "peft"
     return "unsloth"
 
@@ -34,6 +35,8 @@ def _why_not(settings: dict[str, Any]) -> str | None:
         return "its model stays on the device that it was loaded on; use --learner-lifetime step in place of offload"
     if importlib.util.find_spec("unsloth") is None:
         return f"{sys.executable} has no Unsloth; {INSTALL}"
+    if settings["device"] == "cuda" and settings["precision"] == "bf16" and not _has_bf16():
+        return "this GPU has no bf16, in place of which it takes f16; use --precision f16"
     base = settings["base"]
     if settings["device"] == "cuda" and not base.get("hf") and _scales_rope(base["gguf"]):
         return (
@@ -41,6 +44,15 @@ def _why_not(settings: dict[str, Any]) -> str | None:
             "give --hf-weights with the original folder"
         )
     return None
+
+
+def _has_bf16() -> bool:
+    """True without CUDA: choosing the device reports that."""
+    import torch
+
+    from .device import has_bf16
+
+    return not torch.cuda.is_available() or has_bf16()
 
 
 def _scales_rope(path: str) -> bool:

@@ -45,6 +45,11 @@ def why_no_cuda() -> str | None:
     return f"PyTorch sees no NVIDIA GPU{hint}: {said}"
 
 
+def has_bf16() -> bool:
+    """Whether the visible GPU multiplies bf16: Ampere and newer do. PyTorch emulates it on older ones."""
+    return torch.cuda.is_bf16_supported(including_emulation=False)
+
+
 def _number(version: str) -> int:
     """In the driver's encoding: 13.0 is 13000, 12.6 is 12060."""
     major, _, minor = version.partition(".")

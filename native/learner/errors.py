@@ -13,6 +13,9 @@ _NO_MEMORY = (
     "CUDA out of memory",
     "CUDA error: out of memory",
     "cudaErrorMemoryAllocation",
+    # The driver, called by PyTorch's allocator or by Triton, which loads a kernel's code at its first use.
+    "CUDA driver error: out of memory",
+    "Triton Error [CUDA]: out of memory",
     # Its libraries allocate memory besides PyTorch's, with error messages of their own.
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUSOLVER_STATUS_ALLOC_FAILED",

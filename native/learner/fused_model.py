@@ -30,7 +30,7 @@ class FusedModel:
         self._signs = torch.tensor([[-1.0], [1.0]], device=device)
 
     def moved(self) -> None:
-        """Must be called when the model has moved to another device."""
+        """Must be called when the model has moved to another device, and before its weights get another type."""
         self._joints.drop()
         self._signs = self._signs.to(self._device())
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import torch
 
 CHUNK_BYTES = 64 * 2**20
-"""Maximum number of logits of one chunk; two buffers of this size exist."""
+"""Of the logits of one chunk at most, on a CPU; two buffers of this size exist."""
+CHUNK_BYTES_CUDA = 192 * 2**20
+"""On a card, which waits for the host once for each chunk: 331 positions at Qwen2.5's vocabulary. With 256 MiB
+models of 0.5B would not fit on cards of 4 GB any more (src/plan)."""
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -33,6 +36,13 @@ class Scores:
 def in_halves(device: torch.device) -> bool:
     """A CPU is not faster in 16 bits."""
     return device.type == "cuda"
+
+
+def chunk_rows(positions: int, vocabulary: int, device: torch.device, chunk_bytes: int | None = None) -> int:
+    """Positions of one chunk."""
+    if chunk_bytes is None:
+        chunk_bytes = CHUNK_BYTES_CUDA if device.type == "cuda" else CHUNK_BYTES
+    return max(16, min(positions, chunk_bytes // (4 * vocabulary)))
 
 
 def multiply(one: torch.Tensor, other: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -62,7 +72,7 @@ def score(
     targets: torch.Tensor,
     temperature: float,
     token_gradient: TokenGradient | None = None,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int | None = None,
 ) -> Scores:
     """Scores each of `targets` [S] under softmax(hidden [P, width] · weightᵀ [width, vocabulary] / temperature).
 
@@ -71,11 +81,11 @@ def score(
 
     When the weight itself is trained, its gradient is added to `weight.grad`. Logits are sums in f32: near 15, bf16 has
     steps of 0.06, more than the allowed mismatch of policy and learner. Where the weight has 16 bits on a card, so have
-    the factors of the products; see `logits_of`.
+    the factors of the products; see `logits_of`. `chunk_bytes` is the device's (chunk_rows) unless given.
     """
     positions, vocabulary = len(hidden), len(weight)
-    rows = max(16, min(positions, chunk_bytes // (4 * vocabulary)))
     device = hidden.device
+    rows = chunk_rows(positions, vocabulary, device, chunk_bytes)
     starts = range(0, positions, rows)
     bounds = torch.searchsorted(sources, torch.tensor([*starts, positions], device=sources.device)).tolist()
     sources, targets = sources.to(device), targets.to(device)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .fused import Products, Weights
+from .memory import give_back
 
 ALIGNED = 8
 """Columns of B are padded to a multiple: tensor cores read 16 bytes at a time."""
@@ -51,7 +52,14 @@ class _Joint:
         self.out, self.width = bounds[-1][1], self.linears[0].weight.shape[1]
         self.ranks = -(-ranks // ALIGNED) * ALIGNED
         self.scaling = self.adapters[0].scaling if self.adapters else 1.0
+        self.drop()
+
+    def drop(self) -> None:
+        """B is a view that holds the whole matrix's storage: all of them go together."""
         self.matrix: torch.Tensor | None = None
+        self.bias: torch.Tensor | None = None
+        self.a: torch.Tensor | None = None
+        self.b: torch.Tensor | None = None
 
     def kept(self) -> bool:
         """Whether the layers' weights are views of the matrix: moving or converting a model replaces them."""
@@ -111,16 +119,19 @@ class Joints:
         return self._layers[0][0].linears[0].weight.dtype
 
     def drop(self) -> None:
-        """The matrices are made again when they are needed: the model's weights have left them."""
+        """The matrices are made again when they are needed: the model's weights have left them, or are about to."""
         self._sums = None
         for layer in self._layers:
             for joint in layer:
-                joint.matrix = None
+                joint.drop()
 
     def _renew(self) -> None:
         joined = [joint for layer in self._layers for joint in layer if not joint.kept()]
         for joint in joined:
             joint.join()
+        if joined:
+            # PyTorch keeps the blocks of the separate weights, as many bytes again, of sizes that nothing else needs.
+            give_back(joined[0].matrix.device)
         version = sum(parameter._version for parameter in self.parameters)
         if joined or version != self._version:
             for joint in self._adapted:

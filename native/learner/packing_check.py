@@ -22,18 +22,21 @@ SAME = {"f32": 1e-3, "bf16": 0.1, "f16": 0.05}
 some units in the last place of the type for each of the model's layers."""
 
 
-def check_packing(backend: Any) -> None:
-    """Gradients and random state are left unchanged.
+def check_packing(backend: Any, lengths: tuple[int, int, int] = LENGTHS) -> torch.Tensor:
+    """Hidden states [S, width] of a packed row of rollouts of these lengths. Gradients and random state are left
+    unchanged.
 
-    Raises Refused when a packed row gives other hidden states, or another gradient of the adapter.
+    Raises Refused when the packed row gives other hidden states, with gradients or without, or another gradient of the
+    adapter.
     """
-    trajectories = trial_rows(len(backend.output_weight()), PROMPT, LENGTHS)
+    trajectories = trial_rows(backend.vocabulary, PROMPT, lengths)
     third = trajectories[-1]
     # The same row with other tokens in one group: the rounding is the same, and a change in the other group is a leak.
     changed = [_other_tokens(one) if one.group == third.group else one for one in trajectories]
     rest = [one if one.group == third.group else _other_tokens(one) for one in trajectories]
     with untouched(backend):
         packed, slopes = computed_rows(backend, [trajectories])
+        scored = states_alone(backend, trajectories)
         alone, slopes_alone = computed_rows(backend, [[one] for one in trajectories])
         beside = torch.cat(
             (
@@ -44,6 +47,7 @@ def check_packing(backend: Any) -> None:
     limit = SAME[backend.precision]
     differences = [
         ("hidden states differ packed and alone", difference(packed, alone), limit),
+        ("hidden states differ with gradients and without", difference(scored, packed), limit),
         ("gradients differ packed and alone", difference(slopes, slopes_alone), limit),
         ("hidden states of rollouts change with their neighbour", difference(packed, beside), SAME["f32"]),
     ]
@@ -52,8 +56,10 @@ def check_packing(backend: Any) -> None:
         if not much <= most:
             raise Refused(
                 f"{backend.name} does not keep packed rollouts apart on {backend.placed()}: {what} "
-                f"(by {much:.2g}, limit {most:g}); nothing was trained; use --learner peft"
+                f"(by {much:.2g}, limit {most:g}; rollouts of {', '.join(map(str, lengths))} tokens); "
+                "nothing was trained; use --learner peft"
             )
+    return packed
 
 
 @contextmanager

@@ -80,7 +80,7 @@ class Session:
 
     def _run(self, work: Any, objective: str, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         started = time.monotonic()
-        batch = read_batch(request["batch"], len(self._backend.output_weight()))
+        batch = read_batch(request["batch"], self._backend.vocabulary)
         with self._residence.at_work():
             memory = PeakMemory(self._backend.device)
             self._optimizer.begin(objective)

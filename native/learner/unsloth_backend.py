@@ -3,7 +3,8 @@
 Loss, packing, importance weights and checkpoints are hone's. On a CPU Unsloth runs the model of transformers, so
 rows share prefixes as with PEFT. On a GPU its own forward pass bypasses transformers' attention functions and drops
 masks in training: rows then hold whole trajectories, separated by Unsloth's `packed_seq_lengths`. Before the
-first row on a device, packing_check.py compares packed and unpacked computation.
+first row on a device, packing_check.py compares packed and unpacked computation, on a GPU for each of the kernels among
+which Unsloth chooses by the rollouts' lengths (its utils/attention_dispatch.py).
 """
 
 from typing import Any
@@ -12,14 +13,25 @@ import torch
 
 from .attention import Layout
 from .backend import TYPES, PeftBackend, check_targets, choose_precision
+from .card import Rows
 from .choice import import_unsloth
-from .device import choose_device
-from .errors import Refused
+from .device import choose_device, has_bf16
+from .errors import Refused, is_out_of_memory
 from .gguf_model import GgufModel
+from .memory import forget
 from .packing import Pack
 from .packing_check import check_packing
 from .protocol import Progress
 from .unsloth_model import load_base_with_unsloth
+
+EQUAL, LONG = (24, 24, 24), (1130, 1040, 1080)
+"""Lengths of rollouts to check on a GPU too. Unsloth computes neighbours of one length as a batch, other rollouts in
+one call; on some GPUs in one call each where their mean is above 1,024 tokens. With LONG its checkpointing moves
+layers' inputs."""
+OFFLOADING = "unsloth"
+"""Its own gradient checkpointing, for GPUs: layers' inputs of more than 2 MiB are moved to main memory, where its
+buffers stay until the process ends. It is installed when the adapter is made; `for_training` only turns it on and off.
+*Not run on CUDA.*"""
 
 
 class UnslothBackend(PeftBackend):
@@ -30,11 +42,8 @@ class UnslothBackend(PeftBackend):
     away = False
 
     def __init__(self, settings: dict[str, Any], progress: Progress) -> None:
-        self.device = choose_device(settings["device"])
+        self._begin(choose_device(settings["device"]))
         self._unsloth = import_unsloth(self.device.type).FastLanguageModel
-        self._fast = self.device.type == "cuda"
-        self.shares = not self._fast
-        self._checked: set[torch.device] = set()
         base, lora = settings["base"], settings["lora"]
         check_targets(lora["targets"])
 
@@ -51,7 +60,7 @@ class UnslothBackend(PeftBackend):
             target_modules=list(lora["targets"]),
             lora_dropout=0.0,
             bias="none",
-            use_gradient_checkpointing=False,
+            use_gradient_checkpointing=OFFLOADING if self._fast else False,
             random_state=settings["seed"],
         )
         for parameter in self.trainable():
@@ -60,12 +69,41 @@ class UnslothBackend(PeftBackend):
         self._causal = self.model.base_model.model
         self.checkpointing(False)
 
+    def _begin(self, device: torch.device) -> None:
+        self.device = device
+        self._fast = device.type == "cuda"
+        self.shares = not self._fast
+        self.rows = Rows()
+        self._checked: set[tuple[torch.device, bool]] = set()
+        self._notes: list[str] = []
+
     def hidden(self, pack: Pack) -> torch.Tensor:
-        device = self.placed()
-        if device not in self._checked:
-            check_packing(self)
-            self._checked.add(device)
+        self.check()
         return self.computed(pack)
+
+    def check(self) -> None:
+        """Compares packed and unpacked rows, once on each device with activations kept and once with them computed
+        twice. Raises Refused where they differ."""
+        way = self.placed(), self._checkpoints
+        if way in self._checked:
+            return
+        states = check_packing(self)
+        if self._fast:
+            check_packing(self, EQUAL)
+            self._check_long()
+        self.rows._try_output_layer(self, states)
+        self._checked.add(way)
+
+    def _check_long(self) -> None:
+        try:
+            check_packing(self, LONG)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            # An update may still fit: its rows may be shorter.
+            forget(error)
+            lengths = ", ".join(map(str, LONG))
+            self._notes.append(f"no memory to check a packed row of rollouts of {lengths} tokens on {self.placed()}")
 
     def computed(self, pack: Pack) -> torch.Tensor:
         """As `hidden`, without the check."""
@@ -79,6 +117,10 @@ class UnslothBackend(PeftBackend):
             )
         return output.last_hidden_state[0, pack.predicting.to(self.device)]
 
+    def notes(self) -> list[str]:
+        said, self._notes = self._notes, []
+        return said + super().notes()
+
     def move(self, device: torch.device) -> None:
         if device.type != self.device.type:
             raise Refused("Unsloth's model stays on the device that it was loaded on; use --learner-lifetime step")
@@ -86,14 +128,15 @@ class UnslothBackend(PeftBackend):
     def compute_in(self, precision: str, for_good: bool = False) -> None:
         # Embeddings and norms have the type, too: an overflow there would not disappear under another autocast.
         if precision != self.precision:
+            other = "" if self._fast and not has_bf16() else f"--precision {precision} or "
             raise Refused(
                 f"a loss or gradient is not finite in {self.precision}, in which Unsloth holds the whole model; "
-                f"go on with --precision {precision} or --learner peft"
+                f"go on with {other}--learner peft"
             )
 
     def checkpointing(self, on: bool) -> None:
-        # On a GPU Unsloth's own kind, which keeps the layers' inputs in main memory.
-        kind = "unsloth" if self._fast else True
+        self._checkpoints = on
+        kind = OFFLOADING if self._fast else True
         self._unsloth.for_training(self.model, use_gradient_checkpointing=kind if on else False)
 
 

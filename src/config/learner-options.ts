@@ -20,7 +20,7 @@ export const learnerOptions = {
     }),
     learner: choice(
       ["auto", "peft", "unsloth"],
-      "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if installed, else peft.",
+      "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if it is installed and the GPU has bf16, else peft.",
       {
         default: "auto",
       },
@@ -46,7 +46,7 @@ export const learnerOptions = {
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
-      "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, else bf16. If f16 overflows, bf16 replaces it.",
+      "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
       { default: "auto" },
     ),
     hfWeights: text(

@@ -7,8 +7,11 @@ import { activations, kept, type PassSettings, type RowLayout } from "./activati
 import { CUDA_CONTEXT, linearParameters } from "./engine-memory.js";
 import { adapterParameters, type PlanInput } from "./input.js";
 
-/** From native/learner/head.py: logits of one chunk, of which two buffers exist. A test compares the two constants. */
-export const CHUNK_BYTES = 64 * 2 ** 20;
+/**
+ * From native/learner/head.py: logits of one chunk, of which two buffers exist, on a CPU and on CUDA. A test compares the
+ * constants.
+ */
+export const CHUNK_BYTES = { cpu: 64 * 2 ** 20, cuda: 192 * 2 ** 20 };
 const LEAST_CHUNK_ROWS = 16;
 
 /** Python with PyTorch, transformers and PEFT, measured with PyTorch 2.13. */
@@ -54,22 +57,22 @@ function rowsOf(tokens: number, context: number, filling: Filling): RowLayout[] 
 /**
  * Bytes of tensors in a pass: those kept from forward to backward, and the peak of the others beside them.
  *
- * @param outputInHalf whether the output layer multiplies in 16 bits
+ * @param device of the pass. On CUDA the output layer multiplies in 16 bits, if the precision has so many
  */
 export function passOf(
   settings: PassSettings,
   rows: readonly RowLayout[],
   sampled: number,
   gradientCheckpointing: boolean,
-  outputInHalf = false,
+  device: keyof typeof CHUNK_BYTES = "cpu",
 ): { keeping: number; beside: number } {
   const { layers, vocabulary, embedding } = settings.shape;
   const one = activations(settings, rows);
   // Gradient checkpointing computes a layer again before its gradients.
   const backward = one.gradients + (gradientCheckpointing ? one.layer : 0);
-  const chunk = Math.max(LEAST_CHUNK_ROWS, Math.min(sampled, Math.floor(CHUNK_BYTES / (4 * vocabulary))));
+  const chunk = Math.max(LEAST_CHUNK_ROWS, Math.min(sampled, Math.floor(CHUNK_BYTES[device] / (4 * vocabulary))));
   // native/learner/head.py: a copy of the output layer, and one buffer more.
-  const halves = outputInHalf ? 2 * vocabulary * (embedding + chunk) : 0;
+  const halves = device === "cuda" && settings.precision !== "f32" ? 2 * vocabulary * (embedding + chunk) : 0;
   const scoring = 8 * chunk * vocabulary + 8 * embedding * sampled + halves;
   return { keeping: kept(one, layers, gradientCheckpointing), beside: Math.max(backward, scoring) };
 }
@@ -85,7 +88,7 @@ export interface LearnerMemory {
   readonly tokens: number;
 }
 
-/** As choose_precision in native/learner/backend.py. */
+/** As choose_precision in native/learner/backend.py, which has f16 for bf16 on GPUs without bf16: the same bytes. */
 export const learnerPrecision = ({ gpu, precision, shape }: PlanInput): Precision =>
   precision !== "auto" ? precision : gpu !== "cuda" ? "f32" : shape.weightType === "F16" ? "f16" : "bf16";
 
@@ -107,7 +110,7 @@ export function learnerMemory(
 
   const settings = { shape, loraRank, loraTargets, precision };
   const tensorsOf = (rows: readonly RowLayout[], sampled: number) => {
-    const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing, cuda && precision !== "f32");
+    const { keeping, beside } = passOf(settings, rows, sampled, gradientCheckpointing, cuda ? "cuda" : "cpu");
     return keeping + beside;
   };
   const passes = fillings.map((filling) =>

@@ -35,7 +35,7 @@ def gradient(model: str, batch: str, precision: str):
 
     optimizer.clip = noting
     request = step_settings(batch, "", maxGradNorm=1e9, learningRate=0.0)
-    tokens = read_batch(batch, len(session._backend.output_weight()))
+    tokens = read_batch(batch, session._backend.vocabulary)
     return found, policy_update(session._backend, optimizer, tokens, request, lambda *_: None)
 
 

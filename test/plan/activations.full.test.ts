@@ -24,7 +24,7 @@ const counted = z.object({
       live: z.number().optional(),
     }),
   ),
-  constants: z.object({ chunkBytes: z.number(), maskAlignment: z.number() }),
+  constants: z.object({ chunkBytes: z.record(z.string(), z.number()), maskAlignment: z.number() }),
 });
 
 let torch: z.output<typeof counted>;

@@ -141,7 +141,7 @@ describe("the memory plan", () => {
     const wanted = { ...input, gpu: "cuda" as const, shape, context: 4096 };
     const settings = { shape, loraRank: 8, loraTargets: LINEAR, precision: "f16" as const };
     const row = { prompt: 2040, completions: Array<number>(9).fill(228) };
-    const { keeping, beside } = passOf(settings, [row], 9 * 228, false);
+    const { keeping, beside } = passOf(settings, [row], 9 * 228, false, "cuda");
     // A tenth is for what PyTorch's allocator loses.
     expect(learnerMemory(wanted).pass).toBeGreaterThan(1.1 * (keeping + beside));
     expect(learnerMemory(wanted, [LONG_ANSWERS]).pass).toBeLessThan(keeping + beside);

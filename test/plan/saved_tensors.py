@@ -125,7 +125,8 @@ def main() -> None:
             backend.checkpointing(checkpointing)
             case |= {"checkpointing": checkpointing, "saved": saved_bytes(backend, pack)}
             cases.append(case | ({"live": live_bytes(backend, pack)} if targets == "all" else {}))
-    constants = {"chunkBytes": head.CHUNK_BYTES, "maskAlignment": attention.MASK_ALIGNMENT}
+    chunks = {"cpu": head.CHUNK_BYTES, "cuda": head.CHUNK_BYTES_CUDA}
+    constants = {"chunkBytes": chunks, "maskAlignment": attention.MASK_ALIGNMENT}
     print(json.dumps({"shape": SHAPE, "rank": RANK, "cases": cases, "constants": constants}))
 
 

@@ -10,6 +10,7 @@ from learner.card import BLOCKS, ON_A_CARD, Rows
 from learner.packing import plan
 from learner.session import Session
 from test_flex import computed, furthest, made, uncompiled  # noqa: F401
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from models import make_model, write_gguf
 
@@ -187,6 +188,16 @@ def test_an_update_says_what_is_to_be_said_once_and_counts_padding(as_on_a_card,
     assert session.step(step_settings(batch, tmp_path / "0002"), silent)["notes"] == []
 
 
+class Conversions(TorchDispatchMode):
+    """Counts conversions between types."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += function is torch.ops.aten._to_copy.default
+        return function(*args, **(kwargs or {}))
+
+
 class TestOutputLayer:
     @pytest.fixture(autouse=True)
     def products_of_a_card(self, monkeypatch):
@@ -222,6 +233,21 @@ class TestOutputLayer:
         weight.requires_grad_(True)
         backend.precision = "f16"
         assert backend.output_weight() is weight
+
+    def test_a_weight_that_is_not_exact_in_16_bits_is_converted_once(self):
+        rows, weight = Rows(), torch.full((3, 2), 1 + 2**-10)
+        with Conversions() as first:
+            assert rows.output_weight(weight, torch.bfloat16) is weight
+        with Conversions() as later:
+            assert rows.output_weight(weight, torch.bfloat16) is weight
+        assert first.count > 0 and later.count == 0
+
+    def test_a_weight_of_16_bits_goes_on_in_f32_too(self):
+        """Unsloth's: in 16 bits head.py would multiply it as it is."""
+        rows, weight = Rows(), torch.ones(3, 2, dtype=torch.float16)
+        assert rows.output_weight(weight, torch.float16) is weight
+        rows._exact[torch.float16] = False
+        assert rows.output_weight(weight, torch.float16).dtype == torch.float32
 
     def test_an_output_layer_that_gives_something_else_goes_on_in_f32(self, backend, packs, monkeypatch):
         backend.precision = "f16"

@@ -1,15 +1,18 @@
 """Layers with few products for all adapters give the numbers of PEFT's, and their memory is that of PEFT's."""
 
+import gc
+
 import pytest
 import torch
 from batches import open_settings, step_settings, tree_batch, write_tree_batch
-from learner import packing
+from learner import joint, packing
 from learner.backend import LINEAR_LAYERS, TYPES
 from learner.card import BLOCKS, Rows, Way
 from learner.joint import INPUTS
 from learner.packing_check import SAME
 from learner.session import Session
 from test_flex import computed, furthest, made
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from models import make_model, write_gguf
 
@@ -86,7 +89,63 @@ def test_frozen_weights_are_kept_once(tmp_path, silent, packs):
     backend.model.to(torch.float64).to(torch.float32)
     backend.move(torch.device("cpu"))
     assert layers[0].self_attn.q_proj.weight.is_contiguous()
-    assert not any(joint.kept() for layer in backend.rows.fused._joints._layers for joint in layer)
+    assert not any(one.kept() for one in joints(backend))
+
+
+def joints(backend):
+    return [one for layer in backend.rows.fused._joints._layers for one in layer]
+
+
+@pytest.fixture
+def fused_backend(tmp_path, silent, packs):
+    """In f16, after a row with gradients."""
+    backend = made("qwen2", tmp_path, silent, precision="f16", **lora())
+    backend.rows._take(backend, FUSED)
+    computed(backend, packs[:1])
+    return backend
+
+
+@pytest.mark.parametrize("leaving", ["a move", "another type"])
+def test_nothing_of_the_joint_matrices_stays_when_the_weights_leave_them(fused_backend, packs, leaving):
+    """B, a view, holds the storage of the whole matrix, and so of all frozen weights."""
+    backend = fused_backend
+    storages = [StorageWeakRef(one.matrix.untyped_storage()) for one in joints(backend)]
+    gc.disable()
+    try:
+        if leaving == "a move":
+            # As one to another device: all tensors are copied.
+            for tensor in (*backend.model.parameters(), *backend.model.buffers()):
+                tensor.data = tensor.data.clone()
+            backend.move(torch.device("cpu"))
+        else:
+            backend.compute_in("bf16", for_good=True)
+        assert [one.expired() for one in storages] == [True] * len(storages)
+    finally:
+        gc.enable()
+    states, _ = computed(backend, packs[:1])
+    assert states.isfinite().all() and all(one.kept() for one in joints(backend))
+
+
+def test_weights_of_another_type_are_joined_as_those_of_a_model_that_was_loaded_in_it(
+    fused_backend, packs, tmp_path, silent
+):
+    fused_backend.compute_in("bf16", for_good=True)
+    loaded = made("qwen2", tmp_path, silent, precision="bf16", **lora())
+    loaded.rows._take(loaded, FUSED)
+    (states, gradients), (wanted, slopes) = (computed(one, packs[:1]) for one in (fused_backend, loaded))
+    assert torch.equal(states, wanted) and furthest(gradients, slopes) == 0
+
+
+def test_memory_of_the_separate_weights_is_given_back_once_all_are_joined(tmp_path, silent, packs, monkeypatch):
+    backend = made("qwen2", tmp_path, silent, **lora())
+    backend.rows._take(backend, FUSED)
+    given = []
+    monkeypatch.setattr(joint, "give_back", lambda device: given.append([one.kept() for one in joints(backend)]))
+    computed(backend, packs[:2])
+    assert given == [[True] * len(joints(backend))]
+    backend.move(torch.device("cpu"))
+    computed(backend, packs[:2])
+    assert len(given) == 2
 
 
 @pytest.fixture

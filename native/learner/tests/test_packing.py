@@ -213,6 +213,13 @@ def test_segments_are_taken_together_only_where_it_costs_less():
         assert found[-1].end == 500 + 8 * length
 
 
+def test_a_card_waits_for_the_host_less_often_than_a_cpu():
+    """Positions of one chunk of logits, for Qwen2.5's vocabulary."""
+    rows = [head.chunk_rows(30_000, 151_936, torch.device(name)) for name in ("cpu", "cuda")]
+    assert rows == [110, 331]
+    assert head.chunk_rows(20, 151_936, torch.device("cuda")) == 20
+
+
 def test_entropy_is_that_of_the_whole_distribution():
     torch.manual_seed(0)
     hidden, weight = torch.randn(37, 8), torch.randn(50, 8)

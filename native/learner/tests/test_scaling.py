@@ -70,9 +70,19 @@ def weights(session):
         ("cuda", "q8_0", "bf16"),
     ],
 )
-def test_the_precision_of_a_gpu_is_that_of_the_weights_and_f32_stays_the_cpus(device, weights, chosen):
+def test_the_precision_of_a_gpu_is_that_of_the_weights_and_f32_stays_the_cpus(device, weights, chosen, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     assert choose_precision("auto", torch.device(device), weights) == chosen
     assert choose_precision("f16", torch.device(device), weights) == "f16"
+
+
+@pytest.mark.parametrize("weights", ["f16", "bf16", "f32", "q8_0"])
+def test_a_gpu_without_bf16_computes_in_f16(weights, monkeypatch):
+    """Turing: PyTorch emulates bf16 there, Unsloth takes f16 in its place."""
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
+    assert choose_precision("auto", torch.device("cuda"), weights) == "f16"
+    assert choose_precision("bf16", torch.device("cuda"), weights) == "bf16"
+    assert choose_precision("auto", torch.device("cpu"), weights) == "f32"
 
 
 @pytest.mark.parametrize("lora", [True, False])

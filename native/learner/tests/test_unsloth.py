@@ -13,16 +13,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 from batches import open_settings, step_settings, write_random_batch
-from learner import choice, scaling
-from learner.backend import TYPES, PeftBackend
+from learner import choice, head, scaling, unsloth_backend
+from learner.backend import TYPES, PeftBackend, _with_adapter
 from learner.batch import Trajectory, read_batch
 from learner.errors import Refused
 from learner.gguf_model import read_gguf
+from learner.model import load_base
 from learner.optimizer import Optimizer
 from learner.packing import plan_trajectories
 from learner.packing_check import check_packing
 from learner.session import Session
-from learner.unsloth_backend import UnslothBackend
+from learner.unsloth_backend import UnslothBackend, whole_lengths
 from learner.unsloth_model import write_holes
 from learner.update import policy_update
 from safetensors import safe_open
@@ -204,8 +205,10 @@ def as_on_a_gpu(backend, obeys=True):
     AttentionInterface.register("like_unsloth_on_cuda", forward)
     backend._causal.model.config._attn_implementation = "like_unsloth_on_cuda"
     backend.__class__ = UnslothBackend
-    backend.shares, backend._fast, backend._checked = False, True, set()
+    backend._begin(backend.device)
+    backend.shares, backend._fast = False, True
     backend._unsloth = SimpleNamespace(for_training=lambda *_, **__: None)
+    backend.checkpointing(False)
     return backend
 
 
@@ -276,16 +279,105 @@ def test_what_comes_from_the_rest_of_the_row_is_caught(peft, change):
         check_packing(leaks(peft, change))
 
 
-def test_the_check_is_made_once_for_each_device(peft, silent):
-    backend = as_on_a_gpu(peft)
+def test_what_a_pass_without_gradients_takes_from_the_rest_of_the_row_is_caught(peft):
+    """As the probe, KL and mini-batches compute; libraries have other kernels for it."""
+
+    def change(pack, states):
+        return states if torch.is_grad_enabled() else states * (1 + len(pack.ids) / 1000)
+
+    with pytest.raises(Refused, match="hidden states differ with gradients and without"):
+        check_packing(leaks(peft, change))
+
+
+@pytest.fixture
+def pack():
     (pack,) = plan_trajectories([Trajectory(torch.arange(9), torch.arange(9) > 3, 0, 4, 0)], 64, False)
+    return pack
+
+
+def test_the_check_is_made_once_for_each_device_and_kind_of_checkpointing(peft, pack):
+    backend = as_on_a_gpu(peft)
     calls = []
     computed = backend.computed
     backend.computed = lambda row: calls.append(len(row.ids)) or computed(row)
+
+    def rows():
+        calls.clear()
+        backend.hidden(pack)
+        return len(calls)
+
+    checked = rows()
+    assert checked > 1 and rows() == 1
+    backend.checkpointing(True)
+    assert rows() == checked and rows() == 1
+    backend.checkpointing(False)
+    assert rows() == 1
+
+
+@pytest.mark.parametrize("when", ["one length", "long"])
+def test_on_a_gpu_rollouts_of_other_lengths_are_checked_too(peft, pack, when):
+    """Unsloth has other kernels for them."""
+
+    def change(row, states):
+        lengths = whole_lengths(row)
+        wrong = len(set(lengths.tolist())) == 1 if when == "one length" else lengths.float().mean() > 1024
+        return states * 1.5 if len(lengths) > 1 and wrong else states
+
+    backend = leaks(as_on_a_gpu(peft), change)
+    check_packing(backend)
+    with pytest.raises(Refused, match=r"does not keep packed rollouts apart.*rollouts of (24, 24|1130, 1040)"):
+        backend.hidden(pack)
+
+
+def test_long_rollouts_for_which_there_is_no_memory_are_left_unchecked_with_a_note(peft, pack):
+    def change(row, states):
+        if len(row.ids) > 3000:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return states
+
+    backend = leaks(as_on_a_gpu(peft), change)
     backend.hidden(pack)
-    checked = len(calls)
+    (note,) = backend.notes()
+    assert note == "no memory to check a packed row of rollouts of 1130, 1040, 1080 tokens on cpu"
+    assert backend.notes() == []
+
+
+def test_the_output_layer_is_tried_and_goes_on_in_f32_where_it_gives_something_else(peft, pack, monkeypatch):
+    backend = as_on_a_gpu(peft)
+    backend._causal.lm_head.weight = torch.nn.Parameter(backend.output_weight().half(), requires_grad=False)
+    backend.precision = "f16"
+    monkeypatch.setattr(head, "in_halves", lambda device: True)
+    monkeypatch.setattr(head, "multiply", lambda a, b, out: torch.mm(a.float(), b.float(), out=out).mul_(1.1))
+    assert backend.output_weight().dtype == torch.float16
     backend.hidden(pack)
-    assert checked > 1 and len(calls) == checked + 1
+    assert backend.output_weight().dtype == torch.float32
+    (note,) = backend.notes()
+    assert note.startswith("the learner's output layer computes in f32 on cpu: ")
+
+
+@pytest.mark.parametrize(("device", "kinds"), [("cuda", ["unsloth", False, "unsloth"]), ("cpu", [False, False, True])])
+def test_the_kind_of_checkpointing_is_there_when_the_adapter_is_made(qwen2, silent, monkeypatch, device, kinds):
+    """Unsloth removes its own from PyTorch for adapters that are made without it; for_training only turns it on."""
+    seen = []
+
+    class Unsloth:
+        @staticmethod
+        def get_peft_model(model, r, lora_alpha, target_modules, use_gradient_checkpointing, **_):
+            seen.append(use_gradient_checkpointing)
+            return _with_adapter(model, {"rank": r, "alpha": lora_alpha, "targets": target_modules})
+
+        @staticmethod
+        def for_training(model, use_gradient_checkpointing):
+            seen.append(use_gradient_checkpointing)
+
+    monkeypatch.setattr(unsloth_backend, "choose_device", torch.device)
+    monkeypatch.setattr(unsloth_backend, "import_unsloth", lambda _: SimpleNamespace(FastLanguageModel=Unsloth))
+    monkeypatch.setattr(
+        unsloth_backend, "load_base_with_unsloth", lambda path, hf, progress, *_: load_base(path, hf, progress)
+    )
+    backend = UnslothBackend(open_settings(qwen2, device=device), silent)
+    backend.checkpointing(True)
+    assert seen == kinds
 
 
 @pytest.mark.parametrize(
@@ -309,6 +401,36 @@ def test_factors_of_rope_are_refused_on_cuda_and_left_to_peft_by_auto(tmp_path, 
     assert choice.chosen(open_settings(file, backend="auto", device="cuda")) == "peft"
     folder = {"gguf": str(file), "hf": str(tmp_path)}
     assert choice.chosen(open_settings(file, backend="auto", device="cuda", base=folder)) == "unsloth"
+
+
+@pytest.fixture
+def without_bf16(monkeypatch):
+    """A card of Turing, and Unsloth installed."""
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
+
+
+def test_bf16_is_refused_on_a_gpu_without_it_and_left_to_peft_by_auto(qwen2, without_bf16):
+    """Unsloth would load f16 in its place, which is found only when the model is there."""
+    settings = open_settings(qwen2, device="cuda", precision="bf16")
+    with pytest.raises(
+        Refused, match=r"--learner unsloth: this GPU has no bf16.*--precision f16; or use --learner peft"
+    ):
+        choice.chosen(settings | {"backend": "unsloth"})
+    for precision in ("auto", "f16", "bf16"):
+        assert choice.chosen(settings | {"backend": "auto", "precision": precision}) == "peft"
+    assert choice.chosen(settings | {"backend": "unsloth", "precision": "auto"}) == "unsloth"
+
+
+def test_an_overflow_in_f16_is_sent_to_bf16_where_there_is_some(peft, without_bf16):
+    backend = as_on_a_gpu(peft)
+    backend.precision = "f16"
+    with pytest.raises(Refused, match=r"not finite in f16.*; go on with --learner peft"):
+        backend.compute_in("bf16")
+    backend._fast = False
+    with pytest.raises(Refused, match=r"go on with --precision bf16 or --learner peft"):
+        backend.compute_in("bf16")
 
 
 def test_auto_is_unsloth_on_cuda_where_it_is_installed_alone(qwen2, monkeypatch):

@@ -185,3 +185,15 @@ def test_a_model_as_wide_as_a_row_is_long_shares_code_among_rows_too(uncompiled,
         with torch.no_grad():
             backend.hidden(pack)
     assert len(graphs) == traced == (4 if way.fused else 3)
+
+
+def test_code_for_every_state_is_not_too_much(uncompiled, tmp_path, silent):  # noqa: F811
+    """Of a layer nine variants, with gradients, without, and without adapters: PyTorch's own limit is eight."""
+    backend = fresh(tmp_path, silent, precision="f16")
+    backend.rows = Rows(ON_A_CARD[:1])
+    for precision in ("f16", "bf16", "f32"):
+        backend.compute_in(precision, for_good=True)
+        backend.rows.settle(backend)
+        with backend.base_policy(), torch.no_grad():
+            backend.rows.settle(backend)
+        assert backend.rows.way is ON_A_CARD[0] and backend.notes() == []

@@ -12,8 +12,8 @@ VARIANTS = 64
 fullgraph one more than PyTorch's limit, which is 8, is an error."""
 TOOLCHAIN = "Triton compiles with a C compiler and Python's headers (apt install gcc python3-dev)"
 _SOURCES = (".c", ".cc", ".cpp")
-_CONTEXT = "Developer debug context:"
-"""PyTorch's compiler says behind it what it could not trace."""
+_DETAILS = "Developer debug context:", "Explanation:"
+"""PyTorch's compiler says behind one of them what it could not trace."""
 
 
 def prepare() -> None:
@@ -73,8 +73,9 @@ def _line(text: str) -> str:
     if any(line.startswith("Traceback (most recent call last)") for line in lines):
         return lines[-1]
     first = f"{lines[0]} {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
-    context = next((line.removeprefix(_CONTEXT).strip() for line in lines if line.startswith(_CONTEXT)), "")
-    return f"{first} ({context})" if context else first
+    details = (line.removeprefix(word).strip() for word in _DETAILS for line in lines if line.startswith(word))
+    detail = next(filter(None, details), "")
+    return f"{first} ({detail})" if detail else first
 
 
 def _compiler(command: Any) -> str | None:

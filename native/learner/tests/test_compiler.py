@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+import torch
 from learner.compiler import missing_toolchain, reason
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor.exc import InductorError, TritonMissing
@@ -43,6 +44,10 @@ def raised_from(error, cause):
             ),
             "RuntimeError: Observed exception (raised ValueError(3))",
         ),
+        (
+            RuntimeError("failed\n  Explanation: sizes differ\n\n  Developer debug context: \n"),
+            "RuntimeError: failed (sizes differ)",
+        ),
         (RuntimeError("at 12:4:\n    x = tl.dot(a, b)\n"), "RuntimeError: at 12:4: x = tl.dot(a, b)"),
         (
             RuntimeError("Failed:\nTraceback (most recent call last):\n  File ...\nValueError: out of registers"),
@@ -54,6 +59,20 @@ def raised_from(error, cause):
 def test_the_innermost_cause_is_said_in_one_line(error, said):
     assert reason(error) == said
     assert missing_toolchain(error) is None
+
+
+def test_the_compilers_own_errors_say_what_it_could_not_trace():
+    def raises(x):
+        raise ValueError("five is wrong")
+
+    def multiplies(x):
+        return x @ x
+
+    for function, cause in ((raises, "five is wrong"), (multiplies, "must have same reduction dim")):
+        with pytest.raises(Exception) as error:
+            torch.compile(function, backend="eager", fullgraph=True)(torch.ones(4, 5))
+        assert cause in reason(error.value) and "\n" not in reason(error.value)
+    torch.compiler.reset()
 
 
 def test_a_line_is_not_endless():

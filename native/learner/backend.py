@@ -24,6 +24,11 @@ TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
+class Repeat(Exception):
+    """A backward pass failed and may have added a part of its gradients. Rows are computed in another way from now on:
+    clear the gradients, and compute all rows of the update again."""
+
+
 class Backend(Protocol):
     name: str
     device: torch.device
@@ -37,6 +42,13 @@ class Backend(Protocol):
     def hidden(self, pack: Pack) -> torch.Tensor:
         """Last hidden states at the positions that predict sampled tokens, [P, width]; with a graph if gradients are
         on."""
+        ...
+
+    def backward(self, hidden: torch.Tensor, gradient: torch.Tensor) -> None:
+        """From hidden states and the loss's gradient in them, [P, width]: adds to the gradients of the parameters.
+
+        Raises Repeat.
+        """
         ...
 
     def output_weight(self) -> torch.Tensor:
@@ -125,8 +137,22 @@ class PeftBackend:
         return place
 
     def hidden(self, pack: Pack) -> torch.Tensor:
-        self.rows.settle(self)
-        return self.computed(pack)
+        while True:
+            self.rows.settle(self)
+            try:
+                return self.computed(pack)
+            except Exception as error:
+                if not self.rows.falls_back(self, error):
+                    raise
+
+    def backward(self, hidden: torch.Tensor, gradient: torch.Tensor) -> None:
+        try:
+            hidden.backward(gradient)
+            return
+        except Exception as error:
+            if not self.rows.falls_back(self, error):
+                raise
+        raise Repeat
 
     def computed(self, pack: Pack) -> torch.Tensor:
         """As `hidden`, in the way currently chosen."""

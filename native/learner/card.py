@@ -5,27 +5,28 @@
     one attention call   that alone is compiled
     blocks               nothing is compiled (attention.py); the only way on a CPU
 
-A way that PyTorch cannot compile, or whose results differ from those of blocks, is dropped, with a note. *Not run
-on CUDA.*
+A way that PyTorch cannot compile, or whose results differ from those of blocks, is dropped, with a note; so is one that
+fails later, on a row. *Not run on CUDA.*
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
 from . import head
 from .attention import Layout
+from .compiler import COMPILED, missing_toolchain, prepare, reason
 from .errors import is_out_of_memory
 from .flex import FlexLayout, padded
 from .fused_model import FusedModel, fits
+from .joint import ADAPTER
 from .memory import forget
 from .packing import Pack
-from .packing_check import SAME, computed_rows, difference, states_alone, trial_rows, untouched
+from .packing_check import SAME, Computed, Limits, compared, computed_rows, difference, trial_rows, untouched
+from .rounding import limits
 
-COMPILED: dict[str, Any] = {"dynamic": True, "fullgraph": True}
-"""Dynamic shapes, so that rows of all lengths share their code."""
 PROMPT, LENGTHS = 150, (420, 310, 290)
 """Rollouts of a trial, as in packing_check.py: long enough that some squares of scores are entirely visible, some
 partly, some not at all."""
@@ -50,13 +51,37 @@ ON_A_CARD = (
 """In order of trial."""
 
 
+class State(NamedTuple):
+    """Of a backend: what other code is compiled for. The first rows of each are tried."""
+
+    precision: str
+    weights: torch.dtype
+    """Of frozen matrices: that of `precision`, unless that is tried for one update (scaling.py)."""
+    twice: bool
+    """Whether activations are computed twice; false without adapters, where nothing is learnt."""
+    adapted: bool
+    """False for the base policy."""
+
+
+def state_of(backend: Any) -> State:
+    layer = backend._causal.model.layers[0]
+    off = any(module.disable_adapters for module in layer.modules() if ADAPTER in getattr(module, "lora_A", ()))
+    twice = layer.gradient_checkpointing and not off
+    return State(backend.precision, layer.self_attn.q_proj.weight.dtype, twice, not off)
+
+
 class Rows:
     """Belongs to one backend (PeftBackend)."""
 
     def __init__(self, ways: tuple[Way, ...] = ()) -> None:
         """Without ways only blocks are used."""
-        self._untried = list(ways)
+        self._ways = ways
+        self._left: list[Way] = []
+        """Those that have not failed, for matrices of this type:"""
+        self._weights: torch.dtype | None = None
+        self._chosen: dict[State, Way] = {}
         self._notes: list[str] = []
+        self._said: set[str] = set()
         self._attend: Any = None
         self._exact: dict[torch.dtype, bool] = {}
         """16-bit types that represent the output layer's weights exactly."""
@@ -88,30 +113,61 @@ class Rows:
         return said
 
     def settle(self, backend: Any) -> None:
-        """Before the first row: takes the first way whose results agree with those of blocks."""
-        if not fits(backend.model):
-            self._untried = [way for way in self._untried if not way.fused]
-        if not self._untried:
+        """Before each row: takes the first way whose results agree with those of blocks in the backend's state."""
+        if not self._ways:
             return
+        state = state_of(backend)
+        if state.weights != self._weights:
+            fit = fits(backend.model)
+            self._left = [way for way in self._ways if fit or not way.fused]
+            self._weights, self._chosen = state.weights, {}
+        if state not in self._chosen:
+            self._chosen[state] = self._tried(backend, state)
+        if self._chosen[state] is not self.way:
+            self._take(backend, self._chosen[state])
+
+    def falls_back(self, backend: Any, error: Exception) -> bool:
+        """After an error on a row: drops the way that it was computed in. Rows can then be computed again.
+
+        False where that would not help: nothing was compiled, or memory is what lacks.
+        """
+        if self.way is BLOCKS or is_out_of_memory(error):
+            return False
+        forget(error)
+        self._drop(backend, error)
+        return True
+
+    def _tried(self, backend: Any, state: State) -> Way:
+        if self.way is not BLOCKS:
+            self._take(backend, BLOCKS)
+        if not self._left:
+            return BLOCKS
         with untouched(backend):
-            rows = trial_rows(len(backend.output_weight()), PROMPT, LENGTHS)
-            wanted = computed_rows(backend, [rows])
-            self._try_output_layer(backend, wanted[0])
-            while self._untried:
-                way = self._untried[0]
-                self._take(backend, way)
+            rows = trial_rows(backend.vocabulary, PROMPT, LENGTHS)
+            wanted = computed_rows(backend, [rows], state.adapted)
+            if not wanted.finite():
+                # Other ways would seem to differ. They are tried in the next state, which may be bf16.
+                self._note(
+                    f"the learner computes in blocks on {backend.placed()}: the trial overflows {state.precision}"
+                )
+                return BLOCKS
+            within = limits(backend, rows, wanted, state.adapted)
+            if state.adapted:
+                self._try_output_layer(backend, wanted.states)
+            while self._left:
+                self._take(backend, self._left[0])
                 try:
-                    why = self._why_not(backend, rows, wanted)
-                except BaseException:
+                    why = _why_not(backend, rows, wanted, within)
+                except Exception as error:
+                    if self.falls_back(backend, error):
+                        continue
                     # For a lack of memory, for example; the next request tries again.
                     self._take(backend, BLOCKS)
                     raise
                 if why is None:
-                    self._untried.clear()
-                    return
-                self._untried.pop(0)
-                self._notes.append(f"the learner goes without {way.name} on {backend.placed()}: {why}")
-                self._take(backend, BLOCKS)
+                    return self.way
+                self._drop(backend, why)
+        return BLOCKS
 
     @torch.no_grad()
     def _try_output_layer(self, backend: Any, states: torch.Tensor) -> None:
@@ -133,22 +189,38 @@ class Rows:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            why = _reason(error)
+            why = reason(error)
         if why:
             self._exact[half.dtype] = False
-            self._notes.append(f"the learner's output layer computes in f32 on {backend.placed()}: {why}")
+            self._note(f"the learner's output layer computes in f32 on {backend.placed()}: {why}")
+
+    def _drop(self, backend: Any, why: Exception | str) -> None:
+        """The current way; all of them where nothing can be compiled."""
+        lacks = missing_toolchain(why) if isinstance(why, Exception) else None
+        if lacks:
+            self._left = []
+            self._note(f"the learner compiles nothing on {backend.placed()}, and is slower for it: {lacks}")
+        else:
+            self._left = [way for way in self._left if way is not self.way]
+            text = reason(why) if isinstance(why, Exception) else why
+            self._note(f"the learner goes without {self.way.name} on {backend.placed()}: {text}")
+        kept = (*self._left, BLOCKS)
+        self._chosen = {state: way for state, way in self._chosen.items() if way in kept}
+        self._take(backend, BLOCKS)
+
+    def _note(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._notes.append(text)
 
     def _take(self, backend: Any, way: Way) -> None:
+        if way.one_call or way.layers:
+            prepare()
         self.way = way
-        self._attend = torch.compile(flex_attention, **COMPILED) if way.one_call else None
+        if way.one_call and self._attend is None:
+            # Once: code of layers is for this very function.
+            self._attend = torch.compile(flex_attention, **COMPILED)
         compiled = COMPILED if way.layers else None
-        if way.layers:
-            # Imported here: on a CPU nothing needs the compiler.
-            from torch._dynamo import config as dynamo
-
-            # Numbers such as a norm's epsilon are constants of compiled code. With dynamic shapes they would be inputs,
-            # and where activations are computed twice tensors that are written and kept.
-            dynamo.specialize_float = True
         self.fused = FusedModel(backend._causal.model, compiled) if way.fused else None
         for layer in backend._causal.model.layers:
             if way.layers and not way.fused:
@@ -156,31 +228,22 @@ class Rows:
             else:
                 layer._compiled_call_impl = None
 
-    def _why_not(self, backend: Any, rows: list[Any], wanted: tuple[torch.Tensor, torch.Tensor]) -> str | None:
-        try:
-            # In one row, and separately: two lengths. Without gradients, as for the probe of an update, layers are
-            # compiled anew.
-            found = [computed_rows(backend, [rows]), computed_rows(backend, [[one] for one in rows])]
-            scored = states_alone(backend, rows)
-        except Exception as error:
-            if is_out_of_memory(error):
-                raise
-            forget(error)
-            return _reason(error)
-        compared = [("hidden states without gradients", scored, wanted[0])]
-        for states, slopes in found:
-            compared += [("hidden states", states, wanted[0]), ("gradients", slopes, wanted[1])]
-        for what, ours, theirs in compared:
-            much = difference(ours, theirs)
-            # A comparison with NaN is false.
-            if not much <= SAME[backend.precision]:
-                return f"{what} differ by {much:.2g} from those of blocks"
-        return None
-
 
 def rows_for(device: torch.device) -> Rows:
     return Rows(ON_A_CARD if device.type == "cuda" else ())
 
 
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".strip().splitlines()[0][:300]
+def _why_not(backend: Any, rows: list[Any], wanted: Computed, within: Limits) -> str | None:
+    """What the way in use computes otherwise than blocks, in words."""
+    alone = [[one] for one in rows]
+    # In one row, and separately: two lengths. Without gradients, as for the probe of an update, layers are compiled
+    # anew.
+    learning = (([rows], True), (alone, True), ([rows], False))
+    for packed, learns in learning if wanted.slopes else (([rows], False), (alone, False)):
+        found = computed_rows(backend, packed, learns)
+        for what, much, most in compared(found, wanted, within):
+            # A comparison with NaN is false.
+            if not much <= most:
+                words = what if learns else f"{what} without gradients"
+                return f"{words} differ by {much:.2g} from those of blocks (limit {most:.2g})"
+    return None

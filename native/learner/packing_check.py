@@ -6,13 +6,14 @@ than intended. So three short trajectories, two with a common beginning, are com
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from .batch import Trajectory
 from .errors import Refused
+from .joint import ADAPTER
 from .packing import plan_trajectories
 
 PROMPT, LENGTHS = 8, (25, 18, 21)
@@ -20,11 +21,36 @@ PROMPT, LENGTHS = 8, (25, 18, 21)
 SAME = {"f32": 1e-3, "bf16": 0.1, "f16": 0.05}
 """Relative difference (root mean square) up to which two computations count as equal. Rounding alone differs by
 some units in the last place of the type for each of the model's layers."""
+EACH = 3
+"""Times as much for the gradient of one parameter: rounding moves some more than others. A lost one differs by 1."""
+NOISE = 1 / 4
+"""Root mean square of an adapter's scaled product B·A in a check, relative to the weights beside it. Much
+larger, models differ by more from rounding alone; much smaller, an adapter's part of a gradient is lost in rounding."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Relative differences up to which results count as equal."""
+
+    states: float
+    slopes: float
+    """Of each parameter."""
+
+
+@dataclass(frozen=True)
+class Computed:
+    states: torch.Tensor
+    """Hidden states at predicting positions, [S, width]"""
+    slopes: dict[str, torch.Tensor]
+    """Gradient of a fixed sum of them in each trained parameter, by its name; none where nothing is trained"""
+
+    def finite(self) -> bool:
+        return all(bool(one.isfinite().all()) for one in (self.states, *self.slopes.values()))
 
 
 def check_packing(backend: Any, lengths: tuple[int, int, int] = LENGTHS) -> torch.Tensor:
-    """Hidden states [S, width] of a packed row of rollouts of these lengths. Gradients and random state are left
-    unchanged.
+    """Hidden states [S, width] of a packed row of rollouts of these lengths. Gradients, adapters and random state are
+    left unchanged.
 
     Raises Refused when the packed row gives other hidden states, with gradients or without, or another gradient of the
     adapter.
@@ -35,21 +61,22 @@ def check_packing(backend: Any, lengths: tuple[int, int, int] = LENGTHS) -> torc
     changed = [_other_tokens(one) if one.group == third.group else one for one in trajectories]
     rest = [one if one.group == third.group else _other_tokens(one) for one in trajectories]
     with untouched(backend):
-        packed, slopes = computed_rows(backend, [trajectories])
-        scored = states_alone(backend, trajectories)
-        alone, slopes_alone = computed_rows(backend, [[one] for one in trajectories])
+        packed = computed_rows(backend, [trajectories])
+        scored = computed_rows(backend, [trajectories], learns=False)
+        alone = computed_rows(backend, [[one] for one in trajectories])
         beside = torch.cat(
             (
-                computed_rows(backend, [changed])[0][: third.first_slot],
-                computed_rows(backend, [rest])[0][third.first_slot :],
+                computed_rows(backend, [changed]).states[: third.first_slot],
+                computed_rows(backend, [rest]).states[third.first_slot :],
             )
         )
     limit = SAME[backend.precision]
+    whole = difference(*(torch.cat([one.flatten() for one in of.slopes.values()]) for of in (packed, alone)))
+    apart = [*compared(packed, alone, Limits(limit, EACH * limit)), ("gradients", whole, limit)]
     differences = [
-        ("hidden states differ packed and alone", difference(packed, alone), limit),
-        ("hidden states differ with gradients and without", difference(scored, packed), limit),
-        ("gradients differ packed and alone", difference(slopes, slopes_alone), limit),
-        ("hidden states of rollouts change with their neighbour", difference(packed, beside), SAME["f32"]),
+        *((f"{what} differ packed and alone", much, most) for what, much, most in apart),
+        ("hidden states differ with gradients and without", difference(scored.states, packed.states), limit),
+        ("hidden states of rollouts change with their neighbour", difference(packed.states, beside), SAME["f32"]),
     ]
     for what, much, most in differences:
         # A comparison with NaN is false.
@@ -59,21 +86,46 @@ def check_packing(backend: Any, lengths: tuple[int, int, int] = LENGTHS) -> torc
                 f"(by {much:.2g}, limit {most:g}; rollouts of {', '.join(map(str, lengths))} tokens); "
                 "nothing was trained; use --learner peft"
             )
-    return packed
+    return packed.states
 
 
 @contextmanager
 def untouched(backend: Any) -> Iterator[None]:
-    """Gradients and random state are restored afterwards."""
+    """Adapters have noise as their B; gradients, B and random state are restored afterwards.
+
+    A new adapter's B is 0, and so are its output, its part of the input's gradient, and the gradient of its A, rightly
+    computed or not.
+    """
     parameters = backend.trainable()
-    kept = [parameter.grad for parameter in parameters]
+    gradients = [parameter.grad for parameter in parameters]
     random = torch.get_rng_state()
+    adapted = [module for module in backend.model.modules() if ADAPTER in getattr(module, "lora_B", ())]
+    kept = [module.lora_B[ADAPTER].weight.detach().clone() for module in adapted]
     try:
+        _fill(adapted)
         yield
     finally:
-        for parameter, gradient in zip(parameters, kept, strict=True):
+        with torch.no_grad():
+            for module, before in zip(adapted, kept, strict=True):
+                module.lora_B[ADAPTER].weight.copy_(before)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         torch.set_rng_state(random)
+
+
+@torch.no_grad()
+def _fill(adapted: list[Any]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for module in adapted:
+        a, b = module.lora_A[ADAPTER].weight, module.lora_B[ADAPTER].weight
+        product = module.scaling[ADAPTER] * len(a) ** 0.5 * _size(a)
+        noise = torch.randn(b.shape, generator=generator).to(b.device)
+        b.copy_(noise * (NOISE * _size(module.base_layer.weight) / product))
+
+
+def _size(values: torch.Tensor) -> torch.Tensor:
+    """Root mean square."""
+    return torch.linalg.vector_norm(values, dtype=torch.float32).clamp(min=1e-12) / values.numel() ** 0.5
 
 
 def _other_tokens(trajectory: Trajectory) -> Trajectory:
@@ -102,32 +154,42 @@ def trial_rows(vocabulary: int, prompt: int, lengths: tuple[int, int, int]) -> l
     return made
 
 
-def computed_rows(backend: Any, rows: list[list[Trajectory]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Hidden states [S, width] at predicting positions; gradients in all trained parameters of a fixed sum of them."""
-    parameters = backend.trainable()
-    for parameter in parameters:
+def computed_rows(backend: Any, rows: list[list[Trajectory]], learns: bool = True) -> Computed:
+    """Without `learns` hidden states alone, computed without gradients."""
+    parameters = {name: one for name, one in backend.model.named_parameters() if one.requires_grad and learns}
+    for parameter in parameters.values():
         parameter.grad = None
     sampled = sum(int(one.sampled.sum()) for row in rows for one in row)
     states: torch.Tensor | None = None
     for row in rows:
         (pack,) = plan_trajectories(row, sum(len(one.ids) for one in row), backend.shares)
-        with torch.enable_grad():
+        with torch.set_grad_enabled(learns):
             hidden = backend.computed(pack)[pack.sources.to(backend.device)]
             if states is None:
                 states = torch.zeros(sampled, hidden.shape[1])
                 direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(0))
-            (hidden.float() * direction[pack.slots].to(hidden.device)).sum().backward()
+            if learns:
+                (hidden.float() * direction[pack.slots].to(hidden.device)).sum().backward()
         states[pack.slots] = hidden.detach().float().cpu()
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    return states, torch.cat([gradient.flatten().float().cpu() for gradient in gradients])
+    return Computed(states, {name: _gradient(parameter) for name, parameter in parameters.items()})
 
 
-@torch.no_grad()
-def states_alone(backend: Any, row: list[Trajectory]) -> torch.Tensor:
-    """Hidden states [S, width] at predicting positions, computed without gradients."""
-    (pack,) = plan_trajectories(row, sum(len(one.ids) for one in row), backend.shares)
-    hidden = backend.computed(pack)[pack.sources.to(backend.device)].float().cpu()
-    return torch.zeros_like(hidden).index_copy_(0, pack.slots.cpu(), hidden)
+def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
+    """On the CPU; 0 where the backward pass gave none."""
+    gradient = torch.zeros(1).expand(parameter.shape) if parameter.grad is None else parameter.grad
+    return gradient.float().cpu()
+
+
+def compared(found: Computed, wanted: Computed, limits: Limits) -> list[tuple[str, float, float]]:
+    """What was compared, by how much it differs, and by how much it may."""
+    states = ("hidden states", difference(found.states, wanted.states), limits.states)
+    apart = {name: difference(slope, wanted.slopes[name]) for name, slope in found.slopes.items()}
+    return [states, *((f"gradients of {_short(name)}", much, limits.slopes) for name, much in apart.items())]
+
+
+def _short(name: str) -> str:
+    """Without what PEFT and transformers put around it."""
+    return name.rpartition("model.")[2].removesuffix(".weight").removesuffix(f".{ADAPTER}")
 
 
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:

@@ -3,13 +3,14 @@
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from . import head
-from .backend import Backend
+from .backend import Backend, Repeat
 from .batch import Batch, Trajectory
 from .errors import Refused
 from .optimizer import Optimizer
@@ -110,9 +111,12 @@ def _gradients(
     overflows = 0
 
     def once() -> _Gradients:
-        optimizer.clear()
         packs = plan_trajectories(chosen, request["microBatchTokens"], backend.shares)
-        value, count = _accumulate(backend, batch, packs, optimizer.scale.value, tick)
+        while True:
+            optimizer.clear()
+            with suppress(Repeat):
+                value, count = _accumulate(backend, batch, packs, optimizer.scale.value, tick)
+                break
         padding = sum(backend.padding(pack) for pack in packs)
         positions = sum(len(pack.ids) for pack in packs) + padding
         return _Gradients(value, count, positions, padding, optimizer.clip(request["maxGradNorm"]))
@@ -152,7 +156,7 @@ def _accumulate(
             1.0,
             lambda _, part, weights=weights: -weights[part] * scale / max(1, count),
         )
-        hidden.backward(scores.gradient)
+        backend.backward(hidden, scores.gradient)
         total -= float((scores.logprobs * weights).sum())
         tick()
     return total, count

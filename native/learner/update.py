@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import head, loss
-from .backend import Backend
+from .backend import Backend, Repeat
 from .batch import Batch, Trajectory
 from .errors import Refused
 from .importance import importance_metrics, read_importance
@@ -142,7 +142,13 @@ def _updates(
             first = number == 0
             while True:
                 of = _Pass(first, optimizer.scale.value)
-                value = sum(_accumulate(backend, batch, pack, tokens, settings, of, tick) for pack in minibatch.packs)
+                try:
+                    value = sum(
+                        _accumulate(backend, batch, pack, tokens, settings, of, tick) for pack in minibatch.packs
+                    )
+                except Repeat:
+                    optimizer.clear()
+                    continue
                 norm = optimizer.clip(request["maxGradNorm"])
                 if not optimizer.scale.repeats(value, norm):
                     break
@@ -263,7 +269,7 @@ def _accumulate(
             return slopes[part]
 
     scores = head.score(*scored, token_gradient)
-    hidden.backward(scores.gradient)
+    backend.backward(hidden, scores.gradient)
     tokens.new[pack.slots] = scores.logprobs.cpu()
     if of.first:
         tokens.entropy[pack.slots] = scores.entropy.cpu()

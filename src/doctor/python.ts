@@ -39,7 +39,12 @@ export async function checkPython(given: string | undefined, learner: Learner): 
     const why = `${python} does not answer: ${messageOf(error)}`;
     return { checks: [wrong("python", why, again)], facts: undefined };
   }
-  const checks = [pythonCheck(facts, given), torchCheck(facts, again), unslothCheck(facts, learner)];
+  const checks = [
+    pythonCheck(facts, given),
+    torchCheck(facts, again),
+    compilerCheck(facts),
+    unslothCheck(facts, learner),
+  ];
   return { checks, facts: facts.torch ? facts : undefined };
 }
 
@@ -68,6 +73,16 @@ function torchCheck({ torch, broken }: PythonFacts, again: string): Check {
   const build = torch.cuda === null ? "a build for the CPU" : `a build for CUDA ${torch.cuda}`;
   const sees = torch.gpu === null ? "sees no NVIDIA GPU" : `sees ${torch.gpu}`;
   return ok("torch", `PyTorch ${torch.version}, ${build}, ${sees}`, torch);
+}
+
+/** What Triton needs to compile the learner's layers for a card; nothing is compiled for a CPU. */
+function compilerCheck({ torch, compiler, headers }: PythonFacts): Check {
+  const facts = { compiler, headers };
+  if (!torch?.seesGpu) return none("compiler", "nothing is compiled without CUDA", facts);
+  if (compiler !== null && headers) return ok("compiler", `${compiler}, and Python's headers`, facts);
+  const lacks = [...(compiler === null ? ["C compiler"] : []), ...(headers ? [] : ["Python.h"])].join(" and no ");
+  const found = `no ${lacks}: the learner's layers cannot be compiled, and it is slower`;
+  return note("compiler", found, "install both (Debian, Ubuntu: `apt install gcc python3-dev`)", facts);
 }
 
 /** The trial shows whether it works, when `learner` uses it. */

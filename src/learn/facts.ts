@@ -7,12 +7,14 @@ import { unslothWheels } from "./unsloth.js";
 
 /** A program that prints these facts as one JSON line. */
 const SCRIPT = `
-import importlib.metadata as m, json, platform, sys
+import importlib.metadata as m, json, os, platform, shutil, sys, sysconfig
 names = sys.argv[1:]
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return None
 facts = {"python": platform.python_version(), "executable": sys.executable, "packages": {n: version(n) for n in names}}
+facts["compiler"] = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+facts["headers"] = os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))
 try:
     import warnings; warnings.simplefilter("ignore")
     import torch
@@ -28,6 +30,10 @@ const factsSchema = z.object({
   python: z.string(),
   executable: z.string(),
   packages: z.record(z.string(), z.string().nullable()),
+  /** The C compiler that Triton takes; null where there is none. */
+  compiler: z.string().nullable(),
+  /** Whether this Python's headers (Python.h) are there. */
+  headers: z.boolean(),
   torch: z
     .object({
       version: z.string(),

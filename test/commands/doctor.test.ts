@@ -115,16 +115,46 @@ describe("yarn doctor", () => {
   }, 60_000);
 });
 
+/** A Python that says of itself what the learner's does, but for these facts. */
+function python(name: string, differently: object): string {
+  const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: null, unsloth_zoo: null };
+  const torch = { version: "2.13.0", cuda: null, seesGpu: false, gpu: null };
+  const tools = { compiler: "/usr/bin/gcc", headers: true };
+  const facts = { python: "3.12.0", executable: "/bin/python", packages, torch, ...tools, ...differently };
+  return program(join(folder, name), "python", `echo '${JSON.stringify(facts)}'`);
+}
+
+describe("what compiles the learner's layers", () => {
+  const torch = { version: "2.13.0+cu130", cuda: "13.0", seesGpu: true, gpu: "NVIDIA New" };
+  const check = async (name: string, facts: object) => {
+    const { checks } = await checkPython(python(name, facts), "auto");
+    return checks.find((one) => one.name === "compiler");
+  };
+
+  it("is not looked for without CUDA", async () => {
+    expect(await check("on-cpu", { compiler: null, headers: false })).toMatchObject({ state: "none" });
+  });
+
+  it("is a C compiler and Python's headers, and doctor says which is missing", async () => {
+    expect(await check("both", { torch })).toMatchObject({ state: "ok", found: "/usr/bin/gcc, and Python's headers" });
+    const mend = expect.stringContaining("apt install gcc python3-dev");
+    const slower = "the learner's layers cannot be compiled, and it is slower";
+    expect(await check("neither", { torch, compiler: null, headers: false })).toMatchObject({
+      state: "note",
+      found: `no C compiler and no Python.h: ${slower}`,
+      mend,
+    });
+    expect(await check("no-headers", { torch, headers: false })).toMatchObject({
+      found: `no Python.h: ${slower}`,
+      mend,
+    });
+  });
+});
+
 describe("Unsloth", () => {
-  /** A Python that says of itself what the learner's does, with this Unsloth. */
-  function python(name: string, unsloth: string | null): string {
-    const packages = { ...Object.fromEntries(pinnedPackages()), unsloth, unsloth_zoo: unsloth };
-    const torch = { version: "2.13.0", cuda: null, seesGpu: false, gpu: null };
-    const facts = JSON.stringify({ python: "3.12.0", executable: "/bin/python", packages, torch });
-    return program(join(folder, name), "python", `echo '${facts}'`);
-  }
   const check = async (name: string, version: string | null, learner: "auto" | "unsloth") => {
-    const { checks } = await checkPython(python(name, version), learner);
+    const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: version, unsloth_zoo: version };
+    const { checks } = await checkPython(python(name, { packages }), learner);
     return checks.find((one) => one.name === "unsloth");
   };
 

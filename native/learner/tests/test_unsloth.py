@@ -289,6 +289,19 @@ def test_what_a_pass_without_gradients_takes_from_the_rest_of_the_row_is_caught(
         check_packing(leaks(peft, change))
 
 
+def test_a_gradient_that_is_lost_in_packed_rows_is_caught_with_a_new_adapter_too(peft):
+    """Of A, which is 0 as long as B is."""
+    computed, positions = peft.computed, []
+    peft.computed = lambda pack: positions.append(len(pack.ids)) or computed(pack)
+    before = [parameter.detach().clone() for parameter in peft.trainable()]
+    for name, parameter in peft.model.named_parameters():
+        if "lora_A" in name:
+            parameter.register_hook(lambda gradient: gradient * (positions[-1] < 30))
+    with pytest.raises(Refused, match=r"gradients of \S+lora_A differ packed and alone"):
+        check_packing(peft)
+    assert all(torch.equal(one, was) for one, was in zip(peft.trainable(), before, strict=True))
+
+
 @pytest.fixture
 def pack():
     (pack,) = plan_trajectories([Trajectory(torch.arange(9), torch.arange(9) > 3, 0, 4, 0)], 64, False)

@@ -132,7 +132,7 @@ describe("what was asked for beyond the defaults of an engine", () => {
   });
 
   it("comes on top of four other options, and fewer lanes need fewer rollouts at once", () => {
-    expect(waysToFit({ ...wanted, ...asked, ...lanes(64) }, { host: 64e9, gpu: 3.5e9 })).toEqual([
+    expect(waysToFit({ ...wanted, ...asked, ...lanes(64) }, { host: 64e9, gpu: 3.88e9 })).toEqual([
       "--lanes 1",
       "--gradient-checkpointing",
       "--concurrency 16",

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from models import make_model, write_gguf
 
 WAYS = tuple(way for way in ON_A_CARD if not way.fused)
-pytestmark = pytest.mark.usefixtures("uncompiled")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("uncompiled")]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from models import make_model, write_gguf
 
 FUSED = Way("fused layers", one_call=False, layers=False, fused=True)
 ONE_CALL = ON_A_CARD[2]
-pytestmark = pytest.mark.usefixtures("uncompiled")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("uncompiled")]
 TRIED = 896
 """Positions of a trial's longest row; those of the tests are longer."""
 

@@ -11,6 +11,8 @@ from test_flex import computed, furthest, uncompiled  # noqa: F401
 
 from models import make_model, write_gguf
 
+pytestmark = pytest.mark.full
+
 FUSED = Way("fused layers", one_call=False, layers=False, fused=True)
 
 

@@ -81,7 +81,7 @@ export function enginePlayer(engine: Engine): PlayerSpec {
 /** The same for an engine loaded with other settings than its device's defaults. */
 export function playerWith(
   engine: Engine,
-  shapes: Pick<EngineOptions, "pooledKv" | "steadyShapes" | "draft" | "name">,
+  shapes: Pick<EngineOptions, "pooledKv" | "steadyShapes" | "name">,
 ): PlayerSpec {
   return { kind: "engine", engine: { ...optionsOf(engine), ...shapes }, sampling: { temperature: 1 }, adapter: null };
 }

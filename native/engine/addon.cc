@@ -30,8 +30,6 @@ void keepMapped() {
 }
 
 constexpr int kMostThreads = GGML_MAX_N_THREADS;
-/** Upper bound of guesses of a sequence in a batch. */
-constexpr int kMostDraft = 64;
 /** Upper bound of counts. llama.cpp allows far fewer; this bound keeps sums of them within an int. */
 constexpr int kMost = 1 << 28;
 
@@ -60,7 +58,6 @@ EngineSettings settingsOf(const Napi::Value& value) {
   scheduler.promptBatch = scheduler.ubatch = llama.ubatch;
   scheduler.pooled = llama.pooled;
   scheduler.steady = flagOf(object.Get("steadyShapes"), "steadyShapes");
-  scheduler.draft = whole("draft", kAutoDraft, kMostDraft);
   scheduler.fillGap = whole("fillGap", 0, kMost);
   scheduler.samplingThreads = whole("samplingThreads", 1, kMostThreads);
   if (totalCells(llama) > std::numeric_limits<int>::max()) {

@@ -33,7 +33,7 @@ bool Scheduler::drawsOnDevice() {
     return hostBatches_ == 0 && std::count(batch_.wanted.begin(), batch_.wanted.end(), 1) > 0;
   }
   for (const Row& row : rows_) {
-    if (row.given < 0 && row.ahead == 0 && isPlain(row.sequence->turn->request)) continue;
+    if (row.given < 0 && isPlain(row.sequence->turn->request)) continue;
     hostBatches_ = kStay;
     return false;
   }
@@ -53,7 +53,6 @@ void Scheduler::addDraws() {
 
 void Scheduler::takeDrawn() {
   for (Row& row : rows_) {
-    row.reached = true;
     row.drawn = decoder_->sampled(row.row);
     stats_.drawnOnDevice++;
   }

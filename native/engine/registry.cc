@@ -46,7 +46,6 @@ std::string differing(const EngineSettings& before, const EngineSettings& now) {
   compare("contextPerSequence", have.contextPerSequence, asked.contextPerSequence);
   compare("batch", have.batch, asked.batch);
   compare("ubatch", have.ubatch, asked.ubatch);
-  compare("draft", before.scheduler.draft, now.scheduler.draft);
   const auto compareFlag = [&](const char* name, bool a, bool b) {
     if (a != b) found += (found.empty() ? "" : ", ") + std::string(name) + (a ? " true, not false" : " false, not true");
   };
@@ -79,11 +78,6 @@ std::vector<Lane> Engine::loadLanes() {
     scheduler.threads = llama.threads;
     auto decoder = std::make_unique<LlamaDecoder>(weights_, llama);
     scheduler.pooled = decoder->pooled();
-    // So that the same log-probabilities come out with guesses and without. A GPU makes none.
-    scheduler.paired = llama.exact && !llama.useGpu;
-    if (scheduler.draft > 0 && !decoder->canTrim()) {
-      throw std::runtime_error("tokens cannot be guessed (draft) with a recurrent model: its state cannot be taken back");
-    }
     decoders_.push_back(decoder.get());
     loaded.push_back({std::move(decoder), scheduler});
   }

@@ -40,7 +40,6 @@ Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& 
       slots_(*decoder_, settings_.slots),
       pool_(settings_.samplingThreads),
       samplers_(pool_.threads()),
-      drafter_(drafts() ? std::make_unique<Drafter>() : nullptr),
       stats_(published_),
       thread_([this] { run(); }) {}
 

@@ -27,8 +27,6 @@
 #include <vector>
 
 #include "decoder.h"
-#include "draft.h"
-#include "draft_length.h"
 #include "pool.h"
 #include "sampling.h"
 #include "shape.h"
@@ -36,10 +34,6 @@
 #include "turn.h"
 
 namespace hone {
-
-constexpr int kAutoDraft = -1;
-/** Guesses of a sequence in one batch at most, where as many are made as pay. */
-constexpr int kMostGuesses = 6;
 
 struct SchedulerSettings {
   /** Maximum: a scheduler may wake with fewer. */
@@ -77,13 +71,6 @@ struct SchedulerSettings {
   int threads = 1;
   /** Milliseconds a sequence may be idle while others wait for a slot. */
   int restMs = 1000;
-  /**
-   * Guesses of a sequence's next tokens that are verified with each of its tokens: so many, 0 for none, or kAutoDraft for
-   * as many as pay. The same tokens are sampled. Never with `steady`, nor with a decoder that cannot trim.
-   */
-  int draft = 0;
-  /** Every sampled row has at least one more row beside it, of a guess or of nothing: see `leastDraft`. */
-  bool paired = false;
 };
 
 /** The error of turns and commands after the scheduler has ended. */
@@ -184,11 +171,6 @@ class Scheduler {
     State state = State::idle;
     Clock::time_point restingSince;
     std::shared_ptr<Turn> turn;
-    /** Number of leading tokens that guesses are made from. */
-    size_t learnt = 0;
-    /** In the current batch: it has one token, its last, and maybe guesses of those that follow. */
-    bool decodes = false;
-    std::vector<Guess> guesses;
 
     bool scoring() const { return turn && turn->scored; }
     void noteWait() {
@@ -213,10 +195,6 @@ class Scheduler {
     int row;
     /** For a score: the token whose logprob is requested. */
     Token given = -1;
-    /** Number of guesses before the token that is sampled: 0, or the row is that of a guess. */
-    int ahead = 0;
-    /** It was sampled, as all guesses before it were right. */
-    bool reached = false;
     Drawn drawn{};
     /** What the turn's listener is told beside the token, where it wants that. */
     float own = 0;
@@ -258,7 +236,6 @@ class Scheduler {
   void addRows(Sequence& sequence, int take);
   std::optional<Stop> endAfter(const TurnRequest& request, Token token, size_t sampled, size_t length) const;
   void sample(Row& row, Sampler& sampler);
-  bool leadsTo(const Row& row, const Row& guess) const;
   void sampleRows();
   void take(Sequence& sequence, const Drawn& drawn);
   void handOut();
@@ -268,21 +245,11 @@ class Scheduler {
   void addDraws();
   void takeDrawn();
 
-  // drafting.cc: guessed tokens.
-  bool drafts() const;
-  int leastDraft() const;
-  void learn(Sequence& sequence);
-  int chooseDraft(const std::vector<int>& takes);
-  double expectedTokens(int guesses) const;
-  std::vector<int> passesWith(int guesses) const;
-  void addGuesses(Sequence& sequence, int guesses);
-  void keepRightGuesses();
-
   // shape.cc: padding tokens.
   int steadySlots();
   int pooledRows();
-  void fillGap(int from, int to, int tokens);
-  void fill(int slot, int tokens);
+  void fillGap(int from, int to);
+  void fill(int slot);
   void pad(int shape);
 
   std::unique_ptr<Decoder> decoder_;
@@ -317,13 +284,6 @@ class Scheduler {
   std::vector<Row> rows_;
   /** Slots that were given a padding token. */
   std::vector<int> filled_;
-  /** Slots that were given guesses. */
-  std::vector<int> drafted_;
-  /** The batch has neither prompts nor scores. */
-  bool decodesOnly_ = false;
-  /** Null where no tokens are guessed. */
-  std::unique_ptr<Drafter> drafter_;
-  DraftLength draftLength_;
   HeldShape outputShape_;
   /** So many batches are still sampled by the host. */
   int hostBatches_ = 0;

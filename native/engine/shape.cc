@@ -45,26 +45,26 @@ int Scheduler::pooledRows() {
   return settings_.steady ? std::min(outputShape_.of(running), slots_.count()) : running;
 }
 
-/** Evaluates `tokens` tokens for each slot in [from, to), if these are few or shapes are kept. */
-void Scheduler::fillGap(int from, int to, int tokens) {
+/** Evaluates a token for each slot in [from, to), if these are few or shapes are kept. */
+void Scheduler::fillGap(int from, int to) {
   if (settings_.pooled || !decoder_->canTrim()) return;
   const auto fits = [&](int slot) {
-    return !slots_.unknown(slot) && static_cast<int>(slots_.cells(slot).size()) + tokens <= settings_.contextPerSlot;
+    return !slots_.unknown(slot) && static_cast<int>(slots_.cells(slot).size()) < settings_.contextPerSlot;
   };
   if (!settings_.steady) {
-    if ((to - from) * tokens > settings_.fillGap) return;
+    if (to - from > settings_.fillGap) return;
     for (int slot = from; slot < to; slot++) {
       if (!fits(slot)) return;
     }
   }
   for (int slot = from; slot < to; slot++) {
-    if (fits(slot)) fill(slot, tokens);
+    if (fits(slot)) fill(slot);
   }
 }
 
-void Scheduler::fill(int slot, int tokens) {
+void Scheduler::fill(int slot) {
   const std::vector<Token>& cells = slots_.cells(slot);
-  int position = static_cast<int>(cells.size());
+  const int position = static_cast<int>(cells.size());
   const auto holder = sequences_.find(slots_.holder(slot));
   // Rows of logits are part of the shape.
   const bool wanted = settings_.steady;
@@ -75,11 +75,9 @@ void Scheduler::fill(int slot, int tokens) {
     batch_.add(token, position, slot, wanted);
     slots_.append(slot, token);
     stats_.prefilled++;
-    position++;
-    tokens--;
+    return;
   }
-  if (tokens == 0) return;
-  for (int i = 0; i < tokens; i++) batch_.add(cells.empty() ? 0 : cells.back(), position + i, slot, wanted);
+  batch_.add(cells.empty() ? 0 : cells.back(), position, slot, wanted);
   filled_.push_back(slot);
 }
 

@@ -1,7 +1,6 @@
 // One batch: which tokens are evaluated, and how the logits are used.
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <stdexcept>
 
 #include "passes.h"
@@ -25,13 +24,6 @@ Drawn drawnFor(const TurnRequest& request, uint64_t position, Sampler& sampler, 
 
 const auto bySlot = [](const auto* a, const auto* b) { return a->slot < b->slot; };
 
-/** Of this thread, which other programs on its core do not make longer. Threads of a decoder wait by computing. */
-double cpuSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 }  // namespace
 
 void Scheduler::step() {
@@ -48,19 +40,15 @@ void Scheduler::step() {
       stats_.threads = threads;
     }
     const Clock::time_point from = Clock::now();
-    const double cpu = cpuSeconds();
     decoder_->decode(batch_);
     const Clock::time_point decoded = Clock::now();
     stats_.decodeSeconds += seconds(decoded - from);
     stats_.batches++;
-    const std::vector<int> passes = passesOf(batch_, settings_.ubatch, settings_.pooled);
-    stats_.passes += passes.size();
+    stats_.passes += passesOf(batch_, settings_.ubatch, settings_.pooled).size();
     stats_.graphsReused += decoder_->reusedGraphs();
     stats_.copiedBytes += decoder_->copiedBytes();
     for (int slot : filled_) slots_.restore(slot);
     batch_.draws.empty() ? sampleRows() : takeDrawn();
-    if (decodesOnly_) draftLength_.note(passes, cpuSeconds() - cpu);
-    keepRightGuesses();
     stats_.samplingSeconds += seconds(Clock::now() - decoded);
     handOut();
   } catch (const std::exception& exception) {
@@ -86,33 +74,23 @@ void Scheduler::plan() {
   batch_.clear();
   rows_.clear();
   filled_.clear();
-  drafted_.clear();
   const int steady = steadySlots();
   const int shape = pooledRows();
   int prompt = promptRoom(shape);
   const int alone = std::max(static_cast<int>(running_.size()), steady);
   int outputs = settings_.outputs - (settings_.slots - slots_.count()) - alone;
   std::vector<int> takes;
-  decodesOnly_ = true;
-  for (Sequence* sequence : running_) {
-    const int cells = static_cast<int>(slots_.cells(sequence->slot).size());
-    takes.push_back(takeOf(*sequence, prompt, outputs));
-    sequence->decodes = !sequence->scoring() && takes.back() == 1 && cells + 1 == sequence->target();
-    sequence->guesses.clear();
-    decodesOnly_ = decodesOnly_ && sequence->decodes;
-  }
-  const int guesses = chooseDraft(takes);
+  for (const Sequence* sequence : running_) takes.push_back(takeOf(*sequence, prompt, outputs));
   int last = steady > 0 ? -1 : running_.front()->slot - 1;
   for (size_t i = 0; i < running_.size(); i++) {
     Sequence& sequence = *running_[i];
     if (takes[i] == 0) continue;
-    fillGap(last + 1, sequence.slot, 1 + guesses);
+    fillGap(last + 1, sequence.slot);
     addRows(sequence, takes[i]);
-    if (sequence.decodes) addGuesses(sequence, guesses);
     last = sequence.slot;
   }
   if (settings_.pooled) return pad(shape);
-  fillGap(last + 1, steady, 1);
+  fillGap(last + 1, steady);
 }
 
 /** Prompt tokens beside a token of every slot; in a pool, where a batch is one pass, beside the rows of `shape` alone. */
@@ -159,40 +137,21 @@ std::optional<Stop> Scheduler::endAfter(const TurnRequest& request, Token token,
 void Scheduler::sample(Row& row, Sampler& sampler) {
   const int vocabulary = decoder_->vocabularySize();
   const float* logits = decoder_->logits(row.row);
-  row.reached = true;
   if (row.given >= 0) {
     row.drawn.logprob = logprobOf(logits, vocabulary, row.given);
     row.drawn.token = std::isnan(row.drawn.logprob) ? -1 : row.given;
     return;
   }
   const TurnRequest& request = row.sequence->turn->request;
-  const uint64_t position = row.sequence->tokens.size() + static_cast<uint64_t>(row.ahead);
-  row.drawn = drawnFor(request, position, sampler, logits, vocabulary, row.failure);
+  row.drawn = drawnFor(request, row.sequence->tokens.size(), sampler, logits, vocabulary, row.failure);
   if (request.likeliest >= 0 && row.drawn.token >= 0) {
     row.own = logprobOf(logits, vocabulary, row.drawn.token);
     row.likeliest = likeliestOf(logits, vocabulary, request.likeliest);
   }
 }
 
-/** The row of a guess is used if its token is the one that was sampled, and the turn goes on. */
-bool Scheduler::leadsTo(const Row& row, const Row& guess) const {
-  if (row.drawn.token != batch_.tokens[guess.row]) return false;
-  const Turn& turn = *row.sequence->turn;
-  const size_t more = static_cast<size_t>(guess.ahead);
-  return !endAfter(turn.request, row.drawn.token, turn.result.tokens.size() + more, row.sequence->tokens.size() + more);
-}
-
 void Scheduler::sampleRows() {
-  std::vector<size_t> first;
-  for (size_t at = 0; at < rows_.size(); at++) {
-    if (rows_[at].ahead == 0) first.push_back(at);
-  }
-  pool_.run(static_cast<int>(first.size()), [&](int item, int thread) {
-    for (size_t at = first[item];; at++) {
-      sample(rows_[at], samplers_[thread]);
-      if (at + 1 == rows_.size() || rows_[at + 1].ahead == 0 || !leadsTo(rows_[at], rows_[at + 1])) return;
-    }
-  });
+  pool_.run(static_cast<int>(rows_.size()), [&](int item, int thread) { sample(rows_[item], samplers_[thread]); });
 }
 
 /** Appends a drawn token to its sequence. If it throws, for lack of memory, nothing has changed. */
@@ -218,7 +177,6 @@ void Scheduler::handOut() {
   for (Row& row : rows_) {
     Sequence& sequence = *row.sequence;
     Turn& turn = *sequence.turn;
-    if (!row.reached) continue;
     if (row.drawn.token < 0) {
       if (broken.empty() || broken.back().first != &sequence) broken.emplace_back(&sequence, std::move(row.failure));
       continue;
@@ -245,7 +203,6 @@ void Scheduler::handOut() {
     const std::vector<Token>& sampled = turn.result.tokens;
     if (sampled.empty()) continue;
     const auto end = endAfter(turn.request, sampled.back(), sampled.size(), sequence->tokens.size());
-    if (drafter_) learn(*sequence);
     if (end) endTurn(*sequence, *end);
   }
 }

@@ -92,8 +92,6 @@ struct Stats {
   uint64_t forks = 0;
   uint64_t moves = 0;
   uint64_t evicted = 0;
-  uint64_t drafted = 0;
-  uint64_t accepted = 0;
   uint64_t drawnOnDevice = 0;
   uint64_t copiedBytes = 0;
   double decodeSeconds = 0;
@@ -122,8 +120,6 @@ struct Stats {
     visit("", "forks", &Stats::forks);
     visit("", "moves", &Stats::moves);
     visit("", "evicted", &Stats::evicted);
-    visit("", "drafted", &Stats::drafted);
-    visit("", "accepted", &Stats::accepted);
     visit("", "drawnOnDevice", &Stats::drawnOnDevice);
     visit("", "copiedBytes", &Stats::copiedBytes);
     visit("", "threads", &Stats::threads);

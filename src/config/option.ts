@@ -141,26 +141,6 @@ export const shares = <const A extends About<string>>(description: string, about
     about,
   );
 
-/** Tokens guessed of a sequence in one batch at most: more than a few rarely all come true. */
-export const MOST_GUESSES = 16;
-
-/** The number of guesses that stands for a value of {@link draftLength}. */
-export const guessesOf = (value: string): number | "auto" =>
-  value === "auto" ? value : value === "off" ? 0 : Number(value);
-
-/** "auto", "off", or a number of tokens. */
-export const draftLength = <const A extends About<string>>(description: string, about: A = {} as A) =>
-  option(
-    "text",
-    z.string().refine((text) => {
-      if (text === "auto" || text === "off") return true;
-      return /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= MOST_GUESSES;
-    }),
-    `auto, off, or a whole number from 1 to ${MOST_GUESSES}`,
-    description,
-    about,
-  );
-
 const SIZE = /^(\d+(?:\.\d+)?)([KMG])$/;
 
 /** Bytes of "1900M". */

@@ -1,7 +1,7 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
 import { hone } from "../util/index.js";
 import { BATCH, bySizeText, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
-import { choice, draftLength, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
+import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** Maximum number of sequences that llama.cpp evaluates at once in one context. */
@@ -54,10 +54,6 @@ export const playerOptions = {
       {
         defaultText: "the free cores; on a GPU one for each lane",
       },
-    ),
-    draft: draftLength(
-      "Tokens guessed for each rollout and verified in one pass, on a CPU; what is sampled stays the same. auto: as many as pay. See docs/speed.md.",
-      { default: "off" },
     ),
     sampling: choice(
       ["auto", "host", "device"],

@@ -30,8 +30,6 @@ export interface NativeSettings {
   steadyShapes: boolean;
   /** Tokens are drawn where the logits are, where that works. */
   drawOnDevice: boolean;
-  /** -1: as many as pay; 0: none. */
-  draft: number;
   /** See `SchedulerSettings::fillGap`. */
   fillGap: number;
   samplingThreads: number;

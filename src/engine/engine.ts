@@ -64,13 +64,6 @@ export interface EngineOptions {
    */
   readonly steadyShapes?: boolean;
   /**
-   * Tokens guessed for each sequence and verified in one pass: a number, at most 16, or "auto", as many as pay by what
-   * passes were measured to cost. Guesses are what followed the same tokens before. What is sampled does not depend on
-   * them, except by the rounding of a batch's shape; with `exact` a sequence alone has the same bits. Default 0. "auto" is 0
-   * on a GPU, with `steadyShapes` and for recurrent models, whose state cannot be taken back; a number is refused there.
-   */
-  readonly draft?: number | "auto";
-  /**
    * Where tokens are drawn. "device": where the logits are, so that 12 bytes of each row are copied to the host and not its
    * logits; batches with scores, grammars, top-k, top-p, min-p, likeliest tokens or temperatures below 0.25 are still
    * sampled by the host. It is tried when the engine is loaded; where it does not draw what the host would, the host
@@ -185,13 +178,6 @@ export interface EngineStats {
   readonly forks: number;
   /** KV copies made to close gaps between used slots. */
   readonly moves: number;
-  /** Tokens that were evaluated in case they are the next ones: guesses. */
-  readonly drafted: number;
-  /**
-   * Those that were right, so that they took no step of their own: `decoded / (decoded - accepted)` are the tokens of a
-   * step.
-   */
-  readonly accepted: number;
   /** Sampled tokens that were drawn where the logits are. */
   readonly drawnOnDevice: number;
   /** Bytes of logits, or of drawn tokens, that were copied to the host; with `steadyShapes` also those of padding. */

@@ -1,8 +1,7 @@
 /** Loads an engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
-import { MOST_GUESSES } from "../config/index.js";
-import { HoneError, messageOf, UsageError } from "../util/index.js";
+import { HoneError, messageOf } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
@@ -32,19 +31,6 @@ const ROWS_OF_SUBGROUPS_OF_4 = 32;
 function mostRows(devices: readonly { readonly isGpu: boolean; readonly description: string }[]): number {
   const narrow = devices.some(({ isGpu, description }) => isGpu && /^llvmpipe .*\b128 bits/.test(description));
   return narrow ? ROWS_OF_SUBGROUPS_OF_4 : Number.POSITIVE_INFINITY;
-}
-
-/** The number of guesses as the addon takes it: -1 for as many as pay. */
-function draftOf(draft: number | "auto", useGpu: boolean, steadyShapes: boolean): number {
-  if (draft === "auto") return useGpu || steadyShapes ? 0 : -1;
-  if (!Number.isInteger(draft) || draft < 0 || draft > MOST_GUESSES) {
-    throw new HoneError(`draft is ${draft}; it must be "auto" or a whole number from 0 to ${MOST_GUESSES}`);
-  }
-  if (draft > 0 && useGpu) {
-    throw new UsageError(`--draft ${draft}: tokens are guessed on a CPU only; give --draft off, or --gpu off`);
-  }
-  if (draft > 0 && steadyShapes) throw new HoneError("tokens cannot be guessed (draft) with steadyShapes");
-  return draft;
 }
 
 function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
@@ -82,17 +68,8 @@ function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "most
   }
   // With a buffer per sequence padding hardly saves graphs: prompts split a batch into passes of any shape.
   const steadyShapes = options.steadyShapes ?? (useGpu && pooledKv);
-  const draft = draftOf(options.draft ?? 0, useGpu, steadyShapes);
   const drawOnDevice = options.sampling === "device";
-  if (drawOnDevice && draft !== 0) {
-    throw new UsageError(
-      "--sampling device: guessed tokens are sampled by the host; give --draft off, or --sampling host",
-    );
-  }
-  if (drawOnDevice && settings.exact && !useGpu) {
-    throw new HoneError("with exact on a CPU the host samples: every step has guesses; leave out sampling or exact");
-  }
-  return { ...settings, lanes, pooledKv, steadyShapes, draft, drawOnDevice };
+  return { ...settings, lanes, pooledKv, steadyShapes, drawOnDevice };
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {

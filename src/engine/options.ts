@@ -1,5 +1,4 @@
 /** Converts the options of the machine, `--gpu` to `--ubatch`, to an engine's options. */
-import { guessesOf } from "../config/index.js";
 import type { EngineOptions, Gpu, SamplingPlace } from "./engine.js";
 
 export interface MachineChoice {
@@ -9,8 +8,6 @@ export interface MachineChoice {
   readonly device: string | undefined;
   /** undefined uses the default of {@link EngineOptions.threads}. */
   readonly threads: number | undefined;
-  /** "auto", "off" or a number; without it the default of {@link EngineOptions.draft}. */
-  readonly draft?: string;
   /** See {@link EngineOptions.sampling}. */
   readonly sampling?: SamplingPlace;
   /** See {@link EngineOptions.lanes}. */
@@ -37,17 +34,16 @@ export function sequencesFor(
 export const gpuChosen = ({ gpu }: Pick<MachineChoice, "gpu">): Gpu => (gpu === "off" ? false : gpu);
 
 /** Options of an engine on the chosen part of this machine. `others` may have a default number of lanes, and of `ubatch`. */
-export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "threads" | "draft" | "sampling">>(
+export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "threads" | "sampling">>(
   machine: MachineChoice,
   others: O,
 ) {
-  const { device, threads, draft, sampling, lanes, ubatch } = machine;
+  const { device, threads, sampling, lanes, ubatch } = machine;
   return {
     ...others,
     gpu: gpuChosen(machine),
     ...(device === undefined ? {} : { device }),
     ...(threads === undefined ? {} : { threads }),
-    ...(draft === undefined ? {} : { draft: guessesOf(draft) }),
     ...(sampling === undefined ? {} : { sampling }),
     ...(lanes === undefined ? {} : { lanes }),
     ...(ubatch === undefined ? {} : { ubatch }),

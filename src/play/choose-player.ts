@@ -44,7 +44,6 @@ export const playerOptions = [
   "gpu",
   "device",
   "threads",
-  "draft",
   "sampling",
   "lanes",
   "ubatch",

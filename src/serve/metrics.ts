@@ -105,18 +105,6 @@ export function metricsText(counts: Counts, models: readonly ServedModel[]): str
       "Tokens whose KV was taken from another sequence.",
       of((one) => one.engine.stats().reused),
     ),
-    ...metric(
-      "hone_tokens_drafted_total",
-      "counter",
-      "Guesses of next tokens that were evaluated (--draft).",
-      of((one) => one.engine.stats().drafted),
-    ),
-    ...metric(
-      "hone_tokens_accepted_total",
-      "counter",
-      "Guesses that were right, and took no step of their own.",
-      of((one) => one.engine.stats().accepted),
-    ),
     ...metric("process_resident_memory_bytes", "gauge", "Resident memory of the process.", [["", rss]]),
   ];
   return `${lines.join("\n")}\n`;

@@ -35,7 +35,6 @@ export const subjectOptions = [
   "gpu",
   "device",
   "threads",
-  "draft",
   "sampling",
   "ubatch",
   "context",

@@ -58,7 +58,6 @@ export const playingOptions = [
   "gpu",
   "device",
   "threads",
-  "draft",
   "sampling",
   "lanes",
   "ubatch",

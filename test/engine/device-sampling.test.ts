@@ -181,11 +181,6 @@ describe("--sampling", () => {
     expect(engineOptions({ ...machine, sampling: "device" }, other)).toHaveProperty("sampling", "device");
   });
 
-  it("device is refused with guessed tokens, and where every step has some", async () => {
-    await expect(testEngine({ sampling: "device", draft: 2 })).rejects.toThrow("--draft off");
-    await expect(testEngine({ sampling: "device", exact: true })).rejects.toThrow("leave out sampling or exact");
-  });
-
   it("falls back to the host, and says why, where a batch has more numbers than the vocabulary", async () => {
     const lines: string[] = [];
     const more = { model: newModel(), gpu: false, threads: 1, sequences: 4, contextPerSequence: 64 } as const;

@@ -25,7 +25,6 @@ const settings: NativeSettings = {
   pooledKv: false,
   steadyShapes: false,
   drawOnDevice: false,
-  draft: 0,
   fillGap: 0,
   samplingThreads: 1,
 };

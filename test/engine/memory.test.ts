@@ -70,7 +70,6 @@ describe.skipIf(!linux)(`a load that fails${linux ? "" : " (skipped: only Linux 
     pooledKv: false,
     steadyShapes: false,
     drawOnDevice: false,
-    draft: 0,
     fillGap: 0,
     samplingThreads: 1,
   });

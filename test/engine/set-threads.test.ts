@@ -20,7 +20,6 @@ const native: NativeEngine = await addon.load({
   pooledKv: false,
   steadyShapes: false,
   drawOnDevice: false,
-  draft: 0,
   fillGap: 0,
   samplingThreads: 1,
 });

@@ -62,8 +62,6 @@ test("a client that vanishes takes its turn with it, while it runs and while it 
   expect(server.model.recorder.size.points).toBe(1);
   const metrics = await (await fetch(server.url.replace("/v1", "/metrics"))).text();
   expect(metrics).toContain("hone_requests_cancelled_total 2");
-  expect(metrics).toMatch(/^hone_tokens_drafted_total\S* 0$/m);
-  expect(metrics).toMatch(/^hone_tokens_accepted_total\S* 0$/m);
   await server.close();
 });
 

@@ -5,9 +5,9 @@
 namespace hone {
 namespace {
 
-constexpr Shapes kPlain{false, false, 0, false, true};
-constexpr Shapes kSteady{false, true, 0, false, true};
-constexpr Shapes kPool{true, true, 0, false, true};
+constexpr Shapes kPlain{false, false, true};
+constexpr Shapes kSteady{false, true, true};
+constexpr Shapes kPool{true, true, true};
 
 class Anything final : public Constraint {
  public:
@@ -118,12 +118,6 @@ void scoresAndTurnsShareBatches() {
   }
 }
 
-void guessesAreTheHosts() {
-  Fixture fixture(2, true, 1000, 1, {false, false, 3, false, true});
-  CHECK(play(fixture, request(80, 5)) == expected({1, 2, 3}, 80, 5));
-  CHECK(fixture.scheduler.stats().drafted > 0);
-}
-
 void aNewContextDraws() {
   Fixture fixture(3, true, 1000, 1, kPool);
   const auto done = [&](auto start) { CHECK(fixture.command(start).get().empty()); };
@@ -164,7 +158,6 @@ void testDeviceRows() {
   runTest("prompts alone stay where rows are", promptsAloneStayWhereRowsAre);
   runTest("the host samples what the device cannot", theHostSamplesWhatTheDeviceCannot);
   runTest("scores and turns share batches", scoresAndTurnsShareBatches);
-  runTest("guesses are the host's", guessesAreTheHosts);
   runTest("a new context draws", aNewContextDraws);
   runTest("a trial finds wrong draws", aTrialFindsWrongDraws);
 }

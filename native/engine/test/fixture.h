@@ -33,8 +33,6 @@ inline bool operator==(const Failure& failure, std::string_view message) {
 struct Shapes {
   bool pooled = false;
   bool steady = false;
-  int draft = 0;
-  bool paired = false;
   /** The decoder draws where its logits are. */
   bool samples = false;
 };
@@ -63,8 +61,6 @@ struct Fixture {
     settings.ubatch = 32;
     settings.pooled = shapes.pooled;
     settings.steady = shapes.steady;
-    settings.draft = shapes.draft;
-    settings.paired = shapes.paired;
     settings.slots = slots;
     settings.contextPerSlot = kContext;
     settings.batch = 64;
@@ -144,8 +140,6 @@ void runTest(const char* name, Test test) {
 void testConstraints();
 /** device_rows_test.cc. */
 void testDeviceRows();
-/** draft_test.cc. */
-void testDrafts();
 /** failures_test.cc. */
 void testFailures();
 /** pool_test.cc. */

@@ -405,9 +405,9 @@ void everythingAtOnce(int slots, bool canTrim, int lanes, double forSeconds, Sha
   CHECK(finished > 0);
   const Stats stats = scheduler.stats();
   const auto shown = [](uint64_t count) { return static_cast<unsigned long long>(count); };
-  std::printf("  %d slots%s in %d lanes: %d turns, %llu batches, %llu forks, %llu moves, %llu evicted, %llu of %llu guesses\n",
+  std::printf("  %d slots%s in %d lanes: %d turns, %llu batches, %llu forks, %llu moves, %llu evicted\n",
               slots, canTrim ? "" : " (recurrent)", lanes, finished.load(), shown(stats.batches), shown(stats.forks),
-              shown(stats.moves), shown(stats.evicted), shown(stats.accepted), shown(stats.drafted));
+              shown(stats.moves), shown(stats.evicted));
 }
 
 }  // namespace
@@ -430,7 +430,6 @@ int main(int argc, char** argv) {
   runTest("commands reach all lanes", commandsReachAllLanes);
   testConstraints();
   testDeviceRows();
-  testDrafts();
   testFailures();
   testPool();
   testReports();
@@ -442,11 +441,9 @@ int main(int argc, char** argv) {
     everythingAtOnce(7, true, 3, forSeconds);
     everythingAtOnce(8, true, 1, forSeconds, {false, true});
     everythingAtOnce(8, true, 1, forSeconds, {true, true});
-    everythingAtOnce(8, true, 2, forSeconds, {false, false, kAutoDraft});
-    everythingAtOnce(8, true, 1, forSeconds, {false, false, 3, true});
-    everythingAtOnce(8, true, 1, forSeconds, {true, false, 2});
-    everythingAtOnce(8, true, 2, forSeconds, {true, true, 0, false, true});
-    everythingAtOnce(8, true, 1, forSeconds, {false, false, 0, false, true});
+    everythingAtOnce(8, true, 1, forSeconds, {true, false});
+    everythingAtOnce(8, true, 2, forSeconds, {true, true, true});
+    everythingAtOnce(8, true, 1, forSeconds, {false, false, true});
   });
   return 0;
 }

@@ -10,8 +10,8 @@
          folders of two narrow layers, random weights in bf16, and the whole real vocabulary and chat template, as the
          makers of these models publish them (200 MB)
   0.5b   qwen2-0.5b-shape-f16.gguf: random weights in the shape of Qwen2-0.5B with the real Qwen2 vocabulary (1 GB),
-         and random adapters qwen2-0.5b-shape-adapter-r8.gguf, -r16, -r32 (f32), -r16-f16, -r16-bf16. For speed and
-         memory, not for text.
+         and random adapters qwen2-0.5b-shape-adapter-r8.gguf, -r16, -r32. For speed and memory,
+         not for text.
   wide   tiny-wide-f16.gguf: models/tiny with feed-forward layers of 100 million weights more, which add nothing: it
          plays the email task as the tiny model does, at the cost of a larger one (200 MB). For speed.
 

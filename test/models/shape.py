@@ -12,8 +12,6 @@ NAME = "qwen2-0.5b-shape"
 LAYERS, HIDDEN, INNER, HEADS, KV_HEADS, CONTEXT, VOCABULARY = 24, 896, 4864, 14, 2, 32768, 151936
 KV_WIDTH = HIDDEN // HEADS * KV_HEADS
 RANKS = (8, 16, 32)
-# Of the adapters of rank 16 that are written a second time; the types of the others are f32.
-TYPES = (gguf.GGMLQuantizationType.F16, gguf.GGMLQuantizationType.BF16)
 
 # Weights of a layer: output width, input width.
 LINEARS = {
@@ -68,8 +66,8 @@ def write_model(vocabulary: Path, template: Path, target: Path) -> None:
     finish(writer)
 
 
-def write_adapter(target: Path, rank: int, kind: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32) -> None:
-    """A random adapter on all linear layers, the same for each type. It changes little and serves to measure speed."""
+def write_adapter(target: Path, rank: int) -> None:
+    """A random adapter on all linear layers. It changes little and serves to measure speed."""
     random = np.random.default_rng(rank)
     writer = gguf.GGUFWriter(target, "qwen2")
     writer.add_type(gguf.GGUFType.ADAPTER)
@@ -79,8 +77,7 @@ def write_adapter(target: Path, rank: int, kind: gguf.GGMLQuantizationType = ggu
         for name, (outputs, inputs) in LINEARS.items():
             for letter, size in (("a", (rank, inputs)), ("b", (outputs, rank))):
                 weight = 0.01 * random.standard_normal(size, dtype=np.float32)
-                stored = gguf.quantize(weight, kind)
-                writer.add_tensor(f"blk.{layer}.{name}.weight.lora_{letter}", stored, raw_dtype=kind)
+                writer.add_tensor(f"blk.{layer}.{name}.weight.lora_{letter}", weight)
     finish(writer)
 
 
@@ -97,5 +94,3 @@ def make(source: Path, out: Path) -> None:
     write_model(models / "ggml-vocab-qwen2.gguf", template, out / f"{NAME}-f16.gguf")
     for rank in RANKS:
         write_adapter(out / f"{NAME}-adapter-r{rank}.gguf", rank)
-    for kind in TYPES:
-        write_adapter(out / f"{NAME}-adapter-r16-{kind.name.lower()}.gguf", 16, kind)

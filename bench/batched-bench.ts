@@ -1,5 +1,5 @@
 /** A measurement by llama-batched-bench, with an engine's settings. */
-import type { Engine } from "../src/engine/index.js";
+import type { LocalEngine } from "../src/engine/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { output } from "./llama-tools.js";
 
@@ -10,7 +10,7 @@ export interface BatchedBenchSettings {
 }
 
 /** Decode speed in tokens per second, in a process of its own. */
-export async function batchedBench(tool: string, engine: Engine, settings: BatchedBenchSettings): Promise<number> {
+export async function batchedBench(tool: string, engine: LocalEngine, settings: BatchedBenchSettings): Promise<number> {
   const { info } = engine;
   const context = info.contextPerSequence * settings.sequences;
   const args = [

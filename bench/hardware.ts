@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
-import type { Engine } from "../src/engine/index.js";
+import type { LocalEngine } from "../src/engine/index.js";
 import { packageRoot } from "../src/util/paths.js";
 
 export interface Hardware {
@@ -23,7 +23,7 @@ function nvidiaGpu(): string {
 }
 
 /** `engine`: the measured one, if any, which reports its device. */
-export function hardwareOf(engine: Engine | undefined): Hardware {
+export function hardwareOf(engine: LocalEngine | undefined): Hardware {
   const gpu = engine?.info.gpu ? `${engine.info.gpu.toUpperCase()} ${engine.info.devices.join(", ")}` : undefined;
   return {
     cpu: cpus()[0]?.model.trim() ?? "unknown",
@@ -34,7 +34,7 @@ export function hardwareOf(engine: Engine | undefined): Hardware {
   };
 }
 
-export function versionsOf(engine: Engine | undefined): Record<string, string> {
+export function versionsOf(engine: LocalEngine | undefined): Record<string, string> {
   const version = (file: string) =>
     (JSON.parse(readFileSync(join(packageRoot, file), "utf8")) as { version: string }).version;
   return {

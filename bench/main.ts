@@ -5,7 +5,7 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { decodeThreads, type Engine, type Gpu, gpuMemory, loadEngine, modelFile } from "../src/engine/index.js";
+import { decodeThreads, type Gpu, gpuMemory, type LocalEngine, loadEngine, modelFile } from "../src/engine/index.js";
 import { HoneError, messageOf, UsageError } from "../src/util/errors.js";
 import { busyWarning, hardwareOf, versionsOf } from "./hardware.js";
 import { describe } from "./measure.js";
@@ -115,7 +115,7 @@ async function main(): Promise<void> {
   const context: BenchContext = {
     ...options,
     log,
-    async load(wanted): Promise<Engine> {
+    async load(wanted): Promise<LocalEngine> {
       // On a CPU fixed, so that the engine does not reduce its threads during a measurement.
       const onGpu = (await gpuMemory(options.gpu)) !== null;
       const fixed = onGpu && options.threads === undefined ? {} : { threads: decodeThreads(options.threads) };

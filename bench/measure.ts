@@ -1,6 +1,6 @@
 /** Shared measurements of rows. Times are from `performance.now()`, in milliseconds. */
 import { basename } from "node:path";
-import type { Engine, EngineStats } from "../src/engine/index.js";
+import type { EngineStats, LocalEngine } from "../src/engine/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { Random } from "../src/util/random.js";
 import type { BenchContext, Pair, Row } from "./row.js";
@@ -51,7 +51,7 @@ export function describe(row: Row): string {
 }
 
 /** Token ids in place of a prompt: ordinary tokens without end-of-text. */
-export function randomTokens(engine: Engine, count: number, seed: number): Int32Array {
+export function randomTokens(engine: LocalEngine, count: number, seed: number): Int32Array {
   const random = new Random("bench", seed);
   const control = new Set(engine.info.controlTokens.values());
   return Int32Array.from({ length: count }, () => {
@@ -74,7 +74,7 @@ export interface DecodeSettings {
  * Tokens per second of the decode phase: prompts are evaluated before. Includes sampling at temperature 1 and
  * log-probabilities, as in a rollout.
  */
-export async function decodeSpeed(engine: Engine, settings: DecodeSettings): Promise<number> {
+export async function decodeSpeed(engine: LocalEngine, settings: DecodeSettings): Promise<number> {
   const sequences = Array.from({ length: settings.sequences }, (_, seed) =>
     engine.open(randomTokens(engine, settings.prompt, seed)),
   );
@@ -99,7 +99,7 @@ let promptsMade = 0;
  * Tokens per second of prompts alone: each sequence evaluates one that nobody else has, and samples one token.
  * `settings.tokens` is not used.
  */
-export async function promptSpeed(engine: Engine, settings: DecodeSettings): Promise<number> {
+export async function promptSpeed(engine: LocalEngine, settings: DecodeSettings): Promise<number> {
   const sequences = Array.from({ length: settings.sequences }, () =>
     engine.open(randomTokens(engine, settings.prompt, --promptsMade)),
   );
@@ -122,7 +122,7 @@ export function shares(before: EngineStats, after: EngineStats): { sampling: num
 }
 
 /** Length of decode rows by device: a GPU needs more tokens for a measurement, a CPU would take minutes for them. */
-export function decodeLength(engine: Engine): { prompt: number; tokens: number } {
+export function decodeLength(engine: LocalEngine): { prompt: number; tokens: number } {
   if (engine.info.gpu !== false) return { prompt: 256, tokens: 256 };
   return { prompt: 32, tokens: engine.info.sequences > 8 ? 32 : 64 };
 }

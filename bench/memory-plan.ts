@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { objectiveOf } from "../src/config/index.js";
-import { contextsOf, type EngineOptions, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
+import { contextsOf, type LocalEngineOptions, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
 import { ensurePython, startLearner, writeBatch } from "../src/learn/index.js";
 import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
 import type { PlanInput } from "../src/plan/input.js";
@@ -41,7 +41,7 @@ interface EngineCase {
   readonly model: string;
   readonly concurrency: number;
   readonly context: number;
-  readonly more: Pick<EngineOptions, "threads" | "lanes" | "ubatch" | "sampling">;
+  readonly more: Pick<LocalEngineOptions, "threads" | "lanes" | "ubatch" | "sampling">;
 }
 
 /** Loads an engine in this process and fills one sequence of each lane, so that all buffers are in use. */

@@ -1,5 +1,5 @@
 /** `yarn bench --quick`: measures the speed of a model on this machine in under a minute, in a small table. */
-import type { Engine } from "../src/engine/index.js";
+import type { LocalEngine } from "../src/engine/index.js";
 import { median, modelName, randomTokens } from "./measure.js";
 import type { BenchContext } from "./row.js";
 
@@ -16,7 +16,7 @@ interface Speed {
 }
 
 /** Evaluates prompts, then samples until the time is over. */
-async function speedOf(engine: Engine, sequences: number, milliseconds: number): Promise<Speed> {
+async function speedOf(engine: LocalEngine, sequences: number, milliseconds: number): Promise<Speed> {
   const opened = Array.from({ length: sequences }, (_, seed) => engine.open(randomTokens(engine, PROMPT, seed)));
   try {
     const start = performance.now();
@@ -42,7 +42,7 @@ async function speedOf(engine: Engine, sequences: number, milliseconds: number):
 export async function quick(context: BenchContext, model: string): Promise<void> {
   const counts = context.sequences ?? [1, 8, 32];
   const speeds: Speed[] = [];
-  let shown: Engine["info"] | undefined;
+  let shown: LocalEngine["info"] | undefined;
   for (const sequences of counts) {
     const engine = await context.load({ model, sequences, contextPerSequence: CONTEXT });
     try {

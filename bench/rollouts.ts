@@ -3,13 +3,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import type { Engine, EngineOptions } from "../src/engine/index.js";
+import type { LlamaServerOptions, LocalEngine, LocalEngineOptions } from "../src/engine/index.js";
 import { type Gathered, gather, type PlayerSpec, type RolloutThreads } from "../src/rollout/index.js";
 import { buildMailDatabase } from "../src/tasks/email/building/build.js";
 import { emailTask } from "../src/tasks/email/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
-import { type BenchPlayer, benchPlayer } from "./bench-player.js";
 
 export interface RolloutSettings {
   readonly scenarios: number;
@@ -68,27 +67,34 @@ export async function playEmail(player: PlayerSpec, settings: RolloutSettings): 
   });
 }
 
-function optionsOf(engine: Engine): EngineOptions {
+function optionsOf(engine: LocalEngine): LocalEngineOptions {
   const { model, gpu, threads, lanes, sequences, contextPerSequence } = engine.info;
   return { model, gpu, threads, lanes, sequences, contextPerSequence };
 }
 
 /** The engine as a player, at temperature 1 without truncation. */
-export function enginePlayer(engine: Engine): PlayerSpec {
+export function enginePlayer(engine: LocalEngine): PlayerSpec {
   return playerWith(engine, {});
 }
 
 /** The same for an engine loaded with other settings than its device's defaults. */
 export function playerWith(
-  engine: Engine,
-  shapes: Pick<EngineOptions, "pooledKv" | "steadyShapes" | "name">,
+  engine: LocalEngine,
+  shapes: Pick<LocalEngineOptions, "pooledKv" | "steadyShapes" | "name">,
 ): PlayerSpec {
   return { kind: "engine", engine: { ...optionsOf(engine), ...shapes }, sampling: { temperature: 1 }, adapter: null };
 }
 
-/** The engine, or llama-server with the engine's model, as a player of comparisons. */
-export function comparedPlayer(engine: Engine, settings: Omit<BenchPlayer, "engine">): PlayerSpec {
-  return benchPlayer({ ...settings, engine: optionsOf(engine) });
+/** Options of a llama-server at a port that plays the engine's model: see `startServer`. */
+export function serverOptions({ info }: LocalEngine, port: number, logprobs = true): LlamaServerOptions {
+  const { model, gpu, sequences, contextPerSequence } = info;
+  return { kind: "llama-server", url: `http://127.0.0.1:${port}`, logprobs, model, gpu, sequences, contextPerSequence };
+}
+
+/** A llama-server as a player, at temperature 1 without truncation. */
+export function serverPlayer(engine: LocalEngine, port: number, logprobs = true): PlayerSpec {
+  const options = serverOptions(engine, port, logprobs);
+  return { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null };
 }
 
 export const played = ({ groups, failures }: Gathered) => groups.flat().length + failures.length;
@@ -119,7 +125,7 @@ export async function freePort(): Promise<number> {
  * llama-server at a port, with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (the
  * default).
  */
-export async function startServer(program: string, engine: Engine, port: number): Promise<Server> {
+export async function startServer(program: string, engine: LocalEngine, port: number): Promise<Server> {
   const { info } = engine;
   const args = [
     ...["-m", info.model, "-c", info.contextPerSequence * info.sequences, "--parallel", info.sequences],

@@ -4,7 +4,7 @@
  * Speed is claimed only here, as a ratio of two alternating measurements in one run: an absolute figure says more about
  * the machine and its load than about the code.
  */
-import type { Engine, EngineOptions, Gpu } from "../src/engine/index.js";
+import type { Gpu, LocalEngine, LocalEngineOptions } from "../src/engine/index.js";
 import type { ModelSet } from "./models.js";
 
 /** Shapes of the models on which learners are compared. */
@@ -68,7 +68,7 @@ export interface BenchContext {
   /** The user's mail database, for rows that train. */
   readonly db: string | undefined;
   /** Loads an engine on the chosen device, with the chosen threads unless told otherwise. Close it before the next. */
-  load(options: Omit<EngineOptions, "gpu" | "device">): Promise<Engine>;
+  load(options: Omit<LocalEngineOptions, "gpu" | "device">): Promise<LocalEngine>;
   /** Writes a line to stderr. */
   log(line: string): void;
 }

@@ -5,7 +5,7 @@
 
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
-export type { EngineInfo } from "./engine/index.js";
+export type { EngineInfo, LocalEngineInfo } from "./engine/index.js";
 export {
   type EvaluateChoice,
   evaluate,

@@ -15,7 +15,7 @@ const final = task.tools.find((tool) => tool.final)?.name;
 export class Mailbox {
   readonly messages: ReturnType<typeof opening>["messages"];
   readonly tools: ReturnType<typeof opening>["tools"];
-  readonly #records: CallRecord[] = [];
+  readonly records: CallRecord[] = [];
   over = false;
   turns = 0;
 
@@ -34,7 +34,7 @@ export class Mailbox {
     const running = { task, scenario, env, signal, limits: { maxTurns: MAX_TURNS, toolSeconds: 30 } };
     const written = { kind: "call" as const, call: { name, arguments: args } };
     const { record, text } = await runCall(written, this.turns, running, Number.POSITIVE_INFINITY);
-    this.#records.push(record);
+    this.records.push(record);
     if (["unknown_tool", "bad_arguments"].includes(record.outcome)) this.over = true;
     if (name === final && record.outcome === "ok") this.over = true;
     return text;
@@ -42,12 +42,12 @@ export class Mailbox {
 
   /** Whether the last call gave an answer. */
   get answered(): boolean {
-    const last = this.#records.at(-1);
+    const last = this.records.at(-1);
     return last?.name === final && last?.outcome === "ok";
   }
 
   reward() {
-    const calls = this.#records;
+    const calls = this.records;
     return task.reward(
       {
         ...{ messages: [], calls, turns: this.turns, maxTurns: MAX_TURNS },

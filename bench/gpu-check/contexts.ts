@@ -2,14 +2,14 @@
  * The section `contexts`: what an engine on a card gains by lanes, longer passes, drawing on the device, more CPU threads,
  * and what its pool of KV gains. Each is measured beside an engine with default settings on the same weights, by turns.
  */
-import { decodeThreads, type Engine, type EngineOptions, modelShape } from "../../src/engine/index.js";
+import { decodeThreads, type LocalEngine, type LocalEngineOptions, modelShape } from "../../src/engine/index.js";
 import { contextsMemory } from "../../src/plan/engine-memory.js";
 import { compare, type DecodeSettings, decodeSpeed, modelName, promptSpeed } from "../measure.js";
 import type { Row } from "../row.js";
 import { benchContext, type CheckContext, type Section } from "./context.js";
 import { shapedModel } from "./shapes.js";
 
-type Settings = Pick<EngineOptions, "lanes" | "ubatch" | "sampling" | "threads" | "pooledKv">;
+type Settings = Pick<LocalEngineOptions, "lanes" | "ubatch" | "sampling" | "threads" | "pooledKv">;
 type Measured = "decode" | "prompts";
 
 interface Way {
@@ -45,7 +45,7 @@ const ROUNDS = 4;
 const speeds = { decode: decodeSpeed, prompts: promptSpeed };
 
 /** Bytes as planned and as llama.cpp reported them; null where the plan does not know such an engine. */
-async function memoryOf(engine: Engine, { pooledKv }: Settings, gpu: CheckContext["gpu"]) {
+async function memoryOf(engine: LocalEngine, { pooledKv }: Settings, gpu: CheckContext["gpu"]) {
   const { sequences: concurrency, contextPerSequence: context, lanes, ubatch, compute, model } = engine.info;
   const { buffers, kv } = engine.memory();
   const reported = { kv, compute: buffers.reduce((sum, buffer) => sum + buffer.compute, 0) };
@@ -82,7 +82,7 @@ export const contexts: Section = {
           const about = { name, lanes, ubatch, threads, sampling: compute.sampling };
           results.push({ ...about, memory: await memoryOf(other, settings, gpu), rows });
           for (const what of measured) {
-            const speed = (engine: Engine) => speeds[what](engine, length[what]);
+            const speed = (engine: LocalEngine) => speeds[what](engine, length[what]);
             // Kernels are compiled and graphs built before anything counts.
             for (const engine of [plain, other]) await speed(engine);
             const row = {

@@ -4,7 +4,7 @@
  * reinforcement learning needs it and as ours does; once with top-k 40, which is faster in node-llama-cpp.
  */
 import type { Llama, LlamaContext, SequenceEvaluateOptions, Token } from "node-llama-cpp";
-import type { Engine } from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/index.js";
 import {
   compare,
   type DecodeSettings,
@@ -22,7 +22,7 @@ const name = "decode/node-llama-cpp";
 /** Never disposed, which would shut down the llama.cpp that the engine uses. */
 let llama: Llama | undefined;
 
-async function theirContext(engine: Engine, sequences: number): Promise<LlamaContext> {
+async function theirContext(engine: LocalEngine, sequences: number): Promise<LlamaContext> {
   const { getLlama, LlamaLogLevel } = await import("node-llama-cpp");
   const { gpu, threads } = engine.info;
   const quiet = { progressLogs: false, logLevel: LlamaLogLevel.error } as const;
@@ -38,7 +38,7 @@ async function theirContext(engine: Engine, sequences: number): Promise<LlamaCon
 }
 
 async function theirSpeed(
-  engine: Engine,
+  engine: LocalEngine,
   context: LlamaContext,
   settings: DecodeSettings,
   options: SequenceEvaluateOptions,

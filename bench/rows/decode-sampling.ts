@@ -2,7 +2,7 @@
  * Decoding with tokens drawn where the logits are (`sampling: "device"`) against sampling on the host, by turns: two engines
  * of the same weights on the same device, whichever it is. The notes count the bytes that each copied to the host.
  */
-import { type Engine, modelFile } from "../../src/engine/index.js";
+import { type LocalEngine, modelFile } from "../../src/engine/index.js";
 import { HoneError } from "../../src/util/errors.js";
 import { compare, decodeLength, decodeSpeed, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
@@ -11,7 +11,7 @@ import type { Bench, Row } from "../row.js";
 const name = "decode/sampling";
 
 /** Bytes that a sampled token had copied to the host. */
-function bytesPerToken(engine: Engine): string {
+function bytesPerToken(engine: LocalEngine): string {
   const { copiedBytes, decoded } = engine.stats();
   return `${Math.round(copiedBytes / decoded).toLocaleString("en")} bytes`;
 }

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Engine, type EngineOptions, modelFile } from "../../src/engine/index.js";
+import { type LocalEngine, type LocalEngineOptions, modelFile } from "../../src/engine/index.js";
 import { defaultRubric, Judge, JudgeClient } from "../../src/judge/index.js";
 import { GroupWork } from "../../src/reward/group-work.js";
 import { rulerReward } from "../../src/reward/judged.js";
@@ -50,9 +50,9 @@ async function stepTime(policy: EnginePolicy, scenarios: readonly Scenario[], re
   return performance.now() - started;
 }
 
-function policyOf(engine: Engine, db: string, maxTokens: number): EnginePolicy {
+function policyOf(engine: LocalEngine, db: string, maxTokens: number): EnginePolicy {
   const { model, threads, gpu, sequences, contextPerSequence } = engine.info;
-  const options: EngineOptions = { model, threads, gpu, sequences, contextPerSequence };
+  const options: LocalEngineOptions = { model, threads, gpu, sequences, contextPerSequence };
   return new EnginePolicy(engine, {
     engine: options,
     task: "email",

@@ -7,7 +7,7 @@
  */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { type Engine, modelFile, trainedContext } from "../../src/engine/index.js";
+import { type LocalEngine, modelFile, trainedContext } from "../../src/engine/index.js";
 import { RolloutThreads } from "../../src/rollout/index.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
@@ -24,7 +24,7 @@ const agents = [
 
 /** An engine, and the number of scenarios of a step. */
 interface Played {
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   readonly scenarios: number;
 }
 

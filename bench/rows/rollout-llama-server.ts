@@ -1,7 +1,7 @@
 /**
  * Whole email rollouts per second against the same agent on llama-server over HTTP: the same libraries, weights,
  * threads, limits, template, parser and tools, as many slots as concurrent rollouts, prompt cache on, keep-alive
- * connections. Only the sampling engine differs (server-sequence.ts). Every round is like a step of training after the first: weights
+ * connections. Only the engine differs (src/engine/llama-server.ts). Every round is like a step of training after the first: weights
  * count as new, so both sides start without KV; worker threads are there. Log-probabilities, which training needs, slow down the server: other
  * rows omit them on its side.
  *
@@ -9,22 +9,24 @@
  * of a fixed number of tokens, with the tools' real results.
  */
 import { resolve } from "node:path";
-import { type Engine, modelFile, type Sequence, trainedContext } from "../../src/engine/index.js";
+import { fileURLToPath } from "node:url";
+import { type LocalEngine, loadEngine, modelFile, type Sequence, trainedContext } from "../../src/engine/index.js";
 import { type PlayerSpec, RolloutThreads } from "../../src/rollout/index.js";
 import { buildLlamaTool } from "../llama-tools.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import {
-  comparedPlayer,
+  enginePlayer,
   freePort,
   meansOf,
   playEmail,
   played,
   type RolloutSettings,
+  serverOptions,
+  serverPlayer,
   startServer,
 } from "../rollouts.js";
 import type { Bench, BenchContext, Row } from "../row.js";
-import { CompletionClient, type CompletionServer, ServerSequence } from "../server-sequence.js";
 
 const name = "rollout/llama-server";
 
@@ -34,8 +36,8 @@ interface Workload {
   /** Number of concurrent rollouts, and of the server's slots. */
   readonly sequences: number;
   readonly rollouts: number;
-  /** Number of tokens of each scripted turn; undefined if the model plays freely. */
-  readonly scripted: number | undefined;
+  /** The calls are the expert's; else the model plays freely. */
+  readonly scripted: boolean;
 }
 
 /** One side of the comparison and its results so far. */
@@ -82,10 +84,17 @@ async function warmUp(sequence: Sequence): Promise<void> {
 }
 const WARMING = Int32Array.of(1, 2, 3);
 
-async function compareGroups(context: BenchContext, engine: Engine, work: Workload, groupSize: number): Promise<Row[]> {
+async function compareGroups(
+  context: BenchContext,
+  engine: LocalEngine,
+  work: Workload,
+  groupSize: number,
+): Promise<Row[]> {
   const { sequences, rollouts, scripted } = work;
-  const settings = { scenarios: rollouts / groupSize, groupSize, concurrency: sequences, maxTurns: 10, maxTokens: 256 };
-  const player = (server?: CompletionServer) => comparedPlayer(engine, { temperature: 1, server, scripted });
+  const settings = {
+    ...{ scenarios: rollouts / groupSize, groupSize, concurrency: sequences, maxTurns: 10, maxTokens: 256 },
+    ...(scripted ? { task: fileURLToPath(new URL("../agents/mail-scripted.js", import.meta.url)) } : {}),
+  };
   const program = await buildLlamaTool("llama-server", context.log);
   const port = await freePort();
   const onServer = async <T>(use: () => Promise<T>): Promise<T> => {
@@ -97,12 +106,12 @@ async function compareGroups(context: BenchContext, engine: Engine, work: Worklo
     }
   };
   const rows: Row[] = [];
-  for (const logprobs of scripted === undefined ? [true, false] : [true]) {
+  for (const logprobs of scripted ? [true] : [true, false]) {
     const ours = new Side();
     const theirs = new Side();
-    const spec = { port, logprobs };
-    await ours.warmUp(player(), settings);
-    await onServer(() => theirs.warmUp(player(spec), settings));
+    const player = serverPlayer(engine, port, logprobs);
+    await ours.warmUp(enginePlayer(engine), settings);
+    await onServer(() => theirs.warmUp(player, settings));
     const row = await compare(
       context,
       {
@@ -110,7 +119,7 @@ async function compareGroups(context: BenchContext, engine: Engine, work: Worklo
         model: modelName(work.model),
         sequences,
         unit: "rollouts/s",
-        target: logprobs ? `ratio >= ${scripted === undefined ? 1.5 : 1.3}` : "",
+        target: logprobs ? `ratio >= ${scripted ? 1.3 : 1.5}` : "",
       },
       "more",
       {
@@ -118,12 +127,14 @@ async function compareGroups(context: BenchContext, engine: Engine, work: Worklo
           await warmUp(engine.open(WARMING));
           // Drops all KV.
           await engine.useAdapter(null);
-          return ours.play(player(), settings);
+          return ours.play(enginePlayer(engine), settings);
         },
         theirs: () =>
           onServer(async () => {
-            await warmUp(new ServerSequence(new CompletionClient(spec), engine, WARMING));
-            return theirs.play(player(spec), settings);
+            const server = await loadEngine(serverOptions(engine, port, logprobs));
+            await warmUp(server.open(WARMING));
+            await server.close();
+            return theirs.play(player, settings);
           }),
       },
     );
@@ -143,14 +154,14 @@ export const bench: Bench = {
     const sequences = context.sequences?.[0];
     const free = async (model: string): Promise<Workload> => {
       const room = Math.min(4096, await trainedContext(model));
-      return { model, context: room, sequences: sequences ?? 16, rollouts: 128, scripted: undefined };
+      return { model, context: room, sequences: sequences ?? 16, rollouts: 128, scripted: false };
     };
     const shape: Workload = {
       model: modelPath("qwen2-0.5b-shape-f16.gguf"),
       context: 4096,
       sequences: sequences ?? 8,
       rollouts: 16,
-      scripted: 40,
+      scripted: true,
     };
     const { model } = context;
     const works =

@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { objectiveOf } from "../config/index.js";
 import { lookForCuda, packagesIn, takeDevice } from "../device/index.js";
-import { type Engine, engineOptions, loadEngine } from "../engine/index.js";
+import { engineOptions, type LocalEngine, loadEngine } from "../engine/index.js";
 import {
   type BatchGroup,
   groupAdvantages,
@@ -47,7 +47,7 @@ const since = (started: number) => (performance.now() - started) / 1000;
 
 /** Plays for a number of seconds, at least one group. The deadline cuts the last group short. */
 async function playFor(
-  engine: Engine,
+  engine: LocalEngine,
   seconds: number,
 ): Promise<{ records: TokenRecord[]; tokens: number; seconds: number }> {
   const prompt = Int32Array.from(chatOf(engine, {}).template.prompt([{ role: "user", content: QUESTION }], []));
@@ -81,7 +81,7 @@ async function playFor(
   return { records, tokens, seconds: since(started) };
 }
 
-async function tryEngine(engine: Engine, seconds: number, loadSeconds: number) {
+async function tryEngine(engine: LocalEngine, seconds: number, loadSeconds: number) {
   const played = await playFor(engine, seconds);
   const result: EngineTrial = {
     compute: engine.info.compute,
@@ -104,7 +104,7 @@ async function writeTrialBatch(file: string, records: readonly TokenRecord[]): P
   await writeBatch(file, [group], { temperature: 1 });
 }
 
-async function tryUpdate(engine: Engine, records: readonly TokenRecord[], request: TrialRequest, python: string) {
+async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], request: TrialRequest, python: string) {
   const batch = join(request.folder, "batch.safetensors");
   const into = join(request.folder, "checkpoint");
   mkdirSync(into);

@@ -1,8 +1,10 @@
 /**
  * The engine's contract: token ids in, token ids and logprobs out. No text, no chat, no JSON.
  *
- * One engine serves every thread of the process: all sequences of all threads share one copy of the weights, and the
- * decode thread of each lane batches that lane's sequences. A remote engine can implement the same interface.
+ * {@link Engine} is inference, wherever it runs: all that rollouts, templates, agents' endpoint, `serve` and the probe use. A
+ * {@link LocalEngine} is an engine of this process, with resources of this machine: memory that it gives back, threads,
+ * lanes. One of these serves every thread of the process: all sequences of all threads share one copy of the weights, and
+ * the decode thread of each lane batches that lane's sequences.
  */
 
 import type { Sequence } from "./sequence.js";
@@ -10,10 +12,19 @@ import type { Sequence } from "./sequence.js";
 export type Gpu = "auto" | "cuda" | "vulkan" | "metal" | false;
 export type SamplingPlace = "auto" | "host" | "device";
 
-/** Plain data, so that it can be sent to workers, which pass it to `loadEngine` to share the same engine. */
-export interface EngineOptions {
+/** Options of every engine. */
+interface CommonOptions {
   /** A GGUF file. */
   readonly model: string;
+  /** Number of sequences evaluated at once; more may be open: they wait. */
+  readonly sequences: number;
+  /** Maximum number of tokens of a sequence, including the prompt. */
+  readonly contextPerSequence: number;
+}
+
+/** An engine of this process, over llama.cpp. Each of its sequences has its own KV buffer. */
+export interface LocalEngineOptions extends CommonOptions {
+  readonly kind?: "local";
   /**
    * Engines of one model file with different names have contexts of their own, so that each can have another adapter, on
    * the same weights. Default "".
@@ -36,10 +47,6 @@ export interface EngineOptions {
    * another's computation.
    */
   readonly lanes?: number;
-  /** Number of sequences evaluated at once; each has its own KV buffer. More may be open: they wait. */
-  readonly sequences: number;
-  /** Maximum number of tokens of a sequence, including the prompt. */
-  readonly contextPerSequence: number;
   /** Maximum number of tokens of one `llama_decode` call. Default 2048. */
   readonly batch?: number;
   /**
@@ -71,6 +78,23 @@ export interface EngineOptions {
    */
   readonly sampling?: SamplingPlace;
 }
+
+/**
+ * A llama-server that somebody runs (llama.cpp's own), for playing and for comparisons. It gets token ids and returns token
+ * ids with their log-probabilities. Its adapter is the one that it was started with, and it scores no given tokens.
+ */
+export interface LlamaServerOptions extends CommonOptions {
+  readonly kind: "llama-server";
+  /** "http://127.0.0.1:8080" */
+  readonly url: string;
+  /** Whether log-probabilities are asked for, which slows it down. Without them all are 0. Default true. */
+  readonly logprobs?: boolean;
+  /** Of this process, which tokenizes with `model`; see {@link LocalEngineOptions.gpu}. */
+  readonly gpu?: Gpu;
+}
+
+/** Plain data, so that it can be sent to workers, which pass it to `loadEngine` to play on the same engine. */
+export type EngineOptions = LocalEngineOptions | LlamaServerOptions;
 
 /** Devices and precision as llama.cpp reported them when the engine was loaded, not as requested. */
 export interface EngineCompute {
@@ -119,9 +143,14 @@ export interface EngineInfo {
   readonly controlTokens: ReadonlyMap<string, number>;
   /** Control tokens that end a generation, according to llama.cpp. */
   readonly endTokens: readonly number[];
-  /** Maximum; `EngineStats.sequences.slots` are evaluated at once. */
+  /** Number of sequences that are evaluated at once, at most. */
   readonly sequences: number;
   readonly contextPerSequence: number;
+  /** Parts that load an adapter separately, such as lanes: so many scores requested at once reach each of them. */
+  readonly replicas: number;
+}
+
+export interface LocalEngineInfo extends EngineInfo {
   readonly batch: number;
   readonly ubatch: number;
   /** Maximum number of CPU threads; `EngineStats.threads` are in use. */
@@ -206,6 +235,7 @@ export interface EngineStats {
   };
 }
 
+/** Inference, wherever it runs. */
 export interface Engine {
   readonly info: EngineInfo;
   /** The adapter in use, as passed to `useAdapter`. */
@@ -233,10 +263,22 @@ export interface Engine {
    * Loads a LoRA adapter (GGUF), or removes it (null), for all sequences of all threads. Turns requested before the call
    * finish with the old weights, turns requested after it use the new ones. Open sequences keep their tokens; their KV is
    * evaluated again. A path must always name the same content: use a new path per version.
-   *
+   * After a failure the adapter in use stays.
+   */
+  useAdapter(path: string | null): Promise<void>;
+  /** Closes this thread's sequences. A local engine is freed when its last user has closed it. */
+  close(): Promise<void>;
+}
+
+/** Whether an engine is one of this process. */
+export const isLocal = (engine: Engine): engine is LocalEngine => "sleep" in engine;
+
+/** An engine of this process, with what it takes of this machine. */
+export interface LocalEngine extends Engine {
+  readonly info: LocalEngineInfo;
+  /**
    * A sleeping engine wakes with the adapter. Without its weights it only checks that the file is GGUF: an adapter that does
-   * not fit the model makes `wake` fail, until another is set. After a failure the adapter in use
-   * stays.
+   * not fit the model makes `wake` fail, until another is set.
    */
   useAdapter(path: string | null): Promise<void>;
   /**
@@ -259,6 +301,4 @@ export interface Engine {
   holdThreads(threads: number | undefined): void;
   memory(): EngineMemory;
   stats(): EngineStats;
-  /** Closes this thread's sequences. The engine is freed when its last user has closed it. */
-  close(): Promise<void>;
 }

@@ -1,10 +1,24 @@
 /** The engine: token ids in, token ids and logprobs out. */
 export { loadAddon } from "./addon.js";
 export { contextsOf, lanesFor, lanesOf, pooledByDefault, SCORE_ROWS, UBATCH } from "./contexts.js";
-export type { Engine, EngineCompute, EngineInfo, EngineMemory, EngineOptions, EngineStats, Gpu } from "./engine.js";
+export type {
+  Engine,
+  EngineCompute,
+  EngineInfo,
+  EngineMemory,
+  EngineOptions,
+  EngineStats,
+  Gpu,
+  LlamaServerOptions,
+  LocalEngine,
+  LocalEngineInfo,
+  LocalEngineOptions,
+} from "./engine.js";
+export { isLocal } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
+export { loadEngine } from "./factory.js";
 export { type GrammarRules, grammarRules } from "./grammar.js";
-export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
+export { gpuMemory, onEngineLog } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export {
   chatTemplateOf,

@@ -1,15 +1,15 @@
-/** Loads an engine, or joins the one that another thread of this process has loaded. */
+/** Loads a local engine, or joins the one that another thread of this process has loaded. */
 import { realpathSync, statSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 import { HoneError, messageOf } from "../util/index.js";
 import { type Addon, gpuOf, type NativeEngine, type NativeSettings, openAddon } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
 import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
-import type { Engine, EngineInfo, EngineOptions, Gpu } from "./engine.js";
+import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "./engine.js";
 import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
 import { modelShape } from "./models.js";
-import { LocalEngine } from "./native.js";
+import { LlamaEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
 import { usableCores } from "./threads.js";
 
@@ -33,7 +33,7 @@ function mostRows(devices: readonly { readonly isGpu: boolean; readonly descript
   return narrow ? ROWS_OF_SUBGROUPS_OF_4 : Number.POSITIVE_INFINITY;
 }
 
-function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
+function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | "mostSequences">): NativeSettings {
   const devices = addon.devices();
   const useGpu = gpuOf(devices) !== false;
   let model: string;
@@ -72,7 +72,7 @@ function settingsOf(options: EngineOptions, addon: Pick<Addon, "devices" | "most
   return { ...settings, lanes, pooledKv, steadyShapes, drawOnDevice };
 }
 
-function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): EngineInfo {
+function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): LocalEngineInfo {
   const { bos, eos, eot, pad, controlTokens, endTokens, whyHost: _, ...facts } = native.info();
   const { device, offloadedLayers, layers, kv, flashAttention, sampling, ...info } = facts;
   const devices = addon.devices();
@@ -84,6 +84,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
     controlTokens: new Map(controlTokens),
     endTokens: [...endTokens],
     sequences: settings.sequences,
+    replicas: settings.lanes,
     contextPerSequence: settings.contextPerSequence,
     batch: settings.batch,
     ubatch: settings.ubatch,
@@ -114,7 +115,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): E
  * @throws HoneError when the model or the addon cannot be loaded, or the engine exists with other settings;
  * EngineOutOfMemory for a lack of memory
  */
-export async function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine> {
+export async function loadLocal(options: LocalEngineOptions, log?: (line: string) => void): Promise<LocalEngine> {
   const addon = await openAddon(options.gpu ?? "auto", options.device);
   const settings = settingsOf(options, addon);
   try {
@@ -137,7 +138,7 @@ export async function loadEngine(options: EngineOptions, log?: (line: string) =>
     const meet = settings.threads > settings.lanes;
     const governed = isMainThread && options.threads === undefined && !settings.useGpu && meet;
     const governor = governed ? governorOf(native, settings.threads, log) : undefined;
-    return new LocalEngine(addon, native, infoOf(addon, native, settings), governor, log);
+    return new LlamaEngine(addon, native, infoOf(addon, native, settings), governor, log);
   } catch (error) {
     throw engineError(error);
   }
@@ -146,7 +147,7 @@ export async function loadEngine(options: EngineOptions, log?: (line: string) =>
 /** Bytes of the GPU that an engine of this process would use; null where there is none. Loads llama.cpp, but no model. */
 export async function gpuMemory(
   gpu: Gpu,
-): Promise<{ kind: EngineInfo["gpu"]; name: string; total: number; free: number } | null> {
+): Promise<{ kind: LocalEngineInfo["gpu"]; name: string; total: number; free: number } | null> {
   const devices = (await openAddon(gpu)).devices();
   const device = devices.find(({ isGpu }) => isGpu);
   if (!device) return null;

@@ -2,7 +2,7 @@
 import { HoneError } from "../util/index.js";
 import type { Addon, NativeEngine, NativeGrammar, NativeSampling } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
-import type { Engine, EngineInfo, EngineMemory, EngineStats } from "./engine.js";
+import type { EngineMemory, EngineStats, LocalEngine, LocalEngineInfo } from "./engine.js";
 import { engineError } from "./errors.js";
 import type { ThreadGovernor } from "./governor.js";
 import type { Generated, GenerateOptions, Grammar, Sampling, Sequence } from "./sequence.js";
@@ -117,8 +117,8 @@ class NativeSequence implements Sequence {
   }
 }
 
-export class LocalEngine implements Engine {
-  readonly info: EngineInfo;
+export class LlamaEngine implements LocalEngine {
+  readonly info: LocalEngineInfo;
   readonly #addon: Addon;
   readonly #native: NativeEngine;
   readonly #governor: ThreadGovernor | undefined;
@@ -127,7 +127,7 @@ export class LocalEngine implements Engine {
   constructor(
     addon: Addon,
     native: NativeEngine,
-    info: EngineInfo,
+    info: LocalEngineInfo,
     governor?: ThreadGovernor,
     log?: (line: string) => void,
   ) {

@@ -1,18 +1,18 @@
 /** Converts the options of the machine, `--gpu` to `--ubatch`, to an engine's options. */
-import type { EngineOptions, Gpu, SamplingPlace } from "./engine.js";
+import type { Gpu, LocalEngineOptions, SamplingPlace } from "./engine.js";
 
 export interface MachineChoice {
   /** "off" computes on the CPU alone. */
   readonly gpu: Exclude<Gpu, false> | "off";
-  /** See {@link EngineOptions.device}. */
+  /** See {@link LocalEngineOptions.device}. */
   readonly device: string | undefined;
-  /** undefined uses the default of {@link EngineOptions.threads}. */
+  /** undefined uses the default of {@link LocalEngineOptions.threads}. */
   readonly threads: number | undefined;
-  /** See {@link EngineOptions.sampling}. */
+  /** See {@link LocalEngineOptions.sampling}. */
   readonly sampling?: SamplingPlace;
-  /** See {@link EngineOptions.lanes}. */
+  /** See {@link LocalEngineOptions.lanes}. */
   readonly lanes?: number | undefined;
-  /** See {@link EngineOptions.ubatch}. */
+  /** See {@link LocalEngineOptions.ubatch}. */
   readonly ubatch?: number | undefined;
 }
 
@@ -34,7 +34,7 @@ export function sequencesFor(
 export const gpuChosen = ({ gpu }: Pick<MachineChoice, "gpu">): Gpu => (gpu === "off" ? false : gpu);
 
 /** Options of an engine on the chosen part of this machine. `others` may have a default number of lanes, and of `ubatch`. */
-export function engineOptions<O extends Omit<EngineOptions, "gpu" | "device" | "threads" | "sampling">>(
+export function engineOptions<O extends Omit<LocalEngineOptions, "gpu" | "device" | "threads" | "sampling">>(
   machine: MachineChoice,
   others: O,
 ) {

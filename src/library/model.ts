@@ -1,6 +1,6 @@
 /** A model for rollouts: the engine with its weights and, optionally, an adapter. */
 import { bySize, type Config, givenByProgram, sizeOf, withDefaults } from "../config/index.js";
-import type { Engine, EngineInfo } from "../engine/index.js";
+import type { LocalEngine, LocalEngineInfo } from "../engine/index.js";
 import { openPlayerFor, playerOptions } from "../play/index.js";
 import { chatSettings, type EnginePlayer, type RolloutLimits, RolloutThreads } from "../rollout/index.js";
 import type { Adapter } from "../run/index.js";
@@ -17,7 +17,7 @@ type ModelConfig = Pick<Config, (typeof modelOptionNames)[number]>;
 export class Model {
   /** The reference given to {@link openModel}. */
   readonly reference: string;
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   /** Options with defaults filled in. */
   readonly config: ModelConfig;
   /** Number of concurrent rollouts. */
@@ -31,7 +31,7 @@ export class Model {
   constructor(
     reference: string,
     config: ModelConfig,
-    opened: { engine: Engine; player: EnginePlayer; concurrency: number },
+    opened: { engine: LocalEngine; player: EnginePlayer; concurrency: number },
     log: (line: string) => void,
   ) {
     this.reference = reference;
@@ -45,7 +45,7 @@ export class Model {
   }
 
   /** Properties of the loaded model: file, architecture, vocabulary, devices. */
-  get info(): EngineInfo {
+  get info(): LocalEngineInfo {
     return this.engine.info;
   }
 

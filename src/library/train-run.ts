@@ -1,6 +1,6 @@
 /** A whole training: `yarn train` is this function and its output. */
 import { type GivenOptions, givenByProgram, withDefaults } from "../config/index.js";
-import { decodeThreads, type Engine, engineOptions, usableCores } from "../engine/index.js";
+import { decodeThreads, engineOptions, type LocalEngine, usableCores } from "../engine/index.js";
 import { ensurePython, ensureTrackers, pythonFor } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
 import { engineFacts, engineText } from "../report/index.js";
@@ -136,7 +136,7 @@ async function trainWith(
     sequences: fitted.concurrency,
     contextPerSequence: settings.context,
   });
-  let engine: Engine | undefined;
+  let engine: LocalEngine | undefined;
   let model: Model | undefined;
   let closeLog: (() => Promise<void>) | undefined;
   try {
@@ -180,7 +180,7 @@ async function trainWith(
 }
 
 /** Two programs that want all cores take far longer than either alone: the engine uses one less until `work` is done. */
-function leaveCore(engine: Engine, work: Promise<void>): void {
+function leaveCore(engine: LocalEngine, work: Promise<void>): void {
   if (engine.info.threads < 2) return;
   engine.holdThreads(engine.info.threads - 1);
   const release = () => engine.holdThreads(undefined);

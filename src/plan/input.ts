@@ -1,5 +1,5 @@
 /** Input of a memory plan. */
-import { type EngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
+import { type LocalEngineInfo, lanesFor, type ModelShape } from "../engine/index.js";
 import type { Precision } from "../learn/index.js";
 
 export interface PlanInput {
@@ -15,7 +15,7 @@ export interface PlanInput {
   readonly learnerLifetime: "run" | "step" | "offload";
   readonly releaseWeights: boolean;
   /** The engine's device; the learner shares it if it is CUDA, and computes on the CPU otherwise. */
-  readonly gpu: EngineInfo["gpu"];
+  readonly gpu: LocalEngineInfo["gpu"];
   readonly precision: "auto" | Precision;
   /** The learner's weights come from a Hugging Face folder, which is read in f32 into the host's memory. */
   readonly hfWeights: boolean;

@@ -5,9 +5,9 @@ import { checkChatUrl, keyFor } from "../chat/index.js";
 import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import {
-  type Engine,
-  type EngineOptions,
   engineOptions,
+  type LocalEngine,
+  type LocalEngineOptions,
   type ModelShape,
   modelShape,
   sequencesFor,
@@ -64,7 +64,7 @@ export type PlayerConfig = Pick<Config, (typeof playerOptions)[number] | "home">
 export interface OpenPlayer {
   readonly spec: PlayerSpec;
   /** The engine, if it plays; the caller closes it. */
-  readonly engine: Engine | undefined;
+  readonly engine: LocalEngine | undefined;
   /** Number of concurrent rollouts. */
   readonly concurrency: number;
 }
@@ -95,7 +95,7 @@ export async function adapterFile(
   return join(await adopted(adapter, model, config, io), "adapter.gguf");
 }
 
-async function playingEngine(config: PlayerConfig, model: string): Promise<EngineOptions> {
+async function playingEngine(config: PlayerConfig, model: string): Promise<LocalEngineOptions> {
   const { context } = config;
   const trained = await trainedContext(model);
   if (context !== undefined && context > trained) {

@@ -1,5 +1,5 @@
 /** When memory is short, loads the engine with fewer sequences: half as many, repeatedly. */
-import { type Engine, type EngineOptions, EngineOutOfMemory, loadEngine } from "../engine/index.js";
+import { EngineOutOfMemory, type LocalEngine, type LocalEngineOptions, loadEngine } from "../engine/index.js";
 
 /**
  * Runs `attempt` with a number of sequences, halved each time that memory does not suffice.
@@ -26,9 +26,9 @@ export async function fitting<T>(
 
 /** Loads an engine with as many of the sequences as fit in memory. Returns the options it was loaded with. */
 export async function loadFitting(
-  options: EngineOptions,
+  options: LocalEngineOptions,
   log: (line: string) => void,
-): Promise<{ engine: Engine; options: EngineOptions }> {
+): Promise<{ engine: LocalEngine; options: LocalEngineOptions }> {
   const attempt = (sequences: number) => loadEngine({ ...options, sequences }, log);
   const loaded = await fitting(options.sequences, attempt, log, options.lanes);
   return { engine: loaded.result, options: { ...options, sequences: loaded.sequences } };

@@ -1,8 +1,8 @@
 /** The devices as actually loaded: a line for people, and facts that a run records. */
-import { type EngineInfo, gpuTitles, UBATCH } from "../engine/index.js";
+import { gpuTitles, type LocalEngineInfo, UBATCH } from "../engine/index.js";
 import type { LearnerInfo } from "../learn/index.js";
 
-type EngineShown = Pick<EngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
+type EngineShown = Pick<LocalEngineInfo, "compute" | "lanes" | "threads" | "ubatch" | "llamaVersion">;
 
 /** "engine: Vulkan, llvmpipe (LLVM 15.0.6, 256 bits): 5 of 5 layers there, F16 weights, F16 KV, 1 thread, llama.cpp 0.5.0" */
 export function engineText({ compute, lanes, threads, ubatch, llamaVersion }: EngineShown): string {
@@ -23,7 +23,7 @@ export function engineText({ compute, lanes, threads, ubatch, llamaVersion }: En
   return `${line}\nwarning: ${layers - offloadedLayers} of the model's ${layers} layers are computed by the CPU, because the memory of ${device} does not suffice for all: rollouts will be several times slower. Free memory there, give a lower --concurrency or --context, or take a smaller model file`;
 }
 
-const onCpu = ({ backend }: EngineInfo["compute"]) => backend === "cpu";
+const onCpu = ({ backend }: LocalEngineInfo["compute"]) => backend === "cpu";
 
 export const engineFacts = ({ compute, lanes, threads, ubatch, llamaVersion }: EngineShown) => ({
   ...compute,

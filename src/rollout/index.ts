@@ -11,7 +11,6 @@ export { openSession } from "./open-session.js";
 export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
-export { engineSessions, type SessionSource } from "./session-source.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
 export { RolloutThreads } from "./threads.js";

@@ -22,9 +22,7 @@ export interface EnginePlayer {
 export type PlayerSpec =
   | EnginePlayer
   | { readonly kind: "agent"; readonly settings: AgentSettings }
-  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> }
-  /** The URL of a module that exports a PlayerModule's function, which gets the settings. */
-  | { readonly kind: "module"; readonly module: string; readonly settings: unknown };
+  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> };
 
 /** Settings that every worker of a pool gets when it starts. Plain data. */
 export interface WorkerSettings {

@@ -1,7 +1,4 @@
-/**
- * The players: opens the engine, an API, the task's expert or a player from a module on this thread, and starts
- * sessions for whole groups.
- */
+/** The players: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
 import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
 import type { AnyTask } from "../tasks/index.js";
 import { HoneError, Random } from "../util/index.js";
@@ -13,22 +10,14 @@ import type { EnginePlayer, GroupJob, PlayerSpec } from "./job.js";
 import type { Opening, Session } from "./session.js";
 import type { Player } from "./trajectory.js";
 
-export interface SessionsModule {
-  openSessions(settings: unknown, task: AnyTask): Promise<SessionSource>;
-}
-
 export interface SessionSource {
   readonly info: Player;
   /** One session for each member of the group, in order. */
   start(opening: Opening, job: GroupJob): Session[];
 }
 
-/** Token-exact players on an engine's sequences, or on those that `open` creates for a group's prompt. */
-export function engineSessions(
-  engine: Engine,
-  spec: EnginePlayer,
-  open: (prompt: Int32Array, count: number) => Sequence[] = (prompt, count) => engine.openGroup(prompt, count),
-): SessionSource {
+/** Token-exact players on an engine's sequences. */
+function engineSessions(engine: Engine, spec: EnginePlayer): SessionSource {
   const chat = chatOf(engine, spec.chat);
   const { template } = chat;
   const { temperature = 1 } = spec.sampling;
@@ -43,7 +32,7 @@ export function engineSessions(
           `the prompt of scenario ${job.scenario.id} has ${prompt.length} tokens, but a conversation has room for ${room}; raise --context`,
         );
       }
-      const sequences = open(prompt, job.members.length);
+      const sequences = engine.openGroup(prompt, job.members.length);
       return job.members.map(({ seed }, index) => {
         const sequence = sequences[index] as Sequence;
         return new EngineSession(engine, chat, sequence, opening, prompt, { ...spec.sampling, seed });
@@ -59,7 +48,6 @@ export async function openSessions(spec: PlayerSpec, task: AnyTask): Promise<Ses
     requireFormat(chatOf(engine, spec.chat), task.tools, engine.info.model);
     return engineSessions(engine, spec);
   }
-  if (spec.kind === "module") return ((await import(spec.module)) as SessionsModule).openSessions(spec.settings, task);
   if (spec.kind === "agent") {
     const { settings } = spec;
     const client = agentClient(settings);

@@ -1,4 +1,5 @@
 /** Metrics of the server in Prometheus' text format. */
+import { isLocal } from "../engine/index.js";
 import type { ServedModel } from "./model.js";
 
 /** Counters since the server started. */
@@ -33,6 +34,11 @@ const quoted = (value: string) => `"${value.replace(/\\/g, "\\\\").replace(/"/g,
 export function metricsText(counts: Counts, models: readonly ServedModel[]): string {
   const of = (value: (model: ServedModel) => number): Rows =>
     models.map((model) => [`{model=${quoted(model.name)}}`, value(model)] as const);
+  // Engines of this process count; servers have metrics of their own.
+  const counted = (name: "decoded" | "prefilled" | "reused"): Rows =>
+    models.flatMap(({ name: model, engine }) =>
+      isLocal(engine) ? [[`{model=${quoted(model)}}`, engine.stats()[name]] as const] : [],
+    );
   const { rss } = process.memoryUsage();
   const lines = [
     ...metric("hone_requests_total", "counter", "Requests by route and status.", counts.requests),
@@ -87,23 +93,18 @@ export function metricsText(counts: Counts, models: readonly ServedModel[]): str
       "Turns of the model that clients sent back otherwise than they were sampled.",
       of((one) => one.counts.rewritten),
     ),
-    ...metric(
-      "hone_tokens_sampled_total",
-      "counter",
-      "Tokens sampled.",
-      of((one) => one.engine.stats().decoded),
-    ),
+    ...metric("hone_tokens_sampled_total", "counter", "Tokens sampled.", counted("decoded")),
     ...metric(
       "hone_tokens_evaluated_total",
       "counter",
       "Tokens evaluated that were not sampled just before.",
-      of((one) => one.engine.stats().prefilled),
+      counted("prefilled"),
     ),
     ...metric(
       "hone_tokens_reused_total",
       "counter",
       "Tokens whose KV was taken from another sequence.",
-      of((one) => one.engine.stats().reused),
+      counted("reused"),
     ),
     ...metric("process_resident_memory_bytes", "gauge", "Resident memory of the process.", [["", rss]]),
   ];

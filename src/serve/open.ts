@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CONTEXT, type Config, flagOf, type GivenOptions } from "../config/index.js";
-import { type Engine, engineOptions, modelFingerprint } from "../engine/index.js";
+import { engineOptions, type LocalEngine, modelFingerprint } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { conversingModel, isCatalogueName, linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { adapterFile, loadFitting } from "../play/index.js";
@@ -51,7 +51,7 @@ export interface OpenModel {
   readonly names: readonly [string, ...string[]];
   /** Description of the checkpoint, for messages. */
   readonly title: string;
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   readonly chat: Chat;
 }
 

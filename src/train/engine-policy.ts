@@ -1,5 +1,5 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
-import type { Engine, EngineOptions } from "../engine/index.js";
+import type { EngineOptions, LocalEngine } from "../engine/index.js";
 import type { ServerPlan } from "../mcp/index.js";
 import { fitting } from "../play/index.js";
 import {
@@ -36,14 +36,14 @@ export interface EnginePolicySettings {
 }
 
 export class EnginePolicy implements Policy {
-  readonly #engine: Engine;
+  readonly #engine: LocalEngine;
   readonly #settings: EnginePolicySettings;
   #adapter: Adapter | null = null;
   /** Adapter whose probe has not been scored since it was loaded. */
   #unseen: string | null = null;
   #concurrency: number;
 
-  constructor(engine: Engine, settings: EnginePolicySettings) {
+  constructor(engine: LocalEngine, settings: EnginePolicySettings) {
     this.#engine = engine;
     this.#settings = settings;
     this.#concurrency = settings.concurrency;

@@ -49,9 +49,11 @@ export async function measureProbe(
   if (ids.length > engine.info.contextPerSequence) return null;
   const from = scored[0] as number;
   const tokens = Int32Array.from(ids);
-  // Requested at the same time, so that each lane gets one: every lane loads adapters separately.
-  const lanes = await Promise.all(Array.from({ length: engine.info.lanes }, () => engine.score(tokens, { from })));
-  const readings = lanes.map((scores) => {
+  // Requested at the same time, so that each replica gets one: every replica loads adapters separately.
+  const replicas = await Promise.all(
+    Array.from({ length: engine.info.replicas }, () => engine.score(tokens, { from })),
+  );
+  const readings = replicas.map((scores) => {
     const distance = (policy: readonly number[]) =>
       scored.reduce((sum, place, i) => sum + Math.abs((scores[place - from] as number) - (policy[i] as number)), 0) /
       scored.length;

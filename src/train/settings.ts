@@ -19,7 +19,7 @@ import {
   presets,
   sizeOf,
 } from "../config/index.js";
-import type { EngineInfo } from "../engine/index.js";
+import type { LocalEngineInfo } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
 import { rewardNamed } from "../reward/index.js";
@@ -174,7 +174,7 @@ export const modelOf = (given: GivenOptions, recorded: unknown) => (given.model 
 export function loopSettings(
   settings: RunSettings,
   config: Pick<Config, "maxMismatch" | "hfWeights">,
-  engine: EngineInfo,
+  engine: LocalEngineInfo,
   spreadFloor: number,
 ): LoopSettings {
   return {

@@ -4,7 +4,7 @@
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import { type Config, objectiveOf } from "../config/index.js";
-import { decodeThreads, type EngineInfo } from "../engine/index.js";
+import { decodeThreads, type LocalEngineInfo } from "../engine/index.js";
 import {
   bitsOf,
   LearnerDied,
@@ -141,7 +141,7 @@ export interface UpdaterSources {
   /** Values that fit the machine. */
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
   /** The engine's device. */
-  readonly backend: EngineInfo["gpu"];
+  readonly backend: LocalEngineInfo["gpu"];
   readonly python: string;
   readonly log: (text: string) => void;
 }

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
-import type { Engine, EngineOptions, GenerateOptions, Sequence } from "../../src/engine/index.js";
+import type { GenerateOptions, LocalEngine, LocalEngineOptions, Sequence } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { concat, largestDifference, prompt } from "./support.js";
 import type { Reference } from "./transformers.js";
@@ -20,14 +20,18 @@ const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: { seed
  * Scores; on a GPU of all tokens and some that follow, which change nothing: so few kernels serve their number
  * (support/gpu.ts).
  */
-export async function scores(engine: Engine, tokens: Int32Array, from: number): Promise<Float32Array> {
+export async function scores(engine: LocalEngine, tokens: Int32Array, from: number): Promise<Float32Array> {
   if (engine.info.gpu === false) return await engine.score(tokens, { from });
   const rows = 32 * Math.ceil((tokens.length - 1) / 32);
   const all = await engine.score(concat(tokens, new Int32Array(rows + 1 - tokens.length)));
   return all.slice(from - 1, tokens.length - 1);
 }
 
-export async function evaluatesOnlyWhatIsAppended(engine: Engine, length: number, rounding: number): Promise<void> {
+export async function evaluatesOnlyWhatIsAppended(
+  engine: LocalEngine,
+  length: number,
+  rounding: number,
+): Promise<void> {
   const start = prompt("x".repeat(length));
   const sequence = engine.open(start);
   const one = await sequence.generate(turn(8, 5));
@@ -44,7 +48,7 @@ export async function evaluatesOnlyWhatIsAppended(engine: Engine, length: number
 
 /** @param limits what ends the turn; called when it has begun to decode, or before it begins */
 async function endsEarly(
-  engine: Engine,
+  engine: LocalEngine,
   stop: "cancelled" | "deadline",
   limits: (decoding: Promise<void>) => Pick<GenerateOptions, "signal" | "deadline">,
   rounding: number,
@@ -67,7 +71,7 @@ async function endsEarly(
   sequence.close();
 }
 
-export function keepsWhatItHasWhenCancelled(engine: Engine, rounding: number): Promise<void> {
+export function keepsWhatItHasWhenCancelled(engine: LocalEngine, rounding: number): Promise<void> {
   const limits = (decoding: Promise<void>) => {
     const controller = new AbortController();
     void decoding.then(() => controller.abort());
@@ -77,7 +81,7 @@ export function keepsWhatItHasWhenCancelled(engine: Engine, rounding: number): P
 }
 
 /** The deadline is the time that a turn of a tenth of the context took just before: a token is sampled by then, and not all. */
-export async function keepsWhatItHasAtItsDeadline(engine: Engine, rounding: number): Promise<void> {
+export async function keepsWhatItHasAtItsDeadline(engine: LocalEngine, rounding: number): Promise<void> {
   const measured = engine.open(prompt("a turn that ends too early"));
   const began = performance.now();
   await measured.generate(turn(Math.floor(engine.info.contextPerSequence / 10), 7));
@@ -87,7 +91,7 @@ export async function keepsWhatItHasAtItsDeadline(engine: Engine, rounding: numb
 }
 
 export async function evaluatesAPromptOnce(
-  engine: Engine,
+  engine: LocalEngine,
   { members, length }: { members: number; length: number },
   rounding: number,
 ): Promise<void> {
@@ -112,7 +116,7 @@ export async function evaluatesAPromptOnce(
 
 /** @param asleep what else there is to see then */
 export async function sleepsAndWakes(
-  engine: Engine,
+  engine: LocalEngine,
   weights: boolean,
   rounding: number,
   asleep: () => void = () => undefined,
@@ -145,7 +149,7 @@ export async function sleepsAndWakes(
  * @param after called after so many changes
  */
 export async function changesAdapter(
-  engine: Engine,
+  engine: LocalEngine,
   adapter: string,
   changes: number,
   after: (changes: number) => void | Promise<void>,
@@ -170,8 +174,8 @@ export async function changesAdapter(
 
 /** @param beside another engine of the same model, under another name */
 export async function hasAnAdapterOfItsOwn(
-  engine: Engine,
-  beside: Engine,
+  engine: LocalEngine,
+  beside: LocalEngine,
   adapter: string,
   rounding: number,
 ): Promise<void> {
@@ -192,7 +196,7 @@ export async function hasAnAdapterOfItsOwn(
  * @param play touches the weights, where a device takes them at their first use
  */
 export async function givesMemoryBack(
-  engine: Engine,
+  engine: LocalEngine,
   bytes: { readonly kv: number; readonly weights: number },
   held: () => number,
   play: () => Promise<void>,
@@ -224,7 +228,7 @@ export const crowd = { atOnce: 10, members: 4, tokens: 60, step: 1 };
  */
 export async function outlivesItsWorkers(
   job: { workers: number; atOnce: number; members: number; tokens: number; step: number },
-  engine: EngineOptions,
+  engine: LocalEngineOptions,
   rounding: number,
 ): Promise<void> {
   const door = join(packageRoot, "dist/src/engine/index.js");
@@ -251,14 +255,14 @@ export function expectWithin(ways: ReturnType<Reference["ways"]>): void {
  * tokens: what follows it is another text, which is not compared.
  */
 export async function drawsAsTheHost(
-  host: Engine,
-  device: Engine,
+  host: LocalEngine,
+  device: LocalEngine,
   { temperatures, tokens, members }: { temperatures: number[]; tokens: number; members: number },
   bound = 1e-5,
 ): Promise<{ compared: number; differing: number; largest: number }> {
   const found = { compared: 0, differing: 0, largest: 0 };
   for (const temperature of temperatures) {
-    const play = async (engine: Engine) => {
+    const play = async (engine: LocalEngine) => {
       const group = engine.openGroup(prompt("a prompt of the group, "), members);
       // One after the other: who shares a batch would change the logits' rounding.
       const played = [];
@@ -286,7 +290,7 @@ export async function drawsAsTheHost(
 }
 
 /** All tokens were drawn on the device, and 12 bytes of each row were copied; padding at most trebles the rows. */
-export function countsOfDrawing(engine: Engine): void {
+export function countsOfDrawing(engine: LocalEngine): void {
   const { decoded, drawnOnDevice, copiedBytes } = engine.stats();
   expect(drawnOnDevice).toBe(decoded);
   expect(copiedBytes).toBeGreaterThanOrEqual(12 * decoded);

@@ -1,7 +1,7 @@
 /** Tokens drawn where the logits are, on a GPU: what its engine's host draws from the same logits, but for rounding. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { few, gpu } from "../support/gpu.js";
 import { countsOfDrawing, drawsAsTheHost } from "./behaviours.js";
 import { concat, largestDifference, prompt } from "./support.js";
@@ -15,8 +15,8 @@ const withAdapter = !gpu.software;
 /** A device's exponentials and logarithms are off by a few units in the last place. */
 const ROUNDING = 1e-4;
 
-let host: Engine;
-let device: Engine;
+let host: LocalEngine;
+let device: LocalEngine;
 const said: string[] = [];
 beforeAll(async () => {
   const more = { ...few, ...fewer, model, contextPerSequence: 512 };
@@ -73,7 +73,7 @@ it("scores are the host's, beside turns as well", async () => {
 });
 
 it("adapters, sleep and wake keep drawing", async () => {
-  const draws = async (engine: Engine) => {
+  const draws = async (engine: LocalEngine) => {
     const sequence = engine.open(prompt("a prompt"));
     const { tokens } = await sequence.generate({ maxTokens: 24, sampling: { seed: 6 }, stop: [] });
     sequence.close();

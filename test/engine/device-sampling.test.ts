@@ -5,17 +5,17 @@
 import { describe, expect, it } from "vitest";
 import { options } from "../../src/config/index.js";
 import {
-  type Engine,
-  type EngineOptions,
   engineOptions,
   type Generated,
+  type LocalEngine,
+  type LocalEngineOptions,
   loadEngine,
   modelFile,
 } from "../../src/engine/index.js";
 import { countsOfDrawing, drawsAsTheHost } from "./behaviours.js";
 import { adapterPath, close, concat, largestDifference, newModel, prompt, ROUNDING, testEngine } from "./support.js";
 
-const shapes: [string, Partial<EngineOptions>][] = [
+const shapes: [string, Partial<LocalEngineOptions>][] = [
   ["a pool of KV", { pooledKv: true, steadyShapes: true }],
   ["a pool without padding", { pooledKv: true, steadyShapes: false }],
   ["a KV buffer for each", { pooledKv: false, steadyShapes: false }],
@@ -23,10 +23,10 @@ const shapes: [string, Partial<EngineOptions>][] = [
   ["lanes", { lanes: 2, threads: 2, sequences: 8 }],
 ];
 
-async function pair(more: Partial<EngineOptions>, model = newModel()): Promise<[Engine, Engine]> {
+async function pair(more: Partial<LocalEngineOptions>, model = newModel()): Promise<[LocalEngine, LocalEngine]> {
   const [host, device] = (["host", "device"] as const).map((sampling) =>
     testEngine({ ...more, model, name: sampling, sampling }),
-  ) as [Promise<Engine>, Promise<Engine>];
+  ) as [Promise<LocalEngine>, Promise<LocalEngine>];
   return [await host, await device];
 }
 
@@ -42,7 +42,7 @@ describe.each(shapes)("with %s", (_, shape) => {
 
   it("groups of unequal turns, with tools' answers, are those of the host", async () => {
     const [host, device] = await pair({ ...shape, sequences: Math.max(4, shape.sequences ?? 0) });
-    const plays = async (engine: Engine) => {
+    const plays = async (engine: LocalEngine) => {
       const group = engine.openGroup(prompt("a prompt that all share, longer than a batch "), 7);
       return await Promise.all(
         group.map(async (member, seed) => {
@@ -71,7 +71,7 @@ it.each([true, false])("passes of a prompt alone copy no logits of padding: pool
   const [host, device] = await pair({ pooledKv, steadyShapes: true, ubatch: 32 });
   const turn = { maxTokens: 20, sampling: { seed: 3 }, stop: [] };
   const start = prompt("a prompt of several passes ".repeat(8));
-  const plays = async (engine: Engine) => {
+  const plays = async (engine: LocalEngine) => {
     const group = engine.openGroup(prompt("a short one"), 4);
     await Promise.all(group.map((member) => member.generate(turn)));
     for (const member of group) member.close();
@@ -137,13 +137,13 @@ describe("what the device cannot draw", () => {
 
 it("adapters, sleep and wake with fewer sequences keep drawing", async () => {
   const [host, device] = await pair({ sequences: 4 });
-  const plays = async (engine: Engine) => {
+  const plays = async (engine: LocalEngine) => {
     const { tokens } = await engine
       .open(prompt("a prompt"))
       .generate({ maxTokens: 30, sampling: { seed: 8 }, stop: [] });
     return [...tokens];
   };
-  const steps: ((engine: Engine) => Promise<void>)[] = [
+  const steps: ((engine: LocalEngine) => Promise<void>)[] = [
     async () => undefined,
     (engine) => engine.useAdapter(adapterPath("drawn")),
     (engine) => engine.sleep({ weights: true }).then(() => engine.wake({ sequences: 2 })),

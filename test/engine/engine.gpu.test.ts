@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { few, gpu, held } from "../support/gpu.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -61,7 +61,7 @@ const folder = mkdtempSync(join(tmpdir(), "hone-gpu-engine-"));
 const playedBy = (one: Case) => played.get(caseName(one)) as Played;
 /** Two computations of the same on this device: a row alone, and the same row among others. */
 let rounding: number;
-let engine: Engine;
+let engine: LocalEngine;
 
 /** Log-probabilities of all tokens but the first, from another process: a process has one device. */
 function scoresOnCpu(file: string, adapter: string | undefined, ids: ArrayLike<number>): number[] {

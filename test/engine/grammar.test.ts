@@ -1,11 +1,11 @@
 /** Turns under a grammar, of a model whose tokens are bytes: where the grammar begins, and what is free before. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { grammarRules } from "../../src/engine/grammar.js";
-import type { Engine, GenerateOptions, Grammar } from "../../src/engine/index.js";
+import type { GenerateOptions, Grammar, LocalEngine } from "../../src/engine/index.js";
 import { prompt, testEngine } from "./support.js";
 import { tiny } from "./tiny-model.js";
 
-let engine: Engine;
+let engine: LocalEngine;
 beforeAll(async () => {
   engine = await testEngine();
 });

@@ -1,7 +1,13 @@
 /** Lanes and long passes on a GPU: they change who computes beside whom, not what comes out; and the plan of their memory. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type Engine, type EngineOptions, type Generated, loadEngine, modelShape } from "../../src/engine/index.js";
+import {
+  type Generated,
+  type LocalEngine,
+  type LocalEngineOptions,
+  loadEngine,
+  modelShape,
+} from "../../src/engine/index.js";
 import { contextsMemory } from "../../src/plan/engine-memory.js";
 import { few, gpu } from "../support/gpu.js";
 import { scores } from "./behaviours.js";
@@ -18,17 +24,17 @@ const TOKENS = 24;
 /** llvmpipe's passes have 32 rows at most (`yarn test:gpu` gives it vectors of 128 bits). */
 const LONG = 2048;
 
-const engines = new Map<string, Engine>();
+const engines = new Map<string, LocalEngine>();
 const said: string[] = [];
-async function load(name: string, more: Partial<EngineOptions>): Promise<Engine> {
+async function load(name: string, more: Partial<LocalEngineOptions>): Promise<LocalEngine> {
   const engine = await loadEngine({ ...few, ...more, model, name, contextPerSequence: 512 }, (line) => said.push(line));
   engines.set(name, engine);
   return engine;
 }
 
-let one: Engine;
-let two: Engine;
-let long: Engine;
+let one: LocalEngine;
+let two: LocalEngine;
+let long: LocalEngine;
 beforeAll(async () => {
   one = await load("one", { lanes: 1 });
   two = await load("two", { lanes: 2, threads: 2 });
@@ -39,7 +45,7 @@ afterAll(async () => {
 });
 
 /** Two sequences of their own play at once, with two lanes one in each; one turn after the other. */
-async function play(engine: Engine, temperature: number) {
+async function play(engine: LocalEngine, temperature: number) {
   const starts = ["the first of two questions", "the second, another one"].map((text) => prompt(text));
   const members = starts.map((start) => engine.open(start));
   const turns: Generated[][] = [];
@@ -52,7 +58,7 @@ async function play(engine: Engine, temperature: number) {
 }
 
 /** Two engines compute the same: what one samples has these log-probabilities in the other. */
-async function computesAlike(engine: Engine, other: Engine, rounding = ROUNDING): Promise<void> {
+async function computesAlike(engine: LocalEngine, other: LocalEngine, rounding = ROUNDING): Promise<void> {
   for (const { start, turns } of await play(engine, 1)) {
     const tokens = turns.flatMap((turn) => [...(turn?.tokens ?? [])]);
     const logprobs = turns.flatMap((turn) => [...(turn?.logprobs ?? [])]);
@@ -65,8 +71,8 @@ async function computesAlike(engine: Engine, other: Engine, rounding = ROUNDING)
  * And they draw the same. Rounding makes a text another one where a uniform number is at the boundary of two tokens, the
  * sooner the more tokens are likely; other numbers would do so at once.
  */
-async function drawsAlike(engine: Engine, other: Engine): Promise<void> {
-  const texts = async (of: Engine) => (await play(of, 0.3)).map(({ turns }) => [...(turns[0]?.tokens ?? [])]);
+async function drawsAlike(engine: LocalEngine, other: LocalEngine): Promise<void> {
+  const texts = async (of: LocalEngine) => (await play(of, 0.3)).map(({ turns }) => [...(turns[0]?.tokens ?? [])]);
   const [here, there] = [await texts(engine), await texts(other)];
   const same = here.map((tokens, i) => tokens.findIndex((token, at) => token !== there[i]?.[at]));
   const common = same.map((first) => (first === -1 ? TOKENS : first));
@@ -74,7 +80,7 @@ async function drawsAlike(engine: Engine, other: Engine): Promise<void> {
 }
 
 /** Scores at once, in all lanes. */
-async function everywhere(engine: Engine): Promise<Float32Array[]> {
+async function everywhere(engine: LocalEngine): Promise<Float32Array[]> {
   const tokens = prompt("what an adapter makes of these tokens");
   return await Promise.all(Array.from({ length: engine.info.lanes }, () => scores(engine, tokens, 1)));
 }
@@ -87,7 +93,7 @@ it("the engine says how many lanes there are, and how long a pass is", () => {
 });
 
 describe.each(["two", "long"])("an engine with lanes: %s", (name) => {
-  const engine = () => engines.get(name) as Engine;
+  const engine = () => engines.get(name) as LocalEngine;
   const withAdapter = async (path: string | null) => {
     for (const each of [engine(), one]) await each.useAdapter(path);
   };

@@ -1,13 +1,13 @@
 /** Contexts beside each other on the same weights: to those who use the engine there is one. */
 import { describe, expect, it } from "vitest";
-import { type Engine, type EngineOptions, usableCores } from "../../src/engine/index.js";
+import { type LocalEngine, type LocalEngineOptions, usableCores } from "../../src/engine/index.js";
 import { adapterPath, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 
 const MEMBERS = 8;
-const wide: Partial<EngineOptions> = { threads: 2, sequences: MEMBERS };
+const wide: Partial<LocalEngineOptions> = { threads: 2, sequences: MEMBERS };
 
 /** Two groups play together; one result a member. */
-async function play(engine: Engine, maxTokens = 40) {
+async function play(engine: LocalEngine, maxTokens = 40) {
   const members = ["the first", "the second"].flatMap((text) =>
     engine.openGroup(prompt(`${text} question `), MEMBERS / 2),
   );

@@ -1,14 +1,14 @@
 /** Pooled KV and batches of few shapes, which a GPU has by default: they change what is computed beside, not what comes out. */
 import { describe, expect, it } from "vitest";
-import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
 import { evaluatesAPromptOnce, sleepsAndWakes } from "./behaviours.js";
 import { adapterPath, close, largestDifference, prompt, ROUNDING, testEngine } from "./support.js";
 
 const MEMBERS = 6;
-const wide: Partial<EngineOptions> = { sequences: MEMBERS, contextPerSequence: 512 };
+const wide: Partial<LocalEngineOptions> = { sequences: MEMBERS, contextPerSequence: 512 };
 
 /** Groups whose members have turns of different lengths, with answers of different lengths before some of them. */
-async function play(engine: Engine) {
+async function play(engine: LocalEngine) {
   const members = ["the first", "the second"].flatMap((text) =>
     engine.openGroup(prompt(`${text} question `), MEMBERS / 2),
   );
@@ -58,7 +58,7 @@ describe.each([
 
 describe("the graph of the batch before", () => {
   /** Two of six decode; the others join for one token now and then. */
-  async function reused(shapes: Partial<EngineOptions>): Promise<number> {
+  async function reused(shapes: Partial<LocalEngineOptions>): Promise<number> {
     const engine = await testEngine({ ...wide, ...shapes });
     const turn = (maxTokens: number, seed: number) => ({ maxTokens, sampling: { seed }, stop: [] });
     const members = engine.openGroup(prompt("a question "), MEMBERS);
@@ -88,7 +88,7 @@ describe("the graph of the batch before", () => {
 
 describe("passes of 2048 tokens", () => {
   /** A prompt of more than two passes of the usual length, and its last scores. */
-  async function playLong(engine: Engine) {
+  async function playLong(engine: LocalEngine) {
     const text = prompt(Array.from({ length: 150 }, (_, i) => `${100_000 + i * i} or `).join(""));
     const before = engine.stats();
     const logprobs = await engine.score(text, { from: text.length - 40 });

@@ -1,16 +1,16 @@
 /** What can be done with an engine that sleeps, and how it wakes. */
 import { rmSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
 import { usableCores } from "../../src/engine/index.js";
 import { adapterPath, close, largestDifference, newModel, prompt, ROUNDING, testEngine } from "./support.js";
 
 const cores = usableCores();
-const wide: Partial<EngineOptions> = cores < 2 ? {} : { threads: 2, lanes: 2 };
+const wide: Partial<LocalEngineOptions> = cores < 2 ? {} : { threads: 2, lanes: 2 };
 const tokens = prompt("the adapter changes every one of these");
 
 /** Scores in all lanes, so that one that was left out shows. */
-async function scored(engine: Engine): Promise<number[]> {
+async function scored(engine: LocalEngine): Promise<number[]> {
   const scores = await Promise.all(Array.from({ length: 4 }, () => engine.score(tokens)));
   return scores.flatMap((score) => [...score]);
 }
@@ -79,7 +79,7 @@ describe("waking with fewer sequences", () => {
   const SEQUENCES = 6;
 
   /** More sequences than there are slots, all of them in a turn at once. */
-  async function play(engine: Engine) {
+  async function play(engine: LocalEngine) {
     const members = engine.openGroup(prompt("more than there is room for "), SEQUENCES);
     const turns = members.map((member, seed) =>
       member.generate({ maxTokens: 20, sampling: { seed }, stop: [] }).finally(() => member.close()),

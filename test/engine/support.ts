@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { type Engine, type EngineOptions, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, type LocalEngineOptions, loadEngine } from "../../src/engine/index.js";
 import { writeTinyAdapter, writeTinyModel } from "./tiny-model.js";
 
 const folder = join(tmpdir(), `hone-engine-test-${process.pid}`);
@@ -23,19 +23,19 @@ export function adapterPath(name: string): string {
   return path;
 }
 
-export function options(more: Partial<EngineOptions> = {}): EngineOptions {
+export function options(more: Partial<LocalEngineOptions> = {}): LocalEngineOptions {
   return { model: newModel(), gpu: false, threads: 1, sequences: 4, contextPerSequence: 512, ...more };
 }
 
-const open = new Set<Engine>();
+const open = new Set<LocalEngine>();
 
-export async function testEngine(more: Partial<EngineOptions> = {}): Promise<Engine> {
+export async function testEngine(more: Partial<LocalEngineOptions> = {}): Promise<LocalEngine> {
   const engine = await loadEngine(options(more));
   open.add(engine);
   return engine;
 }
 
-export async function close(engine: Engine): Promise<void> {
+export async function close(engine: LocalEngine): Promise<void> {
   open.delete(engine);
   await engine.close();
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { modelPath } from "../../bench/models.js";
-import type { EngineOptions } from "../../src/engine/index.js";
+import type { LocalEngineOptions } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
 
@@ -79,7 +79,7 @@ function conversation({ family, adapter }: Case, index: number, seed: number) {
  */
 export async function playCases(
   played: readonly Case[],
-  engine: Pick<EngineOptions, "gpu" | "sequences" | "ubatch" | "exact">,
+  engine: Pick<LocalEngineOptions, "gpu" | "sequences" | "ubatch" | "exact">,
   binaries?: object,
 ): Promise<{ libraries: string[]; played: Map<string, Played> }> {
   const child = spawn(process.execPath, [join(packageRoot, "test/engine/conversations.mjs")]);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import type { EngineOptions } from "../../src/engine/index.js";
+import type { LocalEngineOptions } from "../../src/engine/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { crowd, outlivesItsWorkers } from "./behaviours.js";
 import { adapterPath, concat, largestDifference, newModel, options, prompt, ROUNDING, testEngine } from "./support.js";
@@ -31,7 +31,7 @@ const program = `
 `;
 
 interface Job {
-  options: EngineOptions;
+  options: LocalEngineOptions;
   prompt: Int32Array;
   members: number;
   tokens: number;

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { importanceModes, objectiveNames, objectiveOf } from "../../src/config/objectives.js";
-import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import {
   type BatchGroup,
   CHECKPOINT_FILES,
@@ -39,7 +39,7 @@ async function playedBatch(gguf: string, name: string): Promise<string> {
 }
 
 /** The same tokens with the engine's log-probabilities of now. */
-async function scored(engine: Engine, groups: readonly BatchGroup[]): Promise<BatchGroup[]> {
+async function scored(engine: LocalEngine, groups: readonly BatchGroup[]): Promise<BatchGroup[]> {
   const again: BatchGroup[] = [];
   for (const group of groups) {
     const members = group.map(async ({ tokens, advantage }) => {
@@ -69,7 +69,7 @@ describe("the learner", () => {
   }, 900_000);
 
   describe.each(["qwen2-tiny-f32", "qwen3-tiny-f32", "llama-tiny-f32", "qwen2-tiny-q8_0"])("on %s", (name) => {
-    let engine: Engine;
+    let engine: LocalEngine;
     let learner: Learner;
     let groups: BatchGroup[];
     const checkpoint = join(folder, name, "0001");

@@ -1,5 +1,5 @@
 /**
- * Engine and learner on files that llama.cpp has quantised: one policy, as far as a run asks for it. The tiny model's
+ * LocalEngine and learner on files that llama.cpp has quantised: one policy, as far as a run asks for it. The tiny model's
  * widths are multiples of 256, as K-quants need them; those that are not (640) have the types that llama.cpp falls back to.
  */
 import { spawnSync } from "node:child_process";

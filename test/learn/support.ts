@@ -1,6 +1,6 @@
 /** Settings for tests of the learner's process, and batches to learn from. */
 import { objectiveOf } from "../../src/config/index.js";
-import type { Engine } from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/index.js";
 import { type BatchGroup, groupAdvantages, type LearnerSettings, type StepSettings } from "../../src/learn/index.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
 
@@ -31,7 +31,7 @@ export const step: StepSettings = {
 };
 
 /** Groups of sampled text with a made-up tool result in the middle; odd members of a group get the reward. */
-export async function play(engine: Engine, groups: number, size: number): Promise<BatchGroup[]> {
+export async function play(engine: LocalEngine, groups: number, size: number): Promise<BatchGroup[]> {
   const played: BatchGroup[] = [];
   for (let group = 0; group < groups; group++) {
     const prompt = engine.tokenize(`Question ${group}: what happened after the meeting of the board?`, {

@@ -135,7 +135,7 @@ describe("a run that starts from one", () => {
     expect(existsSync(checkpoints)).toBe(false);
   });
 
-  // Engine and learner are compared before the update: with a learner that started anew it would be refused.
+  // LocalEngine and learner are compared before the update: with a learner that started anew it would be refused.
   it("plays it, learns from there, and goes on by the same command", () => {
     const begun = train("--steps", "1", "--init-adapter", first, ...shape);
     expect(begun.status, begun.stderr).toBe(0);

@@ -1,18 +1,18 @@
 import { describe, expect, it, vi } from "vitest";
 import { engineError } from "../../src/engine/errors.js";
-import { type Engine, type EngineOptions, EngineOutOfMemory } from "../../src/engine/index.js";
+import { EngineOutOfMemory, type LocalEngine, type LocalEngineOptions } from "../../src/engine/index.js";
 import { fitting, loadFitting } from "../../src/play/fitting.js";
 import { HoneError } from "../../src/util/errors.js";
 
-const loaded = vi.hoisted(() => [] as EngineOptions[]);
+const loaded = vi.hoisted(() => [] as LocalEngineOptions[]);
 const room = vi.hoisted(() => ({ for: 0 }));
 
 vi.mock("../../src/engine/index.js", async (load) => {
   const real = await load<typeof import("../../src/engine/index.js")>();
-  const loadEngine = async (options: EngineOptions): Promise<Engine> => {
+  const loadEngine = async (options: LocalEngineOptions): Promise<LocalEngine> => {
     loaded.push(options);
     if (options.sequences > room.for) throw new real.EngineOutOfMemory("full");
-    return { sequences: options.sequences } as unknown as Engine;
+    return { sequences: options.sequences } as unknown as LocalEngine;
   };
   return { ...real, loadEngine };
 });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { type ChatSettings, chatOf, requireFormat } from "../../src/rollout/chat.js";
 import { HoneError, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -12,7 +12,7 @@ const files = llamaCppFiles();
 const ofLlamaCpp = (name: string) => readFileSync(join(files, `models/templates/${name}.jinja`), "utf8");
 const withoutTools = readFileSync(join(packageRoot, "test/rollout/support/without-tools.jinja"), "utf8");
 
-let engine: Engine;
+let engine: LocalEngine;
 beforeAll(async () => {
   engine = await loadEngine({
     model: modelPath("qwen2-tiny-f32.gguf"),
@@ -30,7 +30,7 @@ function chat(chatTemplate: string, settings: ChatSettings = {}) {
   const controlTokens = new Map([...own, ...names.map((name, i): [string, number] => [name, 900_000 + i])]);
   const info = { ...engine.info, chatTemplate, controlTokens, eosText: "</s>" };
   const [tokenize, detokenize] = [engine.tokenize.bind(engine), engine.detokenize.bind(engine)];
-  return chatOf({ info, tokenize, detokenize } as unknown as Engine, settings);
+  return chatOf({ info, tokenize, detokenize } as unknown as LocalEngine, settings);
 }
 
 describe("the tool-call format of a template", () => {

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
 import {
-  type Engine,
   type Generated,
   type GenerateOptions,
+  type LocalEngine,
   loadEngine,
   type Sequence,
 } from "../../src/engine/index.js";
@@ -31,7 +31,7 @@ const limits = (more: Partial<TurnLimits> = {}): TurnLimits => ({
   ...more,
 });
 
-let engine: Engine;
+let engine: LocalEngine;
 let chat: Chat;
 let template: ChatTemplate;
 let prompt: Int32Array;
@@ -311,7 +311,7 @@ describe("thoughts", () => {
       info: { ...engine.info, chatTemplate: qwen3 },
       tokenize: engine.tokenize.bind(engine),
       detokenize: engine.detokenize.bind(engine),
-    } as Engine);
+    } as LocalEngine);
     const begin: Opening = { messages: first.messages, tools: [] };
     const said = Int32Array.from([...ids("<think>\nMany.\n</think>\n\nHow many?"), end()]);
     const answer: ChatMessage = { role: "user", content: "Two." };
@@ -352,7 +352,7 @@ describe("a model that cannot play", () => {
   it.each([["no chat template", null, /has no chat template/]])(
     "is refused with one line: %s",
     (_, chatTemplate, message) => {
-      const other = { info: { ...engine.info, chatTemplate } } as Engine;
+      const other = { info: { ...engine.info, chatTemplate } } as LocalEngine;
       expect(() => chatOf(other)).toThrow(message);
       expect(() => chatOf(other)).toThrow(HoneError);
     },

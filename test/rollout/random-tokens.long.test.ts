@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelPath } from "../../bench/models.js";
-import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { chatOf } from "../../src/rollout/chat.js";
 import { EngineSession } from "../../src/rollout/engine-session.js";
 import { hermes } from "../../src/rollout/formats/hermes.js";
@@ -18,7 +18,7 @@ const TURNS = 10_000;
 const GROUP = 8;
 const task = countingTask as unknown as AnyTask;
 
-let engine: Engine;
+let engine: LocalEngine;
 beforeAll(async () => {
   const model = modelPath("qwen2-tiny-f16.gguf");
   engine = await loadEngine({ model, gpu: false, threads: 1, sequences: GROUP, contextPerSequence: 640 });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll } from "vitest";
-import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { chatOf } from "../../src/rollout/index.js";
 import { openEndpoint, ServedModel } from "../../src/serve/index.js";
 import { packageRoot } from "../../src/util/index.js";
@@ -31,7 +31,7 @@ function steadyTiny(): Promise<string> {
 export interface Server {
   readonly client: OpenAI;
   readonly url: string;
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   readonly model: ServedModel;
   close(grace?: number): Promise<void>;
 }

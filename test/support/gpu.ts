@@ -1,5 +1,5 @@
 /** The device of `yarn test:gpu`, shared by the tests. */
-import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
 
 const backend = process.env.GPU_TEST_BACKEND;
 if (backend !== "cuda" && backend !== "vulkan")
@@ -16,10 +16,15 @@ export const gpu = {
  * Settings that need few kernels: two sequences decode 1 or 2 rows, prompts of the tests have more than 8, and of the
  * matrix products for those only the one for up to 32 rows is used.
  */
-export const few = { gpu: backend, threads: 1, sequences: 2, ubatch: 32 } as const satisfies Partial<EngineOptions>;
+export const few = {
+  gpu: backend,
+  threads: 1,
+  sequences: 2,
+  ubatch: 32,
+} as const satisfies Partial<LocalEngineOptions>;
 
 /** Bytes in use: llvmpipe's device memory is this process's, and what is free of it is the whole system's. */
-export function held(engine: Engine): number {
+export function held(engine: LocalEngine): number {
   if (gpu.software) return process.memoryUsage.rss();
   const [device] = engine.memory().devices;
   return device ? device.totalBytes - device.freeBytes : Number.NaN;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { type Engine, EngineOutOfMemory } from "../../src/engine/index.js";
+import { EngineOutOfMemory, type LocalEngine } from "../../src/engine/index.js";
 import type { GatherOptions } from "../../src/rollout/gather.js";
 import { EnginePolicy } from "../../src/train/engine-policy.js";
 import { scenarios } from "./support/fakes.js";
@@ -48,7 +48,7 @@ function policyOf(room: { for: number }, lanes = 1) {
       asked.push(`score ${tokens.length} from ${from}`);
       return Float32Array.from([-1, -2]);
     },
-  } as unknown as Engine;
+  } as unknown as LocalEngine;
   const policy = new EnginePolicy(engine, {
     engine: { model: "m.gguf", sequences: 8, contextPerSequence: 64 },
     task: "t",

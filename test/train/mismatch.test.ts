@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Engine } from "../../src/engine/index.js";
+import type { LocalEngine } from "../../src/engine/index.js";
 import type { StepMetrics } from "../../src/learn/index.js";
 import type { ProbeReading } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
@@ -139,7 +139,7 @@ describe("a probe", () => {
         expect([[...tokens], from]).toEqual([probe.ids, 1]);
         return Float32Array.from(lanes.shift() ?? []);
       },
-    }) as unknown as Engine;
+    }) as unknown as LocalEngine;
 
   it("is read where there is one, and refused where it is broken", () => {
     expect(readProbe(adapter())).toBeUndefined();
@@ -157,7 +157,7 @@ describe("a probe", () => {
     if (!read) throw new Error("there is a probe");
     expect(await measureProbe(engineOf([-1, 0, -2]), read)).toEqual({ after: 0, before: 1, n: 2 });
     expect(await measureProbe(engineOf([-1, 0, -2], [-1, 0, -4]), read)).toEqual({ after: 1, before: 0, n: 2 });
-    const short = { ...engineOf([-1, 0, -2]), info: { contextPerSequence: 3, lanes: 1 } } as unknown as Engine;
+    const short = { ...engineOf([-1, 0, -2]), info: { contextPerSequence: 3, lanes: 1 } } as unknown as LocalEngine;
     expect(await measureProbe(short, read)).toBeNull();
   });
 });

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { withDefaults } from "../../src/config/config.js";
-import type { Engine, EngineOptions } from "../../src/engine/index.js";
+import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
 import { evaluatePlayers } from "../../src/evaluate/evaluate.js";
 import { evalOptions } from "../../src/evaluate/options.js";
 import { trainRun } from "../../src/library/index.js";
@@ -20,7 +20,7 @@ const engines = vi.hoisted(() => ({ stale: false }));
 
 vi.mock("../../src/engine/index.js", async (load) => {
   const real = await load<typeof import("../../src/engine/index.js")>();
-  const loadEngine = async (options: EngineOptions): Promise<Engine> => {
+  const loadEngine = async (options: LocalEngineOptions): Promise<LocalEngine> => {
     const engine = await real.loadEngine(options);
     let claimed: string | null = null;
     const useAdapter = async (path: string | null) => {

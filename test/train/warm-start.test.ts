@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { type Engine, loadEngine } from "../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { type ChatTemplate, type Trajectory, templateOf } from "../../src/rollout/index.js";
 import { type AnyTask, type ChatMessage, toolSchema } from "../../src/tasks/task.js";
 import { type ImitationSource, tokensOfMessages, writeImitationBatch } from "../../src/train/warm-start.js";
@@ -41,7 +41,7 @@ const trajectory = (id: string, more: Partial<Trajectory> = {}): Trajectory => (
   ...more,
 });
 
-let engine: Engine;
+let engine: LocalEngine;
 
 async function imitationBatch(trajectories: Trajectory[], more: Partial<ImitationSource> = {}) {
   const file = join(folder, "rollouts.jsonl");

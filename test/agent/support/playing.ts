@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { type Engine, loadEngine } from "../../../src/engine/index.js";
+import { type LocalEngine, loadEngine } from "../../../src/engine/index.js";
 import {
   type Gathered,
   type GatherOptions,
@@ -18,12 +18,12 @@ import { writeF32Copy } from "../../support/f32-model.js";
 export const support = (name: string) => join(packageRoot, "test/agent/support", name);
 
 const folder = mkdtempSync(join(tmpdir(), "hone-agent-"));
-let engine: Promise<Engine> | undefined;
+let engine: Promise<LocalEngine> | undefined;
 const model = join(folder, "tiny-f32.gguf");
 const options = { model, gpu: false, threads: 1, lanes: 1, sequences: 8, contextPerSequence: 2048 } as const;
 
 /** Loaded once: the threads that play share it. */
-function opened(): Promise<Engine> {
+function opened(): Promise<LocalEngine> {
   engine ??= writeF32Copy(join(packageRoot, "models/tiny/tiny.gguf"), model).then(() => loadEngine(options));
   return engine;
 }

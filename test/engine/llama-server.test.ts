@@ -1,13 +1,20 @@
 /**
- * What the comparison with llama-server rests on: its tokens are the engine's, and both sides play the same script.
+ * The engine over llama-server: its tokens are those of the engine of this process, and both play the same script.
  * Runs where a llama-server has been compiled (`yarn llama-server` puts it in build/).
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { comparedPlayer, freePort, meansOf, playEmail, type Server, startServer } from "../../bench/rollouts.js";
-import { CompletionClient, ServerSequence } from "../../bench/server-sequence.js";
-import { type Engine, loadEngine, modelFile } from "../../src/engine/index.js";
+import {
+  enginePlayer,
+  freePort,
+  playEmail,
+  type Server,
+  serverOptions,
+  serverPlayer,
+  startServer,
+} from "../../bench/rollouts.js";
+import { type Engine, type LocalEngine, loadEngine, modelFile } from "../../src/engine/index.js";
 import { templateOf } from "../../src/rollout/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 
@@ -16,22 +23,27 @@ const compiled = existsSync(program);
 const lack = compiled ? "" : " (skipped: `yarn llama-server` compiles one)";
 
 describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
-  let engine: Engine;
+  let engine: LocalEngine;
   let server: Server;
+  let onServer: Engine;
+  let withoutLogprobs: Engine;
 
   beforeAll(async () => {
     engine = await loadEngine({ model: modelFile("tiny"), gpu: false, sequences: 4, contextPerSequence: 2048 });
     server = await startServer(program, engine, await freePort());
+    onServer = await loadEngine(serverOptions(engine, server.port));
+    withoutLogprobs = await loadEngine(serverOptions(engine, server.port, false));
   });
   afterAll(async () => {
+    await onServer.close();
+    await withoutLogprobs.close();
     await server.stop();
     await engine.close();
   });
 
   const prompt = () =>
     Int32Array.from(templateOf(engine).prompt([{ role: "user", content: "When does the project start?" }], []));
-  const sequence = (logprobs: boolean) =>
-    new ServerSequence(new CompletionClient({ port: server.port, logprobs }), engine, prompt());
+  const sequence = (logprobs: boolean) => (logprobs ? onServer : withoutLogprobs).open(prompt());
   const stop = () => engine.info.endTokens;
 
   it("writes the engine's tokens, stop token included, over turns that append", async () => {
@@ -76,13 +88,24 @@ describe.runIf(compiled)(`a sequence on llama-server${lack}`, () => {
     await expect(sequence(false).generate({ ...options, sampling: { seed: 1, topK: 5 } })).rejects.toThrow("truncated");
   });
 
-  it("plays the script of four full turns, as the engine does", async () => {
-    const settings = { scenarios: 2, groupSize: 2, concurrency: 4, maxTurns: 10, maxTokens: 256, step: 0 };
-    for (const on of [undefined, { port: server.port, logprobs: true }]) {
-      const result = await playEmail(comparedPlayer(engine, { temperature: 1, server: on, scripted: 12 }), settings);
+  it("plays the script of four turns, as the engine does", async () => {
+    const task = join(packageRoot, "dist/bench/agents/mail-scripted.js");
+    const settings = { scenarios: 2, groupSize: 2, concurrency: 4, maxTurns: 10, maxTokens: 256, step: 0, task };
+    for (const player of [enginePlayer(engine), serverPlayer(engine, server.port)]) {
+      const result = await playEmail(player, settings);
       expect(result.failures).toEqual([]);
-      expect(meansOf(result)).toEqual({ turns: 4, tokens: 48 });
-      for (const { end } of result.groups.flat()) expect(end).toBe("answered");
+      for (const one of result.groups.flat()) expect(one).toMatchObject({ turns: 4, reward: { success: true } });
     }
+  });
+
+  it("is refused where it is missing, or has another model", async () => {
+    const nobody = { ...serverOptions(engine, await freePort()), url: "http://127.0.0.1:9" };
+    await expect(loadEngine(nobody)).rejects.toThrow("no llama-server answers at http://127.0.0.1:9");
+    const other = { ...serverOptions(engine, server.port), model: modelFile("word-sums") };
+    await expect(loadEngine(other)).rejects.toThrow("start it with that file");
+    const longer = { ...serverOptions(engine, server.port), contextPerSequence: 1_000_000 };
+    await expect(loadEngine(longer)).rejects.toThrow("larger -c");
+    await expect(onServer.score(prompt())).rejects.toThrow("no log-probabilities of given tokens");
+    await expect(onServer.useAdapter("adapter.gguf")).rejects.toThrow("--lora");
   });
 });

@@ -1,0 +1,21 @@
+/** The one factory of engines: which program an engine's options name. */
+import type { Engine, EngineOptions, LocalEngine, LocalEngineOptions } from "./engine.js";
+import { openLlamaServer } from "./llama-server.js";
+import { loadLocal } from "./load.js";
+
+/** Of an engine that only tokenizes. */
+const WORDS = { name: "words", threads: 1, sequences: 1, contextPerSequence: 64 } as const;
+
+/**
+ * Loads a local engine, or joins the one that another thread of this process has loaded (see `loadLocal`); or connects to a
+ * server. Each caller must close it.
+ *
+ * @param log receives what the user should know of it, in lines
+ * @throws HoneError when it cannot be had, in words for the user
+ */
+export function loadEngine(options: LocalEngineOptions, log?: (line: string) => void): Promise<LocalEngine>;
+export function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine>;
+export async function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine> {
+  if (options.kind !== "llama-server") return loadLocal(options, log);
+  return openLlamaServer(options, (words) => loadLocal({ ...words, ...WORDS } as LocalEngineOptions));
+}

@@ -1,0 +1,239 @@
+/**
+ * The engine over llama.cpp's own server: each turn is one POST of all token ids so far to its native /completion, whose
+ * prompt cache keeps the earlier ones. The model's file is tokenized in this process.
+ */
+import { Agent, type ClientRequest, request } from "node:http";
+import { deriveSeed, HoneError, messageOf } from "../util/index.js";
+import type { Engine, EngineInfo, LlamaServerOptions, LocalEngine } from "./engine.js";
+import type { Generated, GenerateOptions, Sequence } from "./sequence.js";
+
+/** The fields used of an answer. Only these are requested, so that the server need not write the others. */
+interface Completion {
+  readonly tokens: number[];
+  readonly stop_type: "none" | "eos" | "limit" | "word";
+  readonly completion_probabilities?: readonly { readonly id: number; readonly logprob: number }[];
+}
+
+/** One log-probability for each token. The server has none for a token that ends within a character: those become 0. */
+function logprobsOf({ tokens, completion_probabilities: given = [] }: Completion): Float32Array {
+  let at = 0;
+  return Float32Array.from(tokens, (token) => {
+    const entry = given[at];
+    if (entry?.id !== token) return 0;
+    at++;
+    return entry.logprob;
+  });
+}
+
+/** The connections of a thread to a server. */
+class Client {
+  readonly #url: URL;
+  readonly #agent = new Agent({ keepAlive: true });
+
+  constructor(url: string) {
+    this.#url = new URL(url);
+  }
+
+  /** @throws HoneError when the server refuses */
+  async json(path: string, body?: object, signal?: AbortSignal): Promise<unknown> {
+    const { status, text } = await this.#ask(path, body === undefined ? undefined : JSON.stringify(body), signal);
+    if (status !== 200) throw new HoneError(`llama-server answered ${status}: ${text.slice(0, 200)}`);
+    return JSON.parse(text);
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #ask(
+    path: string,
+    body: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<{ status: number | undefined; text: string }> {
+    return new Promise((resolve, reject) => {
+      const headers =
+        body === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+      const where = new URL(path, this.#url);
+      const options = {
+        method: body === undefined ? "GET" : "POST",
+        headers,
+        agent: this.#agent,
+        ...(signal ? { signal } : {}),
+      };
+      const sent: ClientRequest = request(where, options, (response) => {
+        const parts: Buffer[] = [];
+        response.on("data", (part: Buffer) => parts.push(part));
+        response.once("error", reject);
+        response.once("end", () => resolve({ status: response.statusCode, text: Buffer.concat(parts).toString() }));
+      });
+      sent.once("error", (error: NodeJS.ErrnoException) => {
+        // The server closes a connection after a number of requests or seconds, possibly just before a request.
+        if (sent.reusedSocket && error.code === "ECONNRESET") resolve(this.#ask(path, body, signal));
+        else reject(error);
+      });
+      sent.end(body);
+    });
+  }
+}
+
+class ServerSequence implements Sequence {
+  readonly #client: Client;
+  readonly #info: EngineInfo;
+  readonly #logprobs: boolean;
+  readonly #ids: number[];
+  readonly #closed = new AbortController();
+
+  constructor(client: Client, info: EngineInfo, logprobs: boolean, prompt: Int32Array) {
+    this.#client = client;
+    this.#info = info;
+    this.#logprobs = logprobs;
+    this.#ids = Array.from(prompt);
+  }
+
+  get length(): number {
+    return this.#ids.length;
+  }
+
+  async generate(options: GenerateOptions): Promise<Generated> {
+    const { append = new Int32Array(), maxTokens, sampling, stop, deadline, signal, onToken } = options;
+    const { temperature = 1, topK = 0, topP = 1, minP = 0, seed } = sampling;
+    if (topK !== 0 || topP !== 1 || minP !== 0) throw new HoneError("rollouts on llama-server are not truncated");
+    if (options.grammar || options.likeliest !== undefined) {
+      throw new HoneError("llama-server samples no turns under a grammar here, and names no likeliest tokens");
+    }
+    const { endTokens, contextPerSequence } = this.#info;
+    if (stop.length > 0 && [...stop].sort().join() !== [...endTokens].sort().join()) {
+      throw new HoneError(`llama-server stops at the tokens ${endTokens.join()}, not at ${stop.join()}`);
+    }
+    const nothing = { tokens: new Int32Array(), logprobs: new Float32Array(), waitedSeconds: 0 };
+    if (this.#ids.length + append.length >= contextPerSequence) return { ...nothing, stop: "context" };
+    this.#ids.push(...append);
+    const late = AbortSignal.timeout(Math.max(0, Math.min((deadline ?? Infinity) - Date.now(), 2 ** 31 - 1)));
+    const given = signal === undefined ? [] : [signal];
+    try {
+      const answer = await this.#client.json(
+        "/completion",
+        {
+          prompt: this.#ids,
+          n_predict: maxTokens,
+          cache_prompt: true,
+          samplers: ["temperature"],
+          temperature,
+          seed: deriveSeed(seed, this.#ids.length) % 2 ** 32,
+          ignore_eos: stop.length === 0,
+          return_tokens: true,
+          response_fields: ["tokens", "stop_type", "completion_probabilities"],
+          // One alternative is the least that can be requested. Before truncation, which is off: the same probability,
+          // without sorting the vocabulary.
+          ...(this.#logprobs ? { n_probs: 1, post_sampling_probs: false } : {}),
+        },
+        AbortSignal.any([this.#closed.signal, late, ...given]),
+      );
+      const read = this.#read(answer as Completion);
+      read.tokens.forEach((token, i) => {
+        onToken?.({ token, logprob: read.logprobs[i] as number });
+      });
+      return read;
+    } catch (error) {
+      if (late.aborted) return { ...nothing, stop: "deadline" };
+      if (signal?.aborted || this.#closed.signal.aborted) return { ...nothing, stop: "cancelled" };
+      throw error instanceof HoneError ? error : new HoneError(`llama-server: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  close(): void {
+    this.#closed.abort();
+  }
+
+  #read(answer: Completion): Generated {
+    this.#ids.push(...answer.tokens);
+    const logprobs = logprobsOf(answer);
+    const full = this.#ids.length + 1 >= this.#info.contextPerSequence;
+    const stop = answer.stop_type === "eos" ? "stop" : full ? "context" : "length";
+    return { tokens: Int32Array.from(answer.tokens), logprobs, stop, waitedSeconds: 0 };
+  }
+}
+
+class LlamaServerEngine implements Engine {
+  readonly info: EngineInfo;
+  readonly adapter = null;
+  readonly #client: Client;
+  readonly #words: LocalEngine;
+  readonly #logprobs: boolean;
+
+  /** @param words an engine that tokenizes with the same model */
+  constructor(
+    client: Client,
+    words: LocalEngine,
+    { sequences, contextPerSequence, logprobs = true }: LlamaServerOptions,
+  ) {
+    this.#client = client;
+    this.#words = words;
+    this.#logprobs = logprobs;
+    this.info = { ...words.info, sequences, contextPerSequence, replicas: 1 };
+  }
+
+  tokenize(text: string, options: { readonly special: boolean }): Int32Array {
+    return this.#words.tokenize(text, options);
+  }
+
+  detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string {
+    return this.#words.detokenize(tokens, options);
+  }
+
+  bytes(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): Uint8Array {
+    return this.#words.bytes(tokens, options);
+  }
+
+  openGroup(prompt: Int32Array, count: number): Sequence[] {
+    return Array.from({ length: count }, () => new ServerSequence(this.#client, this.info, this.#logprobs, prompt));
+  }
+
+  open(prompt: Int32Array): Sequence {
+    return this.openGroup(prompt, 1)[0] as Sequence;
+  }
+
+  async score(): Promise<Float32Array> {
+    throw new HoneError("llama-server gives no log-probabilities of given tokens; score them with the model's file");
+  }
+
+  async useAdapter(path: string | null): Promise<void> {
+    if (path !== null) throw new HoneError("llama-server takes an adapter when it starts: its --lora FILE");
+  }
+
+  async close(): Promise<void> {
+    this.#client.close();
+    await this.#words.close();
+  }
+}
+
+/**
+ * @param openLocal opens the engine that tokenizes
+ * @throws HoneError when no server answers, or it has another model's vocabulary or a shorter context
+ */
+export async function openLlamaServer(
+  options: LlamaServerOptions,
+  openLocal: (options: { model: string; gpu: LlamaServerOptions["gpu"] }) => Promise<LocalEngine>,
+): Promise<Engine> {
+  const client = new Client(options.url);
+  try {
+    const models = (await client.json("/v1/models")) as { data?: { meta?: { n_vocab?: number } }[] };
+    const props = (await client.json("/props")) as { default_generation_settings?: { n_ctx?: number } };
+    const words = await openLocal({ model: options.model, gpu: options.gpu ?? "auto" });
+    const theirs = models.data?.[0]?.meta?.n_vocab;
+    const context = props.default_generation_settings?.n_ctx;
+    const wrong =
+      theirs !== words.info.vocabularySize
+        ? `its model has ${theirs} tokens, and ${options.model} has ${words.info.vocabularySize}; start it with that file`
+        : context !== undefined && context < options.contextPerSequence
+          ? `a slot has ${context} tokens, fewer than the ${options.contextPerSequence} of a sequence; start it with a larger -c`
+          : undefined;
+    if (wrong === undefined) return new LlamaServerEngine(client, words, options);
+    await words.close();
+    throw new HoneError(`the llama-server at ${options.url}: ${wrong}`);
+  } catch (error) {
+    client.close();
+    if (error instanceof HoneError) throw error;
+    throw new HoneError(`no llama-server answers at ${options.url}: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -27,7 +27,7 @@ function policyOf(room: { for: number }, lanes = 1) {
   let adapter: string | null = null;
   let asleep = false;
   const engine = {
-    info: { lanes, contextPerSequence: 64 },
+    info: { lanes, replicas: lanes, contextPerSequence: 64 },
     get adapter() {
       return adapter;
     },

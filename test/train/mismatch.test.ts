@@ -134,7 +134,7 @@ describe("a probe", () => {
   /** An engine whose lanes say these of the tokens from the second on. */
   const engineOf = (...lanes: number[][]) =>
     ({
-      info: { contextPerSequence: 4, lanes: lanes.length },
+      info: { contextPerSequence: 4, replicas: lanes.length },
       score: async (tokens: Int32Array, { from }: { from: number }) => {
         expect([[...tokens], from]).toEqual([probe.ids, 1]);
         return Float32Array.from(lanes.shift() ?? []);
@@ -157,7 +157,7 @@ describe("a probe", () => {
     if (!read) throw new Error("there is a probe");
     expect(await measureProbe(engineOf([-1, 0, -2]), read)).toEqual({ after: 0, before: 1, n: 2 });
     expect(await measureProbe(engineOf([-1, 0, -2], [-1, 0, -4]), read)).toEqual({ after: 1, before: 0, n: 2 });
-    const short = { ...engineOf([-1, 0, -2]), info: { contextPerSequence: 3, lanes: 1 } } as unknown as LocalEngine;
+    const short = { ...engineOf([-1, 0, -2]), info: { contextPerSequence: 3, replicas: 1 } } as unknown as LocalEngine;
     expect(await measureProbe(short, read)).toBeNull();
   });
 });

@@ -1,28 +1,10 @@
 /** Messages between a gathering and its workers: plain data, since closures cannot be sent to threads. */
 import type { MessagePort } from "node:worker_threads";
-import type { EngineOptions } from "../engine/index.js";
 import type { ServerPlan } from "../mcp/index.js";
-import type { ExpertOptions, PlainOptions, Scenario } from "../tasks/index.js";
-import type { AgentSettings } from "./agent-session.js";
-import type { ChatSettings } from "./chat.js";
-import type { SamplingSettings } from "./engine-session.js";
+import type { PlainOptions, Scenario } from "../tasks/index.js";
+import type { PlayerSpec } from "./player.js";
 import type { RolloutLimits, Waiting } from "./rollout.js";
 import type { RolloutFailure, Trajectory } from "./trajectory.js";
-
-export interface EnginePlayer {
-  readonly kind: "engine";
-  readonly engine: EngineOptions;
-  readonly sampling: SamplingSettings;
-  readonly chat?: ChatSettings;
-  /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
-  readonly adapter: string | null;
-}
-
-/** Plain data, so that it can be sent to workers. */
-export type PlayerSpec =
-  | EnginePlayer
-  | { readonly kind: "agent"; readonly settings: AgentSettings }
-  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> };
 
 /** Settings that every worker of a pool gets when it starts. Plain data. */
 export interface WorkerSettings {
@@ -39,7 +21,7 @@ export interface WorkerSettings {
 export interface GroupJob {
   readonly scenario: Scenario;
   readonly members: readonly { readonly id: string; readonly index: number; readonly seed: number }[];
-  /** As in {@link EnginePlayer}, but of the time of the group: threads outlive adapters. */
+  /** As in `EnginePlayer`, but of the time of the group: threads outlive adapters. */
   readonly adapter: string | null;
   /** Receives the ids of the members that may begin. The sender closes it. */
   readonly begin: MessagePort;

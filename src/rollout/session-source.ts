@@ -6,7 +6,8 @@ import { AgentSession, agentClient } from "./agent-session.js";
 import { chatOf, requireFormat } from "./chat.js";
 import { EngineSession } from "./engine-session.js";
 import { ExpertSession } from "./expert-session.js";
-import type { EnginePlayer, GroupJob, PlayerSpec } from "./job.js";
+import type { GroupJob } from "./job.js";
+import type { EnginePlayer, PlayerSpec } from "./player.js";
 import type { Opening, Session } from "./session.js";
 import type { Player } from "./trajectory.js";
 

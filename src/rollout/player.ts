@@ -1,0 +1,20 @@
+/** Who plays: plain data, so that it can be sent to worker threads. */
+import type { EngineOptions } from "../engine/index.js";
+import type { ExpertOptions } from "../tasks/index.js";
+import type { AgentSettings } from "./agent-session.js";
+import type { ChatSettings } from "./chat.js";
+import type { SamplingSettings } from "./engine-session.js";
+
+export interface EnginePlayer {
+  readonly kind: "engine";
+  readonly engine: EngineOptions;
+  readonly sampling: SamplingSettings;
+  readonly chat?: ChatSettings;
+  /** SHA-256 of the adapter in use, null for the base model. The adapter itself is set by the engine's owner. */
+  readonly adapter: string | null;
+}
+
+export type PlayerSpec =
+  | EnginePlayer
+  | { readonly kind: "agent"; readonly settings: AgentSettings }
+  | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> };

@@ -4,8 +4,18 @@
 // Does nothing if neither sources nor versions have changed. Fails with one line if a prerequisite is missing.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
+import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -107,10 +117,28 @@ function compile() {
   const result = run(process.execPath, args, { cwd: root });
   if (result.status === 0 && existsSync(addon)) return;
   const output = `${result.stdout}\n${result.stderr}`;
-  const log = join(root, "build/addon-build.log");
-  writeFileSync(log, output);
   const reason = output.split("\n").find((line) => /\berror\b/i.test(line)) ?? "node-gyp failed";
-  fail(`${reason.trim()} (all of it: ${log})`);
+  fail(`${reason.trim()} (all of it: ${keep(output)})`);
+}
+
+/**
+ * Keeps the output of a failed build in the user's cache: npm deletes the folder of a package whose install script fails.
+ * Returns the file.
+ */
+function keep(output) {
+  const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "hone");
+  const write = (folder) => {
+    const log = join(folder, "addon-build.log");
+    writeFileSync(log, output);
+    return log;
+  };
+  try {
+    mkdirSync(cache, { recursive: true });
+    return write(cache);
+  } catch {
+    // A home that cannot be written, as of an install in a container's system folder.
+    return write(mkdtempSync(join(tmpdir(), "hone-addon-")));
+  }
 }
 
 const folder = llamaPackage();

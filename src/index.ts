@@ -3,6 +3,9 @@
  * with it from here; programs that own their training loop import the rest. docs/library.md describes it.
  */
 
+// Types of Node that declarations use: a program need not name them in its own configuration.
+/// <reference types="node" preserve="true" />
+
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
 export type { EngineInfo, LocalEngineInfo } from "./engine/index.js";

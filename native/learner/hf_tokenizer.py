@@ -11,15 +11,7 @@ import gguf
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 
 from .errors import Refused
-
-_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
-_REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-# By `tokenizer.ggml.pre`; they differ in the number of digits in one piece.
-PATTERNS = {
-    "qwen2": rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}|{_REST}",
-    "llama-bpe": rf"{_CONTRACTIONS}|{_WORDS}|\p{{N}}{{1,3}}|{_REST}",
-}
+from .pre_tokenizer import PATTERNS, ignores_merges
 
 
 def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | None]:
@@ -44,7 +36,7 @@ def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | N
     merges = [tuple(merge.split(" ")) for merge in value("tokenizer.ggml.merges", [])]
     # Control and user-defined tokens do not result from merges; their ids come from the vocabulary.
     vocabulary = {token: number for number, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre == "llama-bpe"))
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=ignores_merges(pre)))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(PATTERNS[pre]), "isolated"),

@@ -2,9 +2,9 @@
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { GgufFileInfo } from "node-llama-cpp";
 import { z } from "zod";
-import { HoneError, messageOf, packageRoot, UsageError } from "../util/index.js";
+import { HoneError, packageRoot, UsageError } from "../util/index.js";
+import { header, reader } from "./header.js";
 
 const catalogueSchema = z.record(z.string(), z.object({ path: z.string().optional() }).loose());
 
@@ -29,18 +29,6 @@ export function modelFile(reference: string): string {
   if (existsSync(file)) return file;
   const names = known.size > 0 ? `, or a model that comes with hone (${[...known.keys()].join(", ")})` : "";
   throw new UsageError(`--model: there is no file ${file}; give the path of a GGUF file${names}`);
-}
-
-/** Loaded lazily: importing it takes longer than everything else in a rollout worker. */
-const reader = () => import("node-llama-cpp");
-
-export async function header(file: string, readTensorInfo: boolean): Promise<GgufFileInfo> {
-  const { readGgufFileInfo } = await reader();
-  try {
-    return await readGgufFileInfo(file, { readTensorInfo, logWarnings: false });
-  } catch (error) {
-    throw new HoneError(`${file} is not a GGUF model: ${messageOf(error).split("\n")[0]}`, { cause: error });
-  }
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The bytes of tokens, from a model file's header: for readers of rollouts, which need no engine. */
-import { header } from "./models.js";
+import { header } from "./header.js";
 
 /** Types of tokens in GGUF (llama.cpp's `llama_token_type`) whose text is not written in the vocabulary's alphabet. */
 const CONTROL = 3;

@@ -1,8 +1,8 @@
 /**
  * Writes Ollama's Modelfile, with the model's chat template in Ollama's language (Go's text/template).
  *
- * Supports the two turn formats of hone's models (ChatML and Llama 3's); the texts of the system message and of the
- * tools are taken from the output of the model's own template. A template with another turn format is refused.
+ * Supports the two turn formats of hone's models (ChatML and Llama 3's); the texts of the system message, of the tools and
+ * of their results are taken from the output of the model's own template. A template with another turn format is refused.
  * Differences: Ollama writes the JSON of a tool without the spaces after ":" and ",", and each result of several calls
  * as a turn.
  */
@@ -12,8 +12,6 @@ import { HoneError, messageOf } from "../util/index.js";
 interface Turns {
   readonly open: (role: string) => string;
   readonly close: string;
-  /** Role and text of a tool's result, in Go. */
-  readonly result: readonly [role: string, text: string];
   /** Text between a turn's content and its first call, or between calls. */
   readonly between: string;
 }
@@ -22,13 +20,11 @@ const TURNS: readonly Turns[] = [
   {
     open: (role) => `<|im_start|>${role}\n`,
     close: "<|im_end|>\n",
-    result: ["user", "<tool_response>\n{{ .Content }}\n</tool_response>"],
     between: "\n",
   },
   {
     open: (role) => `<|start_header_id|>${role}<|end_header_id|>\n\n`,
     close: "<|eot_id|>",
-    result: ["ipython", "{{ json .Content }}"],
     between: "",
   },
 ];
@@ -36,6 +32,8 @@ const TURNS: readonly Turns[] = [
 const SYSTEM = "HONE SYSTEM";
 const USER = "HONE USER";
 const ANSWER = "HONE ANSWER";
+/** Its quotes tell a template that writes it as JSON from one that writes it as it is. */
+const RESULT = 'HONE "RESULT"';
 const system = { role: "system", content: SYSTEM };
 const user = { role: "user", content: USER };
 const tool = (name: string) => ({
@@ -124,6 +122,28 @@ function toolTexts(render: Render, turns: Turns): ToolTexts | undefined {
   return { listed: first + between + second, list, call: callInGo };
 }
 
+/** The turn with a tool's result, in Go; undefined if the template shows none. */
+function resultTurn(render: Render, { open, close }: Turns): string | undefined {
+  const called = [system, user, { role: "assistant", content: "", tool_calls: [call] }];
+  let text: string;
+  try {
+    text = render([...called, { role: "tool", content: RESULT }], tools);
+  } catch {
+    // A template may refuse the role.
+    return undefined;
+  }
+  const forms = [
+    [JSON.stringify(RESULT), "{{ json .Content }}"],
+    [RESULT, "{{ .Content }}"],
+  ] as const;
+  const [written, inGo] = forms.find(([form]) => text.includes(form)) ?? [];
+  if (written === undefined || inGo === undefined) return undefined;
+  const [before, after] = around(text, written) as readonly [string, string];
+  const [mark = ""] = open("\0").split("\0");
+  const end = around(after, close.trimEnd())?.[0];
+  return end === undefined ? undefined : goText(before.slice(before.lastIndexOf(mark))) + inGo + goText(end) + close;
+}
+
 /** Converts text rendered by the template to Go: the tools and the content of messages become variables. */
 function inGo(text: string, words: string, variable: string, found: ToolTexts | undefined): string {
   const go = goText(text).replace(words, () => variable);
@@ -134,7 +154,8 @@ function inGo(text: string, words: string, variable: string, found: ToolTexts | 
 export function ollamaTemplate(source: string, model: string): { readonly template: string; readonly tools: boolean } {
   const render = rendererOf(source, model);
   const turns = turnsOf(render, model);
-  const { open, close, result, between } = turns;
+  const { open, close, between } = turns;
+  const result = resultTurn(render, turns);
   const found = toolTexts(render, turns);
   const first = (role: string, messages: readonly object[], withTools: boolean) =>
     said(render(messages, withTools ? tools : undefined), turns, role);
@@ -157,7 +178,7 @@ export function ollamaTemplate(source: string, model: string): { readonly templa
     "{{ $first := true }}{{ range $i, $said := .Messages }}{{ $last := eq (len (slice $.Messages $i)) 1 }}",
     `{{ if eq .Role "user" }}${open("user")}${asked}${close}`,
     `{{ else if eq .Role "assistant" }}${open("assistant")}{{ .Content }}${calls}{{ if not $last }}${close}{{ end }}`,
-    `{{ else if eq .Role "tool" }}${open(result[0])}${result[1]}${close}{{ end }}`,
+    result === undefined ? "{{ end }}" : `{{ else if eq .Role "tool" }}${result}{{ end }}`,
     `{{ if and (ne .Role "assistant") $last }}${open("assistant")}{{ end }}{{ end }}`,
   ].join("");
   return { template, tools: found !== undefined };

@@ -2,7 +2,7 @@
  * The target folder of an export or a pack. It is written under a temporary name beside its place and renamed when
  * complete, so a folder with the final name is complete. A list of its files states its kind; --force may replace it.
  */
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { freeBytes, sizeText } from "../hub/index.js";
 import { codeOf, flush, HoneError, messageOf, moveDurably, sha256OfFile, UsageError } from "../util/index.js";
@@ -58,6 +58,12 @@ function removeLeftovers(folder: string): void {
   }
 }
 
+/** The mode of a new file: safetensors writes files for their owner alone, and a copy keeps the mode of its source. */
+function readable(file: string): void {
+  const programs = statSync(file).mode & 0o111 ? 0o777 : 0o666;
+  chmodSync(file, programs & ~process.umask());
+}
+
 /** Messages about a full disk from libraries without an error code. */
 const FULL = /No space left|ENOSPC|Disk quota|requested and \d+ written|iostream error|File too large/i;
 /** Free bytes below which the disk counts as full. */
@@ -87,7 +93,10 @@ export async function writeFolder(
       list[name] = { sha256: await sha256OfFile(file), bytes: statSync(file).size };
     }
     writeFileSync(join(draft, kind.list), `${JSON.stringify({ ...about, files: list }, null, 2)}\n`);
-    for (const name of [...files, kind.list]) flush(join(draft, name));
+    for (const name of [...files, kind.list]) {
+      readable(join(draft, name));
+      flush(join(draft, name));
+    }
     flush(draft);
     replace(folder, draft, aside("old"), force, kind);
     return [...files, kind.list];

@@ -114,10 +114,17 @@ export async function converted(source: ConversionSource, options: ConversionOpt
     try {
       const llama = await llamaSource(io);
       const outcome = await withSpacing(source, `${target}.${process.pid}.source.part`, python, io, (folder) =>
-        run(python, converterArguments(llama, { ...source, folder }, part, weights), io, (line) => {
-          const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
-          if (percent !== undefined) io.update(() => `converting ${source.name} ${percent} %`);
-        }),
+        run(
+          python,
+          converterArguments(llama, { ...source, folder }, part, weights),
+          io,
+          (line) => {
+            const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
+            if (percent !== undefined) io.update(() => `converting ${source.name} ${percent} %`);
+          },
+          // Without the working folder, whose modules would come before Python's own.
+          { PYTHONPATH: join(packageRoot, "native"), PYTHONSAFEPATH: "1" },
+        ),
       );
       if (outcome.code !== 0) throw conversionError(source.name, outcome.said);
       // Reads the whole header, so that an unreadable file is not put in place.
@@ -141,7 +148,7 @@ function removeParts(target: string): void {
 
 function converterArguments(llama: string, source: ConversionSource, part: string, weights: Weights): string[] {
   return [
-    join(llama, "convert_hf_to_gguf.py"),
+    ...["-m", "learner.convert", join(llama, "convert_hf_to_gguf.py")],
     source.folder,
     ...["--outfile", part, "--outtype", weights, "--model-name", basename(source.name)],
   ];

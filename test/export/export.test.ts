@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -116,6 +117,21 @@ describe("what cannot be exported", () => {
 });
 
 describe("the folder of an export", () => {
+  it("has files that others may read, as far as the umask allows, whatever the mode of the checkpoint's", async () => {
+    const modes = (folder: string) =>
+      readdirSync(folder).map((name) => (statSync(join(folder, name)).mode & 0o777).toString(8));
+    const umask = process.umask(0o022);
+    try {
+      const { folder } = await exported({ to: "safetensors", out: out("modes") });
+      expect(new Set(modes(folder))).toEqual(new Set(["644"]));
+      chmodSync(join(home, "p/models/counted/checkpoints/0004/adapter/adapter_model.safetensors"), 0o600);
+      process.umask(0o007);
+      expect(new Set(modes((await exported({ to: "peft", out: out("own-modes") })).folder))).toEqual(new Set(["660"]));
+    } finally {
+      process.umask(umask);
+    }
+  }, 300_000);
+
   it("replaces an earlier one with --force alone, and never what is no export", async () => {
     const place = out("again");
     await exported({ to: "peft", out: place });

@@ -44,6 +44,28 @@ describe("a chat template in Ollama's language", () => {
     expect(template).toContain("<|start_header_id|>ipython<|end_header_id|>\n\n{{ json .Content }}<|eot_id|>");
   });
 
+  it("writes a tool's result with the role that the model's own template gives it", () => {
+    const result = (source: string) =>
+      /\{\{ else if eq \.Role "tool" \}\}(.*?)\{\{ end \}\}\{\{ if and/s.exec(
+        ollamaTemplate(source, "m").template,
+      )?.[1];
+    const own = `{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant\n{% endif %}`;
+    expect(result(own)).toBe("<|im_start|>tool\n{{ .Content }}<|im_end|>\n");
+    expect(result(published("LFM2-8B-A1B"))).toBe(
+      "<|im_start|>tool\n<|tool_response_start|>{{ .Content }}<|tool_response_end|><|im_end|>\n",
+    );
+    const asJson = own.replace("{{ m.content }}", "{{ m.content | tojson if m.role == 'tool' else m.content }}");
+    expect(result(asJson)).toBe("<|im_start|>tool\n{{ json .Content }}<|im_end|>\n");
+  });
+
+  it("leaves results out where the model's own template refuses them", () => {
+    const refusing = source
+      .Qwen3()
+      .replace('message.role == "tool"', "message.role == 'tool' and raise_exception('no tools here')");
+    expect(ollamaTemplate(refusing, "m").template).not.toContain('eq .Role "tool"');
+  });
+
   it("has no tools where the model lists them in a form of its own", () => {
     const { template, tools } = ollamaTemplate(source.tiny(), "m");
     expect(tools).toBe(false);

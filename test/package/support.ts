@@ -35,7 +35,8 @@ export function unpacked(): { folder: string; files: string[] } {
   };
   const here = join(packageRoot, "node_modules");
   // Their own dependencies are found from where they really lie.
-  for (const name of Object.keys(about.dependencies)) {
+  // Types of Node come with those of better-sqlite3.
+  for (const name of [...Object.keys(about.dependencies), "@types/node"]) {
     mkdirSync(join(modules, name, ".."), { recursive: true });
     symlinkSync(join(here, name), join(modules, name));
   }
@@ -61,7 +62,8 @@ export function typeErrors(folder: string): string {
       lib: ["es2022", "dom"],
       strict: true,
       noEmit: true,
-      skipLibCheck: true,
+      // The package's own declarations too, and those that they import.
+      skipLibCheck: false,
       types: [],
     },
   };

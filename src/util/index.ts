@@ -7,4 +7,4 @@ export { cacheHome, expandHome, packageRoot } from "./paths.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { clock, cutText, printable } from "./text.js";
-export { importUserFile } from "./user-file.js";
+export { importScript, importUserFile } from "./user-file.js";

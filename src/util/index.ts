@@ -1,4 +1,5 @@
 /** Helpers without a subject of hone's own, used by every room. */
+export { textWithin } from "./bounded.js";
 export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
 export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";

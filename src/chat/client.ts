@@ -1,7 +1,10 @@
 /** Access to OpenAI-compatible chat servers: the client, and error messages without the API key. */
 import OpenAI from "openai";
-import { printable } from "../util/index.js";
+import { printable, textWithin } from "../util/index.js";
 import { type ChatServer, isOpenAi } from "./server.js";
+
+/** Bytes of an answer at most: a hundred times what the longest answers have. */
+const MOST = 8 << 20;
 
 /** Redirects within one server that are followed for one request. */
 const REDIRECTS = 3;
@@ -56,9 +59,12 @@ async function fetchWithin(input: string | URL | Request, init: RequestInit = {}
  */
 async function fetchReadable(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const response = await fetchWithin(input, init);
+  const text = await textWithin(response, MOST);
+  if (text === undefined) return refusal(response, { message: `its answer is longer than ${MOST >> 20} MiB` });
   // No Content and Reset Content are successes elsewhere; a question is not answered by them.
-  if (response.ok && response.status !== 204 && response.status !== 205) return response;
-  return refusal(response, errorOf(await response.text()));
+  const { ok, status, headers } = response;
+  if (ok && status !== 204 && status !== 205) return new Response(text, { status, headers });
+  return refusal(response, errorOf(text));
 }
 
 function errorOf(text: string): object {

@@ -4,8 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { createJiti } from "jiti";
-import { HoneError, messageOf, nearest, UsageError } from "../util/index.js";
+import { HoneError, importScript, messageOf, nearest, UsageError } from "../util/index.js";
 import { defaultTextFor, type Option, type OptionKind } from "./option.js";
 import { definitions } from "./options.js";
 import { renamed, withPresentNames } from "./renamed.js";
@@ -133,9 +132,7 @@ async function readConfigFile(folder: string): Promise<{ file: string; values: R
   if (found.length > 1) throw new UsageError(`both ${found.join(" and ")} exist; keep one of them`);
   let values: unknown;
   try {
-    values = file.endsWith(".json")
-      ? JSON.parse(readFileSync(file, "utf8"))
-      : await createJiti(import.meta.url).import(resolve(file), { default: true });
+    values = file.endsWith(".json") ? JSON.parse(readFileSync(file, "utf8")) : await importScript(resolve(file));
   } catch (error) {
     throw new HoneError(`${file} could not be read: ${messageOf(error).split("\n")[0]}`, { cause: error });
   }

@@ -21,7 +21,8 @@ const WEIGHTS = /cannot be loaded: /;
 
 /** Converts an exception of the addon, or the failure of a turn. */
 export function engineError(cause: unknown): HoneError {
-  const message = messageOf(cause);
+  // llama.cpp ends some of its messages within the line.
+  const message = messageOf(cause).replace(/\s*\n\s*/g, " ");
   if (codeOf(cause) !== "memory") return new HoneError(message, { cause });
   const fewerHelp = !WEIGHTS.test(message);
   const hint = fewerHelp

@@ -8,7 +8,7 @@ import { contextsOf, pooledByDefault, SCORE_ROWS, whole } from "./contexts.js";
 import type { Gpu, LocalEngine, LocalEngineInfo, LocalEngineOptions } from "./engine.js";
 import { engineError } from "./errors.js";
 import { governorOf } from "./governor.js";
-import { modelShape } from "./models.js";
+import { checkSound, modelShape } from "./models.js";
 import { LlamaEngine } from "./native.js";
 import { sumIn32Bits } from "./sums.js";
 import { usableCores } from "./threads.js";
@@ -119,6 +119,8 @@ export async function loadLocal(options: LocalEngineOptions, log?: (line: string
   const addon = await openAddon(options.gpu ?? "auto", options.device);
   const settings = settingsOf(options, addon);
   try {
+    // A worker joins what the main thread has loaded.
+    if (isMainThread) checkSound(settings.model);
     const gpu = gpuOf(addon.devices());
     // Before loading, since its warm-up computes.
     if (isMainThread && gpu === "cuda") sumIn32Bits(gpu, (await modelShape(settings.model)).weightType);

@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { HoneError, packageRoot, UsageError } from "../util/index.js";
-import { header, reader } from "./header.js";
+import { HoneError, messageOf, packageRoot, UsageError } from "../util/index.js";
+import { type GgufHeader, type GgufValue, readGguf } from "./gguf.js";
+import { whyUnsound } from "./soundness.js";
 
 const catalogueSchema = z.record(z.string(), z.object({ path: z.string().optional() }).loose());
 
@@ -31,20 +32,42 @@ export function modelFile(reference: string): string {
   throw new UsageError(`--model: there is no file ${file}; give the path of a GGUF file${names}`);
 }
 
+/** @throws HoneError when the file is no GGUF file, or not whole */
+export function header(file: string): GgufHeader {
+  try {
+    return readGguf(file);
+  } catch (error) {
+    throw new HoneError(`${file} is not a GGUF model: ${messageOf(error).split("\n")[0]}`, { cause: error });
+  }
+}
+
+/**
+ * Checks what llama.cpp takes for granted, on pain of the process's end.
+ *
+ * @throws HoneError when the file is no GGUF model, or a damaged one
+ */
+export function checkSound(file: string): void {
+  const why = whyUnsound(header(file));
+  if (why !== undefined) throw new HoneError(`${file} is damaged: ${why}; download or copy it again`);
+}
+
+const architectureOf = ({ values }: GgufHeader) => String(values.get("general.architecture") ?? "");
+
 /**
  * Tokens the model was trained with, from the file's header.
  *
  * @throws HoneError when the file is no GGUF model
  */
 export async function trainedContext(file: string): Promise<number> {
-  const context: unknown = (await header(file, false)).architectureMetadata.context_length;
+  const about = header(file);
+  const context = about.values.get(`${architectureOf(about)}.context_length`);
   if (typeof context !== "number") throw new HoneError(`${file} does not say how long its context is; is it a model?`);
   return context;
 }
 
 /** The model's chat template; undefined where it has none. Throws HoneError when the file is no GGUF model. */
 export async function chatTemplateOf(file: string): Promise<string | undefined> {
-  const template: unknown = (await header(file, false)).metadata.tokenizer?.chat_template;
+  const template = header(file).values.get("tokenizer.chat_template");
   return typeof template === "string" ? template : undefined;
 }
 
@@ -87,47 +110,47 @@ export const modelShape = (file: string): Promise<ModelShape> => modelHeader(fil
 
 /** @throws HoneError when the file is no GGUF model of a transformer */
 export async function modelHeader(file: string): Promise<ModelHeader> {
-  const { metadata, architectureMetadata: about, tensorInfo = [] } = await header(file, true);
-  const number = (value: unknown, name: string): number => {
+  const about = header(file);
+  const { values, tensors } = about;
+  const architecture = architectureOf(about);
+  const value = (name: string) => values.get(`${architecture}.${name}`);
+  const number = (given: GgufValue | undefined, name: string): number => {
     // Some models give one number per layer; the largest decides.
-    const found = Array.isArray(value) ? Math.max(...value.map(Number)) : Number(value);
-    if (!Number.isFinite(found) || found <= 0) throw new HoneError(`${file} does not say its ${name}; is it a model?`);
-    return found;
+    const found = typeof given === "object" ? given.numbers().reduce((most, one) => Math.max(most, one), 0) : given;
+    if (typeof found === "number" && Number.isFinite(found) && found > 0) return found;
+    throw new HoneError(`${file} does not say its ${name}; is it a model?`);
   };
-  const { GgmlType } = await reader();
   const sizes = new Map<string, number>();
-  for (const { ggmlType, dimensions } of tensorInfo) {
-    const count = dimensions.reduce<number>((product, size) => product * Number(size), 1);
-    const type = GgmlType[ggmlType] ?? String(ggmlType);
-    sizes.set(type, (sizes.get(type) ?? 0) + count);
+  for (const { type = "none", dimensions } of tensors) {
+    sizes.set(type, (sizes.get(type) ?? 0) + dimensions.reduce((product, size) => product * size, 1));
   }
   const [weightType = "none"] = [...sizes].sort(([, a], [, b]) => b - a)[0] ?? [];
-  const embedding = number(about.embedding_length, "width");
-  const heads = number(about.attention?.head_count, "number of heads");
-  const table = tensorInfo.find(({ name }) => name === "token_embd.weight")?.dimensions;
-  const headSize = number(about.attention?.key_length ?? embedding / heads, "head size");
-  const window = about.attention?.sliding_window;
+  const embedding = number(value("embedding_length"), "width");
+  const heads = number(value("attention.head_count"), "number of heads");
+  const table = tensors.find(({ name }) => name === "token_embd.weight")?.dimensions;
+  const headSize = number(value("attention.key_length") ?? embedding / heads, "head size");
+  const tokens = values.get("tokenizer.ggml.tokens");
   return {
-    architecture: metadata.general.architecture,
+    architecture,
     bytes: statSync(file).size,
     parameters: [...sizes.values()].reduce((sum, count) => sum + count, 0),
     weightType,
-    layers: number(about.block_count, "number of layers"),
+    layers: number(value("block_count"), "number of layers"),
     embedding,
-    feedForward: number(about.feed_forward_length, "width between layers"),
+    feedForward: number(value("feed_forward_length"), "width between layers"),
     heads,
-    kvHeads: number(about.attention?.head_count_kv ?? heads, "number of KV heads"),
+    kvHeads: number(value("attention.head_count_kv") ?? heads, "number of KV heads"),
     headSize,
     vocabulary: number(table?.[1], "vocabulary"),
-    trainedContext: number(about.context_length, "context"),
+    trainedContext: number(value("context_length"), "context"),
     tensorTypes: [...sizes.keys()],
-    tensorNames: tensorInfo.map(({ name }) => name),
-    hasVocabulary: (metadata.tokenizer?.ggml?.tokens?.length ?? 0) > 0,
-    hasChatTemplate: typeof metadata.tokenizer?.chat_template === "string",
-    ropeScaling: String(about.rope?.scaling?.type ?? "none"),
-    rotated: Number(about.rope?.dimension_count ?? headSize),
-    slidingWindow: Number(window ?? 0) > 0,
-    experts: Number(about.expert_count ?? 0),
+    tensorNames: tensors.map(({ name }) => name),
+    hasVocabulary: typeof tokens === "object" && tokens.length > 0,
+    hasChatTemplate: typeof values.get("tokenizer.chat_template") === "string",
+    ropeScaling: String(value("rope.scaling.type") ?? "none"),
+    rotated: Number(value("rope.dimension_count") ?? headSize),
+    slidingWindow: Number(value("attention.sliding_window") ?? 0) > 0,
+    experts: Number(value("expert_count") ?? 0),
   };
 }
 

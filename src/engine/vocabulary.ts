@@ -1,5 +1,5 @@
 /** The bytes of tokens, from a model file's header: for readers of rollouts, which need no engine. */
-import { header } from "./header.js";
+import { header } from "./models.js";
 
 /** Types of tokens in GGUF (llama.cpp's `llama_token_type`) whose text is not written in the vocabulary's alphabet. */
 const CONTROL = 3;
@@ -25,10 +25,14 @@ const asBytes = (text: string) => Buffer.from(text, "utf8").toString("latin1");
  * @throws HoneError when the file is no GGUF model
  */
 export async function tokenBytes(file: string): Promise<(id: number) => string | undefined> {
-  const about = (await header(file, false)).metadata.tokenizer?.ggml;
-  const texts: readonly string[] = about?.tokens ?? [];
-  const types: readonly number[] = about?.token_type ?? [];
-  const alphabet = about?.model === "gpt2" ? byteOfCharacter() : undefined;
+  const { values } = header(file);
+  const array = (name: string) => {
+    const value = values.get(`tokenizer.ggml.${name}`);
+    return typeof value === "object" ? value : undefined;
+  };
+  const texts = array("tokens")?.texts() ?? [];
+  const types = array("token_type")?.numbers() ?? [];
+  const alphabet = values.get("tokenizer.ggml.model") === "gpt2" ? byteOfCharacter() : undefined;
   return (id) => {
     const text = texts[id];
     if (text === undefined || types[id] === CONTROL || types[id] === USER_DEFINED) return text && asBytes(text);

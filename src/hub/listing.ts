@@ -1,9 +1,13 @@
 /** The file listing of a repository's commit, from the Hub or a mirror: names, sizes and checksums. */
 import { z } from "zod";
-import { HoneError } from "../util/index.js";
+import { HoneError, textWithin } from "../util/index.js";
 import { checkPath, type Repository } from "./cache.js";
 import { exchange, HubRefusal, rootOf } from "./http.js";
 import { type HubOptions, notHere } from "./options.js";
+import { sizeText } from "./progress.js";
+
+/** Bytes of an answer at most: some 300,000 files. */
+const MOST = 64 << 20;
 
 /** Large files have the SHA-256 of their content, small ones git's SHA-1 of it. Some mirrors list names only. */
 const answerSchema = z.object({
@@ -61,7 +65,11 @@ export async function listRepository(repository: Repository, revision: string, o
     exchange(
       () => ({ url, method: "GET" }),
       options,
-      ({ response }) => response.text(),
+      async ({ response }) => {
+        const text = await textWithin(response, MOST);
+        if (text !== undefined) return text;
+        throw new HoneError(`${url} answers with more than ${sizeText(MOST)} in place of a listing: check HF_ENDPOINT`);
+      },
     ),
   );
   let parsed: z.infer<typeof answerSchema>;

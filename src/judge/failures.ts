@@ -107,6 +107,8 @@ export function classify(error: unknown, timedOut: boolean, sent: ReadonlySet<Dr
   if (!(error instanceof APIError)) return retry(error instanceof SyntaxError ? "bad_response" : "connection");
 
   const { status = 0, code, message } = error;
+  // An answer that is longer than is read.
+  if (status === 200) return retry("bad_response");
   if (status === 429) {
     // Waiting does not help when the account's quota is used up.
     if (code === "insufficient_quota") return { kind: "fatal", hint: "its account has no credit left" };

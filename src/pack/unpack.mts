@@ -87,18 +87,51 @@ function thisMachine(python: string): Here {
   };
 }
 
+const isText = (value: unknown): value is string => typeof value === "string" && /^\P{Cc}*$/u.test(value);
+const isCount = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+/** A file of the pack's own folder. */
+const isName = (value: unknown) => typeof value === "string" && /^\w[\w.+-]*$/.test(value);
+const isVersion = (value: unknown) => typeof value === "string" && /^\d+(\.\d+)+$/.test(value);
+const fieldsOf = (value: unknown) =>
+  (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+
+/**
+ * Whether a list says what {@link Manifest} does. A program is run by its Python's name and files are opened by its parts'
+ * names before anything in the pack was checked.
+ */
+function isManifest(value: unknown): value is Manifest {
+  const { target, hone, platform, arch, node, glibc, python, cuda, models, unpacked, parts, files } = fieldsOf(value);
+  const [{ abi, version }, { bytes, entries }, { major, driver }] = [node, unpacked, cuda].map(fieldsOf) as [
+    Record<string, unknown>,
+    Record<string, unknown>,
+    Record<string, unknown>,
+  ];
+  return (
+    [target, hone, platform, arch, abi, version].every(isText) &&
+    [glibc, python].every(isVersion) &&
+    (cuda === null || (isCount(major) && isCount(driver))) &&
+    [bytes, entries].every(isCount) &&
+    Array.isArray(models) &&
+    models.every(isText) &&
+    Array.isArray(parts) &&
+    parts.every(isName) &&
+    Object.values(fieldsOf(files)).every((file) => isText(fieldsOf(file).sha256) && isCount(fieldsOf(file).bytes))
+  );
+}
+
 export function readManifest(folder: string): Manifest {
   const file = join(folder, MANIFEST);
   if (!existsSync(file)) throw new UnpackError(`${folder} is no pack of hone: it has no ${MANIFEST}`);
-  let manifest: Manifest;
+  let manifest: unknown;
   try {
-    manifest = JSON.parse(readFileSync(file, "utf8")) as Manifest;
+    manifest = JSON.parse(readFileSync(file, "utf8"));
   } catch {
     throw new UnpackError(`${file} is damaged: it is no JSON; copy it again`);
   }
-  if (manifest.format !== FORMAT) {
+  if (fieldsOf(manifest).format !== FORMAT) {
     throw new UnpackError(`${file} is of another version of hone; unpack it with the unpack.mjs beside it`);
   }
+  if (!isManifest(manifest)) throw new UnpackError(`${file} is damaged: it describes no pack; copy it again`);
   return manifest;
 }
 

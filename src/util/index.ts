@@ -1,4 +1,5 @@
 /** Helpers without a subject of hone's own, used by every room. */
+export { textWithin } from "./bounded.js";
 export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
 export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";
@@ -7,4 +8,4 @@ export { cacheHome, expandHome, packageRoot } from "./paths.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { clock, cutText, printable } from "./text.js";
-export { importUserFile } from "./user-file.js";
+export { importScript, importUserFile } from "./user-file.js";

@@ -234,3 +234,8 @@ test("addresses that are no Hub are told in one line", async () => {
   await expect(fetched({ endpoint: "http://127.0.0.1:1" })).rejects.toThrow(/127\.0\.0\.1:1 cannot be reached/);
   await expect(fetched({ endpoint: `${server.endpoint}/portal` })).rejects.toThrow(/did not answer with the listing/);
 });
+
+test("a listing that does not end is left after 64 MiB, in one line", async () => {
+  server.behave.endless = true;
+  await expect(fetched()).rejects.toThrow(/answers with more than 67\.1 MB in place of a listing: check HF_ENDPOINT$/);
+});

@@ -164,6 +164,7 @@ describe("a server in trouble", () => {
     ["500", { status: 500, json: { error: { message: "oops" } } }],
     ["an answer that is no completion", { json: { error: { message: "upstream" } } }],
     ["garbage", { text: "<html>" }],
+    ["an answer that does not end", { endless: '{"choices": [' }],
     ["a cut answer", { cut: '{"choices": [{"mess' }],
     ["429", { status: 429, json: { error: { message: "slow down" } } }],
   ] satisfies [string, Reply][])("is asked again after %s, and the request counted", async (_, trouble) => {

@@ -183,6 +183,30 @@ describe("a judge's answer", () => {
     expect(scoresOf(readScores(text, 2))).toEqual([0.1, 0.2]);
   });
 
+  const fine = scoresText([one("1", 0.1), one("2", 0.2)]);
+  const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+
+  it.each([
+    ["thoughts opened and never closed", "<think>".repeat(400_000)],
+    ["thoughts closed and never opened", "</think>".repeat(400_000)],
+    ["quotes and no end of them", `${'{"\\"'.repeat(400_000)}`],
+    ["objects opened and never closed", '{"a":'.repeat(400_000)],
+    ["two million levels", `{"scores":${nested(2_000_000)}}`],
+    ["two million levels beside it", `{"scores":[],"why":${nested(2_000_000)}}`],
+    ["two million levels of objects", `${'{"scores":'.repeat(2_000_000)}1${"}".repeat(2_000_000)}`],
+    ["a list around it", `[${fine}]`],
+  ])("with %s is not taken, and costs no time", (_, text) => {
+    expect(() => readScores(text, 2)).toThrow(expect.objectContaining({ reason: "not_json" }));
+  });
+
+  it.each([
+    ["thoughts without end behind it", `${fine}${"<think>".repeat(100_000)}`],
+    ["many thoughts before it", `${"<think>a</thinking>".repeat(100_000)}${fine}`],
+    ["deep JSON before it", `{"draft":${nested(100_000)}} ${fine}`],
+  ])("with %s is read", (_, text) => {
+    expect(scoresOf(readScores(text, 2))).toEqual([0.1, 0.2]);
+  });
+
   it("that is wrong goes back once with what is wrong", async () => {
     const { url, requests } = await serve((request, index) =>
       completion(index === 0 ? scoresText([one("1"), one("9")]) : scoresText(honest(request))),

@@ -168,6 +168,35 @@ describe("the list of a pack", () => {
     expect(await refused(unpacking())).toMatch(/hone-pack\.json is damaged: it is no JSON/);
   });
 
+  it("names no program to run and no file elsewhere", async () => {
+    const program = join(folder, "program");
+    writeFileSync(program, `#!/bin/sh\ntouch ${join(folder, "ran")}\n`, { mode: 0o755 });
+    mkdirSync(join(folder, "python"));
+    const up = "/..".repeat(40);
+    const lists = [
+      { python: `${up}${program}` },
+      { python: ["3.11"] },
+      { python: "3.11\u001b[2J" },
+      { parts: ["../noise.bin"] },
+      { parts: "hone-small.part-001" },
+      { files: { "hone-small.part-001": null } },
+      { node: null },
+      { cuda: "13" },
+      { hone: "1.0\u009b2J" },
+    ] as unknown as Partial<Manifest>[];
+    for (const list of lists) {
+      await smallPack(packed(), entries(), list);
+      // As on a machine that is asked: `here` is not given.
+      const work = unpack(packed(), into(), { log: () => undefined });
+      expect(await refused(work)).toMatch(/hone-pack\.json is damaged: it describes no pack; copy it again$/);
+    }
+    expect(existsSync(join(folder, "ran"))).toBe(false);
+    for (const nothing of ["null", "[]", '"x"']) {
+      writeFileSync(join(packed(), MANIFEST), nothing);
+      expect(await refused(unpacking())).toMatch(/is of another version of hone/);
+    }
+  });
+
   it("that lacks a part gives half a file to nobody", async () => {
     const manifest = await smallPack(packed(), entries());
     writeFileSync(join(packed(), MANIFEST), JSON.stringify({ ...manifest, parts: manifest.parts.slice(0, 2) }));

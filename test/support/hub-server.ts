@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { endless } from "./endless.js";
 import { HubUploads } from "./hub-uploads.js";
 
 export interface HubRequest {
@@ -25,6 +26,8 @@ export interface Misbehaviour {
   noRanges?: boolean;
   /** The listing has names only, as on some mirrors. */
   noBlobs?: boolean;
+  /** The listing never ends. */
+  endless?: boolean;
   /** Sends headers, then nothing. */
   silent?: boolean;
   /** Sent instead of the content, with the same length. */
@@ -116,6 +119,7 @@ export class HubServer {
     if (host === "hub" && key !== undefined && inside !== undefined && authorization !== `Bearer ${key}`) {
       return void refuse(authorization ? 403 : 401, "GatedRepo");
     }
+    if (inside === undefined && this.behave.endless) return void endless(response, '{"siblings": [');
     if (inside === undefined) return void response.end(JSON.stringify(this.#listing(files, repository)));
     const content = files[inside];
     if (!content) return void refuse(404, "EntryNotFound");

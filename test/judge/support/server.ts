@@ -1,6 +1,7 @@
 /** A chat server on the loopback that answers as a test tells it to, and keeps what it was sent, byte by byte. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { endless } from "../../support/endless.js";
 
 export interface Request {
   /** As it came. */
@@ -23,6 +24,8 @@ export type Reply =
   | { readonly hang: true }
   /** The connection ends in the middle of the body. */
   | { readonly cut: string }
+  /** The text, then spaces until the client leaves. */
+  | { readonly endless: string }
   | { readonly text: string; readonly status?: number };
 
 export interface ChatServer {
@@ -44,6 +47,11 @@ function send(response: ServerResponse, reply: Reply): void {
     response.writeHead(200, { "content-type": "application/json", "content-length": reply.cut.length + 100 });
     response.write(reply.cut);
     setTimeout(() => response.destroy(), 10);
+    return;
+  }
+  if ("endless" in reply) {
+    response.writeHead(200, { "content-type": "application/json" });
+    void endless(response, reply.endless);
     return;
   }
   if ("text" in reply) {

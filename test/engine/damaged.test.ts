@@ -1,0 +1,111 @@
+/** Damaged model files end in one line, never in the process's end. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { modelHeader, tokenBytes } from "../../src/engine/index.js";
+import { checkSound } from "../../src/engine/models.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { adapterPath, newModel } from "./support.js";
+
+const folder = mkdtempSync(join(tmpdir(), "hone-damaged-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const model = (name: string) => join(packageRoot, `models/${name}/${name}.gguf`);
+
+interface Outcome {
+  readonly what: string;
+  readonly outcome?: "loaded" | "refused" | "trace";
+  readonly message?: string;
+}
+
+/** What became of `count` mutants of a model. */
+function damage(name: string, seed: number, count: number): Outcome[] {
+  const fuzz = join(packageRoot, "test/engine/damaged-fuzz.mjs");
+  const args = [fuzz, model(name), folder, String(seed), "0", String(count)];
+  const { stdout, stderr, status, signal } = spawnSync(process.execPath, args, {
+    ...{ encoding: "utf8", maxBuffer: 1 << 28 },
+  });
+  const lines = stdout
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Outcome);
+  expect([status, signal], `${lines.at(-1)?.what}: ${stderr.slice(-500)}`).toEqual([0, null]);
+  return lines.filter(({ outcome }) => outcome !== undefined);
+}
+
+describe("a header damaged at random", () => {
+  const full = process.env.TEST_FULL ? 10 : 1;
+  it.each([
+    ["word-sums", 1, 200 * full],
+    ["tiny", 2, 40 * full],
+    ["untaught", 3, 40 * full],
+  ])("of %s is refused in one line, or loads", (name, seed, count) => {
+    const outcomes = damage(name, seed, count);
+    expect(outcomes).toHaveLength(count);
+    expect(outcomes.filter(({ outcome }) => outcome === "trace")).toEqual([]);
+    const messages = outcomes.flatMap(({ outcome, message = "" }) => (outcome === "refused" ? [message] : []));
+    expect(messages.length).toBeGreaterThan(count / 2);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: there must be none.
+    expect(messages.filter((message) => /[\u0000-\u001f]/.test(message) || message === "")).toEqual([]);
+  });
+});
+
+describe("what llama.cpp would end the process for is named", () => {
+  /** The word-sums model with other bytes behind a text in its header. */
+  function changed(text: string, change: (bytes: Buffer, at: number) => void): string {
+    const bytes = readFileSync(model("word-sums"));
+    const at = bytes.indexOf(text) + Buffer.byteLength(text);
+    change(bytes, at);
+    const file = join(folder, "changed.gguf");
+    writeFileSync(file, bytes);
+    return file;
+  }
+  /** A key's value lies behind its type. */
+  const number = (value: number) => (bytes: Buffer, at: number) => bytes.writeUInt32LE(value, at + 4);
+  const real = (value: number) => (bytes: Buffer, at: number) => bytes.writeFloatLE(value, at + 4);
+
+  it.each([
+    ["qwen2.block_count", number(0), "its block_count is 0"],
+    ["qwen2.block_count", number(2 ** 31), "its block_count is 2147483648"],
+    ["layer_norm_rms_epsilon", real(-1), "its attention.layer_norm_rms_epsilon is -1"],
+    ["layer_norm_rms_epsilon", real(Number.NaN), "its attention.layer_norm_rms_epsilon is NaN"],
+    ["attention.head_count_kv", number(3), "it has 4 heads of attention and 3 of keys and values"],
+    [
+      "blk.1.attn_norm.weight",
+      (bytes: Buffer, at: number) => bytes.writeUInt32LE(1, at + 4 + 8),
+      'its tensor "blk.1.attn_norm.weight" is in F16, and one row must be in F32',
+    ],
+    [
+      "blk.1.ffn_up.weight",
+      (bytes: Buffer, at: number) => bytes.writeUInt32LE(26, at + 4 + 16),
+      'its tensor "blk.1.ffn_up.weight" is of a type that holds no weights',
+    ],
+    [
+      "tokenizer.ggml.tokens",
+      (bytes: Buffer, at: number) => bytes.copy(bytes, at + 16 + 9, at + 16, at + 16 + 9),
+      "two of its tokens have the same text",
+    ],
+  ] as const)("of %s: %#", (text, change, why) => {
+    const file = changed(text, change);
+    expect(() => checkSound(file)).toThrow(`${file} is damaged: ${why}; download or copy it again`);
+  });
+
+  it("an array of arrays, and a length that the file has not", async () => {
+    const nested = changed("tokenizer.ggml.merges", (bytes, at) => bytes.writeUInt32LE(9, at + 4));
+    await expect(modelHeader(nested)).rejects.toThrow(
+      `${nested} is not a GGUF model: "tokenizer.ggml.merges" is an array of arrays`,
+    );
+    const long = changed("tokenizer.ggml.token_type", (bytes, at) => bytes.writeBigUInt64LE(2n ** 40n, at + 8));
+    await expect(modelHeader(long)).rejects.toThrow(`${long} is not a GGUF model: it ends within its header`);
+    await expect(tokenBytes(folder)).rejects.toThrow(/is not a GGUF model: /);
+  });
+
+  it("and models that are whole are taken", () => {
+    for (const file of [...["tiny", "untaught", "word-sums"].map(model), newModel()]) {
+      expect(() => checkSound(file)).not.toThrow();
+    }
+    expect(() => checkSound(adapterPath("one"))).not.toThrow();
+  });
+});

@@ -211,11 +211,14 @@ def _minibatch(
 ) -> _MiniBatch:
     packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
     slots = torch.cat([pack.slots for pack in packs])
-    # Rollouts that are not in the batch are distributed like those that are.
-    dealt = len({trajectory.member for trajectory in trajectories})
-    rollouts = request.get("rollouts", batch.rollouts) * dealt / batch.rollouts
+    # What is not in the batch is distributed like what is.
+    dealt = len({trajectory.member for trajectory in trajectories}) / batch.rollouts
+    played = loss.Played(
+        rollouts=request.get("rollouts", batch.rollouts) * dealt,
+        tokens=request.get("sampledTokens", batch.sampled_tokens) * len(slots) / batch.sampled_tokens,
+    )
     constant = request.get("maxCompletionTokens")
-    tokens.scale[slots] = loss.token_scale(settings.objective, batch.member[slots], rollouts, constant)
+    tokens.scale[slots] = loss.token_scale(settings.objective, batch.member[slots], played, constant)
     return _MiniBatch(packs, slots)
 
 

@@ -132,10 +132,12 @@ export interface StepSettings {
   /** Highest number of tokens of a completion, the divisor of a "constant" normaliser. */
   readonly maxCompletionTokens?: number;
   /**
-   * Rollouts that the batch represents, for objectives with a mean over rollouts: those in it, and those left out because
-   * their gradient would be zero. Default: those in it.
+   * Rollouts that the loss is a mean over, for objectives with a mean over rollouts: those in the batch, and those left out
+   * because their gradient would be zero. Default: those in it.
    */
   readonly rollouts?: number;
+  /** Sampled tokens of the same, for objectives with a mean over tokens; not those of rollouts that are masked. */
+  readonly sampledTokens?: number;
   /** Passes over this batch; π_old is the policy before the first update. Default 1. */
   readonly epochs?: number;
   /** Updates in each pass. Whole groups are assigned to them by the seed, once for all passes. Default 1. */

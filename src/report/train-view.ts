@@ -135,6 +135,7 @@ export class TrainView {
     const { groups_no_verdict: noVerdict, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
       line.skipped ? (skips[line.skipped] ?? line.skipped) : "",
+      line.updates > 0 && line.groups_trainable === 0 ? "in every group all rewards are equal: --kl alone pulled" : "",
       ...(this.#judged ? judgedNotes(line) : []),
       Object.keys(noVerdict).length > 0 ? `groups left out: ${countsText(noVerdict)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,

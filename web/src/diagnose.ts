@@ -47,6 +47,9 @@ function learning(metrics: Metrics): Finding[] {
       text: `The step changed nothing: ${SKIPPED[metrics.skipped] ?? words(metrics.skipped)}.`,
     });
   }
+  if (metrics.updates > 0 && metrics.groups_trainable === 0) {
+    found.push({ level: "odd", text: "In every group all rewards were equal: the update is the pull of --kl alone." });
+  }
   for (const [reason, n] of Object.entries(noVerdict)) {
     const level = unrewarded * 2 >= groups ? "bad" : "odd";
     found.push({ level, text: `${n} of ${groups} groups got no reward: ${noVerdictText(reason)} (${reason}).` });

@@ -40,9 +40,13 @@ def tokens_of(t):
     return loss.Tokens(t.new[picked], t.old[picked], t.rollout[picked], t.advantages[rows], rows, t.base[picked])
 
 
+def played(t):
+    return loss.Played(len(t.advantages), int(t.mask.sum()))
+
+
 def ours(t, settings, constant=None):
     tokens = tokens_of(t)
-    scale = loss.token_scale(settings.objective, tokens.owner, len(t.advantages), constant)
+    scale = loss.token_scale(settings.objective, tokens.owner, played(t), constant)
     return (loss.policy_loss(tokens, settings) * scale).sum()
 
 
@@ -145,7 +149,9 @@ def test_one_update_pushes_each_token_by_its_advantage_over_the_steps_tokens():
     advantages = torch.tensor([1.0, -0.5, 2.0])
     mine = settings()
     tokens = few(new, new.detach(), advantages)
-    (loss.policy_loss(tokens, mine) * loss.token_scale(mine.objective, tokens.owner, 3, None)).sum().backward()
+    (
+        loss.policy_loss(tokens, mine) * loss.token_scale(mine.objective, tokens.owner, loss.Played(3, 3), None)
+    ).sum().backward()
     assert torch.allclose(new.grad, -advantages / 3)
 
 
@@ -188,17 +194,26 @@ def test_the_importance_weight_is_bounded_and_has_no_gradient():
     assert not found.requires_grad
 
 
-def test_rollouts_that_are_not_in_the_batch_count_in_a_mean_over_rollouts():
-    """As in TRL, where a group without spread, or a masked completion, has an advantage or a mask of 0."""
-    t = tensors()
-    everyone = SimpleNamespace(**vars(t))
-    everyone.advantages = t.advantages.clone()
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_rollouts_that_are_not_in_the_batch_count_in_the_mean(name):
+    """As in TRL, where a group without spread has advantages of 0."""
+    everyone = tensors()
     everyone.advantages[:2] = 0
-    some = SimpleNamespace(**{name: value[2:] for name, value in vars(everyone).items()})
-    for name in ("dr-grpo", "gspo"):
-        mine = settings(name)
-        tokens = tokens_of(some)
-        scale = loss.token_scale(mine.objective, tokens.owner, 6, 64)
+    some = SimpleNamespace(**{key: value[2:] for key, value in vars(everyone).items()})
+    mine, tokens = settings(name), tokens_of(some)
+    scale = loss.token_scale(mine.objective, tokens.owner, played(everyone), 64)
+    value = (loss.policy_loss(tokens, mine) * scale).sum()
+    assert value.item() == pytest.approx(trl_loss(everyone, OBJECTIVES[name], constant=64).item(), abs=1e-6)
+
+
+def test_masked_rollouts_count_in_a_mean_over_rollouts_and_not_in_one_over_tokens():
+    """As in TRL, where mask_truncated_completions masks all tokens of a completion before they are counted."""
+    everyone = tensors()
+    some = SimpleNamespace(**{key: value[2:] for key, value in vars(everyone).items()})
+    everyone.mask[:2] = 0
+    for name in ("grpo", "dr-grpo"):
+        mine, tokens = settings(name), tokens_of(some)
+        scale = loss.token_scale(mine.objective, tokens.owner, played(everyone), 64)
         value = (loss.policy_loss(tokens, mine) * scale).sum()
         assert value.item() == pytest.approx(trl_loss(everyone, OBJECTIVES[name], constant=64).item(), abs=1e-6)
 

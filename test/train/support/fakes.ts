@@ -242,6 +242,7 @@ export const settings: LoopSettings = {
   temperature: 1,
   schedule: { learningRate: 0.1, finalLearningRate: 0.01, warmup: 1 },
   advantages: { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 },
+  kl: 0,
   refill: 0,
   maskTruncated: false,
   validateEvery: 2,

@@ -158,17 +158,17 @@ def policy_loss(tokens: Tokens, settings: LossSettings) -> torch.Tensor:
     return loss
 
 
-def bounded(tokens: Tokens, objective: Objective) -> torch.Tensor:
-    """Tokens on which a bound of the ratio acts, bool [S].
+def bounded(tokens: Tokens, objective: Objective) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens on which the lower bound of the ratio acts, and those on which the upper one does, bool [S] each.
 
-    For a clipped ratio: outside the bounds on the side that removes the gradient. For a clipped weight: outside them.
+    For a clipped ratio: outside the bound on the side that removes the gradient. For a clipped weight: outside it.
     """
     ratio = _log_ratio(tokens, objective).exp()
     high = ratio > 1 + objective.clip_high
     low = torch.zeros_like(high) if objective.clip_low is None else ratio < 1 - objective.clip_low
     if objective.surrogate == "clipped-weight":
-        return high | low
-    return (high & (tokens.advantages > 0)) | (low & (tokens.advantages < 0))
+        return low, high
+    return low & (tokens.advantages < 0), high & (tokens.advantages > 0)
 
 
 def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict[str, float]]:

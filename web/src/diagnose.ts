@@ -1,6 +1,6 @@
 /** Findings about a step, in words: why it changed nothing, how its rollouts ended, which metrics are unusual. */
 import type { RunView } from "../../src/view/index.js";
-import { counts, mean, number, percent, wilson, words } from "./format.js";
+import { counts, mean, number, percent, words } from "./format.js";
 import { errorRate, type Usual, usualOf } from "./usual.js";
 
 export interface Finding {
@@ -140,8 +140,8 @@ function against(step: Step, usual: Usual): Finding[] {
   const place = usual.placeOf.get(step.step) ?? 0;
   const before = usual.trained.slice(Math.max(0, place - 5), place);
   const success = mean(before.map(({ metrics }) => metrics.success));
-  const { low, high } = wilson(metrics.success, metrics.rollouts);
-  if (before.length >= 3 && high < success) {
+  const { success_low: low, success_high: high } = metrics;
+  if (before.length >= 3 && high !== null && high < success) {
     found.push({
       level: "odd",
       text: `Success fell to ${percent(metrics.success)} (95 %: ${percent(low)} to ${percent(high)}) from a mean of ${percent(success)} in the ${before.length} steps before.`,

@@ -129,3 +129,31 @@ def score(
             contribution = torch.mm(probabilities.T, states).to(weight.dtype)
             weight.grad = contribution if weight.grad is None else weight.grad.add_(contribution)
     return Scores(logprobs, entropy, gradient)
+
+
+@torch.no_grad()
+def divergence(
+    hidden: torch.Tensor, other: torch.Tensor, weight: torch.Tensor, temperature: float, chunk_bytes: int | None = None
+) -> torch.Tensor:
+    """KL(p ‖ q) in nats of the distributions at each position, [P]: p from `hidden` [P, width], q from `other`.
+
+    Exact: a sum over the vocabulary. Takes no more memory than `score`.
+    """
+    positions, vocabulary = len(hidden), len(weight)
+    # Four times as many buffers of logits as one of score's, of a quarter of the rows.
+    rows = max(1, chunk_rows(positions, vocabulary, hidden.device, chunk_bytes) // 4)
+    matrix = weight.detach()
+    if not (matrix.dtype in HALVES and in_halves(hidden.device)):
+        matrix = matrix.float()
+    found = torch.empty(positions, device=hidden.device)
+    buffers = [torch.empty(min(rows, positions), vocabulary, device=hidden.device) for _ in range(2)]
+
+    def logprobs(states: torch.Tensor) -> torch.Tensor:
+        out, beside = (buffer[: len(states)] for buffer in buffers)
+        return torch.log_softmax(logits_of(states.float(), matrix, out, beside).div_(temperature), 1)
+
+    for start in range(0, positions, rows):
+        part = slice(start, start + rows)
+        p, q = logprobs(hidden[part]), logprobs(other[part])
+        found[part] = (p.exp() * q.neg_().add_(p)).sum(1)
+    return found

@@ -21,7 +21,7 @@ In TRL's GRPOConfig, with beta = kl_coefficient and use_bias_correction_kl = Fal
 | cispo | "cispo" | "token" | unused | 1 + clip_high |
 
 TRL's own "grpo" with tokens' ratios divides each trajectory's sum by its length, which none of these does. Where a
-batch has several mini-batches, TRL's "dapo" and "cispo" divide by their average number of tokens, here each by its own.
+step has several mini-batches, TRL's "dapo" and "cispo" divide by their average number of tokens, here each by its own.
 
 The constant of "dr-grpo" is the highest number of tokens of a completion, so its gradient is that of a mean over tokens
 times the share of the constant that completions fill: with 2,560 tokens allowed and 100 used, a 26th. Adam divides a
@@ -70,25 +70,35 @@ OVERFLOW = 80.0
 """Upper bound of an exponent: exp of more than 88 is infinite in f32."""
 
 
+@dataclass(frozen=True)
+class Played:
+    """What an update's mean is over: the rollouts in the batch, and those left out of it because their gradient is
+    zero. Dr. GRPO (its equation 1, and its code) and TRL divide by both: a mean over all sampled completions. Fractions
+    where several mini-batches share a step."""
+
+    rollouts: float
+    """With those whose group has no spread, and those that are masked."""
+    tokens: float
+    """Sampled tokens: of the same rollouts without the masked ones, as TRL's num_items_in_batch."""
+
+
 def token_scale(
-    objective: Objective, member: torch.Tensor, rollouts: float, max_completion_tokens: int | None
+    objective: Objective, member: torch.Tensor, played: Played, max_completion_tokens: int | None
 ) -> torch.Tensor:
     """Factor of each token's loss in the sum, [S], for the tokens of one update.
 
     `member` is the number of each token's rollout. A rollout counts as one however many sequences it has: its sampled
     tokens share what it weighs, and each is in one sequence alone.
 
-    Of an update, never of a micro-batch, so that packing changes nothing. `rollouts` includes rollouts whose gradient
-    is zero and that are not in the batch, because their group has no spread or they are masked. Dr. GRPO
-    (its equation 1, and its code) and TRL divide by these too: a mean over all sampled completions.
+    Of an update, never of a micro-batch, so that packing changes nothing.
     """
     if objective.normaliser == "tokens":
-        return torch.full((len(member),), 1 / len(member))
+        return torch.full((len(member),), 1 / played.tokens)
     if objective.normaliser == "sequences":
-        return 1 / (member.bincount()[member] * rollouts)
+        return 1 / (member.bincount()[member] * played.rollouts)
     if not max_completion_tokens:
         raise ValueError(f"{objective.name} needs maxCompletionTokens, the constant it divides by")
-    return torch.full((len(member),), 1 / (rollouts * max_completion_tokens))
+    return torch.full((len(member),), 1 / (played.rollouts * max_completion_tokens))
 
 
 def k3(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
@@ -148,17 +158,17 @@ def policy_loss(tokens: Tokens, settings: LossSettings) -> torch.Tensor:
     return loss
 
 
-def bounded(tokens: Tokens, objective: Objective) -> torch.Tensor:
-    """Tokens on which a bound of the ratio acts, bool [S].
+def bounded(tokens: Tokens, objective: Objective) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens on which the lower bound of the ratio acts, and those on which the upper one does, bool [S] each.
 
-    For a clipped ratio: outside the bounds on the side that removes the gradient. For a clipped weight: outside them.
+    For a clipped ratio: outside the bound on the side that removes the gradient. For a clipped weight: outside it.
     """
     ratio = _log_ratio(tokens, objective).exp()
     high = ratio > 1 + objective.clip_high
     low = torch.zeros_like(high) if objective.clip_low is None else ratio < 1 - objective.clip_low
     if objective.surrogate == "clipped-weight":
-        return high | low
-    return (high & (tokens.advantages > 0)) | (low & (tokens.advantages < 0))
+        return low, high
+    return low & (tokens.advantages < 0), high & (tokens.advantages > 0)
 
 
 def mismatch_metrics(old: torch.Tensor, rollout: torch.Tensor) -> dict[str, dict[str, float]]:

@@ -18,8 +18,9 @@ class Objective:
     """Ratio new/old of a "token", or of its "sequence": the geometric mean over its trajectory. A rollout of several
     sequences has a ratio for each."""
     normaliser: str
-    """Divisor of the sum of the losses: all "tokens", each rollout's own tokens (of all its sequences) and then the
-    number of rollouts ("sequences"), or the "constant" of the highest possible number of tokens of the rollouts."""
+    """Divisor of the sum of the losses: the "tokens" of all rollouts played, each rollout's own tokens (of all its
+    sequences) and then the number of rollouts played ("sequences"), or the "constant" of the highest possible number of
+    tokens of these."""
     clip_low: float | None
     """The ratio is bounded by 1 - clip_low from below; None: not at all."""
     clip_high: float

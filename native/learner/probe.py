@@ -3,9 +3,14 @@
 It is stored in the checkpoint. An engine that loads the adapter scores the same ids, and its log-probabilities show
 which of the two policies it plays: an engine that kept the previous adapter, or applied the new one wrongly, is stopped
 before any rollout.
+
+At its positions the distributions of three policies are compared too: before the update, after it, and of the base
+model. The divergences are exact where the policy before the update, which sampled the tokens, has led; a whole
+rollout's is their sum (the chain rule).
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,7 @@ import torch
 from . import head
 from .backend import Backend
 from .batch import Batch, Trajectory
+from .errors import Refused
 from .packing import plan_trajectories
 
 FILE = "probe.json"
@@ -46,26 +52,52 @@ class Probe:
     def __init__(self, backend: Backend, batch: Batch) -> None:
         self._backend = backend
         self._trajectory = choose(batch)
-        self._before = self._logprobs()
+        self._temperature = batch.temperature
+        (self._pack,) = plan_trajectories([self._trajectory], len(self._trajectory.ids))
+        self._hidden = self._states()
+        self._before = self._logprobs(self._hidden)
+        self._from_base = self._divergence_from_base()
 
-    def written(self) -> dict[str, Any] | None:
-        """Content of the file, after the update; None when a log-probability is not a finite number."""
-        now = self._logprobs()
+    def finished(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """After the update: the content of the file, or None when a log-probability is not a finite number; and mean KL
+        divergences over the `n` positions, nats: of the policy before the update from the `base` model, and from the
+        policy after the `update`. None where one is not finite, and for `base` where all weights are trained.
+        """
+        hidden = self._states()
+        update = self._divergence(hidden)
+        divergences = {"base": self._from_base, "update": update, "n": len(self._pack.slots)}
+        now = self._logprobs(hidden)
         if not (self._before.isfinite().all() and now.isfinite().all()):
-            return None
-        return {
+            return None, divergences
+        file = {
             "version": 1,
             "ids": self._trajectory.ids.tolist(),
             "scored": self._trajectory.sampled.nonzero().flatten().tolist(),
             "logprobs": now.tolist(),
             "before": self._before.tolist(),
         }
+        return file, divergences
+
+    def _divergence_from_base(self) -> float | None:
+        try:
+            with self._backend.base_policy():
+                base = self._states()
+        except Refused:
+            return None
+        return self._divergence(base)
+
+    def _divergence(self, other: torch.Tensor) -> float | None:
+        weight = self._backend.output_weight()
+        mean = head.divergence(self._hidden, other, weight, self._temperature).double().mean().item()
+        return mean if math.isfinite(mean) else None
 
     @torch.no_grad()
-    def _logprobs(self) -> torch.Tensor:
+    def _states(self) -> torch.Tensor:
+        return self._backend.hidden(self._pack)
+
+    def _logprobs(self, hidden: torch.Tensor) -> torch.Tensor:
         """Of the sampled tokens, under the softmax at temperature 1."""
-        (pack,) = plan_trajectories([self._trajectory], len(self._trajectory.ids))
-        hidden = self._backend.hidden(pack)
+        pack = self._pack
         return head.score(hidden, self._backend.output_weight(), pack.sources, pack.targets, 1.0).logprobs.cpu()
 
 

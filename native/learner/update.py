@@ -126,7 +126,8 @@ def _updates(
     optimizer.clear()
     losses: list[float] = []
     norms: list[float] = []
-    acted_on = seen = overflows = 0
+    acted_on = {"below": 0, "above": 0}
+    seen = overflows = 0
     skipped = None
     metrics: dict[str, Any] = {}
     try:
@@ -161,7 +162,8 @@ def _updates(
                 tokens.old[minibatch.slots] = tokens.new[minibatch.slots]
                 metrics = _before(batch, tokens, settings)
             of_update = _of(batch, tokens, minibatch.slots, tokens.new[minibatch.slots])
-            acted_on += int(loss.bounded(of_update, settings.objective).sum())
+            for side, tokens_there in zip(acted_on, loss.bounded(of_update, settings.objective), strict=True):
+                acted_on[side] += int(tokens_there.sum())
             seen += len(minibatch.slots)
             skipped = "loss" if not math.isfinite(losses[-1]) else "gradient" if not math.isfinite(norms[-1]) else None
             if skipped:
@@ -170,7 +172,7 @@ def _updates(
             optimizer.update(request["learningRate"])
             optimizer.clear()
         if not skipped:
-            metrics["probe"] = probe.written()
+            metrics["probe"], metrics["probeKl"] = probe.finished()
     except BaseException as error:
         # A lack of memory, for example: the next attempt must start from the same state, and restoring needs memory
         # too.
@@ -179,26 +181,30 @@ def _updates(
         raise
     finally:
         optimizer.clear()
-    return metrics | {
-        "loss": _finite_mean(losses),
-        "gradNorm": _finite_mean(norms),
-        "skipped": skipped,
-        "applied": skipped is None,
-        "clipFraction": acted_on / seen,
-        "overflows": overflows,
-        "updates": 0 if skipped else len(losses),
-        "groups": batch.groups,
-        "trajectories": batch.rollouts,
-        "sequences": len(batch.trajectories),
-        "tokens": {
-            "total": batch.tokens,
-            "sampled": batch.sampled_tokens,
-            "computed": sum(len(pack.ids) + backend.padding(pack) for pack in packs),
-            "padding": sum(backend.padding(pack) for pack in packs),
-        },
-        "microBatches": len(packs),
-        "learningRate": request["learningRate"],
-    }
+    return (
+        {"probeKl": None}
+        | metrics
+        | {
+            "loss": _finite_mean(losses),
+            "gradNorm": _finite_mean(norms),
+            "skipped": skipped,
+            "applied": skipped is None,
+            "clip": {side: count / seen for side, count in acted_on.items()},
+            "overflows": overflows,
+            "updates": 0 if skipped else len(losses),
+            "groups": batch.groups,
+            "trajectories": batch.rollouts,
+            "sequences": len(batch.trajectories),
+            "tokens": {
+                "total": batch.tokens,
+                "sampled": batch.sampled_tokens,
+                "computed": sum(len(pack.ids) + backend.padding(pack) for pack in packs),
+                "padding": sum(backend.padding(pack) for pack in packs),
+            },
+            "microBatches": len(packs),
+            "learningRate": request["learningRate"],
+        }
+    )
 
 
 def _minibatch(
@@ -211,11 +217,14 @@ def _minibatch(
 ) -> _MiniBatch:
     packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
     slots = torch.cat([pack.slots for pack in packs])
-    # Rollouts that are not in the batch are distributed like those that are.
-    dealt = len({trajectory.member for trajectory in trajectories})
-    rollouts = request.get("rollouts", batch.rollouts) * dealt / batch.rollouts
+    # What is not in the batch is distributed like what is.
+    dealt = len({trajectory.member for trajectory in trajectories}) / batch.rollouts
+    played = loss.Played(
+        rollouts=request.get("rollouts", batch.rollouts) * dealt,
+        tokens=request.get("sampledTokens", batch.sampled_tokens) * len(slots) / batch.sampled_tokens,
+    )
     constant = request.get("maxCompletionTokens")
-    tokens.scale[slots] = loss.token_scale(settings.objective, batch.member[slots], rollouts, constant)
+    tokens.scale[slots] = loss.token_scale(settings.objective, batch.member[slots], played, constant)
     return _MiniBatch(packs, slots)
 
 

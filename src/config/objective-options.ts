@@ -18,7 +18,7 @@ export const objectiveOptions = {
   kl: real(
     0,
     100,
-    `Weight of the KL divergence to the base model in the loss. The base is the model file without any adapter, also in a run that was forked from \`${hone("sft")}\`: the term then pulls towards the model before imitation.`,
+    `Weight of the KL divergence to the base model in the loss, for the rollouts of all groups, whether their rewards differ or not. The base is the model file without any adapter, also in a run that was forked from \`${hone("sft")}\`: the term then pulls towards the model before imitation.`,
     { default: 0 },
   ),
   epochs: whole(1, 10_000, "Passes over the data: a step's batch in training, the rollouts of a file in sft.", {

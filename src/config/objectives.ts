@@ -18,8 +18,8 @@ export interface Objective {
   /** Of a token, or the geometric mean of its trajectory's: π_θ/π_old. */
   readonly ratio: "token" | "sequence";
   /**
-   * The divisor of the sum of the losses: all sampled "tokens" of the update; each trajectory's own tokens and then the
-   * number of "sequences"; or a "constant", rollouts × the highest number of tokens of one.
+   * The divisor of the sum of the losses: the sampled "tokens" of all rollouts, with those of groups without spread; each
+   * trajectory's own tokens and then the number of "sequences"; or a "constant", rollouts × the highest number of tokens of one.
    */
   readonly normaliser: "tokens" | "sequences" | "constant";
   /** The ratio is bounded by 1 − clipLow from below; null: not at all. */

@@ -41,14 +41,21 @@ export interface GroupAdvantages {
 /** Differences below this are rounding. */
 const TINY = 1e-6;
 
+/** Sample standard deviation (n − 1); 0 for fewer than two values. */
+export function deviation(values: readonly number[]): number {
+  const n = values.length;
+  if (n < 2) return 0;
+  const mean = values.reduce((sum, value) => sum + value, 0) / n;
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1));
+}
+
 /** @throws RangeError when a reward is not a finite number: its source should have refused it */
 export function groupAdvantages(rewards: readonly number[], options: AdvantageOptions): GroupAdvantages {
   const wrong = rewards.find((reward) => !Number.isFinite(reward));
   if (wrong !== undefined) throw new RangeError(`a reward is ${wrong}, not a finite number`);
   const n = rewards.length;
   const mean = n === 0 ? 0 : rewards.reduce((sum, reward) => sum + reward, 0) / n;
-  const squares = rewards.reduce((sum, reward) => sum + (reward - mean) ** 2, 0);
-  const std = n < 2 ? 0 : Math.sqrt(squares / (n - 1));
+  const std = deviation(rewards);
   const spread = n === 0 ? 0 : Math.max(...rewards) - Math.min(...rewards);
   // The difference of scores such as 0.85 and 0.8 is 0.05, whatever their binary fractions give.
   const trainable = spread > TINY && spread >= options.spreadFloor - TINY;

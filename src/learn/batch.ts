@@ -30,7 +30,7 @@ export interface BatchTrajectory {
 export type BatchGroup = readonly BatchTrajectory[];
 
 export interface BatchSummary {
-  /** Groups in the file, and groups left out because all their advantages are 0. */
+  /** Groups in the file, and groups left out because they have no gradient. */
   groups: number;
   groupsLeftOut: number;
   trajectories: number;
@@ -72,16 +72,22 @@ function check({ ids, sampled, logprobs }: TokenRecord): void {
 const sequencesOf = ({ tokens, branches = [] }: BatchTrajectory) =>
   [tokens, ...branches].filter(({ sampled }) => sampled.includes(1));
 
+interface BatchOptions {
+  /** Sampling temperature of the tokens. */
+  readonly temperature: number;
+  /** Keeps groups whose advantages are all 0, which have a gradient where the loss has a KL term. Default false. */
+  readonly flat?: boolean;
+}
+
 /**
  * Writes the trajectories of one update.
  *
- * @param temperature sampling temperature of the tokens
  * @throws RangeError when a token record is inconsistent
  */
 export async function writeBatch(
   path: string,
   groups: readonly BatchGroup[],
-  { temperature }: { temperature: number },
+  { temperature, flat: keepFlat = false }: BatchOptions,
 ): Promise<BatchSummary> {
   const flat = { ids: [] as number[], sampled: [] as number[], logprobs: [] as number[] };
   const each = {
@@ -108,7 +114,7 @@ export async function writeBatch(
       .map((member) => ({ advantage: member.advantage, sequences: sequencesOf(member) }))
       .filter(({ sequences }) => sequences.length > 0);
     summary.emptyTrajectories += group.length - members.length;
-    if (members.every(({ advantage }) => advantage === 0)) {
+    if (members.length === 0 || (!keepFlat && members.every(({ advantage }) => advantage === 0))) {
       summary.groupsLeftOut++;
       continue;
     }

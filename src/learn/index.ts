@@ -9,7 +9,7 @@
  * await learner.close();
  * ```
  */
-export { type AdvantageOptions, type GroupAdvantages, groupAdvantages } from "./advantages.js";
+export { type AdvantageOptions, deviation, type GroupAdvantages, groupAdvantages } from "./advantages.js";
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
 export { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "./facts.js";

@@ -132,10 +132,12 @@ export interface StepSettings {
   /** Highest number of tokens of a completion, the divisor of a "constant" normaliser. */
   readonly maxCompletionTokens?: number;
   /**
-   * Rollouts that the batch represents, for objectives with a mean over rollouts: those in it, and those left out because
-   * their gradient would be zero. Default: those in it.
+   * Rollouts that the loss is a mean over, for objectives with a mean over rollouts: those in the batch, and those left out
+   * because their gradient would be zero. Default: those in it.
    */
   readonly rollouts?: number;
+  /** Sampled tokens of the same, for objectives with a mean over tokens; not those of rollouts that are masked. */
+  readonly sampledTokens?: number;
   /** Passes over this batch; π_old is the policy before the first update. Default 1. */
   readonly epochs?: number;
   /** Updates in each pass. Whole groups are assigned to them by the seed, once for all passes. Default 1. */
@@ -166,15 +168,20 @@ export const stepMetrics = z.object({
   /** KL to the base model (k3); null when its coefficient is 0, or where it was not finite. */
   klBase: z.number().nullable(),
   /**
-   * Share of sampled tokens, over all updates, on which a bound of the ratio acted: it took their gradient away, or (cispo)
-   * bounded its weight. 0 with one update.
+   * Shares of sampled tokens, over all updates, on which the lower and the upper bound of the ratio acted: it took their
+   * gradient away, or (cispo) bounded its weight. 0 with one update.
    */
-  clipFraction: z.number(),
+  clip: z.object({ below: z.number(), above: z.number() }),
+  /**
+   * Mean KL divergences over the probe's `n` tokens, nats: of the policy before the update from the base model, and from the
+   * policy after the update. null where not finite, or all weights are trained (`base`), or nothing was applied.
+   */
+  probeKl: z.object({ base: z.number().nullable(), update: z.number().nullable(), n: z.number() }).nullable(),
   /** Passes repeated because f16 overflowed: with a lower loss scale, the last one possibly in bf16. */
   overflows: z.number(),
   /** Shares of sampled tokens whose importance weight was bounded, or set to 0. */
   importance: z.object({ truncated: z.number(), masked: z.number() }),
-  /** Mean entropy of the next-token distribution at sampled positions, nats. */
+  /** Mean entropy of the next-token distribution at the sampled positions of the batch, nats. */
   entropy: z.number(),
   groups: z.number(),
   trajectories: z.number(),

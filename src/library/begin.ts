@@ -1,7 +1,14 @@
 /** The part that a run whose steps a program makes (`openRun`) shares with one whose steps hone makes (`trainRun`). */
 import type { Config } from "../config/index.js";
 import { type BeginRun, beginRun, type Run } from "../run/index.js";
-import { type LearnerUpdater, type LoopParts, loopSettings, openUpdater, type UpdaterSources } from "../train/index.js";
+import {
+  type LearnerUpdater,
+  type LoopParts,
+  loopSettings,
+  openUpdater,
+  risingRateText,
+  type UpdaterSources,
+} from "../train/index.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";
 
@@ -21,6 +28,16 @@ export async function beginWithLearner(
   const { settings } = beginning;
   const run = await beginRun(beginning);
   return { run, updater: openUpdater({ ...learner, run, settings }) };
+}
+
+/** Warns where more steps than before raise the learning rate of a run again. */
+export function warnOfRate(run: Run, settings: BeginRun["settings"], log: (text: string) => void): void {
+  const at = run.store.lastStep();
+  const rate = at.metrics?.learning_rate;
+  if (rate === undefined) return;
+  const standing = { name: run.name, step: at.step, rate, checkpoint: run.checkpointOf(at) };
+  const text = risingRateText(settings, settings.steps, standing);
+  if (text !== undefined) log(text);
 }
 
 interface Stepping {

@@ -18,7 +18,7 @@ import {
   validate,
   withAbsolutePaths,
 } from "../train/index.js";
-import { beginWithLearner, type Steps, stepsOf } from "./begin.js";
+import { beginWithLearner, type Steps, stepsOf, warnOfRate } from "./begin.js";
 import { viewOf } from "./events.js";
 import type { Model } from "./model.js";
 import { type Given, type Listener, runOptionNames } from "./options.js";
@@ -144,6 +144,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     { model: info.model, config, fitted, backend: info.gpu, python, log },
   );
   const { run, updater } = begun;
+  warnOfRate(run, settings, log);
   const parts = stepsOf(begun, { model, task, settings, config, spreadFloor: 0, view: viewOf({ log }) });
   try {
     const loop = { ...parts, ...nothingToPlay, signal: signal ?? new AbortController().signal };

@@ -22,7 +22,7 @@ import {
   withinDifficulty,
 } from "../train/index.js";
 import { UsageError } from "../util/index.js";
-import { type Begun, beginWithLearner, stepsOf } from "./begin.js";
+import { type Begun, beginWithLearner, stepsOf, warnOfRate } from "./begin.js";
 import { type TrainEvents, viewOf } from "./events.js";
 import { Model } from "./model.js";
 import { type Given, modelOptionNames } from "./options.js";
@@ -96,6 +96,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
     if (owner) log(`process ${owner.pid}, which trained this run since ${owner.since}, was ended from outside`);
     if (run.begunAnew) log(`${run.folder}: had no step yet, and begins anew with these options`);
     if (at > 0) log(`${run.folder}: going on after step ${at} of ${settings.steps}`);
+    warnOfRate(run, settings, log);
     const tracking = trackingOf(trackers, run, settings, python, log);
     const view = tracked(viewOf(choice), tracking);
     const { steps } = settings;

@@ -3,7 +3,7 @@
  */
 import type { Trajectory } from "../rollout/index.js";
 import type { Evaluation, Kinds } from "../run/index.js";
-import { wilson } from "./interval.js";
+import { clustered, clustersOf } from "./interval.js";
 
 interface OfKind {
   readonly scenario: { readonly kind?: string };
@@ -69,11 +69,16 @@ export function evaluate(
 ): Evaluation {
   const n = trajectories.length;
   const successes = trajectories.filter(({ reward }) => reward.success).length;
+  const questions = clustersOf(
+    trajectories,
+    ({ scenario }) => scenario.id,
+    ({ reward }) => reward.success,
+  );
   return {
     n,
     successes,
     success: n === 0 ? 0 : successes / n,
-    ...wilson(successes, n),
+    ...clustered(questions),
     reward: mean(trajectories.map(({ reward }) => reward.reward)),
     turns: mean(trajectories.map(({ turns }) => turns)),
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),

@@ -4,6 +4,7 @@ export { conversationText, messageLines } from "./conversation.js";
 export { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "./difficulty.js";
 export { checkpointTitle, evalText, matrixText } from "./eval-report.js";
 export { count, countsText, evaluate, kindsText, mean, meansOf, partsText } from "./evaluation.js";
+export { clustered, clustersOf } from "./interval.js";
 export { groupVerdictText, usageText } from "./judge-report.js";
 export {
   type Column,

@@ -1,6 +1,5 @@
 /** Training steps as rows of a table, each at most 79 characters: a terminal of 80 columns does not wrap them. */
 import type { MetricsLine } from "../run/index.js";
-import { wilson } from "./interval.js";
 import { compact } from "./progress-line.js";
 import { wrap } from "./side-by-side.js";
 
@@ -29,9 +28,8 @@ function short(value: number | null | undefined): string {
 }
 
 /** "66.7 % 46–82" */
-function success({ success: share, rollouts }: MetricsLine): string {
-  const { low, high } = wilson(share * rollouts, rollouts);
-  const interval = `${(100 * low).toFixed(0)}–${(100 * high).toFixed(0)}`;
+function success({ success: share, success_low: low, success_high: high }: MetricsLine): string {
+  const interval = low === null || high === null ? "" : `${(100 * low).toFixed(0)}–${(100 * high).toFixed(0)}`;
   return `${(100 * share).toFixed(1)} % ${interval.padStart(6)}`;
 }
 
@@ -48,7 +46,8 @@ const columns = (steps: number, judged: boolean): readonly Column[] => [
   {
     title: "success, 95 %",
     width: 14,
-    about: "Share of the step's rollouts that solved their scenario, and its 95 % interval (Wilson's).",
+    about:
+      "Share of the step's rollouts that solved their scenario, and its 95 % interval over scenarios (cluster-robust).",
     cell: success,
   },
   {
@@ -81,8 +80,8 @@ const columns = (steps: number, judged: boolean): readonly Column[] => [
     title: "mismatch",
     width: 8,
     about:
-      "Estimate (k3) of the KL divergence of the engine's policy from the learner's, nats a token: how far apart the two compute. – without an update.",
-    cell: ({ mismatch_kl: kl }) => short(kl),
+      "Mean distance between the engine's and the learner's log-probabilities of the trained tokens, in nats: how far apart the two compute. – without an update.",
+    cell: ({ mismatch }) => short(mismatch?.mean),
   },
   { title: "seconds", width: 7, about: "The whole step.", cell: ({ seconds }) => short(seconds.total) },
 ];

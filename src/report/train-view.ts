@@ -53,9 +53,15 @@ function brokenOffText({ rollouts_broken_off: n, broken_off: by, groups_broken_o
   return `${n} rollouts not trained, their end was not the model's: ${countsText(by)}${left}`;
 }
 
+/** "4 updates, 12.5 % of the tokens clipped: 4.5 % below, 8.0 % above" */
+function clippedText({ updates, clip_fraction: all, clip_below: below, clip_above: above }: MetricsLine): string {
+  const sides = below === null || above === null ? "" : `: ${percent(below)} below, ${percent(above)} above`;
+  return `${updates} updates, ${percent(all ?? Number.NaN)} of the tokens clipped${sides}`;
+}
+
 /** Above the first header. */
 const LEGEND = wrap(
-  `n: rollouts; groups: with unequal rewards, of all; mismatch: of engine and learner, nats a token; more: ${hone("help metrics")}`,
+  `n: rollouts; groups: with unequal rewards, of all; mismatch: mean distance of engine and learner, nats; more: ${hone("help metrics")}`,
   WIDTH,
 );
 
@@ -135,12 +141,13 @@ export class TrainView {
     const { groups_no_verdict: noVerdict, judge, judge_agreement: agreement, reused, failures } = line;
     const notes = [
       line.skipped ? (skips[line.skipped] ?? line.skipped) : "",
+      line.updates > 0 && line.groups_trainable === 0 ? "in every group all rewards are equal: --kl alone pulled" : "",
       ...(this.#judged ? judgedNotes(line) : []),
       Object.keys(noVerdict).length > 0 ? `groups left out: ${countsText(noVerdict)}` : "",
       agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
       judge ? `judge: ${usageText(judge, judge.cached)}` : "",
       line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
-      line.updates > 1 ? `${line.updates} updates, ${percent(line.clip_fraction ?? Number.NaN)} clipped` : "",
+      line.updates > 1 ? clippedText(line) : "",
       line.importance_masked ? `${percent(line.importance_masked)} of the tokens masked by --importance-sampling` : "",
       line.overflows > 0 ? `${line.overflows} passes repeated: f16 overflowed` : "",
       line.groups_refilled > 0 ? `${line.groups_refilled} groups refilled` : "",

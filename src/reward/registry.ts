@@ -5,9 +5,17 @@ import type { RewardKind } from "./kind.js";
 import { programKind } from "./program.js";
 import { rulerKind } from "./ruler.js";
 import { shapedKind } from "./shaped.js";
+import { successKind } from "./success.js";
 import { taskKind } from "./task.js";
 
-export const rewardKinds: readonly RewardKind[] = [taskKind, shapedKind, rulerKind, composedKind, programKind];
+export const rewardKinds: readonly RewardKind[] = [
+  taskKind,
+  successKind,
+  shapedKind,
+  rulerKind,
+  composedKind,
+  programKind,
+];
 
 /** @throws UsageError when there is no such reward */
 export function rewardNamed(name: string): RewardKind {

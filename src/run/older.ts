@@ -20,6 +20,13 @@ const UNNOTED = {
   broken_off: {},
   groups_broken_off: 0,
   agent: {},
+  success_low: null,
+  success_high: null,
+  reward_spread: null,
+  spread_n: 0,
+  clip_below: null,
+  clip_above: null,
+  probe_kl: null,
 } satisfies Partial<StepMetricsRow>;
 
 /** Present names of metrics by old ones. */
@@ -31,6 +38,9 @@ type OldMetrics = Omit<StepMetricsRow, "updates" | "mismatch_kl"> & { readonly k
 export function readMetrics(written: Readonly<Record<string, unknown>> | null): StepMetricsRow | null {
   if (!written) return null;
   const renamed = Object.fromEntries(Object.entries(written).map(([name, value]) => [RENAMED[name] ?? name, value]));
+  // `entropy` was that of the batch alone.
+  if (!("entropy_trained" in renamed))
+    Object.assign(renamed, { entropy: null, entropy_trained: renamed.entropy ?? null });
   const named = renamed as unknown as StepMetricsRow | OldMetrics;
   // In the order of writing.
   if ("mismatch_kl" in named) return { ...named, ...UNNOTED, ...named };

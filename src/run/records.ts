@@ -65,6 +65,9 @@ export interface StepMetricsRow {
   /** The task's own reward, whichever reward trained. */
   reward: number;
   success: number;
+  /** 95 % interval of `success`, with rollouts of one scenario as a cluster (report/interval.ts); null in older runs. */
+  success_low: number | null;
+  success_high: number | null;
   turns: number;
   completion_tokens: number;
   ends: Record<string, number>;
@@ -101,6 +104,12 @@ export interface StepMetricsRow {
    * composed reward. Missing in runs of older versions.
    */
   parts?: Record<string, { mean: number; n: number }>;
+  /**
+   * Mean over the groups with a usable reward of the standard deviation (n − 1) of the training reward within the group, and
+   * the number of groups. null when there are none.
+   */
+  reward_spread: number | null;
+  spread_n: number;
   /** Mean share of pairs of rollouts that a judge's votes order alike; null with a single vote. */
   judge_agreement: number | null;
   learning_rate: number;
@@ -113,18 +122,34 @@ export interface StepMetricsRow {
   loss: number | null;
   /** Updates of the adapter: epochs × mini-batches. 0 when the step changed nothing. */
   updates: number;
-  /** Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's, nats per token. */
+  /**
+   * Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's, nats per token: over the tokens
+   * of the batch, as `mismatch` is.
+   */
   mismatch_kl: number | null;
   /** Estimate (k3) of the KL divergence to the base model before the updates, where it is part of the loss (--kl). */
   kl_base: number | null;
-  /** Distance of log-probabilities between rollout and learner, nats. */
+  /** Distance of log-probabilities between rollout and learner over the tokens of the batch, nats. */
   mismatch: { mean: number; p99: number; max: number } | null;
+  /**
+   * Mean KL divergences over the probe's `n` tokens, nats per token: of the policy before the update from the base model, and
+   * from the policy after the update; null without an update.
+   */
+  probe_kl: { base: number | null; update: number | null; n: number } | null;
   /** The engine's score of the checkpoint's probe with the new adapter (probe.ts); null without an update. */
   probe: ProbeReading | null;
   grad_norm: number | null;
+  /**
+   * Of the policy that played, nats per token: the mean of −log p over the sampled tokens of all rollouts, an unbiased estimate.
+   * null without tokens, and in runs of older versions.
+   */
   entropy: number | null;
-  /** Share of sampled tokens on which a bound of the policy ratio acted, over all updates. */
+  /** The entropy that the learner computes from the whole distribution, over the tokens of the batch; before the update. */
+  entropy_trained: number | null;
+  /** Share of sampled tokens on which a bound of the policy ratio acted, over all updates; and of that by the bound. */
   clip_fraction: number | null;
+  clip_below: number | null;
+  clip_above: number | null;
   /** Shares of sampled tokens whose importance weight was bounded, or set to 0 (--importance-sampling). */
   importance_truncated: number | null;
   importance_masked: number | null;

@@ -1,5 +1,5 @@
 /** From finished groups to the input of the update: rewards, then advantages, then the batch. */
-import { type AdvantageOptions, type BatchGroup, groupAdvantages } from "../learn/index.js";
+import { type AdvantageOptions, type BatchGroup, groupAdvantages, type StepSettings } from "../learn/index.js";
 import { comparable, type GroupReward } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import type { RolloutCredit } from "../run/index.js";
@@ -111,27 +111,47 @@ export function creditsOf(groups: readonly CreditedGroup[]): RolloutCredit[] {
     );
 }
 
-/** Rewarded, and without a gradient: the rewards are equal, or those that differ are masked. */
+/** Rewarded, and without a gradient of its rewards: they are equal, or those that differ are masked. */
 export function isIdle({ trainable, noVerdict, tooFew }: CreditedGroup): boolean {
   return !trainable && noVerdict === null && !tooFew;
 }
 
 /**
- * Number of rollouts in a step's mean: those of all groups with known rewards. In an idle group every gradient is 0, so the
- * batch does not contain it, but a mean over rollouts (dr-grpo, gspo) counts it, as the papers and TRL do, unless another
- * group has replaced it.
+ * The groups that a step's mean is over: those with known rewards. In an idle group the gradient of the rewards is 0, but the
+ * mean counts it, as the papers and TRL do, unless another group has replaced it.
  * @param further number of groups that were played in place of idle ones
  */
-export function rolloutsLearntFrom(groups: readonly CreditedGroup[], further = 0): number {
-  const size = (some: readonly CreditedGroup[]) => some.reduce((sum, { members }) => sum + members.length, 0);
-  return size(groups.filter(({ trainable }) => trainable)) + size(groups.filter(isIdle).slice(further));
+function countedGroups(groups: readonly CreditedGroup[], further: number): CreditedGroup[] {
+  const replaced = new Set(groups.filter(isIdle).slice(0, Math.max(0, further)));
+  return groups.filter((group) => (group.trainable || isIdle(group)) && !replaced.has(group));
 }
 
-/** @throws HoneError for rollouts of a player without tokens */
-export function batchOf(groups: readonly CreditedGroup[]): BatchGroup[] {
-  return groups
-    .filter(({ trainable }) => trainable)
-    .map(({ members }) =>
+const sampledIn = ({ tokens, branches = [] }: Trajectory): number =>
+  [tokens, ...branches.map((branch) => branch.tokens)].reduce(
+    (sum, record) => sum + (record?.sampled.reduce((one, flag) => one + flag, 0) ?? 0),
+    0,
+  );
+
+/** What the losses of a step are a mean over; `further` as in {@link countedGroups}. */
+export function playedIn(
+  groups: readonly CreditedGroup[],
+  further = 0,
+): Required<Pick<StepSettings, "rollouts" | "sampledTokens">> {
+  const members = countedGroups(groups, further).flatMap((group) => group.members);
+  const sampled = members.filter(({ masked }) => !masked).map(({ trajectory }) => sampledIn(trajectory));
+  return { rollouts: members.length, sampledTokens: sampled.reduce((sum, n) => sum + n, 0) };
+}
+
+/**
+ * The groups whose rollouts have a gradient: the trainable ones, or with a KL term all that the mean is over, since its pull
+ * is on every rollout.
+ * @param further as in {@link countedGroups}
+ * @throws HoneError for rollouts of a player without tokens
+ */
+export function batchOf(groups: readonly CreditedGroup[], { kl, further = 0 }: { kl: number; further?: number }) {
+  const chosen = kl > 0 ? countedGroups(groups, further) : groups.filter(({ trainable }) => trainable);
+  return chosen.map(
+    ({ members }): BatchGroup =>
       members
         .filter(({ masked }) => !masked)
         .map(({ trajectory, advantage }) => {
@@ -139,5 +159,5 @@ export function batchOf(groups: readonly CreditedGroup[]): BatchGroup[] {
           const branches = trajectory.branches?.map(({ tokens }) => tokens);
           return { tokens: trajectory.tokens, branches, advantage };
         }),
-    );
+  );
 }

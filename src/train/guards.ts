@@ -44,13 +44,17 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
   return judge || rollouts || "";
 }
 
+/** Whether rewards had a part in the step's update: where none differ, `--kl` alone may make one. */
+export const taught = ({ skipped, groups_trainable }: StepMetricsRow): boolean =>
+  skipped === null && groups_trainable > 0;
+
 /**
- * Checks the steps so far, after one that changed nothing.
+ * Checks the steps so far, after one that taught nothing.
  * @throws HoneError when too many in a row taught nothing or were not finite
  */
 export function checkProgress(steps: readonly StepMetricsRow[]): void {
   const last = steps.at(-1);
-  if (!last?.skipped) return;
+  if (!last || taught(last)) return;
   const notFinite = countAtEnd(steps, ({ skipped }) => skipped === "loss" || skipped === "gradient");
   if (notFinite >= STEPS_NOT_FINITE) {
     throw new HoneError(
@@ -59,7 +63,7 @@ export function checkProgress(steps: readonly StepMetricsRow[]): void {
   }
   const unrewarded = countAtEnd(steps, ({ skipped }) => skipped === "unrewarded" || skipped === "broken_off");
   if (unrewarded >= STEPS_UNREWARDED) throw new HoneError(unrewardedText(steps.slice(-unrewarded)));
-  const flat = countAtEnd(steps, ({ skipped }) => skipped !== null && skipped !== "loss" && skipped !== "gradient");
+  const flat = countAtEnd(steps, (step) => !taught(step) && step.skipped !== "loss" && step.skipped !== "gradient");
   if (flat < STEPS_WITHOUT_SPREAD) return;
   const recent = steps.slice(-flat);
   const left = recent.some((step) => step.rollouts_broken_off > 0);

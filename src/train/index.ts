@@ -11,6 +11,7 @@ export { limitsOf, type Prepared, playingOptions, prepare, type TrainConfig, tra
 export { measureProbe, readProbe } from "./probe.js";
 export { scenariosFingerprint, validationScenarios } from "./sampler.js";
 export { playContextOf, validate } from "./saved-play.js";
+export { risingRateText } from "./schedule.js";
 export { loopSettings, resolveSettings, withAbsolutePaths } from "./settings.js";
 export { settleLast, use } from "./settle.js";
 export { stagesOf } from "./stages.js";

@@ -1,6 +1,6 @@
 /** The metrics of a step, from its groups and its update. */
-import type { StepMetrics } from "../learn/index.js";
-import { count, mean, meansOf } from "../report/index.js";
+import { deviation, type StepMetrics } from "../learn/index.js";
+import { clustered, clustersOf, count, mean, meansOf } from "../report/index.js";
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
@@ -29,6 +29,7 @@ export function stepMetricsRow(
     rollouts: trajectories.length,
     reward: mean(trajectories.map(({ reward }) => reward.reward)),
     success: mean(trajectories.map(({ reward }) => (reward.success ? 1 : 0))),
+    ...successInterval(trajectories),
     turns: mean(trajectories.map(({ turns }) => turns)),
     completion_tokens: mean(trajectories.map(({ completionTokens }) => completionTokens)),
     ends: count(trajectories.map(({ end }) => end)),
@@ -52,6 +53,7 @@ export function stepMetricsRow(
       ...groups.flatMap(({ members }) => members.map(({ trajectory, parts }) => parts ?? trajectory.reward.parts)),
       ...groups.flatMap(({ brokenOff }) => brokenOff.map(({ reward }) => reward.parts)),
     ]),
+    ...spreadOf(groups),
     judge_agreement: agreements.length === 0 ? null : mean(agreements),
     learning_rate: learningRate,
     skipped: update ? update.skipped : skipReason(groups, noVerdict.length, tooFew),
@@ -62,14 +64,52 @@ export function stepMetricsRow(
     mismatch_kl: update?.mismatchKl.k3 ?? null,
     kl_base: update?.klBase ?? null,
     mismatch: update?.mismatch ?? null,
+    probe_kl: update?.probeKl ?? null,
     probe: null,
     grad_norm: update?.gradNorm ?? null,
-    entropy: update?.entropy ?? null,
-    clip_fraction: update?.clipFraction ?? null,
+    entropy: entropyOf(trajectories),
+    entropy_trained: update?.entropy ?? null,
+    clip_fraction: update && update.clip.below + update.clip.above,
+    clip_below: update?.clip.below ?? null,
+    clip_above: update?.clip.above ?? null,
     importance_truncated: update?.importance.truncated ?? null,
     importance_masked: update?.importance.masked ?? null,
     overflows: update?.overflows ?? 0,
   };
+}
+
+function successInterval(trajectories: readonly Trajectory[]) {
+  const questions = clustersOf(
+    trajectories,
+    ({ scenario }) => scenario.id,
+    ({ reward }) => reward.success,
+  );
+  const { low, high } = clustered(questions);
+  return { success_low: low, success_high: high };
+}
+
+/** Of groups whose rollouts are all identical a judge gives no rewards: their spread is 0. */
+function spreadOf(groups: readonly CreditedGroup[]) {
+  const spreads = groups
+    .filter(({ noVerdict, tooFew }) => noVerdict === null && !tooFew)
+    .map(({ rewarded, members }) => (rewarded ? deviation(members.map(({ reward }) => reward)) : 0));
+  return { reward_spread: spreads.length === 0 ? null : mean(spreads), spread_n: spreads.length };
+}
+
+/** The mean of −log p over sampled tokens estimates the entropy of the distributions that they were drawn from. */
+function entropyOf(trajectories: readonly Trajectory[]): number | null {
+  let sum = 0;
+  let n = 0;
+  for (const { tokens, branches = [] } of trajectories) {
+    for (const record of [tokens, ...branches.map((branch) => branch.tokens)]) {
+      record?.sampled.forEach((flag, i) => {
+        if (flag !== 1) return;
+        sum -= record.logprobs[i] as number;
+        n++;
+      });
+    }
+  }
+  return n === 0 ? null : sum / n;
 }
 
 function summed(counts: readonly object[]): Record<string, number> {

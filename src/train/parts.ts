@@ -58,8 +58,9 @@ export interface UpdateRequest {
   /** Checkpoint folder in force; undefined while the adapter is new. */
   readonly from: string | undefined;
   readonly learningRate: number;
-  /** Number of rollouts that the batch represents; see StepSettings. */
+  /** What the loss is a mean over; see StepSettings. */
   readonly rollouts: number;
+  readonly sampledTokens: number;
   /** Seed of the assignment of groups to mini-batches. */
   readonly seed: number;
   readonly signal: AbortSignal;
@@ -99,6 +100,8 @@ export interface LoopSettings extends MismatchSettings {
   readonly temperature: number;
   readonly schedule: Schedule;
   readonly advantages: AdvantageOptions;
+  /** Weight of the KL divergence to the base model in the loss. */
+  readonly kl: number;
   /** Groups that a step may play in place of idle ones. */
   readonly refill: number;
   /** Do not train on rollouts that a limit ended. */

@@ -6,7 +6,7 @@
 import { EngineOutOfMemory } from "../engine/index.js";
 import { learnerPart, metricsLine, mismatchesOf, numericsOf, type ProbeReading, type StepRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
-import { checkProgress } from "./guards.js";
+import { checkProgress, taught } from "./guards.js";
 import { checkProbe, mismatchLimits } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
 import type { StepClock } from "./step-clock.js";
@@ -26,7 +26,7 @@ export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock)
     }),
   );
   const settled = finish(parts, row, probe, clock.lap());
-  if (row.metrics?.skipped) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
+  if (row.metrics && !taught(row.metrics)) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
   return settled;
 }
 

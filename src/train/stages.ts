@@ -9,7 +9,7 @@ import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import { learnerNumerics, mismatchesOf, numericsOf, type StepRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
-import { batchOf, type CreditedGroup, creditGroups, creditsOf, rolloutsLearntFrom } from "./credit.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
 import { stepMetricsRow } from "./metrics.js";
 import { checkMismatch, MismatchGrew, mismatchLimits } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
@@ -49,7 +49,7 @@ export interface Stages {
   /** Waits for the outstanding rewards. */
   reward(groups: Groups): Promise<readonly GroupReward[]>;
   advantages(groups: Groups, rewards: readonly GroupReward[]): readonly CreditedGroup[];
-  /** Meanwhile the engine's memory is the learner's. null when no group is trainable. */
+  /** Meanwhile the engine's memory is the learner's. null when no group has a gradient. */
   update(groups: readonly CreditedGroup[]): Promise<StepMetrics | null>;
   /** Gives the new checkpoint its number. */
   publish(learnt: StepMetrics | null): Promise<Published>;
@@ -152,11 +152,12 @@ async function updateOn(
   groups: readonly CreditedGroup[],
   learningRate: number,
 ): Promise<StepMetrics | null> {
-  const batch = batchOf(groups);
+  const further = groups.length - scenarios.groupsPerStep;
+  const batch = batchOf(groups, { kl: settings.kl, further });
   if (batch.length === 0) return null;
   const step = at.step + 1;
   view.phase(step, "update", batch.length);
-  await writeBatch(run.batchFile, batch, { temperature: settings.temperature });
+  await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0 });
   signal.throwIfAborted();
   await unlessAborted(updater.prepare(run.checkpointOf(at)), signal);
   return updater.update({
@@ -164,7 +165,7 @@ async function updateOn(
     into: run.checkpoints.draft(step),
     from: run.checkpointOf(at),
     learningRate,
-    rollouts: rolloutsLearntFrom(groups, groups.length - scenarios.groupsPerStep),
+    ...playedIn(groups, further),
     seed: deriveSeed("minibatches", settings.seed, step),
     signal,
     onProgress: (progress) => view.progress(progress),

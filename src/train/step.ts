@@ -10,7 +10,7 @@
  *
  * Other objectives are in one table (src/config/objectives.ts), as records that are sent to the learner.
  *
- * Added to it: groups with equal rewards are left out, or with `--refill` replaced (DAPO); rollouts that ended by no fault of
+ * Added to it: groups with equal rewards are left out of the batch, though not of the mean, or with `--refill` replaced (DAPO); rollouts that ended by no fault of
  * the model do not count in their group (src/reward/comparable.ts); each token is weighted by the ratio of the learner's to
  * the engine's probability (native/learner/importance.py).
  */

@@ -1,10 +1,11 @@
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { sharedPrompt } from "../../src/learn/batch.js";
 import { type BatchGroup, writeBatch } from "../../src/learn/index.js";
 import type { TokenRecord } from "../../src/rollout/transcript.js";
+import { readBatch as read } from "./read-batch.js";
 
 const file = () => join(mkdtempSync(join(tmpdir(), "hone-batch-")), "batch.safetensors");
 
@@ -14,26 +15,6 @@ function record(prompt: number[], own: [id: number, sampled: number][]): TokenRe
     sampled: [...prompt.map(() => 0), ...own.map(([, sampled]) => sampled)],
     logprobs: [...prompt.map(() => 0), ...own.map(([, sampled]) => (sampled ? -0.5 : 0))],
   };
-}
-
-interface Header {
-  __metadata__: Record<string, string>;
-  [tensor: string]: { dtype: string; shape: number[]; data_offsets: [number, number] } | Record<string, string>;
-}
-
-/** A reader of its own: what the writer says is not taken on trust. */
-function read(path: string) {
-  const bytes = readFileSync(path);
-  const length = Number(bytes.readBigUInt64LE(0));
-  const header = JSON.parse(bytes.subarray(8, 8 + length).toString("utf8")) as Header;
-  const data = bytes.subarray(8 + length);
-  const tensor = (name: string): number[] => {
-    const { dtype, data_offsets } = header[name] as { dtype: string; data_offsets: [number, number] };
-    const part = Uint8Array.from(data.subarray(...data_offsets));
-    if (dtype === "U8") return [...part];
-    return dtype === "I32" ? [...new Int32Array(part.buffer)] : [...new Float32Array(part.buffer)];
-  };
-  return { header, tensor, aligned: (8 + length) % 8 === 0 };
 }
 
 describe("the batch file", () => {
@@ -84,6 +65,15 @@ describe("the batch file", () => {
     const summary = await writeBatch(path, [flat, [...group, mute]], { temperature: 1 });
     expect(summary).toMatchObject({ groups: 1, groupsLeftOut: 1, trajectories: 2, emptyTrajectories: 1 });
     expect(read(path).tensor("groups")).toEqual([0, 0]);
+  });
+
+  it("keeps groups without advantages on request, but those in which nothing was sampled", async () => {
+    const flat = group.map(({ tokens }) => ({ tokens, advantage: 0 }));
+    const path = file();
+    const mute = [{ tokens: record([1, 2, 3, 4], []), advantage: 0 }];
+    const summary = await writeBatch(path, [mute, flat, group], { temperature: 1, flat: true });
+    expect(summary).toMatchObject({ groups: 2, groupsLeftOut: 1, trajectories: 4 });
+    expect(read(path).tensor("advantages")).toEqual([0, 0, 0.5, -0.5]);
   });
 
   it("holds every sequence of a rollout with the rollout's number and advantage", async () => {

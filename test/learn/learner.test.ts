@@ -97,7 +97,7 @@ describe("the learner", () => {
         into: checkpoint,
         onProgress: ({ phase }) => phases.add(phase),
       });
-      expect(metrics).toMatchObject({ applied: true, groups: 2, trajectories: 8, clipFraction: 0 });
+      expect(metrics).toMatchObject({ applied: true, groups: 2, trajectories: 8, clip: { below: 0, above: 0 } });
       expect(metrics.mismatch.mean).toBeLessThan(limit);
       expect([...phases]).toEqual(["update", "saving"]);
       for (const file of CHECKPOINT_FILES.lora) expect(existsSync(join(checkpoint, file)), file).toBe(true);

@@ -25,6 +25,8 @@ const line: MetricsLine = {
   rollouts: 64,
   reward: 0.4321,
   success: 0.25,
+  success_low: 0.156,
+  success_high: 0.369,
   groups: 8,
   groups_trainable: 5,
   failures: 0,
@@ -38,7 +40,13 @@ const line: MetricsLine = {
   kl_base: null,
   probe: null,
   entropy: 0.4,
+  entropy_trained: 0.5,
   clip_fraction: 0,
+  clip_below: 0,
+  clip_above: 0,
+  probe_kl: { base: 0.01, update: 0.001, n: 40 },
+  reward_spread: 0.2,
+  spread_n: 8,
   importance_truncated: 0,
   importance_masked: 0,
   overflows: 0,
@@ -83,8 +91,8 @@ describe("the view of training in a log", () => {
     expect(legend.replaceAll(/\s+/g, " ")).toMatch(/^n: rollouts; groups: .*; mismatch: .*; more: .*help metrics $/);
     expect([written[0]?.slice(legend.length), ...written.slice(1, 3)]).toEqual([
       " step   success, 95 %     n  reward  groups  turns  tokens  mismatch  seconds\n",
-      " 3/30   25.0 %  16–37    64   0.432     5/8      5     150    1.8e-7       12\n",
-      " 4/30   25.0 %  16–37    64   0.432     5/8      5     150    1.8e-7       12\n",
+      " 3/30   25.0 %  16–37    64   0.432     5/8      5     150    1.0e-4       12\n",
+      " 4/30   25.0 %  16–37    64   0.432     5/8      5     150    1.0e-4       12\n",
     ]);
     expect(written.flatMap((text, i) => (text.endsWith(head) ? [i] : []))).toEqual([0, 26]);
   });
@@ -99,7 +107,7 @@ describe("the view of training in a log", () => {
     ] as const) {
       const view = new TrainView(log, steps);
       view.step({ ...line, ...large, groups_trainable: 512, step, seconds: { total: 12_345.6 } });
-      view.step({ ...line, step, success: 0, rollouts: 0, mismatch_kl: null, training_reward: null });
+      view.step({ ...line, step, success: 0, rollouts: 0, mismatch: null, training_reward: null });
     }
     expect(written.length).toBeGreaterThan(8);
     for (const text of written.flatMap((text) => text.split("\n"))) expect(text.length, text).toBeLessThan(80);
@@ -134,17 +142,26 @@ describe("the view of training in a log", () => {
     const { stream: log, written } = stream(false);
     const view = new TrainView(log, 20);
     view.step({ ...line, groups_refilled: 2, rollouts_masked: 5 });
-    view.step({ ...line, updates: 4, clip_fraction: 0.125, importance_masked: 0.03 });
+    view.step({
+      ...line,
+      updates: 4,
+      clip_fraction: 0.125,
+      clip_below: 0.045,
+      clip_above: 0.08,
+      importance_masked: 0.03,
+    });
     view.step({ ...line, skipped: "truncated" });
     view.step({ ...line, overflows: 2 });
+    view.step({ ...line, groups_trainable: 0 });
     expect(written[1]).toContain("\n  2 groups refilled\n  5 truncated rollouts masked\n");
     expect(written[2]).toContain(
-      "\n  4 updates, 12.5 % clipped\n  3.0 % of the tokens masked by --importance-sampling\n",
+      "\n  4 updates, 12.5 % of the tokens clipped: 4.5 % below, 8.0 % above\n  3.0 % of the tokens masked by --importance-sampling\n",
     );
     expect(written[3]?.replace("\n    ", " ")).toContain(
       "nothing to learn: all that differs in reward was ended by a limit, and is masked",
     );
     expect(written[4]).toContain("\n  2 passes repeated: f16 overflowed\n");
+    expect(written[5]).toContain("\n  in every group all rewards are equal: --kl alone pulled\n");
   });
 
   it("says how many rollouts were not the model's doing", () => {
@@ -175,7 +192,7 @@ describe("the view of training in a log", () => {
     };
     new TrainView(log, 20, true).step({ ...line, ...judged, judge });
     expect(written[1]?.split("\n")).toEqual([
-      " 3/20   25.0 %  16–37    64     0.7     5/8      5     150    1.8e-7       12",
+      " 3/20   25.0 %  16–37    64     0.7     5/8      5     150    1.0e-4       12",
       "  independent_reward 0.432 (n=64)",
       "  reward over n=40",
       "  2 groups without spread",

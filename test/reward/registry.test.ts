@@ -3,10 +3,12 @@ import { describe, expect, it } from "vitest";
 import { requireRewards } from "../../src/reward/open.js";
 import { programReward } from "../../src/reward/program.js";
 import { pushesOther, rewardKinds, rewardNamed, rewardsText } from "../../src/reward/registry.js";
+import { successKind } from "../../src/reward/success.js";
 import { wordingWarning } from "../../src/reward/wording.js";
 import type { RunSettings } from "../../src/run/index.js";
 import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
+import { trajectoryOf } from "../train/support/fakes.js";
 
 const plain = defineTask({
   name: "plain",
@@ -77,8 +79,15 @@ describe("a reward in the registry", () => {
     expect([pushesOther({}), pushesOther({ reward: "task", control: "random-reward" })]).toEqual([false, true]);
   });
 
+  it("that pays success alone gives no partial credit", async () => {
+    const group = [trajectoryOf({ index: 0, reward: 1 }), trajectoryOf({ index: 1, reward: 0.9 })];
+    expect(await successKind.open({} as never)(group, 1)).toEqual({ kind: "rewarded", rewards: [1, 0] });
+  });
+
   it("is offered for free answers when the task has what it takes", () => {
     const warned = (task: AnyTask) => wordingWarning({ reward: "task", accuracy: "task" }, task, []);
+    const paid = wordingWarning({ reward: "success", accuracy: "task" }, plain, []);
+    expect(paid).toMatch(/^warning: --reward success compares answers by their wording/);
     expect(warned(plain)).toMatch(/A judge reads them with --reward ruler$/);
     expect(warned(shaping)).toMatch(/with --reward shaped or --reward ruler; --accuracy judge for held-out answers$/);
     expect(wordingWarning({ reward: "ruler", accuracy: "task" }, shaping, [])).toBeUndefined();

@@ -40,7 +40,10 @@ it("is read: its options, its steps and its rollouts", async () => {
   expect(options).toMatchObject({ groupSize: 2, groupsPerStep: 2, difficultyRollouts: 2 });
   expect(Object.keys(options)).not.toContain("group");
   const [, step] = reader.steps();
-  expect(step && metricsLine(step)).toEqual({ ...same, mismatch: gap, groups_no_verdict: groups_lost, agent: {} });
+  const line = step && metricsLine(step);
+  expect(line).toMatchObject({ ...same, mismatch: gap, groups_no_verdict: groups_lost, agent: {}, entropy: null });
+  // What was called so was of the batch alone.
+  expect(line?.entropy_trained).toBe(same.entropy);
   const [names = ""] = metricsCsv(reader.steps(), reader.validations()).split("\n");
   expect(names.split(",")).toEqual(expect.arrayContaining(["mismatch.mean", "mismatch.p99", "mismatch.max"]));
   expect([...reader.rollouts({ phase: "train", from: 1 })]).toHaveLength(4);

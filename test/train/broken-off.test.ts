@@ -61,7 +61,7 @@ describe("a rollout that was broken off", () => {
       [0, 0.5],
       [3, -0.5],
     ]);
-    expect(batchOf(credited)[0]?.map(({ advantage }) => advantage)).toEqual([0.5, -0.5]);
+    expect(batchOf(credited, { kl: 0.1 })[0]?.map(({ advantage }) => advantage)).toEqual([0.5, -0.5]);
     expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({
       rollouts: 4,
       success: 0.25,

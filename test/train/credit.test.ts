@@ -4,7 +4,7 @@ import type { GroupReward } from "../../src/reward/reward.js";
 import { taskReward } from "../../src/reward/task.js";
 import type { Trajectory } from "../../src/rollout/index.js";
 import type { RolloutEnd } from "../../src/tasks/index.js";
-import { batchOf, type CreditedGroup, creditGroups, creditsOf, rolloutsLearntFrom } from "../../src/train/credit.js";
+import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "../../src/train/credit.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { trajectoryOf } from "./support/fakes.js";
 
@@ -32,7 +32,7 @@ describe("a group's credit", () => {
   });
 
   it("leave groups without spread out of the batch", async () => {
-    const batch = batchOf(await credited([group, flat]));
+    const batch = batchOf(await credited([group, flat]), { kl: 0 });
     expect(batch).toHaveLength(1);
     expect(batch[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
     expect(batch[0]?.[1]?.tokens).toBe(group[1]?.tokens);
@@ -41,26 +41,48 @@ describe("a group's credit", () => {
   it("are one advantage for all sequences of a rollout", async () => {
     const branch = { messages: [], tokens: trajectoryOf({ index: 7 }).tokens as NonNullable<Trajectory["tokens"]> };
     const agents = group.map((one, index) => (index === 1 ? { ...one, branches: [branch] } : one));
-    const [members] = batchOf(await credited([agents]));
+    const [members] = batchOf(await credited([agents]), { kl: 0 });
     expect(members?.map(({ branches = [] }) => branches.length)).toEqual([0, 1, 0]);
     expect(members?.[1]).toMatchObject({ advantage: 0.5, branches: [branch.tokens] });
   });
 
-  it("count the rollouts of groups without spread in a mean over rollouts, not those without a reward", async () => {
+  it("count groups without spread in the step's mean, not those without a reward", async () => {
     const [known, same] = (await credited([group, flat])) as [CreditedGroup, CreditedGroup];
     const [noVerdict] = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options) as [CreditedGroup];
     const [few] = creditGroups([group], [{ kind: "broken_off" }], options) as [CreditedGroup];
     const [alike] = creditGroups([flat], [{ kind: "alike" }], options) as [CreditedGroup];
-    expect(rolloutsLearntFrom([known, same, noVerdict, few, alike])).toBe(3 + 2 + 2);
+    const groups = [known, same, noVerdict, few, alike];
+    const tokens = (rollouts: Trajectory[]) =>
+      rollouts.reduce((sum, { completionTokens }) => sum + completionTokens, 0);
+    expect(playedIn(groups)).toEqual({ rollouts: 3 + 2 + 2, sampledTokens: tokens([...group, ...flat, ...flat]) });
     // One of the others stands for the first group without spread.
-    expect(rolloutsLearntFrom([known, same, noVerdict, few, alike], 1)).toBe(3 + 2);
+    expect(playedIn(groups, 1)).toEqual({ rollouts: 3 + 2, sampledTokens: tokens([...group, ...flat]) });
+  });
+
+  it("have the groups without spread in the batch for a KL term, but those that others replaced", async () => {
+    const [known, same] = (await credited([group, flat])) as [CreditedGroup, CreditedGroup];
+    const [noVerdict] = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options) as [CreditedGroup];
+    const [alike] = creditGroups([flat], [{ kind: "alike" }], options) as [CreditedGroup];
+    const groups = [known, same, noVerdict, alike];
+    const advantages = (further: number) =>
+      batchOf(groups, { kl: 0.1, further }).map((members) => members.map(({ advantage }) => advantage));
+    expect(advantages(0)).toEqual([
+      [-0.5, 0.5, 0],
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(advantages(1)).toEqual([
+      [-0.5, 0.5, 0],
+      [0, 0],
+    ]);
+    expect(batchOf([same], { kl: 0.1 })).toHaveLength(1);
   });
 
   it("are none when the group could not be rewarded", async () => {
     const noVerdict = creditGroups([group], [{ kind: "no_verdict", reason: "timeout" }], options);
     expect(noVerdict[0]).toMatchObject({ rewarded: false, noVerdict: "timeout", trainable: false });
     expect(creditsOf(noVerdict)).toEqual([]);
-    expect(batchOf(noVerdict)).toEqual([]);
+    expect(batchOf(noVerdict, { kl: 0.1 })).toEqual([]);
     expect(creditGroups([group], [{ kind: "alike" }], options)[0]).toMatchObject({ noVerdict: null, trainable: false });
   });
 
@@ -92,11 +114,16 @@ describe("a group's credit", () => {
         [1, 0.5],
         [0.5, 0],
       ]);
-      expect(batchOf([masked])[0]?.map(({ advantage }) => advantage)).toEqual([0.5, 0]);
-      expect(rolloutsLearntFrom([masked])).toBe(3);
+      for (const kl of [0, 0.1]) {
+        expect(batchOf([masked], { kl })[0]?.map(({ advantage }) => advantage)).toEqual([0.5, 0]);
+      }
+      const sampledTokens = cut
+        .flat()
+        .reduce((sum, { completionTokens }, i) => sum + (i === 0 ? 0 : completionTokens), 0);
+      expect(playedIn([masked])).toEqual({ rollouts: 3, sampledTokens });
       expect(stepMetricsRow([masked], [], 0.1, null)).toMatchObject({ rollouts_masked: 1, groups_masked: 0 });
       const [learnt] = creditGroups(cut, rewards, options) as [CreditedGroup];
-      expect(batchOf([learnt])[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
+      expect(batchOf([learnt], { kl: 0 })[0]?.map(({ advantage }) => advantage)).toEqual([-0.5, 0.5, 0]);
     }
   });
 
@@ -109,7 +136,7 @@ describe("a group's credit", () => {
       maskTruncated: true,
     });
     expect(credited[0]).toMatchObject({ trainable: false, allMasked: true });
-    expect(batchOf(credited)).toEqual([]);
+    expect(batchOf(credited, { kl: 0 })).toEqual([]);
     expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({
       groups_trainable: 0,
       groups_flat: 0,
@@ -122,7 +149,7 @@ describe("a group's credit", () => {
   it("need tokens", async () => {
     const { tokens: _, ...spoken } = trajectoryOf({ index: 3, reward: 0 });
     const groups = await credited([[...group, spoken]]);
-    expect(() => batchOf(groups)).toThrow("s0/3 has no tokens");
+    expect(() => batchOf(groups, { kl: 0 })).toThrow("s0/3 has no tokens");
   });
 });
 

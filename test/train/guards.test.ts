@@ -8,6 +8,7 @@ const row = (change: Partial<StepMetricsRow>): StepMetricsRow => ({
   rollouts: 8,
   success: 0,
   skipped: null,
+  groups_trainable: 1,
   ...change,
 });
 const many = (count: number, change: Partial<StepMetricsRow>) => Array.from({ length: count }, () => row(change));
@@ -32,6 +33,12 @@ describe("steps that change nothing", () => {
       "it had been 75.0 % in an earlier step: the updates have broken the model, start again from an earlier checkpoint",
     );
     expect(() => checkProgress([row({ success: 0.1 }), ...flat])).toThrow("too hard");
+  });
+
+  it("but for the pull of --kl count as such", () => {
+    const pulled = many(STEPS_WITHOUT_SPREAD, { groups_trainable: 0, updates: 1 });
+    expect(() => checkProgress(pulled.slice(1))).not.toThrow();
+    expect(() => checkProgress(pulled)).toThrow(/nothing was learnt in 10 steps in a row: .* too hard/);
   });
 
   it("because what differs was ended by a limit and masked say so", () => {

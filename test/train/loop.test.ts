@@ -4,11 +4,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LearnerRefused, type StepMetrics } from "../../src/learn/index.js";
 import { randomReward } from "../../src/reward/control.js";
+import type { RewardGroup } from "../../src/reward/reward.js";
 import { bestOf, Run } from "../../src/run/run.js";
 import { train } from "../../src/train/loop.js";
 import type { Updater } from "../../src/train/parts.js";
 import { LearnerUpdater } from "../../src/train/updater.js";
 import { UsageError } from "../../src/util/errors.js";
+import { readBatch } from "../learn/read-batch.js";
 import {
   FakeLearner,
   type FakeParts,
@@ -84,6 +86,26 @@ describe("the training loop", () => {
     const more = partsOf(run, { settings: { steps: 4 } });
     await train(more);
     expect(run.store.lastStep().step).toBe(4);
+  });
+
+  it("lets groups without spread feel the pull of --kl, and leaves them out without it", async () => {
+    const rewardGroup: RewardGroup = async (group) => ({ kind: "rewarded", rewards: group.map(() => 1) });
+    const step = async (name: string, kl: number) => {
+      const run = await opened(name);
+      await train(partsOf(run, { change: { rewardGroup }, settings: { steps: 1, kl } }));
+      const batch = existsSync(run.batchFile) ? readBatch(run.batchFile) : null;
+      return {
+        metrics: run.store.lastStep().metrics,
+        groups: batch?.tensor("groups"),
+        checkpoints: run.checkpoints.list(),
+      };
+    };
+    const pulled = await step("pulled", 0.1);
+    expect(pulled).toMatchObject({ groups: [0, 0, 0, 1, 1, 1], checkpoints: [1] });
+    expect(pulled.metrics).toMatchObject({ skipped: null, groups_trainable: 0, updates: 1 });
+    const left = await step("left", 0);
+    expect(left).toMatchObject({ groups: undefined, checkpoints: [] });
+    expect(left.metrics).toMatchObject({ skipped: "no_spread", updates: 0 });
   });
 
   it("stopped by the user keeps what is finished and goes on from there", async () => {

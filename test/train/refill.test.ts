@@ -10,6 +10,7 @@ import { train } from "../../src/train/loop.js";
 import type { UpdateRequest } from "../../src/train/parts.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";
 import { deriveSeed } from "../../src/util/index.js";
+import { readBatch } from "../learn/read-batch.js";
 import { openFake, partsOf, scenarios, silent } from "./support/fakes.js";
 
 let base: string;
@@ -61,6 +62,16 @@ const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 3 });
 const own = sampler.ofStep(1).map(({ id }) => id);
 
 describe("refilling", () => {
+  it("leaves replaced groups out of the pull of --kl", async () => {
+    const { asked, run, metrics } = await oneStep("pulled", [], { kl: 0.1 });
+    expect(metrics).toMatchObject({ groups: 6, groups_trainable: 0, skipped: null, updates: 1 });
+    // Of six groups without spread, four were played in place of others: the mean is over two.
+    expect(asked.map(({ rollouts }) => rollouts)).toEqual([6]);
+    const { tensor } = readBatch(run.batchFile);
+    expect(tensor("groups")).toEqual([0, 0, 0, 1, 1, 1]);
+    expect(asked[0]?.sampledTokens).toBe(tensor("sampled").reduce((sum, flag) => sum + flag, 0));
+  });
+
   it("is off unless it is asked for", async () => {
     const { metrics, played } = await oneStep("off", [], { refill: 0 });
     expect(metrics).toMatchObject({ groups: 2, groups_flat: 2, groups_refilled: 0, skipped: "no_spread" });

@@ -17,6 +17,7 @@ const request = {
   from: "c",
   learningRate: 1,
   rollouts: 16,
+  sampledTokens: 16,
   seed: 5,
   onProgress: () => undefined,
 };
@@ -124,7 +125,17 @@ describe("the learner between steps", () => {
     const updater = new LearnerUpdater({ lifetime: "run", step: stepSettings, start, log: (text) => said.push(text) });
     const signal = new AbortController().signal;
     const onProgress = () => undefined;
-    const request = { batch: "b", into: "i", from: "c", learningRate: 1, rollouts: 2, seed: 1, signal, onProgress };
+    const request = {
+      batch: "b",
+      into: "i",
+      from: "c",
+      learningRate: 1,
+      rollouts: 2,
+      sampledTokens: 2,
+      seed: 1,
+      signal,
+      onProgress,
+    };
     await expect(updater.update(request)).rejects.toThrow("the learner's model does not fit into memory");
     expect({ starts, said }).toEqual({ starts: 1, said: [] });
   });

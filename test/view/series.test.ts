@@ -1,7 +1,6 @@
 /** What the charts show. */
 import { describe, expect, it } from "vitest";
 import type { Row, RunView } from "../../src/view/wire.js";
-import { studentT } from "../../web/src/format.js";
 import { charts } from "../../web/src/series.js";
 
 describe("the band of the reward chart", () => {
@@ -18,20 +17,4 @@ describe("the band of the reward chart", () => {
     expect(line?.points[0]?.high).toBeCloseTo(0.5 + 0.895669, 5);
     expect(line?.points[0]?.low).toBeCloseTo(0.5 - 0.895669, 5);
   });
-});
-
-it.each([
-  // NIST/SEMATECH e-Handbook of Statistical Methods, table 1.3.6.7.2
-  [1, 12.706],
-  [2, 4.303],
-  [3, 3.182],
-  [4, 2.776],
-  [7, 2.365],
-  [10, 2.228],
-  [15, 2.131],
-  [30, 2.042],
-  [63, 1.998],
-  [100, 1.984],
-])("takes Student's t with %i degrees of freedom at 97.5 %: %f", (n, quantile) => {
-  expect(studentT(n)).toBeCloseTo(quantile, 3);
 });

@@ -1,6 +1,6 @@
 /** Findings about a step, in words: why it changed nothing, how its rollouts ended, which metrics are unusual. */
 import type { RunView } from "../../src/view/index.js";
-import { counts, mean, number, percent, wilson, words } from "./format.js";
+import { counts, mean, number, percent, words } from "./format.js";
 import { errorRate, type Usual, usualOf } from "./usual.js";
 
 export interface Finding {
@@ -46,6 +46,9 @@ function learning(metrics: Metrics): Finding[] {
       level: "bad",
       text: `The step changed nothing: ${SKIPPED[metrics.skipped] ?? words(metrics.skipped)}.`,
     });
+  }
+  if (metrics.updates > 0 && metrics.groups_trainable === 0) {
+    found.push({ level: "odd", text: "In every group all rewards were equal: the update is the pull of --kl alone." });
   }
   for (const [reason, n] of Object.entries(noVerdict)) {
     const level = unrewarded * 2 >= groups ? "bad" : "odd";
@@ -137,8 +140,8 @@ function against(step: Step, usual: Usual): Finding[] {
   const place = usual.placeOf.get(step.step) ?? 0;
   const before = usual.trained.slice(Math.max(0, place - 5), place);
   const success = mean(before.map(({ metrics }) => metrics.success));
-  const { low, high } = wilson(metrics.success, metrics.rollouts);
-  if (before.length >= 3 && high < success) {
+  const { success_low: low, success_high: high } = metrics;
+  if (before.length >= 3 && high !== null && high < success) {
     found.push({
       level: "odd",
       text: `Success fell to ${percent(metrics.success)} (95 %: ${percent(low)} to ${percent(high)}) from a mean of ${percent(success)} in the ${before.length} steps before.`,

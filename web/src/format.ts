@@ -1,4 +1,4 @@
-/** Formats numbers and names, and computes the statistics behind them. */
+/** Formats numbers and names. */
 
 const NONE = "–";
 
@@ -48,46 +48,5 @@ export function visible(text: string): string {
   );
 }
 
-/** The 95 % score interval of a share (Wilson 1927), as src/report/interval.ts has it. */
-export function wilson(share: number, n: number): { low: number; high: number } {
-  if (n === 0) return { low: 0, high: 1 };
-  const z = 1.959963984540054;
-  const scale = 1 + (z * z) / n;
-  const centre = share + (z * z) / (2 * n);
-  const reach = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
-  return { low: Math.max(0, (centre - reach) / scale), high: Math.min(1, (centre + reach) / scale) };
-}
-
 export const mean = (values: readonly number[]): number =>
   values.length === 0 ? Number.NaN : values.reduce((sum, value) => sum + value, 0) / values.length;
-
-/** P(|t| < √n · tan θ) for n degrees of freedom (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
-function within(angle: number, n: number): number {
-  const cos = Math.cos(angle);
-  const odd = n % 2 === 1;
-  let sum = 0;
-  let term = odd ? cos : 1;
-  for (let power = odd ? 1 : 0; power <= n - 2; power += 2) {
-    sum += term;
-    term *= (cos * cos * (power + 1)) / (power + 2);
-  }
-  return odd ? (2 / Math.PI) * (angle + Math.sin(angle) * sum) : Math.sin(angle) * sum;
-}
-
-const known = new Map<number, number>();
-
-/** The 97.5 % quantile of Student's t with n degrees of freedom, n a whole number from 1 on. */
-export function studentT(n: number): number {
-  const found = known.get(n);
-  if (found !== undefined) return found;
-  let low = 0;
-  let high = Math.PI / 2;
-  for (let i = 0; i < 60; i++) {
-    const middle = (low + high) / 2;
-    if (within(middle, n) < 0.95) low = middle;
-    else high = middle;
-  }
-  const quantile = Math.sqrt(n) * Math.tan(low);
-  known.set(n, quantile);
-  return quantile;
-}

@@ -1,6 +1,7 @@
 /** The charts and their lines, computed from a run. */
+import { studentT } from "../../src/report/interval.js";
 import type { Row, RunView } from "../../src/view/index.js";
-import { gigabytes, mean, number, percent, seconds, studentT, wilson } from "./format.js";
+import { gigabytes, mean, number, percent, seconds } from "./format.js";
 
 export interface Point {
   readonly step: number;
@@ -77,7 +78,8 @@ export const charts: readonly ChartSpec[] = [
   {
     id: "success",
     title: "Success",
-    about: "Share of rollouts that solved their scenario, with its 95 % interval (Wilson). Dots: held-out scenarios.",
+    about:
+      "Share of rollouts that solved their scenario, with its 95 % interval over scenarios (cluster-robust). Dots: held-out scenarios (Wilson).",
     format: percent,
     from: 0,
     to: 1,
@@ -88,7 +90,8 @@ export const charts: readonly ChartSpec[] = [
         points: trained(view).map(({ step, metrics }) => ({
           step,
           value: metrics.success,
-          ...wilson(metrics.success, metrics.rollouts),
+          low: metrics.success_low,
+          high: metrics.success_high,
         })),
       },
       {
@@ -152,6 +155,14 @@ export const charts: readonly ChartSpec[] = [
     ],
   },
   {
+    id: "spread",
+    title: "Spread of rewards",
+    about: "Standard deviation of the training reward within a group, mean over the groups that have a reward.",
+    format: number,
+    from: 0,
+    lines: (view) => [{ name: "spread", points: ofMetrics(view, (one) => one.reward_spread) }],
+  },
+  {
     id: "loss",
     title: "Loss",
     about: "The objective's value, mean over the step's updates. Near 0 by construction; its trend says little.",
@@ -161,21 +172,37 @@ export const charts: readonly ChartSpec[] = [
   {
     id: "entropy",
     title: "Entropy",
-    about: "Of the policy, nats a token. Near 0 it tries nothing else any more.",
+    about:
+      "Of the policy, nats a token: estimated over all rollouts; dashed, exact over those that trained. Near 0 it tries nothing else any more.",
     format: number,
     from: 0,
-    lines: (view) => [{ name: "entropy", points: ofMetrics(view, (one) => one.entropy) }],
+    lines: (view) => [
+      { name: "all rollouts", tone: 0, points: ofMetrics(view, (one) => one.entropy) },
+      { name: "trained", tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.entropy_trained) },
+    ],
   },
   {
     id: "mismatch",
     title: "Mismatch",
     about:
-      "Engine and learner on the same tokens: KL estimate (k3) and mean distance of log-probabilities (dashed), nats a token.",
+      "Engine and learner on the tokens that trained: mean distance of log-probabilities, and KL estimate (k3, dashed), nats a token.",
     format: number,
     from: 0,
     lines: (view) => [
-      { name: "KL", tone: 0, points: ofMetrics(view, (one) => one.mismatch_kl) },
-      { name: "distance", tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.mismatch?.mean) },
+      { name: "distance", tone: 0, points: ofMetrics(view, (one) => one.mismatch?.mean) },
+      { name: "KL", tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.mismatch_kl) },
+    ],
+  },
+  {
+    id: "policy",
+    title: "Change of the policy",
+    about:
+      "KL divergence on one rollout of the step, nats a token: of the policy from the base model, and from what its update made of it (dashed).",
+    format: number,
+    from: 0,
+    lines: (view) => [
+      { name: "from the base", tone: 0, points: ofMetrics(view, (one) => one.probe_kl?.base) },
+      { name: "by the update", tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.probe_kl?.update) },
     ],
   },
   {
@@ -275,10 +302,15 @@ export const charts: readonly ChartSpec[] = [
   {
     id: "clipped",
     title: "Clipped",
-    about: "Share of sampled tokens on which a bound of the policy ratio acted.",
+    about:
+      "Share of sampled tokens on which a bound of the policy ratio acted, and on which the lower or upper one did.",
     format: percent,
     from: 0,
-    lines: (view) => [{ name: "clipped", points: ofMetrics(view, (one) => one.clip_fraction) }],
+    lines: (view) => [
+      { name: "clipped", tone: 0, points: ofMetrics(view, (one) => one.clip_fraction) },
+      { name: "below", part: true, tone: 1, dash: [6, 4], points: ofMetrics(view, (one) => one.clip_below) },
+      { name: "above", part: true, tone: 2, dash: [2, 4], points: ofMetrics(view, (one) => one.clip_above) },
+    ],
   },
 ];
 

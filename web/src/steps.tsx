@@ -203,7 +203,10 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
       {metrics && (
         <Facts
           of={[
-            ["success", `${percent(metrics.success)} of ${metrics.rollouts}`],
+            [
+              "success",
+              `${percent(metrics.success)} of ${metrics.rollouts}${metrics.success_low === null ? "" : ` (95 %: ${percent(metrics.success_low)} to ${percent(metrics.success_high)})`}`,
+            ],
             ["reward", number(metrics.reward)],
             ...Object.entries(metrics.parts ?? {}).map(
               ([name, { mean, n }]) => [`part ${name}`, `${number(mean)} (n=${n})`] as const,
@@ -216,9 +219,22 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
               ? []
               : [["judge's votes agree", percent(metrics.judge_agreement)] as const]),
             ["loss", number(metrics.loss)],
-            ["entropy", number(metrics.entropy)],
+            [
+              "spread of rewards",
+              metrics.reward_spread === null
+                ? "–"
+                : `${number(metrics.reward_spread)} within a group (n=${metrics.spread_n})`,
+            ],
+            ["entropy", `${number(metrics.entropy)}, of what trained ${number(metrics.entropy_trained)}`],
             ["gradient norm", number(metrics.grad_norm)],
-            ["mismatch KL", number(metrics.mismatch_kl)],
+            ["mismatch", `${number(metrics.mismatch?.mean)}, KL ${number(metrics.mismatch_kl)}`],
+            [
+              "policy KL",
+              metrics.probe_kl === null
+                ? "–"
+                : `${number(metrics.probe_kl.base)} from the base, ${number(metrics.probe_kl.update)} by the update (n=${metrics.probe_kl.n} tokens)`,
+            ],
+            ["clipped", `${percent(metrics.clip_below)} below, ${percent(metrics.clip_above)} above`],
             ["learning rate", number(metrics.learning_rate)],
             ["turns", number(metrics.turns)],
             ["tokens", number(metrics.completion_tokens)],

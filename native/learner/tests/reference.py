@@ -49,8 +49,9 @@ class Epoch:
     norm: float
     """Before clipping, as are the gradients."""
     gradients: list[torch.Tensor]
-    stopped: float
-    """Share of tokens from which the ratio's clip took the gradient."""
+    below: float
+    above: float
+    """Shares of tokens from which a bound of the ratio took the gradient."""
     bounded: float
     """Share of tokens whose mismatch weight was bounded."""
     kl: float
@@ -104,11 +105,11 @@ class Reference:
             loss = -value[sampled].sum() / divisor
             loss.backward()
             gradients = [parameter.grad.clone() for parameter in self.parameters]
-            stopped = ((rows.advantages > 0) & (ratio > high)) | ((rows.advantages < 0) & (ratio < low))
+            stopped = [(rows.advantages < 0) & (ratio < low), (rows.advantages > 0) & (ratio > high)]
             norm = clip_grad_norm_(self.parameters, request["maxGradNorm"])
             for group in self._adam.param_groups:
                 group["lr"] = request["learningRate"]
             self._adam.step()
-            share = stopped[sampled].double().mean().item()
+            below, above = (one[sampled].double().mean().item() for one in stopped)
             bounded = (mismatch == highest)[sampled].double().mean().item()
-            stepped(Epoch(loss.item(), norm.item(), gradients, share, bounded, kl[sampled].mean().item()))
+            stepped(Epoch(loss.item(), norm.item(), gradients, below, above, bounded, kl[sampled].mean().item()))

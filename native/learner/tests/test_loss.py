@@ -40,9 +40,13 @@ def tokens_of(t):
     return loss.Tokens(t.new[picked], t.old[picked], t.rollout[picked], t.advantages[rows], rows, t.base[picked])
 
 
+def played(t):
+    return loss.Played(len(t.advantages), int(t.mask.sum()))
+
+
 def ours(t, settings, constant=None):
     tokens = tokens_of(t)
-    scale = loss.token_scale(settings.objective, tokens.owner, len(t.advantages), constant)
+    scale = loss.token_scale(settings.objective, tokens.owner, played(t), constant)
     return (loss.policy_loss(tokens, settings) * scale).sum()
 
 
@@ -77,7 +81,8 @@ def test_gspo_with_bounds_that_some_trajectories_keep_and_some_leave_equals_trl(
     for seed in range(5):
         t = tensors(seed=seed, drift=1e-3)
         mine = settings("gspo")
-        clipped.append(loss.bounded(tokens_of(t), mine.objective).double().mean().item())
+        below, above = loss.bounded(tokens_of(t), mine.objective)
+        clipped.append((below | above).double().mean().item())
         assert_equal(*both(t, mine))
     assert 0 < sum(clipped) / 5 < 1
 
@@ -87,7 +92,8 @@ def test_cispo_bounds_weights_from_above_alone_and_equals_trl_there():
     mine = settings("cispo", clipHigh=0.5)
     assert_equal(*both(t, mine))
     tokens = tokens_of(t)
-    acted_on = loss.bounded(tokens, mine.objective)
+    below, acted_on = loss.bounded(tokens, mine.objective)
+    assert not below.any()
     assert torch.equal(acted_on, (tokens.new - tokens.old).exp() > 1.5) and 0 < acted_on.double().mean() < 1
     # A token whose weight is bounded keeps a gradient, unlike with a clipped ratio.
     leaf = tokens.new.detach().clone().requires_grad_(True)
@@ -145,7 +151,9 @@ def test_one_update_pushes_each_token_by_its_advantage_over_the_steps_tokens():
     advantages = torch.tensor([1.0, -0.5, 2.0])
     mine = settings()
     tokens = few(new, new.detach(), advantages)
-    (loss.policy_loss(tokens, mine) * loss.token_scale(mine.objective, tokens.owner, 3, None)).sum().backward()
+    (
+        loss.policy_loss(tokens, mine) * loss.token_scale(mine.objective, tokens.owner, loss.Played(3, 3), None)
+    ).sum().backward()
     assert torch.allclose(new.grad, -advantages / 3)
 
 
@@ -158,7 +166,8 @@ def test_a_clipped_token_has_no_gradient_and_is_counted(shift, advantage, moves)
     tokens = few(new, old, torch.tensor([advantage]))
     loss.policy_loss(tokens, settings()).sum().backward()
     assert bool(new.grad.abs().item() > 0) == moves
-    assert bool(loss.bounded(tokens, settings().objective).item()) != moves
+    below, above = (bool(one.item()) for one in loss.bounded(tokens, settings().objective))
+    assert (below, above) == (not moves and shift < 0, not moves and shift > 0)
 
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))
@@ -188,17 +197,26 @@ def test_the_importance_weight_is_bounded_and_has_no_gradient():
     assert not found.requires_grad
 
 
-def test_rollouts_that_are_not_in_the_batch_count_in_a_mean_over_rollouts():
-    """As in TRL, where a group without spread, or a masked completion, has an advantage or a mask of 0."""
-    t = tensors()
-    everyone = SimpleNamespace(**vars(t))
-    everyone.advantages = t.advantages.clone()
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_rollouts_that_are_not_in_the_batch_count_in_the_mean(name):
+    """As in TRL, where a group without spread has advantages of 0."""
+    everyone = tensors()
     everyone.advantages[:2] = 0
-    some = SimpleNamespace(**{name: value[2:] for name, value in vars(everyone).items()})
-    for name in ("dr-grpo", "gspo"):
-        mine = settings(name)
-        tokens = tokens_of(some)
-        scale = loss.token_scale(mine.objective, tokens.owner, 6, 64)
+    some = SimpleNamespace(**{key: value[2:] for key, value in vars(everyone).items()})
+    mine, tokens = settings(name), tokens_of(some)
+    scale = loss.token_scale(mine.objective, tokens.owner, played(everyone), 64)
+    value = (loss.policy_loss(tokens, mine) * scale).sum()
+    assert value.item() == pytest.approx(trl_loss(everyone, OBJECTIVES[name], constant=64).item(), abs=1e-6)
+
+
+def test_masked_rollouts_count_in_a_mean_over_rollouts_and_not_in_one_over_tokens():
+    """As in TRL, where mask_truncated_completions masks all tokens of a completion before they are counted."""
+    everyone = tensors()
+    some = SimpleNamespace(**{key: value[2:] for key, value in vars(everyone).items()})
+    everyone.mask[:2] = 0
+    for name in ("grpo", "dr-grpo"):
+        mine, tokens = settings(name), tokens_of(some)
+        scale = loss.token_scale(mine.objective, tokens.owner, played(everyone), 64)
         value = (loss.policy_loss(tokens, mine) * scale).sum()
         assert value.item() == pytest.approx(trl_loss(everyone, OBJECTIVES[name], constant=64).item(), abs=1e-6)
 

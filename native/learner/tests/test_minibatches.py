@@ -15,6 +15,8 @@ from learner.session import Session
 from learner.update import deal, policy_update
 from pairs import random_pair
 from reference import Rows, read_rows
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from trl_loss import trl_loss
 
 from models import make_model, write_gguf
@@ -33,6 +35,30 @@ def chosen(rows, numbers):
 def numbers_of(batch, trajectories):
     places = {trajectory.first_slot: number for number, trajectory in enumerate(batch.trajectories)}
     return [places[trajectory.first_slot] for trajectory in trajectories]
+
+
+def with_advantages(path, advantages):
+    """The batch file with these advantages of its trajectories."""
+    return rewritten(path, lambda tensors: tensors | {"advantages": torch.tensor(advantages)})
+
+
+def without(path, left_out):
+    """The batch file without some of its trajectories; its groups and rollouts are numbered anew."""
+
+    def kept(tensors):
+        stays = ~torch.tensor(left_out)
+        tokens = stays.repeat_interleave(tensors["lengths"])
+        each = {key: value[tokens if len(value) == len(tokens) else stays] for key, value in tensors.items()}
+        return each | {key: each[key].unique(return_inverse=True)[1].int() for key in ("groups", "rollouts")}
+
+    return rewritten(path, kept)
+
+
+def rewritten(path, change):
+    with safe_open(path, framework="pt") as file:
+        about = file.metadata()
+    save_file(change(load_file(path)), path, about)
+    return path
 
 
 class Watched(Optimizer):
@@ -105,7 +131,61 @@ def test_each_update_has_the_gradient_of_trls_loss(tmp_path, silent, monkeypatch
     assert metrics["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-5)
     # π_old is the policy before the first update, for every mini-batch.
     assert drifts[0] < 1e-5 and min(drifts[1:]) > 1e-2
-    assert metrics["clipFraction"] > 0 or name == "cispo"
+    assert sum(metrics["clip"].values()) > 0 or name == "cispo"
+
+
+@pytest.mark.parametrize("kl", [0.0, 0.1])
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_a_step_with_groups_without_spread_has_the_gradient_of_trls_loss(tmp_path, silent, name, kl):
+    """TRL has all groups in its batch. Here those without spread are in it only for their KL term."""
+    backend, reference = random_pair(tmp_path, silent)
+    path = write_random_batch(tmp_path / "all.safetensors", groups=GROUPS, size=SIZE)
+    flat = [group in (1, 3) for group in range(GROUPS) for _ in range(SIZE)]
+    rows = read_rows(with_advantages(path, [0.0 if zero else 1.0 - number % SIZE for number, zero in enumerate(flat)]))
+    batch = read_batch(path if kl else without(path, flat), VOCABULARY)
+    assert batch.groups == (GROUPS if kl else GROUPS - 2)
+    with torch.no_grad():
+        old = reference.logprobs(rows, 1.0)
+        with reference.model.disable_adapter():
+            base = reference.logprobs(rows, 1.0)
+    request = step_settings(
+        path,
+        tmp_path,
+        objective=OBJECTIVES[name],
+        klCoefficient=kl,
+        maxCompletionTokens=CONSTANT,
+        rollouts=GROUPS * SIZE,
+        sampledTokens=int(rows.sampled.sum()),
+    )
+    seen = []
+    metrics = policy_update(backend, Watched(backend.trainable(), seen.append), batch, request, silent)
+    t = SimpleNamespace(
+        new=reference.logprobs(rows, 1.0),
+        old=old,
+        base=base,
+        rollout=rows.rollout[:, 1:],
+        mask=rows.sampled[:, 1:].int(),
+        advantages=rows.advantages[:, 0],
+    )
+    value = trl_loss(t, OBJECTIVES[name], kl, CONSTANT)
+    wanted = torch.cat([part.flatten() for part in torch.autograd.grad(value, reference.parameters)])
+    assert (seen[0] - wanted).norm() <= 3e-5 * wanted.norm()
+    assert metrics["loss"] == pytest.approx(value.item(), abs=1e-6)
+
+
+def test_a_step_without_a_group_that_teaches_makes_the_update_of_its_kl_term(tmp_path, silent):
+    backend, reference = random_pair(tmp_path, silent)
+    path = write_random_batch(tmp_path / "batch.safetensors", advantage=0.0)
+    rows, seen = read_rows(path), []
+    request = step_settings(path, tmp_path, klCoefficient=0.1)
+    policy_update(backend, Watched(backend.trainable(), seen.append), read_batch(path, VOCABULARY), request, silent)
+    sampled = rows.sampled[:, 1:]
+    with torch.no_grad(), reference.model.disable_adapter():
+        base = reference.logprobs(rows, 1.0)
+    ahead = base - reference.logprobs(rows, 1.0)
+    pull = 0.1 * (ahead.exp() - ahead - 1)[sampled].mean()
+    wanted = torch.cat([part.flatten() for part in torch.autograd.grad(pull, reference.parameters)])
+    assert wanted.norm() > 0 and (seen[0] - wanted).norm() <= 3e-5 * wanted.norm()
 
 
 def test_whole_groups_are_dealt_by_the_seed(tmp_path):
@@ -164,10 +244,12 @@ def test_progress_counts_every_row_once(session, tmp_path):
     assert len(seen) > 3 * metrics["microBatches"]
 
 
-def test_a_divisor_of_rollouts_is_shared_among_the_minibatches(session, tmp_path, silent):
+@pytest.mark.parametrize(("name", "counted"), [("dr-grpo", "rollouts"), ("grpo", "sampledTokens")])
+def test_what_was_played_is_shared_among_the_minibatches(session, tmp_path, silent, name, counted):
     batch = write_random_batch(tmp_path / "batch.safetensors")
-    more = {"objective": OBJECTIVES["dr-grpo"], "maxCompletionTokens": CONSTANT, "minibatches": 3, "learningRate": 0.0}
+    more = {"objective": OBJECTIVES[name], "maxCompletionTokens": CONSTANT, "minibatches": 3, "learningRate": 0.0}
     own = session.step(step_settings(batch, tmp_path / "1", **more), silent)
-    twice = session.step(step_settings(batch, tmp_path / "2", rollouts=24, **more), silent)
+    here = own["trajectories"] if counted == "rollouts" else own["tokens"]["sampled"]
+    twice = session.step(step_settings(batch, tmp_path / "2", **{counted: 2 * here}, **more), silent)
     assert twice["loss"] == pytest.approx(own["loss"] / 2, rel=1e-5)
     assert math.isfinite(own["gradNorm"]) and twice["gradNorm"] == pytest.approx(own["gradNorm"] / 2, rel=1e-5)

@@ -1,5 +1,6 @@
 """The sequence that tells the new policy from the one before."""
 
+import functools
 import json
 
 import pytest
@@ -7,9 +8,12 @@ import torch
 from batches import open_settings, random_batch, step_settings, write_random_batch
 from learner import head
 from learner.batch import read_batch
+from learner.optimizer import Optimizer
 from learner.packing import plan_trajectories
 from learner.probe import choose
 from learner.session import Session
+from learner.update import policy_update
+from pairs import random_pair
 
 from models import make_model, write_gguf
 
@@ -52,9 +56,43 @@ def test_it_has_the_log_probabilities_before_and_after_the_update_at_temperature
     )
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_the_divergences_are_those_of_whole_distributions(tmp_path, silent, monkeypatch, temperature):
+    """Against transformers' logits, all at once; in the learner in chunks of four positions."""
+    monkeypatch.setattr(head, "divergence", functools.partial(head.divergence, chunk_bytes=1))
+    file = write_random_batch(tmp_path / "batch.safetensors", temperature=temperature)
+    backend, reference = random_pair(tmp_path, silent)
+    chosen = choose(read_batch(file, 96))
+    places = chosen.sampled.nonzero().flatten() - 1
+
+    @torch.no_grad()
+    def distributions():
+        logits = reference.model(input_ids=chosen.ids[None], use_cache=False).logits[0, places]
+        return torch.log_softmax(logits / temperature, 1)
+
+    def divergence(p, q):
+        return (p.exp() * (p - q)).sum(1).mean().item()
+
+    before = distributions()
+    with reference.model.disable_adapter():
+        start = distributions()
+    request = step_settings(file, tmp_path, learningRate=3e-2)
+    metrics = policy_update(backend, Optimizer(backend.trainable(), {}), read_batch(file, 96), request, silent)
+    with torch.no_grad():
+        for ours, theirs in zip(backend.trainable(), reference.parameters, strict=True):
+            theirs.copy_(ours)
+    found = metrics["probeKl"]
+    assert found["n"] == len(places)
+    assert found["base"] == pytest.approx(divergence(before, start), rel=1e-4) and found["base"] > 1e-3
+    assert found["update"] == pytest.approx(divergence(before, distributions()), rel=1e-4) and found["update"] > 1e-3
+
+
 def test_at_learning_rate_0_both_are_the_same(base, tmp_path, silent):
     batch = write_random_batch(tmp_path / "batch.safetensors")
-    Session(open_settings(base), silent).step(step_settings(batch, tmp_path / "0001", learningRate=0.0), silent)
+    session = Session(open_settings(base), silent)
+    metrics = session.step(step_settings(batch, tmp_path / "0001", learningRate=0.0), silent)
+    # B is zero at first: a new adapter is the base model.
+    assert metrics["probeKl"]["base"] == pytest.approx(0, abs=1e-6) and metrics["probeKl"]["update"] == 0
     probe = probe_of(tmp_path / "0001")
     assert probe["before"] == probe["logprobs"]
 

@@ -156,7 +156,8 @@ def test_updates_equal_those_of_an_independent_implementation(
         assert metrics["applied"] and len(passes) == epochs
         assert metrics["loss"] == pytest.approx(mean([each.loss for each in passes]), rel=1e-5, abs=2e-6)
         assert metrics["gradNorm"] == pytest.approx(mean([each.norm for each in passes]), rel=GRADIENT_TOLERANCE)
-        assert metrics["clipFraction"] == pytest.approx(mean([each.stopped for each in passes]), abs=1e-12)
+        for side in ("below", "above"):
+            assert metrics["clip"][side] == pytest.approx(mean([getattr(each, side) for each in passes]), abs=1e-12)
         assert metrics["importance"] == pytest.approx({"truncated": passes[0].bounded, "masked": 0})
         if kl:
             assert metrics["klBase"] == pytest.approx(passes[0].kl, rel=1e-5, abs=2e-6)
@@ -165,7 +166,7 @@ def test_updates_equal_those_of_an_independent_implementation(
         alone = metrics["trajectories"] if rollouts == "random" else rows
         assert {4096: rows == 1, 60: 1 < rows < metrics["trajectories"], 20: rows == alone > 4}[budget]
         weights_clipped.append(passes[0].bounded)
-        ratios_clipped.append(metrics["clipFraction"])
+        ratios_clipped.append(sum(metrics["clip"].values()))
         norms += [each.norm for each in passes]
 
     # What was to be compared took place.

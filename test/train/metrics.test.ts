@@ -1,0 +1,65 @@
+/** What a step's figures are over. */
+import { describe, expect, it } from "vitest";
+import { clustered } from "../../src/report/interval.js";
+import type { GroupReward } from "../../src/reward/reward.js";
+import type { Trajectory } from "../../src/rollout/index.js";
+import type { Scenario } from "../../src/tasks/index.js";
+import { creditGroups } from "../../src/train/credit.js";
+import { stepMetricsRow } from "../../src/train/metrics.js";
+import { metricsOf, scenarios, trajectoryOf } from "./support/fakes.js";
+
+const options = { estimator: "grpo", stdFloor: 0.1, spreadFloor: 0 } as const;
+const groupOf = (scenario: number, rewards: readonly number[]): Trajectory[] =>
+  rewards.map((reward, index) =>
+    trajectoryOf({ scenario: scenarios[scenario] as Scenario, index, seed: index, reward }),
+  );
+const rewarded = (group: readonly Trajectory[]): GroupReward => ({
+  kind: "rewarded",
+  rewards: group.map(({ reward }) => reward.reward),
+});
+
+describe("a step's figures", () => {
+  const spread = groupOf(0, [1, 0, 0, 1]);
+  const flat = groupOf(1, [1, 1, 1, 1]);
+  const groups = [spread, flat];
+  const credited = creditGroups(groups, groups.map(rewarded), options);
+
+  it("have an interval over questions, not over rollouts", () => {
+    const { success, success_low: low, success_high: high } = stepMetricsRow(credited, [], 0.1, metricsOf());
+    expect(success).toBe(0.75);
+    const wanted = clustered([
+      { n: 4, successes: 2 },
+      { n: 4, successes: 4 },
+    ]);
+    expect({ low, high }).toEqual(wanted);
+  });
+
+  it("have the entropy of all rollouts beside that of those that trained", () => {
+    const sampled = groups
+      .flat()
+      .flatMap(({ tokens }) => tokens?.logprobs.filter((_, i) => tokens.sampled[i] === 1) ?? []);
+    const row = stepMetricsRow(credited, [], 0.1, metricsOf({ entropy: 0.7 }));
+    expect(row.entropy).toBeCloseTo(-sampled.reduce((sum, value) => sum + value, 0) / sampled.length, 12);
+    expect(row.entropy_trained).toBe(0.7);
+    // A step that trained nothing was played too.
+    expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({ entropy: row.entropy, entropy_trained: null });
+    expect(stepMetricsRow([], [], 0.1, null).entropy).toBeNull();
+  });
+
+  it("have the spread within groups, without groups that have no reward", () => {
+    const lost: GroupReward = { kind: "no_verdict", reason: "timeout" };
+    const alike: GroupReward = { kind: "alike" };
+    // Of 1, 0, 0, 1: the root of 1/3.
+    const row = (...rewards: GroupReward[]) =>
+      stepMetricsRow(creditGroups([spread, flat, flat].slice(0, rewards.length), rewards, options), [], 0.1, null);
+    expect(row(rewarded(spread), rewarded(flat))).toMatchObject({ reward_spread: Math.sqrt(1 / 3) / 2, spread_n: 2 });
+    expect(row(rewarded(spread), lost, alike)).toMatchObject({ reward_spread: Math.sqrt(1 / 3) / 2, spread_n: 2 });
+    expect(row(lost)).toMatchObject({ reward_spread: null, spread_n: 0 });
+  });
+
+  it("have what bounded the ratio by its side, and both together", () => {
+    const row = stepMetricsRow(credited, [], 0.1, metricsOf({ clip: { below: 0.25, above: 0.5 } }));
+    expect(row).toMatchObject({ clip_fraction: 0.75, clip_below: 0.25, clip_above: 0.5 });
+    expect(stepMetricsRow(credited, [], 0.1, null)).toMatchObject({ clip_fraction: null, clip_above: null });
+  });
+});

@@ -19,7 +19,16 @@ import {
   withDefaults,
 } from "./config/index.js";
 import { loadTask, taskOptionsText } from "./tasks/index.js";
-import { HoneError, messageOf, nearest, program, refusalOf, UnfinishedError, UsageError } from "./util/index.js";
+import {
+  HoneError,
+  messageOf,
+  nearest,
+  program,
+  refusalOf,
+  toJson,
+  UnfinishedError,
+  UsageError,
+} from "./util/index.js";
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {
@@ -85,7 +94,7 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
   const io: CommandIo = { stream, signal, given, log: (text) => void stream.write(`${text}\n`) };
   try {
     const result = await command.run(config as Parameters<Command["run"]>[0], io);
-    if (config.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+    if (config.json) process.stdout.write(`${toJson(result)}\n`);
   } finally {
     stop();
   }

@@ -20,6 +20,7 @@ import {
   reasoningOf,
   toolsOf,
 } from "../serve/index.js";
+import { toJson } from "../util/index.js";
 import { apiMessages, apiTools } from "./prompt.js";
 import type { RolloutModel } from "./rollout-model.js";
 
@@ -58,7 +59,7 @@ const callsOf = ({ calls }: Answer) =>
     type: "tool-call" as const,
     toolCallId: id as string,
     toolName: name,
-    input: JSON.stringify(args),
+    input: toJson(args),
   }));
 
 /** A single signal is returned as it is, since `AbortSignal.any` is slow. */

@@ -6,6 +6,7 @@ import {
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
 import type { ApiMessage, ApiTool } from "../serve/index.js";
+import { toJson } from "../util/index.js";
 
 const unsupported = (functionality: string, why: string) =>
   new UnsupportedFunctionalityError({ functionality, message: `${functionality}: ${why}` });
@@ -18,7 +19,7 @@ function resultText(output: LanguageModelV3ToolResultOutput): string {
       return output.value;
     case "json":
     case "error-json":
-      return JSON.stringify(output.value);
+      return toJson(output.value);
     case "execution-denied":
       return output.reason ?? "The tool was not run: it was denied.";
     case "content":
@@ -47,7 +48,7 @@ function messagesOf(message: LanguageModelV3Message): ApiMessage[] {
     else if (part.type === "file") throw unsupported("file parts", "models here read text alone");
     else if (part.type === "tool-call") {
       const { toolCallId: id, toolName: name, input } = part;
-      calls.push({ id, type: "function", function: { name, arguments: JSON.stringify(input) } });
+      calls.push({ id, type: "function", function: { name, arguments: toJson(input) } });
     }
     // Thoughts stay as they were sampled.
   }

@@ -6,6 +6,7 @@
 import type { Branch, TokenRecord } from "../rollout/index.js";
 import type { Point } from "../serve/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
+import { parseJson } from "../util/index.js";
 import type { PlayedTurn } from "./rollout-model.js";
 
 export interface PlayedSequences {
@@ -59,7 +60,7 @@ function tokensOf(chain: readonly PlayedTurn[], taken: Set<PlayedTurn>, closing:
 
 function resultOf(content: string): unknown {
   try {
-    return JSON.parse(content);
+    return parseJson(content);
   } catch {
     return content;
   }

@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { compact, conversationText, countsText, difficultyOf, difficultyText } from "../report/index.js";
 import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../run/index.js";
-import { HoneError, hone, messageOf, printable, UsageError } from "../util/index.js";
+import { HoneError, hone, messageOf, printable, toJson, UsageError } from "../util/index.js";
 
 /** "7" or "3-9". */
 function stepsOf(text: string): Pick<RolloutFilter, "from" | "to"> {
@@ -103,7 +103,7 @@ export const rolloutsCommand = defineCommand({
         listed.push(row);
         isMeasured ||= row.phase === "train" && row.step === 0;
         ends[row.end] = (ends[row.end] ?? 0) + 1;
-        if (out !== undefined) writeSync(out, `${JSON.stringify(trajectory)}\n`);
+        if (out !== undefined) writeSync(out, `${toJson(trajectory)}\n`);
         if (show) io.log(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
         else io.log(listText(rollout));
       }

@@ -10,7 +10,7 @@ import { prepareMachine } from "../learn/index.js";
 import { conversingModel, linesTo, resolveModel } from "../models/index.js";
 import { type Column, type Contestant, type Matrix, pairsOf, type Result } from "../report/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { HoneError, messageOf, UsageError } from "../util/index.js";
+import { HoneError, messageOf, toJson, UsageError } from "../util/index.js";
 import { conditionsOf, openGrading } from "./conditions.js";
 import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
 import type { EvalConfig } from "./options.js";
@@ -63,7 +63,7 @@ export async function evaluatePlayers(
     ...{ config, conditions, grading, prices, signal, log },
     begin: ({ title }, scenarios) => view.begin(title, scenarios),
     rollout: ({ name }, trajectory) => {
-      file?.write(`${JSON.stringify({ checkpoint: name, ...trajectory })}\n`);
+      file?.write(`${toJson({ checkpoint: name, ...trajectory })}\n`);
       view.rollout(trajectory, name);
     },
   };

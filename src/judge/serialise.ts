@@ -4,13 +4,13 @@
  */
 import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
-import { cutText } from "../util/index.js";
+import { cutText, toJson } from "../util/index.js";
 import { NoVerdict } from "./failures.js";
 import { estimateTokens } from "./tokens.js";
 
 /** JSON without any "<": outside of strings JSON has none, and inside them the escape means the same. */
 export function tagless(value: unknown): string {
-  return JSON.stringify(value).replaceAll("<", "\\u003c");
+  return toJson(value).replaceAll("<", "\\u003c");
 }
 
 export interface Attempt {
@@ -34,7 +34,7 @@ type Judged = Pick<Trajectory, "messages" | "end" | "turns">;
 
 /** Splits a group into the shared messages and each member's own. */
 export function compareGroup(group: readonly Judged[]): Comparison {
-  const keys = group.map(({ messages, end }) => JSON.stringify([messages, end]));
+  const keys = group.map(({ messages, end }) => toJson([messages, end]));
   const different = [...new Set(keys)];
   const unique = different.map((key) => group[keys.indexOf(key)] as Judged);
   const shared = sharedLength(unique.map(({ messages }) => messages));
@@ -57,7 +57,7 @@ function sharedLength(all: readonly (readonly ChatMessage[])[]): number {
   const opening = prompt < 0 ? first.length : prompt;
   if (all.length < 2) return opening;
   const most = Math.max(opening, Math.min(...all.map(({ length }) => length)) - 1);
-  const same = (i: number) => new Set(all.map((messages) => JSON.stringify(messages[i] ?? null))).size === 1;
+  const same = (i: number) => new Set(all.map((messages) => toJson(messages[i] ?? null))).size === 1;
   let shared = 0;
   while (shared < most && same(shared)) shared++;
   return shared;

@@ -4,7 +4,7 @@
  */
 import type { Client, Transport } from "@modelcontextprotocol/client";
 import { ToolError } from "../tasks/index.js";
-import { messageOf } from "../util/index.js";
+import { messageOf, withDigits, withMarks } from "../util/index.js";
 import { ServerFailure, type ServerProblem } from "./errors.js";
 import { ServerLog } from "./log.js";
 import type { CallResult } from "./result.js";
@@ -40,6 +40,10 @@ function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
 }
+
+/** The library writes messages by `JSON.stringify`. */
+const fetchExactly: typeof fetch = (to, init) =>
+  fetch(to, typeof init?.body === "string" ? { ...init, body: withDigits(init.body) } : init);
 
 export class Connection {
   readonly server: ServerSpec;
@@ -83,7 +87,7 @@ export class Connection {
     if (server.kind === "stdio") this.#transport = new StdioTransport(server, this.log);
     else {
       const at = new URL(server.url);
-      const settings = { requestInit: { headers: { ...server.headers } } };
+      const settings = { requestInit: { headers: { ...server.headers } }, fetch: fetchExactly };
       this.#transport =
         server.kind === "http"
           ? new mcp.StreamableHTTPClientTransport(at, settings)
@@ -139,7 +143,10 @@ export class Connection {
   async call(name: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallResult> {
     if (this.#failure) throw this.#failure;
     try {
-      return (await this.#client.callTool({ name, arguments: args }, { signal, timeout: NEVER })) as CallResult;
+      return (await this.#client.callTool(
+        { name, arguments: withMarks(args) },
+        { signal, timeout: NEVER },
+      )) as CallResult;
     } catch (error) {
       if (signal.aborted) {
         void this.#seeWhetherItLives();

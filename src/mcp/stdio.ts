@@ -1,6 +1,7 @@
 /** MCP's stdio transport over a guarded program: one JSON message per line. Other lines go to the log. */
 import { existsSync } from "node:fs";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { withDigits } from "../util/index.js";
 import { type Guarded, programOf, startGuarded } from "./guarded.js";
 import type { ServerLog } from "./log.js";
 import type { ServerSpec } from "./servers-file.js";
@@ -75,7 +76,7 @@ export class StdioTransport implements Transport {
     const program = this.#program;
     if (!program || this.reason || this.#closing) throw new Error("the server has ended");
     // The stream buffers what the program has not read; the caller's deadline covers a missing answer.
-    program.stdin.write(`${JSON.stringify(message)}\n`);
+    program.stdin.write(`${withDigits(JSON.stringify(message))}\n`);
   }
 
   /** Resolves when no process of the program is left. */

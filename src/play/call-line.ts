@@ -3,6 +3,7 @@
  * arguments as JSON. Values are separated by " | " and assigned to the tool's parameters in order unless they name one.
  */
 import type { ToolCall, ToolSchema } from "../tasks/index.js";
+import { parseJson } from "../util/index.js";
 
 interface Parameter {
   readonly name: string;
@@ -47,7 +48,7 @@ export function readCallLine(line: string, tools: readonly ToolSchema[]): ToolCa
   if (!tool) return { reason: `no tool is called ${name}; there are ${tools.map((t) => t.function.name).join(", ")}` };
   if (rest.startsWith("{")) {
     try {
-      return { name: tool.function.name, arguments: JSON.parse(rest) as Record<string, unknown> };
+      return { name: tool.function.name, arguments: parseJson(rest) as Record<string, unknown> };
     } catch {
       return { reason: "the arguments begin with { but are not valid JSON" };
     }

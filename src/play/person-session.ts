@@ -1,6 +1,7 @@
 /** A person as a player: reads the model's prompt, types calls, reads their results. */
 import type { Opening, Session, Turn } from "../rollout/index.js";
 import type { ChatMessage } from "../tasks/index.js";
+import { parseJson, toJson } from "../util/index.js";
 import { readCallLine, usage } from "./call-line.js";
 
 /** Line input and output of a person. */
@@ -13,7 +14,7 @@ export interface Terminal {
 /** Pretty-prints JSON; returns other text unchanged. */
 function readable(content: string): string {
   try {
-    return JSON.stringify(JSON.parse(content), null, 2);
+    return toJson(parseJson(content), 2);
   } catch {
     // A tool may return plain text.
     return content;

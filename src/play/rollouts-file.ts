@@ -5,7 +5,7 @@ import { finished } from "node:stream/promises";
 import { type RolloutSummary, RolloutTally } from "../report/index.js";
 import { gather, type RolloutFailure, type Trajectory, type WorkerSettings } from "../rollout/index.js";
 import { loadTask, type Scenario, type ScenarioIo, type Split, scenariosOf } from "../tasks/index.js";
-import { HoneError, hone, messageOf, Random, UsageError } from "../util/index.js";
+import { HoneError, hone, messageOf, Random, toJson, UsageError } from "../util/index.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;
@@ -106,7 +106,7 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
       ...(onNote === undefined ? {} : { onNote }),
       onTrajectory: (trajectory) => {
         tally.add(trajectory);
-        file.write(`${JSON.stringify(trajectory)}\n`);
+        file.write(`${toJson(trajectory)}\n`);
         options.onProgress?.(tally, total, trajectory);
       },
     });

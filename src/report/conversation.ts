@@ -2,7 +2,7 @@
 import pc from "picocolors";
 import type { Trajectory } from "../rollout/index.js";
 import type { ChatMessage } from "../tasks/index.js";
-import { printable } from "../util/index.js";
+import { printable, toJson } from "../util/index.js";
 
 type Colours = ReturnType<typeof pc.createColors>;
 
@@ -31,7 +31,7 @@ function messageText(message: ChatMessage, colours: Colours): string {
     return `${colours.cyan(`⇐ ${printable(message.name) || "error"}`)}\n${indent(shorten(content))}`;
   if (message.role !== "assistant") return `${colours.bold(message.role)}\n${indent(content)}`;
   const calls = (message.tool_calls ?? []).map(
-    (call) => `  ${colours.magenta("⇒")} ${printable(`${call.name}(${JSON.stringify(call.arguments)})`)}`,
+    (call) => `  ${colours.magenta("⇒")} ${printable(`${call.name}(${toJson(call.arguments)})`)}`,
   );
   const said = content === "" ? [] : [indent(content)];
   return [colours.bold("assistant"), ...said, ...calls].join("\n");

@@ -1,5 +1,6 @@
 /** Two conversations side by side, to show what training changed. */
 import type { Trajectory } from "../rollout/index.js";
+import { toJson } from "../util/index.js";
 import { compact } from "./progress-line.js";
 
 /** Characters of one tool result that are shown at most. */
@@ -34,9 +35,7 @@ export function playedText({ messages, end, reason, turns, reward }: Trajectory)
   const asked = messages.findIndex(({ role }) => role === "assistant");
   const lines = (asked < 0 ? [] : messages.slice(asked)).flatMap((message) => {
     if (message.role !== "assistant") return [`  ${shorten(message.content)}`];
-    const calls = (message.tool_calls ?? []).map(
-      ({ name, arguments: given }) => `▸ ${name} ${shorten(JSON.stringify(given))}`,
-    );
+    const calls = (message.tool_calls ?? []).map(({ name, arguments: given }) => `▸ ${name} ${shorten(toJson(given))}`);
     return message.content.trim() === "" ? calls : [`▸ ${shorten(message.content)}`, ...calls];
   });
   const verdict = reward.success ? "✓ solved" : "✗ not solved";

@@ -8,7 +8,7 @@ import { type McpConfig, planServers, serverLogs, withServerTools } from "../mcp
 import { count, mean } from "../report/index.js";
 import { brokenOff, readTrajectories, type Trajectory } from "../rollout/index.js";
 import { loadTask } from "../tasks/index.js";
-import { HoneError, hone, messageOf, UsageError } from "../util/index.js";
+import { HoneError, hone, messageOf, toJson, UsageError } from "../util/index.js";
 import { comparable, tooFewLeft } from "./comparable.js";
 import { openJudge, type RulerConfig, rubricOf, rulerSettings, VERDICTS_FILE } from "./judge.js";
 
@@ -154,7 +154,7 @@ async function write(out: string, trajectories: readonly JudgedTrajectory[]): Pr
     mkdirSync(dirname(out), { recursive: true });
     const stream = createWriteStream(aside);
     const written = finished(stream);
-    for (const trajectory of trajectories) stream.write(`${JSON.stringify(trajectory)}\n`);
+    for (const trajectory of trajectories) stream.write(`${toJson(trajectory)}\n`);
     stream.end();
     await written;
     renameSync(aside, out);

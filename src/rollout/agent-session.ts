@@ -6,7 +6,7 @@ import type OpenAI from "openai";
 import { APIError } from "openai";
 import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../chat/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, parseJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 
@@ -29,7 +29,7 @@ function readApiCall(call: ApiToolCall): WrittenCall {
   const { name, arguments: text } = call.function;
   let args: unknown;
   try {
-    args = JSON.parse(text === "" ? "{}" : text);
+    args = parseJson(text === "" ? "{}" : text);
   } catch {
     return { kind: "malformed", text, reason: "the tool call's arguments are not valid JSON" };
   }

@@ -10,7 +10,7 @@ import {
   type ToolContext,
   ToolError,
 } from "../tasks/index.js";
-import { messageOf, nearest } from "../util/index.js";
+import { hasBigint, messageOf, nearest, toJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 
 /** Limit of one tool result in characters; a longer one is a defect of the tool. */
@@ -66,13 +66,22 @@ export async function runCall(written: WrittenCall, turn: number, input: Running
   } catch (error) {
     if (error instanceof ToolError) return refused(name, checked.args, "tool_error", error.message);
     if (error instanceof ToolFailure || error instanceof OutOfTime) throw error;
+    // Arithmetic and JSON.stringify refuse bigints: the model has written what this tool does not take.
+    if (error instanceof TypeError && hasBigint(checked.args)) {
+      return refused(
+        name,
+        checked.args,
+        "bad_arguments",
+        `${name} takes no integers beyond ${Number.MAX_SAFE_INTEGER}`,
+      );
+    }
     throw new ToolFailure(`the tool ${name} failed: ${messageOf(error)}`, { cause: error });
   }
 }
 
 /** The text of a result for the model: a string unchanged, anything else as JSON. */
 function resultText(name: string, result: unknown): string {
-  const text = typeof result === "string" ? result : JSON.stringify(result);
+  const text = typeof result === "string" ? result : toJson(result);
   if (text.length > MAX_RESULT_CHARS) {
     const millions = (text.length / 1e6).toFixed(1);
     throw new ToolFailure(

@@ -12,7 +12,7 @@
 import { Template } from "@huggingface/jinja";
 import { LRUCache } from "lru-cache";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
-import { HoneError, messageOf } from "../util/index.js";
+import { HoneError, hasBigint, mapBigints, messageOf, toJson } from "../util/index.js";
 
 /** The tokenizer's functions that a template needs. */
 export interface TemplateTokenizer {
@@ -43,6 +43,12 @@ const DATE_PARTS: Readonly<Record<string, string>> = {
 /** Replaces the function that gives templates today's date, which the library does not allow to override. */
 const NOW = "hone_now";
 const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: string) => DATE_PARTS[letter] ?? all);
+/**
+ * Placeholders for integers that a number would round are integers too, since templates treat texts otherwise. These have
+ * 16 digits; one that occurs in the conversation is not used.
+ */
+const FIRST_INTEGER = 8_000_000_000_000_000;
+const PLACEHOLDER = /80{7}\d{8}/g;
 /**
  * Placeholder for the assistant's turn while the text after it is determined. The one message whose text is not protected.
  */
@@ -81,6 +87,32 @@ function templateMessages(messages: readonly ChatMessage[], withIds: boolean): u
     }));
     return { role: message.role, content: message.content, tool_calls: calls };
   });
+}
+
+/** The integers of a conversation that templates cannot take, and their placeholders. */
+class Integers {
+  /** By placeholder. */
+  readonly #digits = new Map<string, string>();
+  readonly #taken: ReadonlySet<string>;
+  #next = FIRST_INTEGER;
+
+  /** @param data JSON data in which no placeholder may occur */
+  constructor(data: unknown) {
+    this.#taken = new Set(hasBigint(data) ? toJson(data).match(PLACEHOLDER) : []);
+  }
+
+  replace<T>(value: T): T {
+    return mapBigints(value, (integer) => {
+      while (this.#taken.has(String(this.#next))) this.#next++;
+      this.#digits.set(String(this.#next), String(integer));
+      return this.#next++;
+    });
+  }
+
+  restore(text: string): string {
+    if (this.#digits.size === 0) return text;
+    return text.replace(PLACEHOLDER, (found) => this.#digits.get(found) ?? found);
+  }
 }
 
 export class ChatTemplate {
@@ -148,12 +180,13 @@ export class ChatTemplate {
   }
 
   #render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>): string {
+    const integers = new Integers([messages, tools]);
     try {
-      return this.#template.render({
+      const text = this.#template.render({
         messages: templateMessages(messages, this.usesIds).map((message) =>
-          message === TURN ? message : this.#protect(message),
+          message === TURN ? message : this.#protect(integers.replace(message)),
         ),
-        ...(tools.length > 0 ? { tools: this.#protect(tools) } : {}),
+        ...(tools.length > 0 ? { tools: this.#protect(integers.replace(tools)) } : {}),
         bos_token: this.#tokenizer.bosText,
         eos_token: this.#tokenizer.eosText,
         date_string: DATE,
@@ -161,6 +194,7 @@ export class ChatTemplate {
         ...(this.#protect(this.#args) as Record<string, unknown>),
         ...more,
       });
+      return integers.restore(text);
     } catch (error) {
       throw new HoneError(`the model's chat template refuses this conversation: ${messageOf(error)}`, { cause: error });
     }
@@ -242,7 +276,7 @@ export class ChatTemplate {
 
   /** Ids of everything before the model's first turn. The latest are kept: the rollouts of a group have the same prompt. */
   prompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): readonly number[] {
-    const key = JSON.stringify([messages, tools]);
+    const key = toJson([messages, tools]);
     const known = this.#prompts.get(key);
     if (known) return known;
     const ids = this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));

@@ -6,7 +6,7 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { ServerEvents } from "../mcp/index.js";
 import type { CallRecord, ChatMessage, Reward, RolloutEnd, Scenario } from "../tasks/index.js";
-import { HoneError, hone } from "../util/index.js";
+import { HoneError, hone, parseJson } from "../util/index.js";
 import type { DeadlineCause } from "./deadline.js";
 import type { TokenRecord } from "./transcript.js";
 
@@ -95,7 +95,7 @@ export async function* readTrajectories(file: string): AsyncGenerator<Trajectory
     if (line.trim() === "") continue;
     let value: unknown;
     try {
-      value = JSON.parse(line);
+      value = parseJson(line);
     } catch (error) {
       throw new HoneError(
         `${file} line ${number} is not JSON; is it a trajectory file made by \`${hone("rollout")}\`?`,

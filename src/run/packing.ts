@@ -1,6 +1,7 @@
 /** Trajectories as the store keeps them: tokens as packed arrays, everything else as compressed JSON. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { Branch, TokenRecord, Trajectory } from "../rollout/index.js";
+import { parseJson, toJson } from "../util/index.js";
 
 export interface PackedTrajectory {
   /** Deflated JSON of everything except the tokens; of a rollout with several sequences, with their lengths. */
@@ -54,13 +55,13 @@ export function pack({ tokens, branches, ...rest }: Trajectory): PackedTrajector
   const shown = branches?.map(({ messages, tokens: { ids } }) => ({ messages, length: ids.length }));
   const body: Body = shown ? { ...rest, branches: shown } : rest;
   return {
-    trajectory: deflateRawSync(JSON.stringify(body), LEVEL),
+    trajectory: deflateRawSync(toJson(body), LEVEL),
     tokens: tokens ? packTokens(branches ? joined([tokens, ...branches.map((one) => one.tokens)]) : tokens) : null,
   };
 }
 
 export function unpack({ trajectory, tokens }: PackedTrajectory): Trajectory {
-  const { branches = [], ...rest } = JSON.parse(inflateRawSync(trajectory).toString("utf8")) as Body;
+  const { branches = [], ...rest } = parseJson(inflateRawSync(trajectory).toString("utf8")) as Body;
   if (!tokens) return rest;
   const all = unpackTokens(tokens);
   if (branches.length === 0) return { ...rest, tokens: all };

@@ -1,5 +1,6 @@
 /** `POST /v1/chat/completions` */
 import type { SampledToken } from "../engine/index.js";
+import { toJson } from "../util/index.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, usageOf } from "./answers.js";
 import { grammarOf } from "./constrain.js";
 import { type Delta, Deltas, reasoningOf } from "./deltas.js";
@@ -19,7 +20,7 @@ const callsOf = ({ calls }: Answer) =>
   calls.map(({ id, name, arguments: args }) => ({
     id: id as string,
     type: "function" as const,
-    function: { name, arguments: JSON.stringify(args) },
+    function: { name, arguments: toJson(args) },
   }));
 
 function logprobsOf(model: ServedModel, sampled: readonly SampledToken[]) {

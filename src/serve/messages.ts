@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
+import { parseJson, toJson } from "../util/index.js";
 import { badRequest } from "./errors.js";
 import type { ApiMessage, ApiTool } from "./requests.js";
 
@@ -92,7 +93,7 @@ function callOf(call: { id: string; function: { name: string; arguments: string 
   const { id, function: about } = call;
   let args: unknown;
   try {
-    args = about.arguments === "" ? {} : JSON.parse(about.arguments);
+    args = about.arguments === "" ? {} : parseJson(about.arguments);
   } catch {
     // Reported below, like any other value that is not an object.
   }
@@ -128,13 +129,16 @@ export function messagesOf(messages: readonly ApiMessage[]): ChatMessage[] {
   });
 }
 
+function sorted(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  const entries = Object.entries(value).map(([key, item]) => [key, sorted(item)] as const);
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 /** JSON with sorted keys, since clients re-serialise arguments. */
 export function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, item: unknown) =>
-    typeof item === "object" && item !== null && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
+  return toJson(sorted(value));
 }
 
 const hash = (...parts: string[]) => createHash("sha256").update(JSON.stringify(parts)).digest("base64");

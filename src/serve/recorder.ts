@@ -9,6 +9,7 @@
  */
 import { type TokenRecord, Transcript } from "../rollout/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
+import { hasBigint, mapBigints } from "../util/index.js";
 import { firstKey, nextKey } from "./messages.js";
 
 /** Tokens of one turn, including the given ones before it. */
@@ -22,6 +23,8 @@ export interface Segment {
 
 export interface Point {
   readonly key: string;
+  /** Its key at a client that rounds integers beyond 2^53 - 1, as JavaScript's do; undefined without any. */
+  readonly roundedKey: string | undefined;
   /** Key of the conversation before the turn. */
   readonly asked: string;
   readonly parent: Point | null;
@@ -57,6 +60,8 @@ const MOST_POINTS = 1 << 15;
 export class Recorder {
   /** By key, least recently used first; continuations come before the point that they continue. */
   readonly #points = new Map<string, Point>();
+  /** Keys by `roundedKey`: such a client has not rewritten its history. */
+  readonly #rounded = new Map<string, string>();
   /** Number of points that answer the conversation with this key. */
   readonly #asked = new Map<string, number>();
   readonly #most: { readonly tokens: number; readonly points: number };
@@ -75,7 +80,10 @@ export class Recorder {
 
   find(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Continuation {
     const keys = [firstKey(tools, scope)];
-    for (const message of messages) keys.push(nextKey(keys.at(-1) as string, message));
+    for (const message of messages) {
+      const key = nextKey(keys.at(-1) as string, message);
+      keys.push(this.#points.has(key) ? key : (this.#rounded.get(key) ?? key));
+    }
     const key = keys.at(-1) as string;
     let rewritten = 0;
     for (let index = messages.length - 1; index >= 0; index--) {
@@ -91,12 +99,14 @@ export class Recorder {
   }
 
   /** Records a turn. The client's later requests contain `answer` in its place. */
-  add(about: Omit<Point, "key" | "length">, answer: ChatMessage): Point {
+  add(about: Omit<Point, "key" | "roundedKey" | "length">, answer: ChatMessage): Point {
     const length = (about.parent?.length ?? 0) + about.segment.ids.length;
-    const point: Point = { ...about, key: nextKey(about.asked, answer), length };
+    const roundedKey = hasBigint(answer) ? nextKey(about.asked, mapBigints(answer, Number)) : undefined;
+    const point: Point = { ...about, key: nextKey(about.asked, answer), roundedKey, length };
     const before = this.#points.get(point.key);
     if (before) this.#drop(before);
     this.#points.set(point.key, point);
+    if (roundedKey !== undefined) this.#rounded.set(roundedKey, point.key);
     this.#tokens += point.segment.ids.length;
     this.#asked.set(point.asked, (this.#asked.get(point.asked) ?? 0) + 1);
     this.#touch(point);
@@ -119,6 +129,7 @@ export class Recorder {
 
   #drop(point: Point): void {
     this.#points.delete(point.key);
+    if (point.roundedKey !== undefined) this.#rounded.delete(point.roundedKey);
     this.#tokens -= point.segment.ids.length;
     const left = (this.#asked.get(point.asked) ?? 1) - 1;
     if (left > 0) this.#asked.set(point.asked, left);

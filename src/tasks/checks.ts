@@ -1,5 +1,6 @@
 /** Common parts of rewards: whether the answer matches, and whether it has the right form. Each scores 1 or 0. */
 import type { z } from "zod";
+import { toJson } from "../util/index.js";
 import type { FinishedRollout, Scenario } from "./task.js";
 
 /** Selects the checked value; default the answer, see {@link answerOf}. */
@@ -19,7 +20,7 @@ export function answerOf(field?: string): Given {
 }
 
 const textOf = (value: unknown) =>
-  value === undefined ? undefined : typeof value === "string" ? value : JSON.stringify(value);
+  value === undefined ? undefined : typeof value === "string" ? value : toJson(value);
 
 /** Ignores case, repeated and surrounding spaces, and a final full stop. */
 const plain = (text: string) =>
@@ -32,7 +33,7 @@ const plain = (text: string) =>
 
 /** Whether the answer is one of the expected ones, ignoring case, spaces and a final full stop. */
 export function exactMatch<S extends Scenario>(
-  expected: (scenario: S) => string | number | readonly (string | number)[],
+  expected: (scenario: S) => string | number | bigint | readonly (string | number | bigint)[],
   given: Given = answerOf(),
 ) {
   return (rollout: FinishedRollout, scenario: S): boolean => {
@@ -57,7 +58,12 @@ export function numericMatch<S extends Scenario>(
 ) {
   return (rollout: FinishedRollout, scenario: S): boolean => {
     const value = given(rollout);
-    const number = typeof value === "number" ? value : typeof value === "string" ? lastNumber(value) : undefined;
+    const number =
+      typeof value === "string"
+        ? lastNumber(value)
+        : ["number", "bigint"].includes(typeof value)
+          ? Number(value)
+          : undefined;
     const wanted = expected(scenario);
     return number !== undefined && Math.abs(number - wanted) <= tolerance * Math.max(1, Math.abs(wanted));
   };

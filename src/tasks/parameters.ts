@@ -1,6 +1,10 @@
-/** Parameters of a tool: a zod object, or a JSON Schema for tools from elsewhere. */
+/**
+ * Parameters of a tool: a zod object, or a JSON Schema for tools from elsewhere. An integer beyond 2^53 - 1, which a number
+ * would round, is a bigint: `z.bigint()` and JSON Schemas take it, `z.number()` and `z.int()` refuse the call.
+ */
 import { createRequire } from "node:module";
 import { z } from "zod";
+import { mapBigints } from "../util/index.js";
 
 /** Arguments described by a JSON Schema; {@link jsonSchema} makes one. */
 export interface JsonSchemaParameters {
@@ -52,7 +56,8 @@ export function jsonSchema(schema: Readonly<Record<string, unknown>>): JsonSchem
   return {
     jsonSchema: schema,
     problem: (args) => {
-      const { valid, errorMessage } = validate(args);
+      // The validator knows numbers alone.
+      const { valid, errorMessage } = validate(mapBigints(args, Number));
       if (valid) return undefined;
       // "data/path must be string, data must have …": remove the validator's name for the arguments.
       return (errorMessage ?? "wrong arguments").replace(/(^|, )data\//g, "$1").replace(/(^|, )data (must)/g, "$1$2");
@@ -66,17 +71,46 @@ const isJsonSchema = (parameters: ToolParameters): parameters is JsonSchemaParam
 export const strictParameters = <P extends ToolParameters>(parameters: P): P =>
   isJsonSchema(parameters) ? parameters : (parameters.strict() as unknown as P);
 
+/** A bigint is an integer to the model. @throws Error for types that JSON does not have */
+const schemaOfZod = (parameters: z.ZodObject): Record<string, unknown> =>
+  z.toJSONSchema(parameters, {
+    io: "input",
+    unrepresentable: ({ zodSchema }) => (zodSchema._zod.def.type === "bigint" ? { type: "integer" } : "throw"),
+  });
+
 const schemas = new WeakMap<ToolParameters, Record<string, unknown>>();
 
 /** As a JSON Schema, without the line that names its draft. Computed once: every rollout has its tools' schemas. */
 export function schemaOfParameters(parameters: ToolParameters): Record<string, unknown> {
   const known = schemas.get(parameters);
   if (known) return known;
-  const { $schema: _, ...schema } = isJsonSchema(parameters)
-    ? parameters.jsonSchema
-    : z.toJSONSchema(parameters, { io: "input" });
+  const { $schema: _, ...schema } = isJsonSchema(parameters) ? parameters.jsonSchema : schemaOfZod(parameters);
   schemas.set(parameters, schema);
   return schema;
+}
+
+type Issue = z.core.$ZodIssue;
+
+const valueAt = (value: unknown, path: readonly PropertyKey[]) =>
+  path.reduce<unknown>((at, step) => (at as Record<PropertyKey, unknown> | undefined)?.[step], value);
+
+/** The arguments with bigints in place of the whole numbers at which a schema wants them. */
+function asBigints(args: Record<string, unknown>, issues: readonly Issue[]): Record<string, unknown> {
+  const result = structuredClone(args);
+  for (const issue of issues) {
+    if (issue.code !== "invalid_type" || issue.expected !== "bigint") continue;
+    const value = valueAt(args, issue.path);
+    if (!Number.isSafeInteger(value)) continue;
+    const holder = valueAt(result, issue.path.slice(0, -1)) as Record<PropertyKey, unknown>;
+    holder[issue.path.at(-1) as PropertyKey] = BigInt(value as number);
+  }
+  return result;
+}
+
+function messageOfIssue(issue: Issue | undefined, args: Record<string, unknown>): string {
+  if (issue?.code !== "invalid_type" || issue.expected !== "number") return issue?.message ?? "wrong arguments";
+  const value = valueAt(args, issue.path);
+  return typeof value === "bigint" ? `${value} is beyond ${Number.MAX_SAFE_INTEGER}, the limit here` : issue.message;
 }
 
 /** The parsed arguments, or the error. */
@@ -90,9 +124,14 @@ export function checkArguments(
   }
   const parsed = parameters.safeParse(args);
   if (parsed.success) return { args: parsed.data };
-  const [issue] = parsed.error.issues;
+  const { issues } = parsed.error;
+  const again = issues.some((one) => one.code === "invalid_type" && one.expected === "bigint")
+    ? parameters.safeParse(asBigints(args, issues))
+    : parsed;
+  if (again.success) return { args: again.data };
+  const [issue] = again.error.issues;
   const where = issue?.path.join(".");
-  return { problem: `${where ? `${where}: ` : ""}${issue?.message ?? "wrong arguments"}` };
+  return { problem: `${where ? `${where}: ` : ""}${messageOfIssue(issue, args)}` };
 }
 
 /** Names of the arguments, for a message to the model. */

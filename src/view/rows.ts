@@ -2,7 +2,7 @@
 import { count } from "../report/index.js";
 import { brokenOff, type TokenRecord } from "../rollout/index.js";
 import type { SeenRollout } from "../run/index.js";
-import { cutText } from "../util/index.js";
+import { cutText, mapBigints } from "../util/index.js";
 import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */
@@ -71,9 +71,10 @@ export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: num
   const { player, seconds, tokens, branches = [], output = "", answer, reason, deadlineCause } = trajectory;
   const body: Body = {
     id,
-    messages: trajectory.messages,
-    calls: trajectory.calls,
-    answer: answer ?? null,
+    // A page's JSON has no integers beyond 2^53 - 1: there they are texts of their digits.
+    messages: mapBigints(trajectory.messages, String),
+    calls: mapBigints(trajectory.calls, String),
+    answer: mapBigints(answer ?? null, String),
     reward: trajectory.reward,
     reason: reason ?? null,
     deadline: deadlineCause ?? null,
@@ -84,7 +85,10 @@ export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: num
     maxTurns: trajectory.maxTurns,
     seed: trajectory.seed,
     tokens: tokens ? tokensOf(tokens) : null,
-    branches: branches.map((branch) => ({ messages: branch.messages, tokens: tokensOf(branch.tokens) })),
+    branches: branches.map((branch) => ({
+      messages: mapBigints(branch.messages, String),
+      tokens: tokensOf(branch.tokens),
+    })),
     output,
   };
   return limit === undefined ? body : cutTexts(body, limit);

@@ -97,6 +97,35 @@ describe("a server that answers", () => {
     vi.unstubAllEnvs();
   });
 
+  it("gets integers beyond 2^53 - 1 as the model wrote them, by its input and by HTTP", async () => {
+    const order = 1234567890123456789n;
+    const written = '"arguments":{"order":1234567890123456789}';
+    const connection = await open(odd());
+    expect((await connection.call("heard", { order }, never)).content?.[0]?.text).toContain(written);
+    const bodies: string[] = [];
+    const far = createServer(async (request, response) => {
+      let body = "";
+      for await (const part of request) body += part;
+      bodies.push(body);
+      const { id, method, params = {} } = JSON.parse(body || "{}");
+      if (id === undefined) return void response.writeHead(request.method === "POST" ? 202 : 405).end();
+      const { protocolVersion } = params;
+      const result =
+        method === "initialize"
+          ? { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "far", version: "1" } }
+          : { content: [] };
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    }).listen(0, "127.0.0.1");
+    await until(() => far.listening);
+    const url = `http://127.0.0.1:${(far.address() as AddressInfo).port}/mcp`;
+    await (await open({ name: "far", kind: "http", url, headers: {} })).call("find", { order }, never);
+    expect(bodies.some((body) => body.includes(written))).toBe(true);
+    far.closeAllConnections();
+    far.close();
+  });
+
   it("says of a call what the model should read", async () => {
     const connection = await open(odd());
     await expect(connection.call("nothing", {}, never)).rejects.toThrow(ToolError);

@@ -83,3 +83,17 @@ describe("every format", () => {
     expect(options.toolFormat.accepts).toBe(`auto, ${formatNames()}`);
   });
 });
+
+describe("integers beyond 2^53 - 1", () => {
+  const written: [format: string, text: string][] = [
+    ["hermes", call('{"name": "find", "arguments": {"order": 1234567890123456789}}')],
+    ["llama3", '{"name": "find", "parameters": {"order": 1234567890123456789}}'],
+    ["mistral", '[TOOL_CALLS] [{"name": "find", "arguments": {"order": 1234567890123456789}}]'],
+    ["mistral", '[TOOL_CALLS]find[ARGS]{"order": 1234567890123456789}'],
+  ];
+  it.each(written)("are read as they were written: %s", (name, text) => {
+    expect(formatNamed(name).read(text).calls).toEqual([
+      { kind: "call", call: { name: "find", arguments: { order: 1234567890123456789n } } },
+    ]);
+  });
+});

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { hermes } from "../../src/rollout/formats/hermes.js";
 import { playRollout, type RolloutLimits, type Waiting } from "../../src/rollout/rollout.js";
 import type { Session, Turn, TurnLimits } from "../../src/rollout/session.js";
-import type { AnyTask, ChatMessage, Scenario } from "../../src/tasks/task.js";
+import { jsonSchema, type ToolParameters } from "../../src/tasks/parameters.js";
+import { type AnyTask, type ChatMessage, defineTool, type Scenario } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 import { countingTask } from "../support/counting-task.js";
 
@@ -247,5 +249,40 @@ describe("a rollout", () => {
   it("is played by the task's expert when there is no model", async () => {
     const session = new ExpertSession(task, scenario, new Random(1), {});
     expect(await play(session)).toMatchObject({ end: "answered", reward: { success: true }, turns: 2 });
+  });
+});
+
+describe("integers beyond 2^53 - 1", () => {
+  const order = 1234567890123456789n;
+  const finding = (parameters: ToolParameters, execute: (args: Record<string, unknown>) => unknown) => {
+    const tool = defineTool({ name: "find", description: "Find.", parameters, execute: (args) => execute(args) });
+    return { ...task, tools: [tool, ...task.tools] } as unknown as AnyTask;
+  };
+  const written = '<tool_call>{"name": "find", "arguments": {"order": 1234567890123456789}}</tool_call>';
+  const playing = async (task: AnyTask) => {
+    const script = new Script(written, call("answer", { value: 2 }));
+    const signal = new AbortController().signal;
+    const { calls, end } = await playRollout({ task, scenario, env: undefined, session: script, limits, signal });
+    return { call: calls[0], end, heard: script.heard[0]?.content };
+  };
+  const schema = jsonSchema({ type: "object", properties: { order: { type: "integer" } } });
+
+  it("reach the tool as they were sampled, and come back in its result", async () => {
+    for (const parameters of [z.object({ order: z.bigint() }), schema]) {
+      const { call, heard } = await playing(finding(parameters, (args) => ({ found: args.order })));
+      expect(call).toMatchObject({ outcome: "ok", arguments: { order }, result: { found: order } });
+      expect(heard).toBe('{"found":1234567890123456789}');
+    }
+  });
+
+  it("are the model's mistake where the tool takes numbers alone", async () => {
+    const adding = finding(schema, (args) => (args.order as number) + 1);
+    const sending = finding(schema, (args) => JSON.stringify(args));
+    const declared = finding(z.object({ order: z.number() }), () => 1);
+    for (const task of [adding, sending, declared]) {
+      const { call, end, heard } = await playing(task);
+      expect([call?.outcome, end]).toEqual(["bad_arguments", "answered"]);
+      expect(heard).toMatch(/beyond 9007199254740991/);
+    }
   });
 });

@@ -195,6 +195,29 @@ describe("what one template does that others do not", () => {
     expect(() => templateNamed("Llama-3").turn(opening, tools, calls)).toThrow(/single tool-calls at once/);
   });
 
+  it("all write integers beyond 2^53 - 1 as they are, in calls and in schemas", () => {
+    const [order, other] = [1234567890123456789n, -98765432109876543210n];
+    const call: ChatMessage = {
+      role: "assistant",
+      content: "",
+      // A number as hone's own placeholders.
+      tool_calls: [{ name: "find", arguments: { order, other: [other, { like: 8_000_000_000_000_000 }] } }],
+    };
+    const parameters = { type: "object", properties: { order: { const: order } } };
+    const find = { type: "function" as const, function: { name: "find", description: "Find.", parameters } };
+    for (const { name } of [...models, ...moreModels].filter((model) => model.name !== "SmolLM2's kind")) {
+      const template = templateNamed(name);
+      const written = template.turnText(opening, [find], call);
+      expect(written).toContain(
+        '{"order": 1234567890123456789, "other": [-98765432109876543210, {"like": 8000000000000000}]}',
+      );
+      // The tiny model's shows the names of parameters alone.
+      if (name !== "hone tiny") expect(template.promptText(opening, [find])).toContain('"const": 1234567890123456789');
+      const later = template.promptText([...beginning(modelNamed(name)), call, ...results], [find]);
+      expect(later).toContain('{"order": 1234567890123456789,');
+    }
+  });
+
   it("Qwen3's opens a turn without thoughts when it is told to", () => {
     const quiet = templateNamed("Qwen3", { enable_thinking: false });
     expect(quiet.promptText(opening, tools)).toMatch(/<\|im_start\|>assistant\n<think>\n\n<\/think>\n\n$/);

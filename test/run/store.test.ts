@@ -4,7 +4,8 @@ import { dirname, join } from "node:path";
 import { inflateRawSync } from "node:zlib";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
-import { pack } from "../../src/run/packing.js";
+import type { Trajectory } from "../../src/rollout/index.js";
+import { pack, unpack } from "../../src/run/packing.js";
 import { RunReader } from "../../src/run/reader.js";
 import type { RunRecord, StepMetricsRow, StepRow } from "../../src/run/records.js";
 import { RunStore } from "../../src/run/store.js";
@@ -38,6 +39,13 @@ function begun(): RunStore {
 }
 
 describe("the run store", () => {
+  it("keeps integers beyond 2^53 - 1 of calls exactly", () => {
+    const call = { name: "find", arguments: { order: 1234567890123456789n } };
+    const message = { role: "assistant", content: "", tool_calls: [call] } as const;
+    const trajectory = { ...trajectoryOf(), messages: [message] } as unknown as Trajectory;
+    expect(unpack(pack(trajectory)).messages).toEqual([message]);
+  });
+
   it("keeps what a run is, and where it stands, over reopening", () => {
     const store = begun();
     store.commitStep(stepRow(1), []);

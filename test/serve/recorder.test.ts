@@ -142,3 +142,20 @@ test("idle sequences give way to running ones, the longest idle first", async ()
   expect(seats.take("b")).toBe(b);
   expect(seats.take("b")).toBeUndefined();
 });
+
+test("a client that rounds integers beyond 2^53 - 1 has not rewritten its history", () => {
+  const { recorder, answer } = remembering();
+  const calling = (order: unknown): ChatMessage => ({
+    role: "assistant",
+    content: "",
+    tool_calls: [{ id: "1", name: "find", arguments: { order } }],
+  });
+  const first = answer([user("a")], calling(1234567890123456789n));
+  const other = answer([user("a")], calling(1234567890123456788n));
+  const found = (order: unknown) => recorder.find([user("a"), calling(order), user("b")], [], "");
+  expect(found(1234567890123456789n).point).toBe(first);
+  expect(found(1234567890123456788n).point).toBe(other);
+  // JavaScript's JSON writes the rounded number so.
+  expect(found(1234567890123456800n)).toMatchObject({ point: other, rewritten: 0 });
+  expect(found(1234567890123456700n)).toMatchObject({ point: null, rewritten: 1 });
+});

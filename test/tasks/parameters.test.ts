@@ -91,3 +91,28 @@ it("tells the model what a tool with either kind of parameters takes", async () 
   expect((await call("add", { a: 1, b: 2 })).record.result).toEqual({ error: 'Unrecognized key: "b"; add takes a' });
   expect((await call("now", {})).record).toMatchObject({ outcome: "ok", result: "noon" });
 });
+
+const order = 1234567890123456789n;
+
+it("gives tools integers beyond 2^53 - 1 exactly: as bigints, by the schema", () => {
+  const exact = z.object({ order: z.bigint(), more: z.array(z.bigint()).optional() });
+  expect(checkArguments(exact, { order })).toEqual({ args: { order } });
+  expect(checkArguments(exact, { order: 5, more: [6, order] })).toEqual({ args: { order: 5n, more: [6n, order] } });
+  expect(checkArguments(exact, { order: 5.5 })).toHaveProperty("problem");
+  expect(checkArguments(z.object({ order: z.union([z.number(), z.bigint()]) }), { order })).toEqual({
+    args: { order },
+  });
+  const fromJson = jsonSchema({ type: "object", properties: { order: { type: "integer" } }, required: ["order"] });
+  expect(checkArguments(fromJson, { order })).toEqual({ args: { order } });
+  for (const type of [z.number(), z.int()]) {
+    expect(checkArguments(z.object({ order: type }), { order })).toEqual({
+      problem: "order: 1234567890123456789 is beyond 9007199254740991, the limit here",
+    });
+  }
+});
+
+it("shows the model a bigint as an integer, and refuses types that JSON lacks", () => {
+  const tool = { name: "find", description: "Find.", parameters: z.object({ order: z.bigint() }) };
+  expect(toolSchema(tool).function.parameters).toMatchObject({ properties: { order: { type: "integer" } } });
+  expect(() => toolSchema({ ...tool, parameters: z.object({ day: z.date() }) })).toThrow("Date");
+});

@@ -10,9 +10,9 @@ import { TokenText } from "./tokens.js";
 type Message = Body["messages"][number];
 type Call = Body["calls"][number];
 
-/** Pretty-prints JSON; returns other text unchanged. */
+/** Pretty-prints JSON; returns other text unchanged, and JSON with integers that might be rounded. */
 function pretty(text: string): string {
-  if (!/^\s*[[{]/.test(text) || text.length > 1_000_000) return text;
+  if (!/^\s*[[{]/.test(text) || text.length > 1_000_000 || /\d{16}/.test(text)) return text;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

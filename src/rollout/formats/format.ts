@@ -4,6 +4,7 @@
  */
 import type { Grammar } from "../../engine/index.js";
 import type { ToolCall } from "../../tasks/index.js";
+import { parseJson } from "../../util/index.js";
 
 export type WrittenCall =
   | { readonly kind: "call"; readonly call: ToolCall }
@@ -129,7 +130,7 @@ export function readMarked(
 export function readCall(text: string, keys: readonly string[]): WrittenCall {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     // The parser's own message quotes the model's text at length; a short rule helps the model more.
     return malformed(text, "the tool call is not valid JSON");

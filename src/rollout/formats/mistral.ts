@@ -2,6 +2,7 @@
  * Mistral, after the token `[TOOL_CALLS]`: a JSON list of calls (7B v0.3, Nemo), or a call for each token as
  * `name[ARGS]{...}`, with `[CALL_ID]` and the call's id between (Small 3.2). Text may stand before and behind.
  */
+import { parseJson, toJson } from "../../util/index.js";
 import { callOf, jsonEnd, malformed, readMarked, schemaOfCall, type ToolFormat, type WrittenCall } from "./format.js";
 
 const MARK = "[TOOL_CALLS]";
@@ -23,7 +24,7 @@ function wrong(text: string, reason: string): Part {
 
 function parse(text: string): { value: unknown } | undefined {
   try {
-    return { value: JSON.parse(text) };
+    return { value: parseJson(text) };
   } catch {
     // The caller words the message for the model.
     return undefined;
@@ -38,7 +39,7 @@ function readList(text: string): Part {
   if (!Array.isArray(parsed.value)) return wrong(text, `no JSON list of tool calls follows ${MARK}`);
   if (parsed.value.length === 0) return wrong(text, "the list of tool calls is empty");
   return {
-    calls: parsed.value.map((value) => callOf(value, JSON.stringify(value), ["arguments"])),
+    calls: parsed.value.map((value) => callOf(value, toJson(value), ["arguments"])),
     length: end,
   };
 }

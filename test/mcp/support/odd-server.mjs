@@ -47,6 +47,7 @@ const tools = {
   ],
   env: [object({ name: { type: "string" } }), ({ name }) => text(`${process.env[name]}`)],
   where: [object({}), () => text(process.cwd())],
+  heard: [object({ order: { type: "integer" } }), (_, line) => text(line)],
   nonsense: [object({}), () => ({ content: "not a list" })],
 };
 const faulty = [
@@ -95,7 +96,7 @@ createInterface({ input: process.stdin })
       send({ id, result: { tools: listed() } });
       if (mode === "changing" && file) writeFileSync(file, "");
     } else if (method === "tools/call") {
-      const result = tools[params.name]?.[1](params.arguments ?? {});
+      const result = tools[params.name]?.[1](params.arguments ?? {}, line);
       if (!tools[params.name]) send({ id, error: { code: -32602, message: `Unknown tool: ${params.name}` } });
       else if (result) send({ id, result });
     } else if (method === "ping" && mode !== "deaf") send({ id, result: {} });

@@ -1,6 +1,6 @@
 /** Helpers without a subject of hone's own, used by every room. */
 export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
-export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
+export { flush, LineFile, moveDurably, sha256OfFile, writeDurably } from "./files.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";
 export { cacheHome, expandHome, packageRoot } from "./paths.js";

@@ -1,9 +1,8 @@
 /** `yarn hone rollouts`: lists a run's stored rollouts, shows one, or exports them to a trajectory file. */
-import { closeSync, openSync, writeSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { compact, conversationText, countsText, difficultyOf, difficultyText } from "../report/index.js";
 import { namedRun, type RolloutFilter, RunReader, type SeenRollout } from "../run/index.js";
-import { HoneError, hone, messageOf, printable, toJson, UsageError } from "../util/index.js";
+import { HoneError, hone, LineFile, printable, toJson, UsageError } from "../util/index.js";
 
 /** "7" or "3-9". */
 function stepsOf(text: string): Pick<RolloutFilter, "from" | "to"> {
@@ -68,14 +67,6 @@ function creditText({ trainingReward, advantage, explanation }: SeenRollout): st
   return `${credit}${explanation === null ? "" : `judge: ${printable(explanation)}\n`}`;
 }
 
-function fileToWrite(path: string): number {
-  try {
-    return openSync(path, "w");
-  } catch (error) {
-    throw new HoneError(`--jsonl ${path} cannot be written: ${messageOf(error)}`, { cause: error });
-  }
-}
-
 export const rolloutsCommand = defineCommand({
   name: "rollouts",
   summary: "List the rollouts that a run keeps, print their conversations, or write them to a trajectory file.",
@@ -89,11 +80,12 @@ export const rolloutsCommand = defineCommand({
     // Validations play test scenarios; steps play training scenarios.
     const phase = split === undefined ? {} : ({ phase: split === "train" ? "train" : "validation" } as const);
     const steps = chosenSteps(reader, found.name, { step, all: scenario !== undefined || jsonl !== undefined });
-    const out = jsonl === undefined ? undefined : fileToWrite(jsonl);
+    const out = jsonl === undefined ? undefined : new LineFile(jsonl, `--jsonl ${jsonl}`);
     const ends: Record<string, number> = {};
     const listed: object[] = [];
     const difficulty = difficultyOf(reader.difficulty(), reader.record().options.difficulty);
     let isMeasured = false;
+    let isRead = false;
     try {
       for (const rollout of reader.rollouts({ ...steps, ...phase })) {
         const { trajectory, ...row } = rollout;
@@ -103,13 +95,14 @@ export const rolloutsCommand = defineCommand({
         listed.push(row);
         isMeasured ||= row.phase === "train" && row.step === 0;
         ends[row.end] = (ends[row.end] ?? 0) + 1;
-        if (out !== undefined) writeSync(out, `${toJson(trajectory)}\n`);
+        out?.add(toJson(trajectory));
         if (show) io.log(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
         else io.log(listText(rollout));
       }
+      isRead = true;
     } finally {
       reader.close();
-      if (out !== undefined) closeSync(out);
+      out?.end(isRead);
     }
     const credit = listed.length === 0 ? "no such rollout" : `${listed.length} rollouts (${countsText(ends)})`;
     io.log(

@@ -1,7 +1,4 @@
 /** The work of `yarn eval` without its output: plays one set of scenarios with each player, one engine at a time. */
-import { createWriteStream, mkdirSync } from "node:fs";
-import { dirname } from "node:path";
-import { finished } from "node:stream/promises";
 import type { GivenOptions } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { modelFingerprint } from "../engine/index.js";
@@ -10,7 +7,7 @@ import { prepareMachine } from "../learn/index.js";
 import { conversingModel, linesTo, resolveModel } from "../models/index.js";
 import { type Column, type Contestant, type Matrix, pairsOf, type Result } from "../report/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { HoneError, messageOf, toJson, UsageError } from "../util/index.js";
+import { HoneError, LineFile, messageOf, toJson, UsageError } from "../util/index.js";
 import { conditionsOf, openGrading } from "./conditions.js";
 import { type EngineEntrant, type Entrant, findEntrants } from "./entrants.js";
 import type { EvalConfig } from "./options.js";
@@ -57,13 +54,13 @@ export async function evaluatePlayers(
   const models = await resolveModels(config, entrants, signal, log);
 
   const grading = await openGrading(conditions, config, signal, log);
-  const file = config.out === undefined ? undefined : openFile(config.out);
+  const file = config.out === undefined ? undefined : new LineFile(config.out, `--out ${config.out}`);
   const results = new Map<Entrant, Result | Error>();
   const stage: Stage = {
     ...{ config, conditions, grading, prices, signal, log },
     begin: ({ title }, scenarios) => view.begin(title, scenarios),
     rollout: ({ name }, trajectory) => {
-      file?.write(`${toJson({ checkpoint: name, ...trajectory })}\n`);
+      file?.add(toJson({ checkpoint: name, ...trajectory }));
       view.rollout(trajectory, name);
     },
   };
@@ -75,10 +72,7 @@ export async function evaluatePlayers(
     }
   } finally {
     await grading.close();
-    if (file) {
-      file.end();
-      await finished(file);
-    }
+    file?.end(results.size > 0);
   }
   return { run: run?.name ?? null, matrix: matrixOf(config, conditions, entrants, results) };
 }
@@ -179,9 +173,4 @@ function matrixOf(
     columns,
     pairs: pairsOf(columns, settings.seed),
   };
-}
-
-function openFile(path: string) {
-  mkdirSync(dirname(path), { recursive: true });
-  return createWriteStream(path);
 }

@@ -1,7 +1,7 @@
 /** `hone init` without its prompts: creates a project in a folder without files of the user. Overwrites nothing. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join, relative, resolve } from "node:path";
-import { UsageError } from "../util/index.js";
+import { UsageError, writeDurably } from "../util/index.js";
 import { filesOf, honeOf, type PackageJson, type Project, packageJson, scriptsOf } from "./templates.js";
 
 /** Files that `npm install` of hone and git create in an empty folder; they do not count as content. */
@@ -78,15 +78,19 @@ export function dependencyOf(given: string, folder: string): string {
   return `file:${relative(folder, tarball)}`;
 }
 
+function write(file: string, content: string, replaces: boolean): void {
+  // "wx": a file created in the meantime is not overwritten either.
+  if (replaces) writeDurably(file, content);
+  else writeFileSync(file, content, { flag: "wx" });
+}
+
 /** @returns the names of the written files, in order */
 export function writeProject({ folder, package: before, unpacked }: Ground, project: Project): string[] {
   mkdirSync(folder, { recursive: true });
   const files = filesOf(project, unpacked);
   for (const [name, content] of Object.entries(files)) {
-    // "wx": a file created in the meantime is not overwritten either.
-    const flag = unpacked && name === "hone.config.json" ? "w" : "wx";
-    writeFileSync(join(folder, name), content, { flag });
+    write(join(folder, name), content, unpacked !== undefined && name === "hone.config.json");
   }
-  writeFileSync(join(folder, "package.json"), packageJson(project, before), { flag: before ? "w" : "wx" });
+  write(join(folder, "package.json"), packageJson(project, before), before !== undefined);
   return ["package.json", ...Object.keys(files)].sort();
 }

@@ -6,7 +6,7 @@
  * child's guardian, which sees its control pipe close (native/learner/lifeline.py).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
@@ -243,8 +243,9 @@ export class Child {
     return new LearnerDied(what, this.#tail(), this.#logFile);
   }
 
-  /** The last lines that this process wrote to the log. */
+  /** The last lines that this process wrote to the log; none where it was removed. */
   #tail(): string[] {
+    if (!existsSync(this.#logFile)) return [];
     const size = statSync(this.#logFile).size;
     const from = Math.max(this.#logStart, size - TAIL_BYTES);
     const buffer = Buffer.alloc(Math.max(0, size - from));

@@ -1,11 +1,8 @@
 /** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file, computes totals. */
-import { createWriteStream, mkdirSync } from "node:fs";
-import { dirname } from "node:path";
-import { finished } from "node:stream/promises";
 import { type RolloutSummary, RolloutTally } from "../report/index.js";
 import { gather, type RolloutFailure, type Trajectory, type WorkerSettings } from "../rollout/index.js";
 import { loadTask, type Scenario, type ScenarioIo, type Split, scenariosOf } from "../tasks/index.js";
-import { HoneError, hone, messageOf, Random, toJson, UsageError } from "../util/index.js";
+import { HoneError, hone, LineFile, Random, toJson, UsageError } from "../util/index.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;
@@ -80,16 +77,10 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
   const task = await loadTask(settings.task);
   const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);
 
-  mkdirSync(dirname(out), { recursive: true });
-  const file = createWriteStream(out);
-  const written = finished(file).catch((error: unknown) => {
-    throw new HoneError(`the trajectory file ${out} cannot be written: ${messageOf(error)}`);
-  });
-  // Awaited at the end; until then a failure must not count as an unhandled rejection.
-  written.catch(() => undefined);
-
+  const file = new LineFile(out, `the trajectory file ${out}`);
   const tally = new RolloutTally();
   const total = scenarios.length * options.groupSize;
+  let wanted = false;
   try {
     const { onFailure, onNote } = options;
     const { groups, failures, interrupted, seconds } = await gather({
@@ -106,10 +97,12 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
       ...(onNote === undefined ? {} : { onNote }),
       onTrajectory: (trajectory) => {
         tally.add(trajectory);
-        file.write(`${toJson(trajectory)}\n`);
+        file.add(toJson(trajectory));
+        wanted = true;
         options.onProgress?.(tally, total, trajectory);
       },
     });
+    wanted = true;
     return {
       ...tally.summary(),
       groups: groups.filter((group) => group.length > 0).length,
@@ -121,7 +114,6 @@ export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsS
       trajectories: out,
     };
   } finally {
-    file.end();
-    await written;
+    file.end(wanted);
   }
 }

@@ -106,7 +106,7 @@ class Gathering {
   #threads: Threads | undefined;
   readonly #finished: Promise<"all" | "interrupted">;
   #finish!: (how: "all" | "interrupted") => void;
-  #giveUp!: (error: Error) => void;
+  #giveUp!: (error: unknown) => void;
   /** A rollout or its tools failed, or ran out of time: what it began may still be at work. */
   #leftovers = false;
   /** What threads report after the end is ignored. */
@@ -195,7 +195,9 @@ class Gathering {
       if (this.#ready.length === 0) {
         const group = this.#pending.shift();
         if (!group) return;
-        const playing = this.#play(group).finally(() => this.#playing.delete(playing));
+        const playing = this.#play(group)
+          .catch((error: unknown) => this.#giveUp(error))
+          .finally(() => this.#playing.delete(playing));
         this.#playing.add(playing);
       }
       if (this.#underWay.size >= this.#options.concurrency) return;
@@ -235,8 +237,17 @@ class Gathering {
     }
   }
 
+  /** An error of a listener (a full disk, for example) ends the gathering. */
   #onMessage(message: RolloutMessage): void {
     if (this.#over) return;
+    try {
+      this.#read(message);
+    } catch (error) {
+      this.#giveUp(error);
+    }
+  }
+
+  #read(message: RolloutMessage): void {
     if (message.kind === "waiting") {
       if (!this.#byRollout.get(message.id)?.left.has(message.id)) return;
       this.#waiting.set(message.id, message);

@@ -4,6 +4,13 @@ import { type Gpu, onEngineLog } from "../engine/index.js";
 
 /** Writes llama.cpp's warnings and errors to `file` until the returned function is called. */
 export async function logEngine(file: string, gpu: Gpu): Promise<() => Promise<void>> {
-  await onEngineLog((level, line) => appendFileSync(file, `${level}: ${line}\n`), gpu);
+  const write = (level: string, line: string) => {
+    try {
+      appendFileSync(file, `${level}: ${line}\n`);
+    } catch {
+      // A log that cannot be written must not end the process: llama.cpp calls this outside of any work that could fail.
+    }
+  };
+  await onEngineLog(write, gpu);
   return () => onEngineLog(null, gpu);
 }

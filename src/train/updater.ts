@@ -188,11 +188,17 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
         },
         { signal },
       );
-      const text = learnerText(learner.info);
-      if (text !== said) log(text);
-      said = text;
-      run.saw("learner", learnerFacts(learner.info));
-      return learner;
+      try {
+        const text = learnerText(learner.info);
+        if (text !== said) log(text);
+        said = text;
+        run.saw("learner", learnerFacts(learner.info));
+        return learner;
+      } catch (error) {
+        // Nobody else has it yet, and its process would keep this one alive.
+        await learner.close();
+        throw error;
+      }
     },
     log,
   });

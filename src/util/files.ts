@@ -1,7 +1,21 @@
-/** Files that survive a power cut: written aside, flushed to the disk, renamed into place. */
+/** Files that survive a power cut and a full disk: written aside, flushed to the disk, renamed into place. */
 import { createHash } from "node:crypto";
-import { closeSync, createReadStream, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  createReadStream,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
+import { HoneError, messageOf } from "./errors.js";
 
 /** Flushes a file's content, or a folder's list of names, to the disk. */
 export function flush(path: string): void {
@@ -13,18 +27,106 @@ export function flush(path: string): void {
   }
 }
 
-/** Replaces a file as a whole: readers see the old text or the new one. */
+interface Place {
+  /** The file itself, where `file` is a link to it. */
+  readonly file: string;
+  /** Permissions of the file that is there; undefined where there is none. */
+  readonly mode: number | undefined;
+  /** A device or a pipe, such as /dev/stdout, is written to and not replaced. */
+  readonly isReplaced: boolean;
+}
+
+function placeOf(file: string): Place {
+  const there = statSync(file, { throwIfNoEntry: false });
+  if (!there) return { file, mode: undefined, isReplaced: true };
+  if (!there.isFile()) return { file, mode: undefined, isReplaced: false };
+  return { file: realpathSync(file), mode: there.mode & 0o777, isReplaced: true };
+}
+
+/** The name has the process id, since another process may be replacing the same file. */
+const asideOf = (file: string) => `${file}.${process.pid}.new`;
+
+function putInPlace(aside: string, { file, mode }: Place): void {
+  if (mode !== undefined) chmodSync(aside, mode);
+  renameSync(aside, file);
+  flush(dirname(file));
+}
+
+/** Replaces a file as a whole: readers see the old text or the new one, also after an error. */
 export function writeDurably(file: string, text: string): void {
-  // The name has the process id, since another process may be replacing the same file.
-  const aside = `${file}.${process.pid}.new`;
+  const place = placeOf(file);
+  if (!place.isReplaced) {
+    writeFileSync(file, text);
+    return;
+  }
+  const aside = asideOf(place.file);
   try {
     writeFileSync(aside, text, { flush: true });
-    renameSync(aside, file);
+    putInPlace(aside, place);
   } catch (error) {
     rmSync(aside, { force: true });
     throw error;
   }
-  flush(dirname(file));
+}
+
+/**
+ * A file of lines that are written one by one. A file that it replaces stays as it was until `end`; where there is none,
+ * the lines are in their place at once, so that a killed process leaves those that it had.
+ */
+export class LineFile {
+  readonly #title: string;
+  readonly #place: Place;
+  /** Where the lines are written. */
+  readonly #path: string;
+  readonly #handle: number;
+  #bytes = 0;
+  #failed = false;
+
+  /**
+   * @param file its folders are made where they are missing
+   * @param title for messages: "the trajectory file x.jsonl"
+   * @throws HoneError when it cannot be written
+   */
+  constructor(file: string, title: string) {
+    this.#title = title;
+    try {
+      mkdirSync(dirname(file), { recursive: true });
+      this.#place = placeOf(file);
+      const { file: place, mode } = this.#place;
+      this.#path = mode === undefined ? place : asideOf(place);
+      this.#handle = openSync(this.#path, "w");
+    } catch (error) {
+      throw this.#refused(error, "");
+    }
+  }
+
+  /** @throws HoneError when the line cannot be written: the lines before it stay whole */
+  add(line: string): void {
+    try {
+      writeFileSync(this.#handle, `${line}\n`);
+      this.#bytes += Buffer.byteLength(line) + 1;
+    } catch (error) {
+      this.#failed = true;
+      if (this.#place.isReplaced) ftruncateSync(this.#handle, this.#bytes);
+      throw this.#refused(error, this.#bytes === 0 ? "" : `; the lines before are in ${this.#path}`);
+    }
+  }
+
+  /**
+   * Closes the file, and puts it into its place if every line could be written.
+   *
+   * @param wanted false where its lines are of no use after an error
+   */
+  end(wanted = true): void {
+    closeSync(this.#handle);
+    if (this.#path === this.#place.file) return;
+    if (wanted && !this.#failed) putInPlace(this.#path, this.#place);
+    else if (!this.#failed || this.#bytes === 0) rmSync(this.#path);
+  }
+
+  #refused(error: unknown, more: string): HoneError {
+    return new HoneError(`${this.#title} cannot be written: ${messageOf(error)}${more}`, { cause: error });
+  }
 }
 
 /** Moves a file or folder durably. Both names must be in the same file system. */

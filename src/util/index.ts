@@ -1,7 +1,7 @@
 /** Helpers without a subject of hone's own, used by every room. */
 export { textWithin } from "./bounded.js";
 export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
-export { flush, moveDurably, sha256OfFile, writeDurably } from "./files.js";
+export { flush, LineFile, moveDurably, sha256OfFile, writeDurably } from "./files.js";
 export { hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from "./json.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";

@@ -1,8 +1,8 @@
 /** An evaluation as one HTML file: the page of a report with other data. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Matrix } from "../report/index.js";
-import { cutText, HoneError, messageOf } from "../util/index.js";
+import { cutText, HoneError, messageOf, writeDurably } from "../util/index.js";
 import { pageOf } from "./page.js";
 import type { SeenMatrix } from "./wire.js";
 
@@ -20,7 +20,7 @@ export function writeEvaluation(matrix: Matrix, file: string): void {
   const { html } = pageOf(title, "none", [{ id: "evaluation", content }]);
   try {
     mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, html);
+    writeDurably(file, html);
   } catch (error) {
     throw new HoneError(`--page ${file} cannot be written: ${messageOf(error)}`, { cause: error });
   }

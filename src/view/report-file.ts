@@ -1,8 +1,7 @@
 /** A report: runs as one HTML file that opens from disk, with all metrics and a sample of the rollouts. */
-import { writeFileSync } from "node:fs";
 import { deflateRawSync } from "node:zlib";
 import type { SeenRollout } from "../run/index.js";
-import { HoneError, messageOf } from "../util/index.js";
+import { HoneError, messageOf, writeDurably } from "../util/index.js";
 import { type PageData, pageOf } from "./page.js";
 import { bodyOf } from "./rows.js";
 import type { SeenRun } from "./runs.js";
@@ -109,7 +108,7 @@ export async function writeReport(
     ...data,
   ]);
   try {
-    writeFileSync(file, html);
+    writeDurably(file, html);
   } catch (error) {
     throw new HoneError(`--out ${file} cannot be written: ${messageOf(error)}`, { cause: error });
   }

@@ -1,4 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
 import {
   LearnerDied,
   type LearnerLifetime,
@@ -6,7 +9,9 @@ import {
   LearnerRefused,
   type StepSettings,
 } from "../../src/learn/index.js";
-import { type LearnerLike, LearnerUpdater } from "../../src/train/updater.js";
+import { type LearnerLike, LearnerUpdater, openUpdater, type UpdaterSources } from "../../src/train/updater.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { anyPython } from "../support/python.js";
 import { metricsOf, stepSettings } from "./support/fakes.js";
 
 type Step = (settings: StepSettings) => Promise<ReturnType<typeof metricsOf>>;
@@ -185,5 +190,35 @@ describe("the learner between steps", () => {
     ]);
     await expect(update(stop.signal)).rejects.toThrow("was closed");
     expect(log).toEqual(["start c", "step 1024", "close"]);
+  });
+});
+
+describe("the learner of a run", () => {
+  it("is ended when its facts cannot be recorded, on a full disk for example", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hone-updater-"));
+    const python = join(folder, "python");
+    const fake = join(packageRoot, "test/learn/fake_learner.py");
+    writeFileSync(python, `#!/bin/sh\necho $$ > ${folder}/pid\nexec ${anyPython()} ${fake} plain\n`);
+    chmodSync(python, 0o755);
+    const sources = {
+      run: {
+        logFile: (name: string) => join(folder, name),
+        saw: () => {
+          throw new Error("database or disk is full");
+        },
+      },
+      model: "model.gguf",
+      settings: { loss: "grpo", seed: 1, loraRank: 4, loraAlpha: 8, loraTargets: ["q_proj"], betas: [0.9, 0.99] },
+      config: { learner: "peft", learnerLifetime: "run", precision: "f32", threads: 1, adamBits: "32" },
+      fitted: { microBatchTokens: 1024, gradientCheckpointing: false },
+      backend: false,
+      python,
+      log: () => undefined,
+    } as unknown as UpdaterSources;
+    const updater = openUpdater(sources);
+    await expect(updater.prepare(undefined)).rejects.toThrow("disk is full");
+    const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 10_000);
+    await updater.close();
   });
 });

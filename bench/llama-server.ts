@@ -1,7 +1,7 @@
 /** `yarn llama-server`: llama.cpp's server on the libraries that hone uses. */
 import { spawn } from "node:child_process";
 import { HoneError } from "../src/util/errors.js";
-import { buildLlamaTool } from "./llama-tools.js";
+import { buildLlamaTool, toolEnvironment } from "./llama-tools.js";
 
 const usage = `yarn llama-server                    prints the program's path
 yarn llama-server -m GGUF [ARG ...]  starts it
@@ -17,7 +17,7 @@ else {
     const program = await buildLlamaTool("llama-server", (line) => console.error(line));
     if (args.length === 0) console.log(program);
     else {
-      const server = spawn(program, args, { stdio: "inherit" });
+      const server = spawn(program, args, { stdio: "inherit", env: toolEnvironment() });
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => server.kill(signal));
       process.exitCode = await new Promise<number>((resolve) => server.once("close", (code) => resolve(code ?? 1)));
     }

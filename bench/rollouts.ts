@@ -9,6 +9,7 @@ import { buildMailDatabase } from "../src/tasks/email/building/build.js";
 import { emailTask } from "../src/tasks/email/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { packageRoot } from "../src/util/paths.js";
+import { needDevice, toolEnvironment } from "./llama-tools.js";
 
 export interface RolloutSettings {
   readonly scenarios: number;
@@ -124,16 +125,19 @@ export async function freePort(): Promise<number> {
 /**
  * llama-server at a port, with an engine's model, threads, batch sizes and context, as many slots, and its prompt cache on (the
  * default).
+ *
+ * @throws HoneError when it does not start, or cannot use the engine's GPU
  */
 export async function startServer(program: string, engine: LocalEngine, port: number): Promise<Server> {
   const { info } = engine;
+  await needDevice(program, engine);
   const args = [
     ...["-m", info.model, "-c", info.contextPerSequence * info.sequences, "--parallel", info.sequences],
     ...["-t", info.threads, "-tb", info.threads, "-b", info.batch, "-ub", info.ubatch],
     ...["-ngl", info.gpu === false ? 0 : 999],
     ...["--host", "127.0.0.1", "--port", port, "--log-disable"],
   ].map(String);
-  const server = spawn(program, args, { stdio: "ignore" });
+  const server = spawn(program, args, { stdio: "ignore", env: toolEnvironment() });
   await healthy(server, `http://127.0.0.1:${port}`);
   return {
     port,

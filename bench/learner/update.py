@@ -358,6 +358,7 @@ def main() -> None:
     # As hone starts its learner (src/learn/child.ts), for both sides.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    import learner  # noqa: F401  (sets what PyTorch reads when it is imported)
     import torch
     from learner.memory import PeakMemory
 

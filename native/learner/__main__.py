@@ -12,6 +12,7 @@ from typing import Any
 
 from . import protocol
 from .choice import import_first
+from .compiler import missing_toolchain
 from .errors import Refused, is_out_of_memory
 from .lifeline import guard
 
@@ -56,6 +57,10 @@ def answer(session: Any, request: dict[str, Any], progress: protocol.Progress) -
 def explained(error: BaseException, kind: str | None) -> tuple[str, str]:
     """The code and the message of an error other than a refusal."""
     if not is_out_of_memory(error):
+        # Of what can do without a compiler: card.py does.
+        lacks = missing_toolchain(error)
+        if lacks is not None:
+            return "refused", f"the learner cannot compute on this machine: {lacks}"
         return "failed", f"the learner failed: {type(error).__name__}: {error}"
     if kind == "open":
         return "memory", (

@@ -144,16 +144,10 @@ class Rows:
             return BLOCKS
         with untouched(backend):
             rows = trial_rows(backend.vocabulary, PROMPT, LENGTHS)
-            wanted = computed_rows(backend, [rows], state.adapted)
-            if not wanted.finite():
-                # Other ways would seem to differ. They are tried in the next state, which may be bf16.
-                self._note(
-                    f"the learner computes in blocks on {backend.placed()}: the trial overflows {state.precision}"
-                )
+            measured = self._measured(backend, rows, state)
+            if measured is None:
                 return BLOCKS
-            within = limits(backend, rows, wanted, state.adapted)
-            if state.adapted:
-                self._try_output_layer(backend, wanted.states)
+            wanted, within = measured
             while self._left:
                 self._take(backend, self._left[0])
                 try:
@@ -168,6 +162,27 @@ class Rows:
                     return self.way
                 self._drop(backend, why)
         return BLOCKS
+
+    def _measured(self, backend: Any, rows: list[Any], state: State) -> tuple[Computed, Limits] | None:
+        """What blocks compute of a trial's rows, and by how much other ways may differ. None, with a note, where that
+        cannot be told; only a lack of memory is raised."""
+        try:
+            wanted = computed_rows(backend, [rows], state.adapted)
+            if wanted.finite():
+                within = limits(backend, rows, wanted, state.adapted)
+                if state.adapted:
+                    self._try_output_layer(backend, wanted.states)
+                return wanted, within
+            # Other ways would seem to differ. They are tried in the next state, which may be bf16.
+            why = f"overflows {state.precision}"
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            # The update may be possible all the same. If blocks cannot compute its rows either, their error is told.
+            forget(error)
+            why = f"fails: {reason(error)}"
+        self._note(f"the learner computes in blocks on {backend.placed()}: the trial {why}")
+        return None
 
     @torch.no_grad()
     def _try_output_layer(self, backend: Any, states: torch.Tensor) -> None:

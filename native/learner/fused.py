@@ -172,7 +172,10 @@ def _from_sum(
     dtype = weights.qkv.joint.dtype
     size = attention.head_dim
     query_heads, key_heads = attention.config.num_attention_heads, attention.config.num_key_value_heads
-    joined = product(layer.input_layernorm(hidden).to(dtype), weights.qkv).view(len(hidden), -1, size)
+    # Every size but the row's length is a number here: one that PyTorch infers is symbolic in compiled code, and from a
+    # symbolic number of heads CUDA's lowering of FlexAttention fails (PyTorch 2.13).
+    heads = query_heads + 2 * key_heads
+    joined = product(layer.input_layernorm(hidden).to(dtype), weights.qkv).view(len(hidden), heads, size)
     # Slices, whose gradients compiled code writes in one kernel; those of split and cat take one each.
     turned, values = joined[:, : query_heads + key_heads], joined[:, query_heads + key_heads :]
     if hasattr(attention, "q_norm"):
@@ -181,8 +184,8 @@ def _from_sum(
     halves = turned.unflatten(-1, (2, size // 2))
     turned = (halves * cosine[:, None] + halves.flip(2) * sine[:, None]).flatten(2).to(dtype)
     query, key = turned[:, :query_heads], turned[:, query_heads:]
-    heads = (one.transpose(0, 1)[None] for one in (query, key, values))
-    seen = layout.attend(*heads, attention.scaling).reshape(len(hidden), -1)
+    by_head = (one.transpose(0, 1)[None] for one in (query, key, values))
+    seen = layout.attend(*by_head, attention.scaling).reshape(len(hidden), query_heads * size)
     hidden = hidden + product(seen, weights.o)
     gate, up = product(layer.post_attention_layernorm(hidden).to(dtype), weights.gate_up).chunk(2, 1)
     return hidden, product(mlp.act_fn(gate) * up, weights.down)

@@ -5,7 +5,15 @@
 import { HoneError, UsageError } from "../util/index.js";
 import { type CudaMajor, cudaFor, majorOf } from "./cuda.js";
 import { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook, thisMachine } from "./nvidia.js";
-import { findRuntime, isComplete, missingOf, type PythonPackages, packagesIn, type Runtime } from "./runtime.js";
+import {
+  driverLibrary,
+  findRuntime,
+  isComplete,
+  missingOf,
+  type PythonPackages,
+  packagesIn,
+  type Runtime,
+} from "./runtime.js";
 import { chooseCard, describe, visibleGpus } from "./visible.js";
 
 export interface DeviceChoice {
@@ -149,6 +157,17 @@ export function lookForCuda(
 
 /** The last result of {@link lookForCuda}; searches now if there is none. */
 export const cudaFound = (): CudaReport | undefined => taken?.cuda ?? lookForCuda();
+
+/**
+ * CUDA's libraries that the engine loads on the chosen card, as far as they were found, in loading order; none without a
+ * card. Programs on llama.cpp's CUDA backend need their folders in LD_LIBRARY_PATH ({@link libraryPath}).
+ */
+export function cudaLibraries(): string[] {
+  const found = cudaFound();
+  if (found === undefined) return [];
+  const libraries = found.runtime?.libraries ?? [];
+  return [driverLibrary(), ...libraries.map(({ path }) => path)].filter((path) => path !== undefined);
+}
 
 /** The chosen device, or the default one: without the card where the CPU or Vulkan was chosen. */
 export function currentDevice(): Picked {

@@ -10,6 +10,7 @@ export { type CudaFit, type CudaMajor, capabilityText, cudaFor, majorOf, oldestD
 export {
   type CudaReport,
   cudaFound,
+  cudaLibraries,
   currentDevice,
   type DeviceChoice,
   type DeviceReport,
@@ -24,7 +25,6 @@ export { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook } from "./n
 export {
   DRIVER_LIBRARY,
   describePackages,
-  driverLibrary,
   isComplete,
   libraryPath,
   type PythonPackages,

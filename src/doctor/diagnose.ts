@@ -1,5 +1,5 @@
 /** All checks, in order of their dependencies. */
-import { packagesIn, reportDevice } from "../device/index.js";
+import { describe, packagesIn, reportDevice, usesCuda } from "../device/index.js";
 import { modelFile } from "../engine/index.js";
 import { packagesOfPython } from "../learn/index.js";
 import { type Check, none } from "./check.js";
@@ -39,11 +39,13 @@ export async function diagnose(
   onCheck(addon);
   onCheck(checkBackends());
 
-  const { checks, facts } = await checkPython(choice.python, choice.learner);
   const report = reportDevice(
     choice,
     choice.python === undefined ? packagesIn() : await packagesOfPython(choice.python),
   );
+  // Where the driver runs no CUDA, that is what is wrong.
+  const card = usesCuda(choice, report) && report.cuda?.majors.length ? report.card : undefined;
+  const { checks, facts } = await checkPython(choice.python, choice.learner, card && describe(card));
   onCheck(checkCard(report, choice.gpu));
   onCheck(checkDriver(report, choice.gpu));
   for (const check of checks) onCheck(check);

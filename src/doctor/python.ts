@@ -24,8 +24,15 @@ export interface PythonChecks {
   readonly facts: PythonFacts | undefined;
 }
 
-/** @param given value of `--python` */
-export async function checkPython(given: string | undefined, learner: Learner): Promise<PythonChecks> {
+/**
+ * @param given value of `--python`
+ * @param card the NVIDIA GPU that the learner has to compute on, in words; undefined where it computes on the CPU
+ */
+export async function checkPython(
+  given: string | undefined,
+  learner: Learner,
+  card: string | undefined,
+): Promise<PythonChecks> {
   const python = learnerPython(given);
   if (python === undefined) {
     const found = `not made yet (${environment}); \`${hone("train")}\` makes it when it is first needed, \`${hone("doctor")} --install\` now`;
@@ -41,8 +48,8 @@ export async function checkPython(given: string | undefined, learner: Learner): 
   }
   const checks = [
     pythonCheck(facts, given),
-    torchCheck(facts, again),
-    compilerCheck(facts),
+    torchCheck(facts, again, card),
+    compilerCheck(facts, learner),
     unslothCheck(facts, learner),
   ];
   return { checks, facts: facts.torch ? facts : undefined };
@@ -68,21 +75,32 @@ function pythonCheck({ python, executable, packages }: PythonFacts, given: strin
     : note("python", `${found} has ${list}`, `${install} for the versions that were tested`, facts);
 }
 
-function torchCheck({ torch, broken }: PythonFacts, again: string): Check {
+function torchCheck({ torch, broken }: PythonFacts, again: string, card: string | undefined): Check {
   if (!torch) return wrong("torch", `PyTorch cannot be imported: ${broken}`, again);
   const build = torch.cuda === null ? "a build for the CPU" : `a build for CUDA ${torch.cuda}`;
   const sees = torch.gpu === null ? "sees no NVIDIA GPU" : `sees ${torch.gpu}`;
-  return ok("torch", `PyTorch ${torch.version}, ${build}, ${sees}`, torch);
+  const found = `PyTorch ${torch.version}, ${build}, ${sees}`;
+  if (card === undefined || torch.seesGpu) return ok("torch", found, torch);
+  const mend = torch.cuda === null ? `a build for CUDA is needed: ${again}` : "mend NVIDIA's driver";
+  return wrong("torch", `${found}, but there is ${card}`, `${mend}, or give --gpu off`, torch);
 }
 
-/** What Triton needs to compile the learner's layers for a card; nothing is compiled for a CPU. */
-function compilerCheck({ torch, compiler, headers }: PythonFacts): Check {
+/**
+ * What Triton needs to compile the learner's layers for a card; nothing is compiled for a CPU. PEFT's are also computed
+ * uncompiled, Unsloth's kernels are Triton's.
+ */
+function compilerCheck({ torch, compiler, headers, packages }: PythonFacts, learner: Learner): Check {
   const facts = { compiler, headers };
   if (!torch?.seesGpu) return none("compiler", "nothing is compiled without CUDA", facts);
   if (compiler !== null && headers) return ok("compiler", `${compiler}, and Python's headers`, facts);
   const lacks = [...(compiler === null ? ["C compiler"] : []), ...(headers ? [] : ["Python.h"])].join(" and no ");
+  const install = "install both (Debian, Ubuntu: `apt install gcc python3-dev`)";
+  if (learner === "unsloth" || (learner === "auto" && packages.unsloth)) {
+    const found = `no ${lacks}: Unsloth's kernels cannot be compiled, and no update can be made with it`;
+    return wrong("compiler", found, `${install}, or give --learner peft`, facts);
+  }
   const found = `no ${lacks}: the learner's layers cannot be compiled, and it is slower`;
-  return note("compiler", found, "install both (Debian, Ubuntu: `apt install gcc python3-dev`)", facts);
+  return note("compiler", found, install, facts);
 }
 
 /** The trial shows whether it works, when `learner` uses it. */

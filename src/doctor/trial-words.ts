@@ -1,5 +1,8 @@
 /** Messages between `hone doctor` and the process of its trial. */
 
+/** Name of the learner's log in the folder of a trial. */
+export const LEARNER_LOG = "learner.log";
+
 export interface TrialRequest {
   readonly gpu: "auto" | "cuda" | "vulkan" | "metal" | "off";
   readonly device: string | undefined;
@@ -38,6 +41,8 @@ export interface LearnerTrial {
   readonly mismatch: number;
   /** Its limit for these weights. */
   readonly limit: number;
+  /** The learner's own: which of its faster ways it goes without, and why. */
+  readonly notes: readonly string[];
 }
 
 /** Distances of the engine with the new adapter to the learner after the update, and before it: nats. */

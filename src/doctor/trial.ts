@@ -21,7 +21,7 @@ import { engineText } from "../report/index.js";
 import { chatOf, type TokenRecord } from "../rollout/index.js";
 import { measureProbe, mismatchLimit, readProbe } from "../train/index.js";
 import { messageOf } from "../util/index.js";
-import type { EngineTrial, TrialMessage, TrialRequest } from "./trial-words.js";
+import { type EngineTrial, LEARNER_LOG, type TrialMessage, type TrialRequest } from "./trial-words.js";
 
 /** Few concurrent rollouts and short passes: a Vulkan driver compiles kernels for each number of rows up to eight. */
 const GROUP = 2;
@@ -119,7 +119,7 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
     threads: engine.info.threads,
     device: learnerDevice(engine.info.gpu).device,
     precision: "auto",
-    logFile: join(request.folder, "learner.log"),
+    logFile: join(request.folder, LEARNER_LOG),
   });
   try {
     const loadSeconds = since(started);
@@ -147,6 +147,7 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
         peak: metrics.memory.peak,
         mismatch: metrics.mismatch.mean,
         limit: mismatchLimit(engine.info.weightType),
+        notes: metrics.notes ?? [],
       },
     });
   } finally {

@@ -1,11 +1,18 @@
 /** Runs the trial and turns its results into checks. */
 import { fork } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Check, none, ok, wrong } from "./check.js";
-import type { AdapterTrial, EngineTrial, LearnerTrial, TrialMessage, TrialRequest } from "./trial-words.js";
+import { type Check, none, note, ok, wrong } from "./check.js";
+import {
+  type AdapterTrial,
+  type EngineTrial,
+  LEARNER_LOG,
+  type LearnerTrial,
+  type TrialMessage,
+  type TrialRequest,
+} from "./trial-words.js";
 
 /** Seconds for the whole trial: compiling kernels may take minutes when a card is used for the first time. */
 const LIMIT = 900;
@@ -64,15 +71,20 @@ function engineCheck({ engine, failed }: TrialOutcome): Check {
   return ok("rollouts", `${words}; loaded in ${seconds(loadSeconds)}; ${played}`, { ...engine });
 }
 
-function updateCheck({ engine, learner, failed }: TrialOutcome, python: string | null): Check {
+export function updateCheck({ engine, learner, failed }: TrialOutcome, python: string | null): Check {
   if (!engine) return none("update", "not tried: there were no rollouts to learn from");
   if (python === null) return none("update", "not tried: there is no Python that could learn");
   if (!learner) return wrong("update", "no update could be made", failed ?? "no reason was given");
-  const { backend, device, precision, loadSeconds, updateSeconds, peak, mismatch, limit } = learner;
+  const { backend, device, precision, loadSeconds, updateSeconds, peak, mismatch, limit, notes } = learner;
   const by = backend === "unsloth" ? ", Unsloth" : "";
   const words = `${device}, ${precision}${by}; loaded in ${seconds(loadSeconds)}, updated in ${seconds(updateSeconds)}, at most ${(peak / 1e9).toFixed(1)} GB; ${nats(mismatch)} from the engine`;
-  if (mismatch <= limit) return ok("update", words, { ...learner });
-  return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...learner });
+  if (mismatch > limit) {
+    return wrong("update", words, `engine and learner must be one model: the limit is ${nats(limit)}`, { ...learner });
+  }
+  // Right, but slower than it could be.
+  return notes.length > 0
+    ? note("update", words, notes.join("; "), { ...learner })
+    : ok("update", words, { ...learner });
 }
 
 export function adapterCheck({ learner, adapter, failed }: TrialOutcome): Check {
@@ -90,11 +102,15 @@ export async function checkTrial(
   log: (text: string) => void,
 ): Promise<readonly Check[]> {
   const folder = mkdtempSync(join(tmpdir(), "hone-doctor-"));
+  let named = false;
   try {
     const outcome = await runTrial({ ...request, folder }, signal, log);
     signal.throwIfAborted();
+    // An error of the learner's names its log, which must then still be there.
+    named = outcome.failed?.includes(join(folder, LEARNER_LOG)) ?? false;
     return [engineCheck(outcome), updateCheck(outcome, request.python), adapterCheck(outcome)];
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    const all = named ? readdirSync(folder).filter((name) => name !== LEARNER_LOG) : [""];
+    for (const name of all) rmSync(join(folder, name), { recursive: true, force: true });
   }
 }

@@ -1,7 +1,7 @@
 /** Loads the build of llama.cpp for the chosen device; nothing is compiled or downloaded at run time. */
 import { existsSync, readFileSync } from "node:fs";
 import type { LlamaOptions } from "node-llama-cpp";
-import { cudaFound, driverLibrary, libraryPath, type TakenDevice, takeDevice, usesCuda } from "../device/index.js";
+import { cudaFound, cudaLibraries, libraryPath, type TakenDevice, takeDevice, usesCuda } from "../device/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { Gpu } from "./engine.js";
 import {
@@ -76,16 +76,15 @@ async function loadCuda(
   const backend = cudaBackend(runtime?.major ?? 13, thisMachine);
   if ("missing" in backend) throw refuse(backend.missing);
   if (problem !== undefined) throw refuse(problem);
-  const files = runtime?.libraries.flatMap(({ path }) => path ?? []) ?? [];
-  const driver = driverLibrary();
+  const files = cudaLibraries();
   try {
-    addon.preload([...(driver === undefined ? [] : [driver]), ...files]);
+    addon.preload(files);
   } catch (error) {
     throw refuse(messageOf(error), error);
   }
   const before = process.env.LD_LIBRARY_PATH;
   // For the process in which node-llama-cpp tests the backend first. The learner's PyTorch finds its own libraries.
-  process.env.LD_LIBRARY_PATH = libraryPath([...(driver === undefined ? [] : [driver]), ...files], process.env);
+  process.env.LD_LIBRARY_PATH = libraryPath(files, process.env);
   try {
     const llama = await load();
     // This process may lack libraries that the test process found: its loader read LD_LIBRARY_PATH when it started.

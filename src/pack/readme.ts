@@ -19,7 +19,12 @@ export function readmeText({
       `- Linux on x64 with glibc ${glibc} or newer`,
       `- Node ${major}`,
       `- Python ${python} with its module venv (Debian, Ubuntu: apt install python${python}-venv)`,
-      ...(cuda ? [`- an NVIDIA GPU with driver ${cuda.driver} or newer`] : []),
+      ...(cuda
+        ? [
+            `- an NVIDIA GPU with driver ${cuda.driver} or newer`,
+            `- a C compiler and Python's headers, without which learning is slower (Debian, Ubuntu: apt install gcc python${python}-dev)`,
+          ]
+        : []),
     ].join("\n"),
     ["```sh", "node unpack.mjs --into hone", "cd hone", "npx --no -- hone doctor --install", "```"].join("\n"),
     models.length > 0 ? `Models: ${["tiny", ...models].join(", ")}.` : "Model: tiny, which comes with hone.",

@@ -1,13 +1,13 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { checkCard } from "../../src/doctor/gpu.js";
 import type { Check } from "../../src/doctor/index.js";
 import { atLeast } from "../../src/doctor/machine.js";
 import { checkPython } from "../../src/doctor/python.js";
-import { adapterCheck } from "../../src/doctor/try.js";
+import { adapterCheck, updateCheck } from "../../src/doctor/try.js";
 import { pinnedPackages, pinnedUnsloth } from "../../src/learn/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { listCards, program } from "../support/nvidia.js";
@@ -90,7 +90,7 @@ describe("yarn doctor", () => {
     const { status, stdout, stderr } = doctor(["--json"], bin);
     const checks = checksOf(stdout);
     expect(status).toBe(1);
-    expect(states(checks)).toMatchObject({ gpu: "ok", driver: "ok", cuda: "wrong", rollouts: "wrong" });
+    expect(states(checks)).toMatchObject({ gpu: "ok", driver: "ok", torch: "wrong", cuda: "wrong", rollouts: "wrong" });
     expect(checks.get("cuda")?.mend).toContain("doctor --install");
     expect(stderr).not.toContain("making a Python environment");
   }, 300_000);
@@ -106,6 +106,20 @@ describe("yarn doctor", () => {
     expect(stderr).not.toContain("    at ");
   }, 300_000);
 
+  it("keeps the learner's log that it names, and nothing else", () => {
+    const facts = JSON.stringify(factsWith({ executable: join(folder, "fails/python") }));
+    const fails = `if [ "$2" = learner ]; then echo 'RuntimeError: no kernel image' >&2; exit 1; fi`;
+    const given = program(join(folder, "fails"), "python", `${fails}\necho '${facts}'`);
+    const { status, stdout } = doctor(["--gpu", "off", "--python", given, "--json"]);
+    const update = checksOf(stdout).get("update");
+    expect(status).toBe(1);
+    expect(update).toMatchObject({ state: "wrong", mend: expect.stringContaining("RuntimeError: no kernel image") });
+    const log = /\(log: (\S+)\)/.exec(update?.mend ?? "")?.[1] ?? "no log";
+    expect(readFileSync(log, "utf8")).toContain("RuntimeError: no kernel image");
+    expect(readdirSync(dirname(log))).toEqual([basename(log)]);
+    rmSync(dirname(log), { recursive: true });
+  }, 60_000);
+
   it("refuses a card that is not there in one line", () => {
     const bin = join(folder, "one");
     listCards(bin, { names: ["NVIDIA One"] });
@@ -117,17 +131,20 @@ describe("yarn doctor", () => {
 
 /** A Python that says of itself what the learner's does, but for these facts. */
 function python(name: string, differently: object): string {
+  return program(join(folder, name), "python", `echo '${JSON.stringify(factsWith(differently))}'`);
+}
+
+function factsWith(differently: object): object {
   const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: null, unsloth_zoo: null };
   const torch = { version: "2.13.0", cuda: null, seesGpu: false, gpu: null };
   const tools = { compiler: "/usr/bin/gcc", headers: true };
-  const facts = { python: "3.12.0", executable: "/bin/python", packages, torch, ...tools, ...differently };
-  return program(join(folder, name), "python", `echo '${JSON.stringify(facts)}'`);
+  return { python: "3.12.0", executable: "/bin/python", packages, torch, ...tools, ...differently };
 }
 
 describe("what compiles the learner's layers", () => {
   const torch = { version: "2.13.0+cu130", cuda: "13.0", seesGpu: true, gpu: "NVIDIA New" };
-  const check = async (name: string, facts: object) => {
-    const { checks } = await checkPython(python(name, facts), "auto");
+  const check = async (name: string, facts: object, learner: "auto" | "peft" | "unsloth" = "auto") => {
+    const { checks } = await checkPython(python(name, facts), learner, undefined);
     return checks.find((one) => one.name === "compiler");
   };
 
@@ -149,12 +166,53 @@ describe("what compiles the learner's layers", () => {
       mend,
     });
   });
+
+  it("is wrong to lack where Unsloth computes, whose kernels nothing else computes", async () => {
+    const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: pinnedUnsloth() };
+    const facts = { torch, headers: false, packages };
+    const found = "no Python.h: Unsloth's kernels cannot be compiled, and no update can be made with it";
+    for (const learner of ["auto", "unsloth"] as const) {
+      expect(await check(`unsloth-${learner}`, facts, learner)).toMatchObject({
+        state: "wrong",
+        found,
+        mend: expect.stringMatching(/apt install gcc python3-dev.*--learner peft/),
+      });
+    }
+    expect(await check("unsloth-peft", facts, "peft")).toMatchObject({ state: "note" });
+  });
+});
+
+describe("PyTorch", () => {
+  const check = async (name: string, torch: object, card: string | undefined) => {
+    const { checks } = await checkPython(python(name, { torch }), "auto", card);
+    return checks.find((one) => one.name === "torch");
+  };
+  const card = "0 NVIDIA New (GPU-11111111)";
+  const forCpu = { version: "2.13.0+cpu", cuda: null, seesGpu: false, gpu: null };
+  const forCuda = { ...forCpu, version: "2.13.0+cu130", cuda: "13.0" };
+
+  it("is right on a card when it sees that", async () => {
+    expect(await check("sees", { ...forCuda, seesGpu: true, gpu: "NVIDIA New" }, card)).toMatchObject({ state: "ok" });
+    expect(await check("no-card", forCpu, undefined)).toMatchObject({ state: "ok" });
+  });
+
+  it("is wrong on a card when its build is for the CPU, or sees no card", async () => {
+    expect(await check("for-cpu", forCpu, card)).toMatchObject({
+      state: "wrong",
+      found: `PyTorch 2.13.0+cpu, a build for the CPU, sees no NVIDIA GPU, but there is ${card}`,
+      mend: expect.stringMatching(/^a build for CUDA is needed: .*, or give --gpu off$/),
+    });
+    expect(await check("blind", forCuda, card)).toMatchObject({
+      state: "wrong",
+      mend: expect.stringContaining("driver"),
+    });
+  });
 });
 
 describe("Unsloth", () => {
   const check = async (name: string, version: string | null, learner: "auto" | "unsloth") => {
     const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: version, unsloth_zoo: version };
-    const { checks } = await checkPython(python(name, { packages }), learner);
+    const { checks } = await checkPython(python(name, { packages }), learner, undefined);
     return checks.find((one) => one.name === "unsloth");
   };
 
@@ -206,17 +264,35 @@ it.each([
   expect(atLeast(version, wanted)).toBe(expected);
 });
 
+const learner = {
+  backend: "peft" as const,
+  device: "cpu",
+  precision: "f32",
+  loadSeconds: 1,
+  updateSeconds: 1,
+  peak: 1e9,
+  mismatch: 1e-4,
+  limit: 0.02,
+  notes: [] as string[],
+};
+
+describe("the trial's update", () => {
+  const played = { compute: {}, words: "CPU", loadSeconds: 1, rollouts: 2, tokens: 48, tokensPerSecond: 100 };
+  const check = (differently: object) =>
+    updateCheck({ engine: played, learner: { ...learner, ...differently } }, "/bin/python");
+
+  it("is worth a note where the learner is slower than it could be, with the learner's own words", () => {
+    const notes = ["the learner compiles nothing on cuda:0, and is slower for it: there is no C compiler"];
+    expect(check({ notes })).toMatchObject({ state: "note", mend: notes[0] });
+    expect(check({})).toMatchObject({ state: "ok" });
+  });
+
+  it("is wrong where engine and learner differ, whatever the notes", () => {
+    expect(check({ notes: ["slower"], mismatch: 0.03 })).toMatchObject({ state: "wrong" });
+  });
+});
+
 describe("the adapter after the trial's update", () => {
-  const learner = {
-    backend: "peft" as const,
-    device: "cpu",
-    precision: "f32",
-    loadSeconds: 1,
-    updateSeconds: 1,
-    peak: 1e9,
-    mismatch: 1e-4,
-    limit: 0.02,
-  };
   const state = (after: number, before: number) => adapterCheck({ learner, adapter: { after, before } }).state;
 
   it("is played where the engine is nearer to the learner's new policy", () => expect(state(0.002, 0.03)).toBe("ok"));

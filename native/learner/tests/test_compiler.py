@@ -1,9 +1,13 @@
 """What is said of errors of PyTorch's compiler: the cause, in one line, and what to install."""
 
+import os
 import subprocess
+import sys
 
+import learner.__main__ as program
 import pytest
 import torch
+from conftest import ROOT
 from learner.compiler import missing_toolchain, reason
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor.exc import InductorError, TritonMissing
@@ -104,3 +108,24 @@ def test_a_lack_of_tools_is_told_with_its_remedy(error, said):
 def test_a_program_that_compiles_no_c_is_another_failure():
     error = InductorError(subprocess.CalledProcessError(255, ["ptxas", "-o", "kernel.cubin", "kernel.ptx"]), None)
     assert missing_toolchain(error) is None and "ptxas" in reason(error)
+
+
+def test_an_update_that_cannot_do_without_is_refused_with_the_remedy():
+    code, message = program.explained(subprocess.CalledProcessError(1, GCC), "step")
+    assert code == "refused" and message.startswith("the learner cannot compute on this machine: gcc fails")
+    assert INSTALL in message and "\n" not in message
+    assert program.explained(subprocess.CalledProcessError(1, ["nvidia-smi"]), "step")[0] == "failed"
+
+
+@pytest.mark.parametrize("module", ["learner.session", "learner.export"])
+def test_pytorch_is_told_to_compile_none_of_its_own_operations(module):
+    """It would compile RoPE's product for a card, in every way of computing rows."""
+    asked = "from torch._native.common_utils import check_native_jit_disabled as off; print(off())"
+    env = {name: value for name, value in os.environ.items() if name != "TORCH_DISABLE_NATIVE_JIT"}
+    run = subprocess.run(
+        [sys.executable, "-c", f"import {module}; {asked}"],
+        env=env | {"PYTHONPATH": str(ROOT / "native")},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.strip() == "True", run.stderr

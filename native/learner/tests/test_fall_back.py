@@ -138,6 +138,22 @@ def test_an_error_in_blocks_is_told(trained, monkeypatch):
         trained("blocks")
 
 
+@pytest.mark.parametrize("part", ["computed_rows", "limits"])
+def test_a_trial_that_fails_costs_no_update(trained, monkeypatch, part):
+    """In blocks, or in what is compared with them."""
+    _, theirs = trained("blocks")
+
+    def failing(*_):
+        raise subprocess.CalledProcessError(1, ["/usr/bin/gcc", "/tmp/x/cuda_utils.c", "-lcuda"])
+
+    monkeypatch.setattr(card, part, failing)
+    found, ours = trained("fails", ONE_CALL)
+    (note,) = found[0]["notes"]
+    assert ours.rows.way is BLOCKS and alike(ours, theirs)
+    assert note.startswith("the learner computes in blocks on cpu: the trial fails: CalledProcessError: ")
+    assert found[1]["notes"] == []
+
+
 def test_without_a_compiler_all_ways_are_left_at_once_and_one_line_says_so(trained, monkeypatch):
     tried = []
 

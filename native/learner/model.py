@@ -6,6 +6,7 @@ from pathlib import Path
 
 import gguf
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from . import attention
@@ -93,16 +94,21 @@ def _from_folder(folder: str, file: GgufModel) -> PreTrainedModel:
     if not Path(folder, "config.json").is_file():
         raise Refused(f"{folder} is no Hugging Face model folder: it has no config.json")
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         if config.model_type not in CONFIGS:
             raise Refused(f"{folder} holds a {config.model_type} model; the learner trains {', '.join(CONFIGS)}")
         _refuse_quantised(config, folder)
         # The engine has no dropout: with it the learner's log-probabilities would belong to another policy.
         config.attention_dropout = 0.0
         model = AutoModelForCausalLM.from_pretrained(
-            folder, config=config, local_files_only=True, dtype=torch.float32, attn_implementation=attention.NAME
+            folder,
+            config=config,
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            attn_implementation=attention.NAME,
         )
-    except (OSError, ValueError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, json.JSONDecodeError, SafetensorError) as error:
         raise Refused(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
     _check_same(model, file, folder)
     return model

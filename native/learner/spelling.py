@@ -34,7 +34,7 @@ def refused(reason: str) -> dict:
 
 
 def spelling(folder: Path) -> dict:
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     control = tokenizer.bos_token or tokenizer.eos_token
     if control is None:
         return refused("its tokenizer names no token that begins or ends a text")

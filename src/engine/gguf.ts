@@ -81,6 +81,7 @@ class Beginning {
     return start;
   }
 
+  /** Another buffer after {@link take} where that had to read more. */
   get bytes(): Buffer {
     return this.#bytes;
   }
@@ -98,12 +99,14 @@ class Beginning {
   }
 
   uint32(): number {
-    return this.bytes.readUInt32LE(this.take(4));
+    const at = this.take(4);
+    return this.bytes.readUInt32LE(at);
   }
 
   /** A length or a size. */
   count(what: string): number {
-    const count = this.bytes.readBigUInt64LE(this.take(8));
+    const at = this.take(8);
+    const count = this.bytes.readBigUInt64LE(at);
     if (count > Number.MAX_SAFE_INTEGER) throw new DamagedGguf(`it has ${count} ${what}`);
     return Number(count);
   }

@@ -4,6 +4,12 @@ import type { HubOptions } from "../hub/index.js";
 import { type ModelIo, runProgram } from "../models/index.js";
 import { HoneError, packageRoot, UsageError } from "../util/index.js";
 
+/** How to reach the Hub from this network. */
+const NETWORK = [
+  ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]),
+  ...["SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"],
+];
+
 const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
 
 /** @throws UsageError before anything is written, if the push would fail */
@@ -29,7 +35,9 @@ export async function push(
 ): Promise<string> {
   io.log(`sending ${folder} to ${repository} at ${endpoint}`);
   const lines: string[] = [];
+  const network = NETWORK.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
   const env = {
+    ...(Object.fromEntries(network) as Record<string, string>),
     PYTHONPATH: join(packageRoot, "native"),
     HF_HUB_OFFLINE: "0",
     HF_ENDPOINT: endpoint,

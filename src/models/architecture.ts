@@ -10,6 +10,16 @@ type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const above = (value: unknown, least: number) => typeof value === "number" && value > least;
 
+/**
+ * Class of transformers by `model_type`. A model of another class is another computation, often by Python code of its own,
+ * whatever type it names.
+ */
+export const CLASSES: Readonly<Record<string, string>> = {
+  qwen2: "Qwen2ForCausalLM",
+  qwen3: "Qwen3ForCausalLM",
+  llama: "LlamaForCausalLM",
+};
+
 /** RoPE types that the learner implements; "linear" scales evenly, "llama3" by Llama 3's factors. */
 const ROPES = ["default", "linear", "llama3"];
 
@@ -62,10 +72,11 @@ export function refusedBecause(config: Json): string | undefined {
   }
   if (quantised) return `its weights are quantised (${String(quantised.quant_method ?? "unknown")}); give the original`;
   if (!ROPES.includes(ropeType)) return `it scales RoPE by ${ropeType}, which the learner does not`;
-  if (classes.length > 0 && !classes.some((name) => name.endsWith("ForCausalLM"))) {
-    return `it writes no text (${classes.join(", ")})`;
-  }
-  return undefined;
+  // The first is the one that transformers and llama.cpp take.
+  const [named] = classes;
+  if (named === undefined || named === CLASSES[type]) return undefined;
+  if (!named.endsWith("ForCausalLM")) return `it writes no text (${named})`;
+  return `it is of the class ${named}, a computation of its own; hone takes ${CLASSES[type]}`;
 }
 
 /** @throws HoneError in one line that gives the reason */

@@ -11,8 +11,9 @@ import { ensurePython } from "../learn/index.js";
 import { flush, HoneError, hone, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
 import { BYTES, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
+import { withKnownFiles } from "./known-files.js";
 import { run } from "./program.js";
-import { isSentencePiece, withSpacing } from "./sentencepiece.js";
+import { isSentencePiece, spaceBefore } from "./sentencepiece.js";
 import { aboutFiles, weigh, weightFiles } from "./source.js";
 
 /** Files up to this size are hashed whole; larger ones by size and time, unless they are downloads with a checksum. */
@@ -113,8 +114,12 @@ export async function converted(source: ConversionSource, options: ConversionOpt
     const part = `${target}.${process.pid}.part`;
     try {
       const llama = await llamaSource(io);
-      const outcome = await withSpacing(source, `${target}.${process.pid}.source.part`, python, io, (folder) =>
-        run(
+      const aside = `${target}.${process.pid}.source.part`;
+      const outcome = await withKnownFiles(source, aside, async ({ folder, setTokenizer }) => {
+        if (isSentencePiece(source.paths)) {
+          setTokenizer({ add_prefix_space: await spaceBefore(folder, source.name, python, io) });
+        }
+        return await run(
           python,
           converterArguments(llama, { ...source, folder }, part, weights),
           io,
@@ -124,8 +129,8 @@ export async function converted(source: ConversionSource, options: ConversionOpt
           },
           // Without the working folder, whose modules would come before Python's own.
           { PYTHONPATH: join(packageRoot, "native"), PYTHONSAFEPATH: "1" },
-        ),
-      );
+        );
+      });
       if (outcome.code !== 0) throw conversionError(source.name, outcome.said);
       // Reads the whole header, so that an unreadable file is not put in place.
       await modelShape(part);

@@ -8,7 +8,17 @@ export interface Outcome {
   readonly said: readonly string[];
 }
 
-/** Runs a program without network access. Kills it when the signal is aborted. */
+/**
+ * Variables that programs inherit: where things are, the language, and how many threads to use. No others: hone's own
+ * environment holds keys under any name.
+ */
+const INHERITED = [
+  ...["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"],
+  ...["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_CACHE_HOME", "PYTHONNOUSERSITE", "CUDA_VISIBLE_DEVICES"],
+  ...["OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"],
+];
+
+/** Runs a program without network access, and without the keys of this one. Kills it when the signal is aborted. */
 export async function run(
   program: string,
   args: readonly string[],
@@ -17,7 +27,7 @@ export async function run(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
   signal?.throwIfAborted();
-  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
+  const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]));
   const said: string[] = [];
   return await new Promise<Outcome>((settle, reject) => {
     const child = spawn(program, args, {

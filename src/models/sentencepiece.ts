@@ -3,14 +3,13 @@
  * tokenizer.model, and adds a space before text that follows a control token unless the GGUF file disables this.
  * Hugging Face's tokenizers differ here; the file gets the setting of the model's own tokenizer.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { HoneError, packageRoot } from "../util/index.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
 
 const PIECES = "tokenizer.model";
-const ABOUT = "tokenizer_config.json";
 
 export const isSentencePiece = (paths: readonly string[]) => paths.includes(PIECES);
 
@@ -27,20 +26,12 @@ export function needPieces(folder: string, name: string): void {
 }
 
 /**
- * Runs `convert` on a folder whose configuration states how the tokenizer treats spaces.
+ * Whether the tokenizer puts a space before text that follows a control token.
  *
- * @param aside a temporary folder to create for it
- * @throws HoneError when the tokenizer splits text otherwise than by its pieces
+ * @param folder the model's files, with its SentencePiece vocabulary
+ * @throws HoneError when it splits text otherwise than by its pieces
  */
-export async function withSpacing<T>(
-  source: { readonly folder: string; readonly paths: readonly string[]; readonly name: string },
-  aside: string,
-  python: string,
-  io: ModelIo,
-  convert: (folder: string) => Promise<T>,
-): Promise<T> {
-  const { folder, paths, name } = source;
-  if (!isSentencePiece(paths)) return convert(folder);
+export async function spaceBefore(folder: string, name: string, python: string, io: ModelIo): Promise<boolean> {
   const answers: string[] = [];
   const outcome = await run(
     python,
@@ -57,16 +48,5 @@ export async function withSpacing<T>(
   }
   const { space, reason } = JSON.parse(answer) as { space: boolean | null; reason?: string };
   if (space === null) throw new HoneError(`${name} cannot be converted: ${reason}`);
-  rmSync(aside, { recursive: true, force: true });
-  mkdirSync(aside, { recursive: true });
-  try {
-    for (const path of paths) {
-      if (!path.includes("/") && path !== ABOUT) symlinkSync(resolve(folder, path), join(aside, path));
-    }
-    const about = existsSync(join(folder, ABOUT)) ? JSON.parse(readFileSync(join(folder, ABOUT), "utf8")) : {};
-    writeFileSync(join(aside, ABOUT), JSON.stringify({ ...about, add_prefix_space: space }));
-    return await convert(aside);
-  } finally {
-    rmSync(aside, { recursive: true, force: true });
-  }
+  return space;
 }

@@ -69,12 +69,16 @@ export function isComplete(paths: readonly string[]): boolean {
 export const hasVocabulary = (paths: readonly string[]) =>
   ["tokenizer.json", "tokenizer.model", "vocab.json"].some((file) => paths.includes(file));
 
-function readJson(folder: string, file: string, name: string): unknown {
+/** @throws HoneError in one line when it is no JSON object */
+export function readJson(folder: string, file: string, name: string): Record<string, unknown> {
+  let json: unknown;
   try {
-    return JSON.parse(readFileSync(join(folder, file), "utf8"));
+    json = JSON.parse(readFileSync(join(folder, file), "utf8"));
   } catch (error) {
     throw new HoneError(`${file} of ${name} is no JSON: was it written or downloaded whole?`, { cause: error });
   }
+  if (typeof json === "object" && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
+  throw new HoneError(`${file} of ${name} is no JSON object: is it a model's?`);
 }
 
 /** @throws HoneError for an unsupported architecture */
@@ -97,7 +101,7 @@ export function checkAbout(folder: string, name: string): void {
   }
   needPieces(folder, name);
   const inConfig = has("tokenizer_config.json")
-    ? (readJson(folder, "tokenizer_config.json", name) as { chat_template?: unknown } | null)?.chat_template
+    ? readJson(folder, "tokenizer_config.json", name).chat_template
     : undefined;
   if (!inConfig && !has("chat_template.jinja") && !has("chat_template.json")) {
     throw new HoneError(
@@ -129,7 +133,7 @@ export const isUsable = (folder: string, name: string) => whyUnusable(folder, na
  * @returns undefined if a size is missing
  */
 export function shapeInFolder(folder: string, weights: Weights): ModelShape | undefined {
-  const config = readJson(folder, "config.json", folder) as Record<string, unknown>;
+  const config = readJson(folder, "config.json", folder);
   const number = (name: string) => Number(config[name]);
   const [embedding, heads] = [number("hidden_size"), number("num_attention_heads")];
   const sizes = {
@@ -163,8 +167,8 @@ export function weigh(folder: string, paths: readonly string[], name: string): n
     }
   }
   if (existsSync(join(folder, INDEX))) {
-    const { weight_map: map = {} } = readJson(folder, INDEX, name) as { weight_map?: Record<string, string> };
-    const lost = Object.entries(map).find(([tensor]) => !there.has(tensor));
+    const { weight_map: map } = readJson(folder, INDEX, name);
+    const lost = Object.entries(map ?? {}).find(([tensor]) => !there.has(tensor));
     if (lost) throw new HoneError(`${name} lacks the weights ${lost[0]}, which its index puts in ${lost[1]}`);
   }
   return parameters;

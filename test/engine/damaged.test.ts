@@ -52,6 +52,26 @@ describe("a header damaged at random", () => {
   });
 });
 
+it("a header that is longer than what is read of it at first is read like others", async () => {
+  const bytes = readFileSync(model("word-sums"));
+  const about = await modelHeader(model("word-sums"));
+  const keys = Number(bytes.readBigUInt64LE(16));
+  for (let more = 0; more < 16; more++) {
+    // A key in front of the others, which ends a few bytes before the first MiB does.
+    const key = Buffer.alloc(8 + 1 + 4 + 8);
+    const length = (1 << 20) - 24 - key.length - more;
+    key.writeBigUInt64LE(1n);
+    key.write("x", 8);
+    key.writeUInt32LE(8, 9);
+    key.writeBigUInt64LE(BigInt(length), 13);
+    const head = Buffer.from(bytes.subarray(0, 24));
+    head.writeBigUInt64LE(BigInt(keys + 1), 16);
+    const file = join(folder, "long.gguf");
+    writeFileSync(file, Buffer.concat([head, key, Buffer.alloc(length, "x"), bytes.subarray(24)]));
+    expect({ ...(await modelHeader(file)), bytes: about.bytes }).toEqual(about);
+  }
+});
+
 describe("what llama.cpp would end the process for is named", () => {
   /** The word-sums model with other bytes behind a text in its header. */
   function changed(text: string, change: (bytes: Buffer, at: number) => void): string {

@@ -67,6 +67,16 @@ describe("refused, with the reason", () => {
     ["GPTQ weights", { ...qwen, quantization_config: { quant_method: "gptq" } }, /^its weights are quantised \(gptq\)/],
     ["YaRN", { ...qwen, rope_scaling: { type: "yarn", factor: 4 } }, /^it scales RoPE by yarn/],
     ["a reward model", { ...qwen, architectures: ["Qwen2ForSequenceClassification"] }, /^it writes no text/],
+    [
+      "a class of its own before the known one",
+      { ...qwen, architectures: ["LLaDAModelLM", "Qwen2ForCausalLM"] },
+      /^it writes no text \(LLaDAModelLM\)$/,
+    ],
+    [
+      "a class of its own, which names a known type",
+      { ...llama, architectures: ["InternLM2ForCausalLM"], auto_map: { AutoModelForCausalLM: "modeling.Model" } },
+      /^it is of the class InternLM2ForCausalLM, a computation of its own; hone takes LlamaForCausalLM$/,
+    ],
   ])("%s", (_, config, reason) => {
     expect(refusedBecause(config)).toMatch(reason);
   });

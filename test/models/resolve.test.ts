@@ -363,3 +363,53 @@ test("offline nothing is asked, whatever is missing", async () => {
   }
   expect(server.requests).toEqual([]);
 });
+
+test.each([
+  ["nothing", "null", /its header is no JSON object/],
+  ["a list", "[]", /its header is no JSON object/],
+  ["a number for a tensor", '{"a": 7}', /its header describes "a" wrongly/],
+  ["nothing for a tensor", '{"a": null}', /describes "a" wrongly/],
+  ["a shape that is none", '{"a": {"dtype": "F32", "shape": 4, "data_offsets": [0, 16]}}', /describes "a" wrongly/],
+  ["text in a shape", '{"a": {"dtype": "F32", "shape": ["4"], "data_offsets": [0, 16]}}', /describes "a" wrongly/],
+  ["no places", '{"a": {"dtype": "F32", "shape": [4]}}', /describes "a" wrongly/],
+  [
+    "places of another length",
+    '{"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 8]}}',
+    /describes "a" wrongly/,
+  ],
+  ["an unknown type", '{"a": {"dtype": "F31", "shape": [4], "data_offsets": [0, 16]}}', /describes "a" wrongly/],
+  ["a huge shape", '{"a": {"dtype": "F32", "shape": [1e300], "data_offsets": [0, 16]}}', /describes "a" wrongly/],
+])("a safetensors header with %s is refused in one line", async (_, text, why) => {
+  const place = join(folder, "mine");
+  mkdirSync(place);
+  const head = Buffer.from(text);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(head.length));
+  const files = { ...about, "model.safetensors": Buffer.concat([length, head, Buffer.alloc(16)]) };
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(place, file), content);
+  const refused = await resolved(place).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(HoneError);
+  expect((refused as Error).message).toMatch(
+    /^model\.safetensors of mine is not whole \(.*\): download or copy it again$/,
+  );
+  expect((refused as Error).message).toMatch(why);
+});
+
+test.each([
+  ["config.json", "[]", /^config\.json of .* is no JSON object/],
+  ["tokenizer_config.json", "null", /^tokenizer_config\.json of .* is no JSON object/],
+  ["tokenizer_config.json", '["chat_template"]', /^tokenizer_config\.json of .* is no JSON object/],
+  ["model.safetensors.index.json", "7", /^model\.safetensors\.index\.json of .* is no JSON object/],
+  [
+    "model.safetensors.index.json",
+    '{"weight_map": {"c": null}}',
+    /^mine lacks the weights c, which its index puts in null$/,
+  ],
+])("%s that is %s is refused in one line", async (file, text, why) => {
+  const place = join(folder, "mine");
+  mkdirSync(place);
+  for (const [name, content] of Object.entries(model)) writeFileSync(join(place, name), content);
+  writeFileSync(join(place, file), text);
+  await expect(resolved(place)).rejects.toThrow(HoneError);
+  await expect(resolved(place)).rejects.toThrow(why);
+});

@@ -1,10 +1,26 @@
 /** The base models of `yarn learning`. */
+import { relative } from "node:path";
 import { flagOf, type OptionName } from "../../src/config/index.js";
 import { untaught } from "../../src/tasks/email/commands/untaught.js";
 import { HoneError } from "../../src/util/errors.js";
+import { packageRoot } from "../../src/util/paths.js";
 
 /** Options of `yarn train`, with their values. */
 export type Settings = Readonly<Record<string, string>>;
+
+/** Questions that a run is evaluated on, and how. */
+export const evaluationNames = ["held-out", "greedy", "unseen-names", "unseen-names-greedy"] as const;
+export type EvaluationName = (typeof evaluationNames)[number];
+
+/** Seeds of each kind of experiment. */
+export interface Seeds {
+  /** Runs with the task's reward. */
+  readonly seeds: readonly number[];
+  /** Runs with random rewards: each is a random walk from the base, so a single one says little. */
+  readonly coins: readonly number[];
+  /** Runs with success alone as the reward: an ablation of partial credit. */
+  readonly success: readonly number[];
+}
 
 export interface Base {
   readonly name: string;
@@ -14,8 +30,11 @@ export interface Base {
   readonly task?: string;
   /** Settings of every run and control, in addition to the model. */
   readonly settings: Settings;
-  /** Evaluations of a run. Only the default base has all of them, since they concern its skill. */
-  readonly evaluations: readonly ("held-out" | "greedy" | "unseen-names")[];
+  readonly evaluations: readonly EvaluationName[];
+  /** Unless others are asked for. */
+  readonly seeds: Seeds;
+  /** Whether a run with a learning rate of 0 is one of the controls. */
+  readonly still: boolean;
   /** The evaluated checkpoint of a run, in addition to the base; of a control it is always the latest. */
   readonly checkpoint: "best" | "latest";
   /** Suffix of the results file and of the drawing for the docs. */
@@ -28,16 +47,20 @@ const bases: readonly Base[] = [
     model: "tiny",
     settings: {},
     evaluations: ["held-out", "greedy", "unseen-names"],
+    seeds: { seeds: [1, 2, 3], coins: [1, 2, 3, 4], success: [] },
+    still: true,
     checkpoint: "best",
     results: "learning",
   },
   {
     name: "untaught",
-    model: untaught.model,
+    model: relative(packageRoot, untaught.model),
     settings: Object.fromEntries(
       Object.entries(untaught.settings).map(([name, value]) => [flagOf(name as OptionName), `${value}`]),
     ),
-    evaluations: ["held-out"],
+    evaluations: evaluationNames,
+    seeds: { seeds: [1, 2, 3, 4, 5], coins: [1, 2, 3, 4, 5], success: [1, 2, 3, 4, 5] },
+    still: false,
     // The experiment asks whether a run keeps its success to the end.
     checkpoint: "latest",
     results: "untaught",
@@ -60,6 +83,8 @@ const bases: readonly Base[] = [
       "--validate-every": "5",
     },
     evaluations: ["held-out"],
+    seeds: { seeds: [1, 2, 3], coins: [1, 2, 3], success: [] },
+    still: false,
     checkpoint: "latest",
     results: "word-sums",
   },

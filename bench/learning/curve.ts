@@ -1,5 +1,5 @@
 /** Draws the learning curves as a self-contained SVG file. */
-import type { Outcome } from "./experiments.js";
+import { isControl, type Outcome } from "./experiments.js";
 
 const SIZE = { width: 760, height: 420 };
 const PLOT = { left: 56, top: 64, right: 744, bottom: 368 };
@@ -31,7 +31,8 @@ function axes({ x, y }: Scale, steps: number): string[] {
 }
 
 /** Held-out success as dots with 95 % intervals, success of the training rollouts as a thin line behind them. */
-function curve({ validations, training, control }: Outcome, index: number, { x, y }: Scale): string[] {
+function curve({ validations, training, kind }: Outcome, index: number, { x, y }: Scale): string[] {
+  const control = isControl(kind);
   const colour = (control ? GREYS : COLOURS)[index % (control ? GREYS : COLOURS).length];
   const dashes = control ? " stroke-dasharray='5 4'" : "";
   // Runs are offset a little, so that their intervals do not overlap.
@@ -55,7 +56,8 @@ function curve({ validations, training, control }: Outcome, index: number, { x, 
 function legend(outcomes: readonly Outcome[]): string[] {
   // Runs in the first line, controls in the second.
   const next = { true: PLOT.left, false: PLOT.left };
-  return numbered(outcomes).flatMap(({ outcome: { name, control }, index }) => {
+  return numbered(outcomes).flatMap(({ outcome: { name, kind }, index }) => {
+    const control = isControl(kind);
     const colour = (control ? GREYS : COLOURS)[index % (control ? GREYS : COLOURS).length];
     const at = next[`${control}`];
     const y = control ? 44 : 22;
@@ -70,10 +72,12 @@ function legend(outcomes: readonly Outcome[]): string[] {
 /** Controls and other runs are coloured separately. */
 function numbered(outcomes: readonly Outcome[]) {
   const seen = { true: 0, false: 0 };
-  return outcomes.map((outcome) => ({ outcome, index: seen[`${outcome.control}`]++ }));
+  return outcomes.map((outcome) => ({ outcome, index: seen[`${isControl(outcome.kind)}`]++ }));
 }
 
-export function curvesSvg(outcomes: readonly Outcome[]): string {
+/** Of the runs with the task's reward, and the controls. */
+export function curvesSvg(all: readonly Outcome[]): string {
+  const outcomes = all.filter(({ kind }) => kind !== "success");
   const steps = Math.max(...outcomes.map(({ training }) => training.length));
   const scale = {
     x: (step: number) => PLOT.left + 12 + ((PLOT.right - PLOT.left - 24) * step) / steps,

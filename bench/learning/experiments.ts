@@ -1,5 +1,6 @@
 /**
- * Experiments on whether training works: the default run with several seeds, and controls that must not learn. Each
+ * Experiments on whether training works: the default run with several seeds, without partial credit, and controls that must
+ * not learn. Each
  * runs `yarn train` as a user would, then `yarn eval` on questions that influenced neither training nor the choice of a
  * checkpoint, and on a second world whose people, places, companies and projects are in no training data.
  */
@@ -10,41 +11,38 @@ import type { Matrix } from "../../src/report/matrix.js";
 import { RunStore } from "../../src/run/store.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
-import { type Base, baseOf, type Settings } from "./bases.js";
+import type { Base, EvaluationName, Seeds, Settings } from "./bases.js";
 
 const cli = join(packageRoot, "dist/src/cli.js");
 
+/** What trains: the task's reward, success alone, random rewards, or nothing at a learning rate of 0. */
+export type Kind = "seed" | "success" | "coins" | "still";
+
 export interface Experiment {
   readonly name: string;
+  readonly kind: Kind;
   readonly base: Base;
   /** Flags in addition to `yarn train --model MODEL`. */
   readonly flags: readonly string[];
-  readonly control: boolean;
 }
 
-/**
- * @param coins seeds of the runs with random rewards: each is a random walk from the base, so a single one says little
- * @param steps of every run and control, other than the default
- */
-export function experiments(
-  seeds: readonly number[],
-  coins: readonly number[],
-  steps?: number,
-  base = baseOf("tiny"),
-): Experiment[] {
+/** A run that must not learn. */
+export const isControl = (kind: Kind): boolean => kind === "coins" || kind === "still";
+
+/** @param steps of every run, other than the default */
+export function experiments(base: Base, { seeds, coins, success }: Seeds = base.seeds, steps?: number): Experiment[] {
   const length: Settings = steps === undefined ? {} : { "--steps": `${steps}` };
-  const experiment = (control: boolean, name: string, own: Settings): Experiment => ({
-    name,
-    base,
+  const experiment = (kind: Kind, name: string, own: Settings): Experiment => ({
+    ...{ name, kind, base },
     flags: Object.entries({ ...base.settings, ...own, ...length }).flat(),
-    control,
   });
   // If the base's settings have a final learning rate, it must be 0 as well.
   const unmoved = "--final-learning-rate" in base.settings ? { "--final-learning-rate": "0" } : {};
   return [
-    ...seeds.map((seed) => experiment(false, `seed ${seed}`, { "--seed": `${seed}` })),
-    ...coins.map((seed) => experiment(true, `coins ${seed}`, { "--control": "random-reward", "--seed": `${seed}` })),
-    experiment(true, "learning rate 0", { "--learning-rate": "0", ...unmoved }),
+    ...seeds.map((seed) => experiment("seed", `seed ${seed}`, { "--seed": `${seed}` })),
+    ...success.map((seed) => experiment("success", `success ${seed}`, { "--reward": "success", "--seed": `${seed}` })),
+    ...coins.map((seed) => experiment("coins", `coins ${seed}`, { "--control": "random-reward", "--seed": `${seed}` })),
+    ...(base.still ? [experiment("still", "learning rate 0", { "--learning-rate": "0", ...unmoved })] : []),
   ];
 }
 
@@ -55,18 +53,21 @@ interface Share {
   n: number;
 }
 
-interface Evaluated extends Share {
+export interface Evaluated extends Share {
   checkpoint: string;
   step: number | null;
   kinds: Record<string, { n: number; successes: number }>;
   reward: number;
   turns: number;
   parts: Record<string, { mean: number; n: number }>;
+  /** How rollouts ended, and calls that did not run by cause, counted. */
+  ends: Record<string, number>;
+  tool_errors: Record<string, number>;
 }
 
 export interface Outcome {
   readonly name: string;
-  readonly control: boolean;
+  readonly kind: Kind;
   readonly commands: readonly string[];
   /** Duration of `yarn train`. */
   readonly seconds: number;
@@ -81,8 +82,10 @@ export interface Outcome {
   readonly heldOut: readonly Evaluated[];
   /** The same questions at temperature 0, which solves more even without training. Empty if not requested. */
   readonly greedy: readonly Evaluated[];
-  /** Questions of a world with reserved names. Empty if not requested. */
+  /** Questions of a world with reserved names, which are in no training data. Empty if not requested. */
   readonly unseenNames: readonly Evaluated[];
+  /** The same questions at temperature 0. Empty if not requested. */
+  readonly unseenNamesGreedy: readonly Evaluated[];
 }
 
 interface Databases {
@@ -125,20 +128,21 @@ const trainArguments = ({ base: { task, model }, flags }: Experiment) => [
   ...["train", ...(task ? ["--task", task] : [])],
   ...["--model", model, ...flags],
 ];
-const evalArguments = ({ control, base }: Experiment, n: number) => {
-  return ["eval", "--checkpoint", `base,${control ? "latest" : base.checkpoint}`, "--n", `${n}`];
+const evalArguments = ({ kind, base }: Experiment, n: number) => {
+  return ["eval", "--checkpoint", `base,${isControl(kind) ? "latest" : base.checkpoint}`, "--n", `${n}`];
 };
 
 /** The commands that reproduce the experiment, without the folders. */
 export function commandsOf(experiment: Experiment, n: number): string[] {
   const evaluate = evalArguments(experiment, n);
-  const evaluations = {
+  const evaluations: Readonly<Record<EvaluationName, readonly string[]>> = {
     "held-out": [shown([...evaluate, "--fresh"])],
     greedy: [shown([...evaluate, "--fresh", "--temperature", "0"])],
     "unseen-names": [
       shown(["build-db", "--db", "reserved.db", "--names", "reserved", "--mailboxes", "60"]),
       shown([...evaluate, "--db", "reserved.db"]),
     ],
+    "unseen-names-greedy": [shown([...evaluate, "--db", "reserved.db", "--temperature", "0"])],
   };
   return [shown(trainArguments(experiment)), ...experiment.base.evaluations.flatMap((name) => evaluations[name])];
 }
@@ -149,16 +153,18 @@ export function commandsOf(experiment: Experiment, n: number): string[] {
  * @param db of the email task; other tasks need none
  */
 export function runExperiment(experiment: Experiment, folder: string, db: Databases | undefined, n: number): Outcome {
-  const { name, control, base } = experiment;
+  const { name, kind, base } = experiment;
   const home = ["--home", folder, "--project", "learning", "--run", name.replaceAll(" ", "-")];
   const train = trainArguments(experiment);
   const evaluate = evalArguments(experiment, n);
   const trained = hone([...train, ...(db ? ["--db", db.usual] : []), ...home]) as { folder: string; mismatch: unknown };
-  const asked = (evaluation: Base["evaluations"][number], ...flags: string[]) =>
+  const asked = (evaluation: EvaluationName, ...flags: string[]) =>
     base.evaluations.includes(evaluation) ? evaluated([...evaluate, ...flags, ...home]) : [];
+  const greedily = ["--temperature", "0"];
   const heldOut = asked("held-out", "--fresh");
-  const greedy = asked("greedy", "--fresh", "--temperature", "0");
+  const greedy = asked("greedy", "--fresh", ...greedily);
   const unseenNames = db ? asked("unseen-names", "--db", db.reserved) : [];
+  const unseenNamesGreedy = db ? asked("unseen-names-greedy", "--db", db.reserved, ...greedily) : [];
 
   const lines = readFileSync(join(trained.folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
   const steps = lines.map((line) => JSON.parse(line) as { success: number; seconds: Record<string, number> });
@@ -171,12 +177,13 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
     .validations()
     .map(({ step, result: { success, low, high, n: count } }) => ({ step, success, low, high, n: count }));
   store.close();
-  const keep = ({ checkpoint, step, success, low, high, n: count, kinds, reward, turns, parts }: Evaluated) => ({
-    ...{ checkpoint, step, success, low, high, n: count, kinds, reward, turns, parts },
-  });
+  const keep = ({ checkpoint, step, success, low, high, n: count, ...more }: Evaluated): Evaluated => {
+    const { kinds, reward, turns, parts, ends, tool_errors } = more;
+    return { checkpoint, step, success, low, high, n: count, kinds, reward, turns, parts, ends, tool_errors };
+  };
   return round({
     name,
-    control,
+    kind,
     commands: commandsOf(experiment, n),
     seconds: phases.total ?? 0,
     mismatch: trained.mismatch,
@@ -186,5 +193,6 @@ export function runExperiment(experiment: Experiment, folder: string, db: Databa
     heldOut: heldOut.map(keep),
     greedy: greedy.map(keep),
     unseenNames: unseenNames.map(keep),
+    unseenNamesGreedy: unseenNamesGreedy.map(keep),
   }) as Outcome;
 }

@@ -1,43 +1,66 @@
 /**
- * `yarn learning [--base tiny|untaught|word-sums] [--seeds 1,2,3] [--coins 1,2,3,4] [--steps N] [--n 200] [--only NAME]
- * [--folder build/learning]`: tests whether training works. The figures go to bench/results, the curves to
- * docs/learning.svg, docs/untaught.svg for a base without training on the task, or docs/word-sums.svg for another task.
- * Finished runs and evaluations are kept in the folder and not repeated, so that the experiments can be run one at a time.
+ * `yarn learning [--base tiny|untaught|word-sums] [--seeds 1,2,3] [--coins 1,2,3] [--success 1,2,3] [--steps N] [--n 200]
+ * [--only NAME] [--folder build/learning]`: tests whether training works. Seeds are of runs with the task's reward, coins of
+ * runs with random rewards, success of runs with success alone as the reward; the base has defaults, "none" leaves them out.
+ * The figures go to bench/results, the curves to docs/learning.svg, docs/untaught.svg for a base without training on the task,
+ * or docs/word-sums.svg for another task; the tables of the documentation are printed. Finished runs and evaluations are kept
+ * in the folder and not repeated, so that the experiments can be run one at a time.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual, parseArgs } from "node:util";
-import { HoneError } from "../../src/util/errors.js";
+import { HoneError, messageOf, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { hardwareOf, versionsOf } from "../hardware.js";
 import { resultsFile } from "../results.js";
 import { baseOf } from "./bases.js";
 import { curvesSvg } from "./curve.js";
 import { buildDatabases, commandsOf, experiments, type Outcome, runExperiment } from "./experiments.js";
+import { tablesOf } from "./tables.js";
+
+/** @throws UsageError */
+function numbers(flag: string, text: string): number[] {
+  if (text === "none") return [];
+  const found = text.split(",").map(Number);
+  if (found.every((one) => Number.isInteger(one) && one > 0)) return found;
+  throw new UsageError(`--${flag} ${text}: give whole numbers above 0, such as 1,2,3, or none`);
+}
+
+/** @throws UsageError */
+function parse() {
+  try {
+    return parseArgs({
+      options: {
+        base: { type: "string", default: "tiny" },
+        seeds: { type: "string" },
+        coins: { type: "string" },
+        success: { type: "string" },
+        steps: { type: "string" },
+        n: { type: "string", default: "200" },
+        only: { type: "string" },
+        folder: { type: "string" },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError(messageOf(error).split(".")[0] ?? "");
+  }
+}
 
 try {
-  const { values } = parseArgs({
-    options: {
-      base: { type: "string", default: "tiny" },
-      seeds: { type: "string", default: "1,2,3" },
-      coins: { type: "string", default: "1,2,3,4" },
-      steps: { type: "string" },
-      n: { type: "string", default: "200" },
-      only: { type: "string" },
-      folder: { type: "string" },
-    },
-  });
+  const values = parse();
   const base = baseOf(values.base);
   const folder = resolve(values.folder ?? join(packageRoot, "build", base.results));
   mkdirSync(folder, { recursive: true });
-  const numbers = (text: string) => text.split(",").map(Number);
-  const steps = values.steps ? Number(values.steps) : undefined;
-  const all = experiments(numbers(values.seeds), numbers(values.coins), steps, base);
+  const chosenSeeds = (name: keyof typeof base.seeds) =>
+    values[name] === undefined ? base.seeds[name] : numbers(name, values[name]);
+  const seeds = { seeds: chosenSeeds("seeds"), coins: chosenSeeds("coins"), success: chosenSeeds("success") };
+  const [steps] = values.steps === undefined ? [] : numbers("steps", values.steps);
+  const all = experiments(base, seeds, steps);
   const chosen = all.filter(({ name }) => values.only === undefined || name === values.only);
   if (chosen.length === 0) throw new HoneError(`--only: there are ${all.map(({ name }) => name).join(", ")}`);
 
   const databases = base.task ? undefined : buildDatabases(folder);
-  const n = Number(values.n);
+  const [n = 200] = numbers("n", values.n);
   const outcomes = chosen.map((one) => {
     const file = join(folder, `${one.name.replaceAll(" ", "-")}.json`);
     const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Outcome) : undefined;
@@ -47,21 +70,8 @@ try {
     writeFileSync(file, `${JSON.stringify(outcome, null, 1)}\n`);
     return outcome;
   });
-  for (const { name, heldOut, greedy, unseenNames, seconds } of outcomes) {
-    const text = (list: typeof heldOut) =>
-      list
-        .map(
-          ({ checkpoint, success, low, high }) =>
-            `${checkpoint} ${(100 * success).toFixed(1)} % (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`,
-        )
-        .join(", ");
-    const others = [
-      ...(greedy.length > 0 ? [`greedy: ${text(greedy)}`] : []),
-      ...(unseenNames.length > 0 ? [`unseen names: ${text(unseenNames)}`] : []),
-    ];
-    console.log([`${name}: ${text(heldOut)}`, ...others, `trained in ${seconds.toFixed(0)} s`].join("; "));
-  }
-  // The table always has all experiments, so a single one is not saved.
+  console.log(tablesOf(outcomes).join("\n\n"));
+  // The tables always have all experiments, so a single one is not saved.
   if (chosen.length === all.length) {
     const hardware = hardwareOf(undefined);
     const date = new Date().toISOString().slice(0, 10);

@@ -3,46 +3,63 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { baseOf } from "../../bench/learning/bases.js";
-import { commandsOf, experiments } from "../../bench/learning/experiments.js";
+import {
+  commandsOf,
+  type Evaluated,
+  experiments,
+  isControl,
+  type Kind,
+  type Outcome,
+} from "../../bench/learning/experiments.js";
+import { tablesOf } from "../../bench/learning/tables.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 it("runs the seeds and the coins that are asked for, all of the same length", () => {
-  const made = experiments([1, 2], [5], 8);
-  expect(made.map(({ name, control }) => [name, control])).toEqual([
+  const made = experiments(baseOf("tiny"), { seeds: [1, 2], success: [3], coins: [5] }, 8);
+  expect(made.map(({ name, kind }) => [name, isControl(kind)])).toEqual([
     ["seed 1", false],
     ["seed 2", false],
+    ["success 3", false],
     ["coins 5", true],
     ["learning rate 0", true],
   ]);
   for (const { flags } of made) expect(flags.slice(-2)).toEqual(["--steps", "8"]);
-  expect(made[2]?.flags).toEqual(["--control", "random-reward", "--seed", "5", "--steps", "8"]);
+  expect(made[2]?.flags).toEqual(["--reward", "success", "--seed", "3", "--steps", "8"]);
+  expect(made[3]?.flags).toEqual(["--control", "random-reward", "--seed", "5", "--steps", "8"]);
 });
 
 it("gives every run from the untaught base its settings, each option once, and a control's own in their place", () => {
   const base = baseOf("untaught");
-  const made = experiments([1], [2], 5, base);
+  const made = experiments(base, { seeds: [1], success: [], coins: [2] }, 5);
   const settings = made.map(({ flags }) => {
     const names = flags.filter((_, index) => index % 2 === 0);
     expect(new Set(names).size).toBe(names.length);
     return Object.fromEntries(names.map((name, index) => [name, flags[2 * index + 1]]));
   });
-  const [seed, coins, unmoved] = settings;
+  const [seed, coins] = settings;
   expect(seed).toEqual({ ...base.settings, "--seed": "1", "--steps": "5" });
   expect(coins).toEqual({ ...base.settings, "--control": "random-reward", "--seed": "2", "--steps": "5" });
-  const rates = { "--learning-rate": "0", "--final-learning-rate": "0" };
-  expect(unmoved).toEqual({ ...base.settings, ...rates, "--steps": "5" });
+  expect(experiments(base).map(({ name }) => name)).toEqual(
+    ["seed", "success", "coins"].flatMap((kind) => [1, 2, 3, 4, 5].map((seed) => `${kind} ${seed}`)),
+  );
 
   for (const [train, evaluate, ...more] of made.map((one) => commandsOf(one, 200))) {
     expect(train).toContain(`yarn train --model ${base.model} `);
     expect(evaluate).toBe("yarn eval --checkpoint base,latest --n 200 --fresh");
-    expect(more).toEqual([]);
+    expect(more).toEqual([
+      "yarn eval --checkpoint base,latest --n 200 --fresh --temperature 0",
+      "yarn build-db --db reserved.db --names reserved --mailboxes 60",
+      "yarn eval --checkpoint base,latest --n 200 --db reserved.db",
+      "yarn eval --checkpoint base,latest --n 200 --db reserved.db --temperature 0",
+    ]);
   }
+  expect(base.model).toBe("models/untaught/untaught.gguf");
   expect(() => baseOf("taught")).toThrow("there is no base taught; there are tiny, untaught, word-sums");
 });
 
 it("trains and evaluates the base of word sums on its own task, without a mailbox", () => {
   const base = baseOf("word-sums");
-  const [seed, coins] = experiments([1], [2], undefined, base);
+  const [seed, coins] = experiments(base, { seeds: [1], success: [], coins: [2] });
   if (!seed || !coins) throw new Error("two experiments are missing");
   for (const [experiment, own] of [
     [seed, "--seed 1"],
@@ -57,4 +74,32 @@ it("trains and evaluates the base of word sums on its own task, without a mailbo
     expect(more).toEqual([]);
   }
   for (const path of [base.model, base.task as string]) expect(existsSync(join(packageRoot, path))).toBe(true);
+});
+
+const evaluated = (success: number, more: Partial<Evaluated> = {}): Evaluated => ({
+  ...{ checkpoint: "base", step: null, success, low: success - 0.1, high: success + 0.1, n: 200, kinds: {}, reward: 0 },
+  ...{ turns: 3, parts: { read: { mean: 0.5, n: 200 }, grounded: { mean: 0.25, n: 200 } } },
+  ...{ ends: {}, tool_errors: { malformed: 10, unknown_tool: 1, wrong_arguments: 2 } },
+  ...more,
+});
+const outcome = (kind: Kind, name: string, last: number): Outcome => ({
+  ...{ name, kind, commands: [], seconds: 1, mismatch: null, validations: [], training: [0.1, 0.25], phases: {} },
+  heldOut: [evaluated(0.1), evaluated(last, { tool_errors: {} })],
+  ...{ greedy: [evaluated(0), evaluated(last)], unseenNames: [], unseenNamesGreedy: [] },
+});
+
+it("prints its tables as the documentation has them", () => {
+  const outcomes = [outcome("seed", "seed 1", 0.6), outcome("seed", "seed 2", 0.8), outcome("coins", "coins 1", 0.2)];
+  const [means, play, runs, steps] = tablesOf(outcomes).map((table) => table.split("\n"));
+  expect(means).toEqual([
+    "| success | sampled | greedy |",
+    "| --- | --- | --- |",
+    "| before training | 10.0 % (10.0 to 10.0) | 0.0 % (0.0 to 0.0) |",
+    "| the task's reward, 2 seeds | 70.0 % (60.0 to 80.0) | 70.0 % (60.0 to 80.0) |",
+    "| control: random rewards, 1 seed | 20.0 % | 20.0 % |",
+  ]);
+  expect(play?.[2]).toBe("| before training | 50.0 % (50.0 to 50.0) | 50.0 % (50.0 to 50.0) | 5.0 | 1.5 |");
+  expect(play?.[3]).toMatch(/ \| 0.0 \| 0.0 \|$/);
+  expect(runs?.[2]).toBe("| seed 1 | 10.0 % | 60.0 % (50 to 70) | 0.0 % | 60.0 % (50 to 70) |");
+  expect(steps?.slice(2, 3)).toEqual(["| seed 1 | 10 | 25 |"]);
 });

@@ -42,6 +42,25 @@ describe("a step beside the others", () => {
     ]);
   });
 
+  it("is bad where rewards taught nothing and --kl alone made the update", () => {
+    const view = viewOf([
+      stepOf(1, { updates: 1, groups_trainable: 1 }),
+      stepOf(2, { updates: 1, groups_trainable: 0 }),
+    ]);
+    expect(view.steps.map((step) => findingsOf(step, view))).toEqual([
+      [],
+      [{ level: "bad", text: "In every group all rewards were equal: the update is the pull of --kl alone." }],
+    ]);
+  });
+
+  it("is odd where success fell below the mean of the steps before by more than its interval over questions", () => {
+    const steps = (high: number) =>
+      [0.5, 0.5, 0.5, 0.5, 0.2].map((success, i) => stepOf(i + 1, { success, success_low: 0.1, success_high: high }));
+    const last = (high: number) => findingsOf(steps(high)[4] as Step, viewOf(steps(high))).map(({ text }) => text);
+    expect(last(0.4)).toEqual([expect.stringMatching(/^Success fell to 20.0 % \(95 %: 10.0 % to 40.0 %\)/)]);
+    expect(last(0.6)).toEqual([]);
+  });
+
   it("reads each step a few times, however many there are, and none again while the list is the same", () => {
     const n = 300;
     let reads = 0;

@@ -48,7 +48,7 @@ function learning(metrics: Metrics): Finding[] {
     });
   }
   if (metrics.updates > 0 && metrics.groups_trainable === 0) {
-    found.push({ level: "odd", text: "In every group all rewards were equal: the update is the pull of --kl alone." });
+    found.push({ level: "bad", text: "In every group all rewards were equal: the update is the pull of --kl alone." });
   }
   for (const [reason, n] of Object.entries(noVerdict)) {
     const level = unrewarded * 2 >= groups ? "bad" : "odd";

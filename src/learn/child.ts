@@ -85,6 +85,8 @@ export class Child {
         HONE_DOCTOR: hone("doctor"),
         PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
         PYTHONUNBUFFERED: "1",
+        // Modules of the working folder do not come before these.
+        PYTHONSAFEPATH: "1",
         // Read when PyTorch is imported: its own thread pool must not be larger than granted.
         OMP_NUM_THREADS: String(threads),
         // Waiting threads give up their core quickly: where others need it, spinning halves the speed.

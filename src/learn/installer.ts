@@ -22,7 +22,8 @@ export function run(
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...inherited, PYTHONNOUSERSITE: "1", ...options.env },
+      // Nor may modules of the working folder.
+      env: { ...inherited, PYTHONNOUSERSITE: "1", PYTHONSAFEPATH: "1", ...options.env },
     });
     const text = { stdout: "", stderr: "" };
     for (const stream of ["stdout", "stderr"] as const) {

@@ -127,8 +127,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
             const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
             if (percent !== undefined) io.update(() => `converting ${source.name} ${percent} %`);
           },
-          // Without the working folder, whose modules would come before Python's own.
-          { PYTHONPATH: join(packageRoot, "native"), PYTHONSAFEPATH: "1" },
+          { PYTHONPATH: join(packageRoot, "native") },
         );
       });
       if (outcome.code !== 0) throw conversionError(source.name, outcome.said);

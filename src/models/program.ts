@@ -18,6 +18,9 @@ const INHERITED = [
   ...["OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"],
 ];
 
+/** Not those of the working folder, which would come first: it may be one that was downloaded. */
+const OWN_MODULES = { PYTHONSAFEPATH: "1" };
+
 /** Runs a program without network access, and without the keys of this one. Kills it when the signal is aborted. */
 export async function run(
   program: string,
@@ -32,7 +35,14 @@ export async function run(
   return await new Promise<Outcome>((settle, reject) => {
     const child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...inherited, HF_HUB_OFFLINE: "1", PYTHONUNBUFFERED: "1", TOKENIZERS_PARALLELISM: "false", ...env },
+      env: {
+        ...inherited,
+        ...OWN_MODULES,
+        HF_HUB_OFFLINE: "1",
+        PYTHONUNBUFFERED: "1",
+        TOKENIZERS_PARALLELISM: "false",
+        ...env,
+      },
     });
     const stop = () => void child.kill("SIGKILL");
     signal?.addEventListener("abort", stop, { once: true });

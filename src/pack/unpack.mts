@@ -80,7 +80,7 @@ function thisMachine(python: string): Here {
     abi: process.versions.modules,
     node: process.versions.node,
     glibc: report.header?.glibcVersionRuntime,
-    pythons: ["python3", `python${python}`].map((name) => outputOf(name, "-c", asked)).filter(Boolean),
+    pythons: ["python3", `python${python}`].map((name) => outputOf(name, "-I", "-c", asked)).filter(Boolean),
     driver:
       outputOf("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0] ||
       /\s(\d{3,}\.\d+(?:\.\d+)*)\s/.exec(said)?.[1],

@@ -105,6 +105,7 @@ export class TrackerProcess {
         ...process.env,
         PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
         PYTHONUNBUFFERED: "1",
+        PYTHONSAFEPATH: "1",
       },
     });
     closeSync(log);

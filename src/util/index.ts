@@ -8,3 +8,4 @@ export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { clock, cutText, printable } from "./text.js";
 export { importUserFile } from "./user-file.js";
+export { type Allowed, allowExit, guarded, onLost, timed, timedNow } from "./watch.js";

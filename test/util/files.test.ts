@@ -63,7 +63,9 @@ describe("on a full disk", () => {
       try { for (let i = 0; i < 9; i++) file.add("x".repeat(999)); } catch (error) { console.error(error.message); }
       file.end();`;
     const { stderr, files } = withLittleRoom(folder, 4, program);
-    expect(stderr).toMatch(/^the file of lines cannot be written: EFBIG.*; the lines before are in .*lines\.\d+\.new\n$/);
+    expect(stderr).toMatch(
+      /^the file of lines cannot be written: EFBIG.*; the lines before are in .*lines\.\d+\.new\n$/,
+    );
     expect(files).toEqual({ lines: "old", "lines.PID.new": `${line}\n`.repeat(4) });
   });
 

@@ -20,9 +20,12 @@ import {
 } from "./config/index.js";
 import { loadTask, taskOptionsText } from "./tasks/index.js";
 import {
+  allowExit,
+  guarded,
   HoneError,
   messageOf,
   nearest,
+  onLost,
   program,
   refusalOf,
   toJson,
@@ -72,7 +75,10 @@ function listen(): { signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
   const interrupt = (name: NodeJS.Signals) => {
     // The second signal means it: whatever still runs is left to the next start to clean up.
-    if (controller.signal.aborted) process.exit(name === "SIGINT" ? 130 : 143);
+    if (controller.signal.aborted) {
+      allowExit();
+      process.exit(name === "SIGINT" ? 130 : 143);
+    }
     controller.abort(new HoneError(name === "SIGINT" ? "interrupted" : "terminated"));
   };
   process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
@@ -109,7 +115,7 @@ function report(error: unknown, json: boolean): number {
     2,
     known !== undefined
       ? `hone: ${known}\n`
-      : `hone: unexpected error, please report it\n${error instanceof Error ? error.stack : error}\n`,
+      : `hone: unexpected error, please report it\n${error instanceof Error ? error.stack : messageOf(error)}\n`,
   );
   return error instanceof HoneError ? error.exitCode : 1;
 }
@@ -187,9 +193,11 @@ async function runCommandLine(given: string[]): Promise<number> {
  * @returns the exit code; what it prints is on stdout and stderr by then
  */
 export async function main(args: string[]): Promise<number> {
+  const json = args.includes("--json");
+  onLost((message) => report(new HoneError(message), json));
   try {
-    return await runCommandLine(args);
+    return await guarded("the command", () => runCommandLine(args));
   } catch (error) {
-    return report(error, args.includes("--json"));
+    return report(error, json);
   }
 }

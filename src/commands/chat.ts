@@ -55,7 +55,7 @@ export const chatCommand = defineCommand({
       // Options given on the command line take precedence over the run's.
       const ofRun = <T>(name: "task" | "seed", value: T, recorded: T | undefined) =>
         io.given[name] === undefined ? (recorded ?? value) : value;
-      const task = await loadTask(ofRun("task", config.task, settings?.task));
+      const task = await loadTask(ofRun("task", config.task, settings?.task), config.taskTimeout);
       const options = taskOptionsOf(
         task,
         { ...config, seed: ofRun("seed", seed, settings?.seed) },

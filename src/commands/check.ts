@@ -57,7 +57,7 @@ export const checkCommand = defineCommand({
       failOn(found.findings, config.mcp, found);
       return found;
     }
-    const task = await loadTask(config.task);
+    const task = await loadTask(config.task, config.taskTimeout);
     const servers = await surveyServers(config, task, config.task, logs, io.signal);
     const result = await checkTask({
       task,

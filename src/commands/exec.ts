@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { defineCommand } from "../config/index.js";
-import { HoneError, hone, importUserFile, UsageError } from "../util/index.js";
+import { allowExit, HoneError, hone, importUserFile, messageOf, UsageError } from "../util/index.js";
 
 export const execCommand = defineCommand({
   name: "exec",
@@ -16,12 +16,14 @@ export const execCommand = defineCommand({
     const file = resolve(name);
     if (!existsSync(file)) throw new UsageError(`exec: there is no file ${file}`);
     process.argv = [process.execPath, file, ...args];
+    allowExit();
     try {
       await importUserFile(file);
     } catch (error) {
-      if (error instanceof HoneError || !(error instanceof Error)) throw error;
+      if (error instanceof HoneError) throw error;
       // A defect of the program, whose author needs the stack.
-      throw new HoneError(`${file} failed: ${error.stack ?? error.message}`, { cause: error });
+      const stack = error instanceof Error ? error.stack : undefined;
+      throw new HoneError(`${file} failed: ${stack ?? messageOf(error)}`, { cause: error });
     }
     return { program: file };
   },

@@ -44,6 +44,7 @@ export const judgeCommand = defineCommand({
     "file",
     "home",
     "task",
+    "taskTimeout",
     ...mcpOptions,
     "out",
     "seed",

@@ -26,7 +26,7 @@ export const playCommand = defineCommand({
   options: [...taskOptionNames, ...hubOptionNames, ...mcpOptions, "scenario", "split", "maxTurns", "toolTimeout"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;
-    const plain = await loadTask(config.task);
+    const plain = await loadTask(config.task, config.taskTimeout);
     const options = taskOptionsOf(plain, config, givenForTask(io.given));
     const all = await scenariosOf(plain, options, { hub: config, log: io.log, signal: io.signal });
     const [scenario] = chooseScenarios(all, { split, scenario: config.scenario, n: 1, seed });

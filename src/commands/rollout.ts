@@ -112,7 +112,7 @@ export const rolloutCommand = defineCommand({
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : { ...asked, ofRun: {} };
     const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };
     // Check the task before downloading a model.
-    const task = await loadTask(config.task);
+    const task = await loadTask(config.task, config.taskTimeout);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
     chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);
     const servers = await planServers(config, task, config.task, serverLogs(config.home), io);
@@ -132,6 +132,7 @@ export const rolloutCommand = defineCommand({
             maxTokens: config.maxTokens ?? MAX_TOKENS,
             turnSeconds: config.turnTimeout,
             toolSeconds: config.toolTimeout,
+            taskSeconds: config.taskTimeout,
             rolloutSeconds: config.rolloutTimeout,
             onToolError: config.onToolError,
           },

@@ -41,6 +41,7 @@ export const sftCommand = defineCommand({
     "model",
     ...modelOptions,
     "task",
+    "taskTimeout",
     ...mcpOptions,
     "into",
     "successes",
@@ -74,7 +75,7 @@ export const sftCommand = defineCommand({
     if (!existsSync(file))
       throw new UsageError(`sft: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
     takeDevice(config);
-    const plain = await loadTask(config.task);
+    const plain = await loadTask(config.task, config.taskTimeout);
     const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
     const model = await resolveModel(config.model, config, linesTo(io.log, io.signal));
     checkTrainable(await conversingModel(model), model, config.hfWeights !== undefined);

@@ -68,6 +68,12 @@ export const inputOptions = {
     testShare: real(0.001, 0.999, "Share of --scenarios that is kept for tests, drawn by the seed.", {
       defaultText: "what a column split or the files' names say, else 0.2",
     }),
+    taskTimeout: real(
+      0.1,
+      86_400,
+      "Seconds that the task's file, its scenarios, open, close and each prompt may take, without a sign of progress.",
+      { default: 300 },
+    ),
     split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
     scenario: text("One scenario, by its id."),
     n: whole(1, MANY, "Number of scenarios, drawn by the seed.", { defaultText: "all, or the command's own" }),

@@ -66,7 +66,7 @@ export async function conditionsOf(
   { log, signal }: { log(text: string): void; signal: AbortSignal },
 ): Promise<Conditions> {
   const settings = settingsFor(run, given);
-  const plain = await loadTask(settings.task);
+  const plain = await loadTask(settings.task, config.taskTimeout);
   if (run && run.record.contents.task !== undefined && run.record.contents.task !== plain.name) {
     throw new UsageError(
       `--task: ${settings.task} is the task ${plain.name}, but the run ${run.name} was trained on ${run.record.contents.task}`,

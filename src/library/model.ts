@@ -56,12 +56,13 @@ export class Model {
 
   /** Limits of every rollout. */
   get limits(): RolloutLimits & { readonly maxTokens: number } {
-    const { maxTurns, maxTokens, turnTimeout, toolTimeout, rolloutTimeout, onToolError } = this.config;
+    const { maxTurns, maxTokens, turnTimeout, toolTimeout, rolloutTimeout, taskTimeout, onToolError } = this.config;
     return {
       maxTurns,
       maxTokens: maxTokens ?? bySize[sizeOf(this.info.parameters)].maxTokens,
       turnSeconds: turnTimeout,
       toolSeconds: toolTimeout,
+      taskSeconds: taskTimeout,
       rolloutSeconds: rolloutTimeout,
       onToolError,
     };

@@ -23,6 +23,7 @@ export const modelOptionNames = [
   "turnTimeout",
   "toolTimeout",
   "rolloutTimeout",
+  "taskTimeout",
   "maxExceptions",
   "workers",
   "home",

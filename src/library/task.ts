@@ -19,6 +19,8 @@ export interface TaskChoice {
   readonly seed?: number;
   /** Folder that holds hone's state. Default ".hone". */
   readonly home?: string;
+  /** Seconds that the task's file, `scenarios`, `open`, `close` and `prompt` may take each. Default 300. */
+  readonly taskTimeout?: number;
   /** File with MCP servers (`--mcp`), whose tools the model gets in addition to the task's. */
   readonly mcp?: string;
   /** Called with a line for each tool that the model does not get. */
@@ -49,9 +51,9 @@ export interface OpenTask {
  */
 export async function openTask(
   reference: string,
-  { set = {}, seed = 1, home = ".hone", mcp, log = () => undefined }: TaskChoice = {},
+  { set = {}, seed = 1, home = ".hone", taskTimeout, mcp, log = () => undefined }: TaskChoice = {},
 ): Promise<OpenTask> {
-  const task = await loadTask(reference);
+  const task = await loadTask(reference, taskTimeout);
   const taskOptions = { ...taskOptionsOf(task, { home, seed }, set), seed, home };
   const scenarios = await scenariosOf(task, taskOptions);
   const unset = { mcpScope: undefined, mcpAllow: undefined, mcpDeny: undefined, mcpResultChars: undefined };

@@ -74,7 +74,7 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
 
 export async function rolloutsToFile(options: RolloutsToFile): Promise<RolloutsSummary> {
   const { settings, out } = options;
-  const task = await loadTask(settings.task);
+  const task = await loadTask(settings.task, settings.limits.taskSeconds);
   const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, options.io), options.choice);
 
   const file = new LineFile(out, `the trajectory file ${out}`);

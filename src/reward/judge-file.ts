@@ -57,7 +57,7 @@ export interface JudgeFileIo {
 
 type JudgeFileConfig = RulerConfig &
   McpConfig &
-  Pick<Config, "home" | "task" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
+  Pick<Config, "home" | "task" | "taskTimeout" | "seed" | "out"> & { readonly file: NonNullable<Config["file"]> };
 
 /** @throws HoneError when the judge cannot be asked any more; the verdicts so far are in the new file */
 export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promise<JudgeSummary> {
@@ -66,7 +66,7 @@ export async function judgeFile(config: JudgeFileConfig, io: JudgeFileIo): Promi
     throw new UsageError(`judge: there is no file ${file}; \`${hone("rollout")}\` writes such files`);
   const out = resolve(config.out ?? file.replace(/(\.jsonl)?$/, ".judged.jsonl"));
   if (out === file) throw new UsageError(`--out ${config.out}: that is the file to be judged; give another name`);
-  const plain = await loadTask(config.task);
+  const plain = await loadTask(config.task, config.taskTimeout);
   const task = withServerTools(plain, await planServers(config, plain, config.task, serverLogs(config.home), io));
   const settings = rulerSettings(config, rubricOf(config.rulerRubric), task, config.seed);
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));

@@ -10,7 +10,7 @@ import {
   type ToolContext,
   ToolError,
 } from "../tasks/index.js";
-import { hasBigint, messageOf, nearest, toJson } from "../util/index.js";
+import { guarded, hasBigint, messageOf, nearest, toJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 
 /** Limit of one tool result in characters; a longer one is a defect of the tool. */
@@ -118,7 +118,8 @@ async function execute(
         );
       }, milliseconds);
     });
-    return await Promise.race([run({ scenario, env, signal: stop.signal }), ended]);
+    const allowed = { what: name, seconds: milliseconds / 1000, remedy: "--tool-timeout" };
+    return await Promise.race([guarded(name, () => run({ scenario, env, signal: stop.signal }), allowed), ended]);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", abort);

@@ -13,9 +13,9 @@
  */
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { Scenario } from "../tasks/index.js";
+import { type Scenario, TASK_SECONDS } from "../tasks/index.js";
 import { deriveSeed, HoneError, messageOf } from "../util/index.js";
-import type { GroupJob, RolloutMessage, WorkerSettings } from "./job.js";
+import { type GroupJob, PREPARING, type RolloutMessage, TURN_TO_BEGIN, type WorkerSettings } from "./job.js";
 import type { Waiting } from "./rollout.js";
 import { RolloutThreads, type Threads, within } from "./threads.js";
 import type { RolloutFailure, Trajectory } from "./trajectory.js";
@@ -62,6 +62,9 @@ export interface Gathered {
 /** Milliseconds that a thread has to end a group after its last rollout. */
 const SETTLE_MS = 1000;
 
+/** What a rollout waits for once it may begin. */
+const THREAD = "its thread";
+
 /** Number of times a group is played again because another group ended its worker. */
 const RETRIES = 1;
 
@@ -73,6 +76,8 @@ interface OpenGroup {
   /** Why its thread was ended, when one of its rollouts hung. */
   hung: HoneError | undefined;
   tries: number;
+  /** Since when it waits for its thread, in milliseconds since 1970; undefined once that has begun with it. */
+  sent: number | undefined;
 }
 
 /** A rollout on a thread that may not begin yet. */
@@ -134,7 +139,7 @@ class Gathering {
       );
       const indices = new Set(done.map(({ index }) => index));
       const left = new Map(members.filter(({ index }) => !indices.has(index)).map((member) => [member.id, member]));
-      return { scenario, left, done, hung: undefined, tries: 0 };
+      return { scenario, left, done, hung: undefined, tries: 0, sent: undefined };
     });
     for (const group of this.#groups) {
       for (const id of group.left.keys()) {
@@ -205,13 +210,24 @@ class Gathering {
       if (!next) return;
       this.#underWay.add(next.id);
       next.begin.postMessage(next.id);
+      this.#expectBegin(next.id);
     }
+  }
+
+  /** From now on its thread has to react. One whose built-in functions the task has replaced, for example, does not. */
+  #expectBegin(id: string): void {
+    const waits = this.#waiting.get(id);
+    if (waits?.waiting.for !== TURN_TO_BEGIN) return;
+    const { toolSeconds } = this.#options.settings.limits;
+    this.#waiting.set(id, { ...waits, waiting: { turn: 0, for: THREAD, since: Date.now(), allowed: toolSeconds } });
   }
 
   async #play(group: OpenGroup): Promise<void> {
     const members = [...group.left.values()];
     const { port1, port2 } = new MessageChannel();
     this.#ready.push(...members.map(({ id }) => ({ id, begin: port1 })));
+    // A group that plays alone waits until a thread has nothing else to do.
+    group.sent = group.tries === 0 ? Date.now() : undefined;
     try {
       const { player } = this.#options.settings;
       const adapter = player.kind === "engine" ? player.adapter : null;
@@ -230,8 +246,11 @@ class Gathering {
         this.#fill();
         return;
       }
-      const reason = group.hung ?? error;
-      for (const id of [...group.left.keys()]) this.#fail({ id, error: messageOf(reason) });
+      const reason = messageOf(group.hung ?? error).replace(
+        /^worker exited with code: (\d+)$/,
+        "its thread was ended: code of the task calls process.exit($1)",
+      );
+      for (const id of [...group.left.keys()]) this.#fail({ id, error: reason });
     } finally {
       port1.close();
     }
@@ -249,11 +268,19 @@ class Gathering {
 
   #read(message: RolloutMessage): void {
     if (message.kind === "waiting") {
-      if (!this.#byRollout.get(message.id)?.left.has(message.id)) return;
+      const group = this.#byRollout.get(message.id);
+      if (!group?.left.has(message.id)) return;
+      group.sent = undefined;
       this.#waiting.set(message.id, message);
-      this.#lastOfThread.set(message.thread, message.id);
+      if (message.waiting.for !== TURN_TO_BEGIN) this.#lastOfThread.set(message.thread, message.id);
+      else if (this.#underWay.has(message.id)) this.#expectBegin(message.id);
     } else if (message.kind === "done") {
-      const group = this.#settle(message.trajectory.id);
+      const { id, reward } = message.trajectory;
+      if (typeof reward?.reward !== "number") {
+        this.#fail({ id, error: "its thread reports no reward: code of the task has replaced built-in functions" });
+        return;
+      }
+      const group = this.#settle(id);
       if (!group) return;
       if (["deadline", "tool_failure"].includes(message.trajectory.end)) this.#leftovers = true;
       group.done.push(message.trajectory);
@@ -302,30 +329,50 @@ class Gathering {
   /** Finds stuck threads: their own deadlines should have fired long ago. */
   #watch(): void {
     const { graceSeconds = 10, settings } = this.#options;
-    const { limits } = settings;
+    const { toolSeconds, taskSeconds = TASK_SECONDS } = settings.limits;
+    const secondsSince = (time: number) => (Date.now() - time) / 1000;
+    const lost = this.#groups.find(
+      ({ sent = Number.POSITIVE_INFINITY }) => secondsSince(sent) > taskSeconds + toolSeconds + graceSeconds,
+    );
+    if (lost) {
+      const since = secondsSince(lost.sent as number).toFixed(0);
+      this.#giveUp(
+        new HoneError(
+          `no thread has begun with the scenario ${lost.scenario.id} for ${since} s: code of the task blocks them, or has replaced built-in functions of theirs`,
+        ),
+      );
+      return;
+    }
     for (const [id, { thread, waiting }] of this.#waiting) {
-      const seconds = (Date.now() - waiting.since) / 1000;
-      const { turnSeconds, toolSeconds, rolloutSeconds } = limits;
-      const allowed = { "the player": turnSeconds, "the agent": rolloutSeconds }[waiting.for] ?? toolSeconds;
-      if (seconds < allowed + graceSeconds) continue;
+      const seconds = secondsSince(waiting.since);
+      if (seconds < waiting.allowed + graceSeconds) continue;
+      if (waiting.for === THREAD && (this.#byRollout.get(id)?.tries ?? 0) < RETRIES) {
+        this.#endThread(thread);
+        return;
+      }
       // All rollouts of a blocked thread look stuck; the one that reported last blocks it.
       const culprit = this.#lastOfThread.get(thread) ?? id;
       const what = this.#waiting.get(culprit)?.waiting ?? waiting;
-      const since = ((Date.now() - what.since) / 1000).toFixed(0);
-      const message = `rollout ${culprit} hangs: in turn ${what.turn} it has waited ${since} s for ${what.for}`;
-      this.#endThread(thread, culprit, new HoneError(message));
+      const since = secondsSince(what.since).toFixed(0);
+      if (what.for === PREPARING) {
+        this.#giveUp(new HoneError(`${what.for} are not there after ${since} s (--task-timeout ${taskSeconds})`));
+        return;
+      }
+      const turn = what.turn === 0 ? "before its first turn" : `in turn ${what.turn}`;
+      const message = `rollout ${culprit} hangs: ${turn} it has waited ${since} s for ${what.for}`;
+      this.#endThread(thread, { culprit, reason: new HoneError(message) });
       return;
     }
   }
 
-  /** Ends a thread that the rollout `culprit` blocks; the other groups on it are played again elsewhere. */
-  #endThread(thread: number, culprit: string, reason: HoneError): void {
+  /** Ends a thread that the rollout `culprit` blocks, or nobody knows who; the other groups on it are played again elsewhere. */
+  #endThread(thread: number, by?: { readonly culprit: string; readonly reason: HoneError }): void {
     for (const [id, waits] of this.#waiting) {
       if (waits.thread === thread) this.#waiting.delete(id);
     }
     this.#lastOfThread.delete(thread);
-    const guilty = this.#byRollout.get(culprit);
-    if (guilty) guilty.hung = reason;
+    const guilty = by && this.#byRollout.get(by.culprit);
+    if (guilty) guilty.hung = by.reason;
     this.#threads?.end(thread);
   }
 }

@@ -27,6 +27,11 @@ export interface GroupJob {
   readonly begin: MessagePort;
 }
 
+/** What the members of a group wait for while their thread loads the task and opens its environment. */
+export const PREPARING = "the task's file and its environment";
+/** What a member waits for until the gathering lets it begin. */
+export const TURN_TO_BEGIN = "its turn to begin";
+
 /** Messages of workers about rollouts. Each rollout ends with one "done" or "failed". */
 export type RolloutMessage =
   | { readonly kind: "waiting"; readonly id: string; readonly thread: number; readonly waiting: Waiting }

@@ -13,6 +13,7 @@ import {
   type Scenario,
   toolSchema,
 } from "../tasks/index.js";
+import { timed } from "../util/index.js";
 import { OutOfTime, replyTo, runCall, ToolFailure } from "./calls.js";
 import { type DeadlineCause, deadlineCause } from "./deadline.js";
 import type { Session, Turn } from "./session.js";
@@ -27,6 +28,8 @@ export interface RolloutLimits {
   readonly turnSeconds: number;
   readonly toolSeconds: number;
   readonly rolloutSeconds: number;
+  /** Seconds that the task's file and `open` may take on a thread; default that of `--task-timeout`. */
+  readonly taskSeconds?: number;
   /** Effect of a call that cannot run: the model reads the error and continues, or the rollout ends as in ART. */
   readonly onToolError: "observe" | "stop";
 }
@@ -37,6 +40,8 @@ export interface Waiting {
   for: string;
   /** Milliseconds of the clock. */
   since: number;
+  /** Seconds that it may take: it ends itself after that. */
+  allowed: number;
 }
 
 export interface RolloutOutcome {
@@ -90,6 +95,9 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   const { task, scenario, env, session, limits, signal, onWaiting } = input;
   const started = performance.now();
   const deadline = Date.now() + limits.rolloutSeconds * 1000;
+  const waitingFor = (what: string, turn: number, allowed = limits.toolSeconds) =>
+    onWaiting?.({ turn, for: what, since: Date.now(), allowed });
+  waitingFor("the task's prompt", 0);
   const messages = task.prompt(scenario, { maxTurns: limits.maxTurns });
   const calls: CallRecord[] = [];
   const seconds = { total: 0, player: 0, queue: 0, tools: 0 };
@@ -104,7 +112,6 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
     cause = deadlineCause(seconds, since(started));
     return "deadline";
   };
-  const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, since: Date.now() });
 
   /** Handles a turn of plain text: the rollout's end, or undefined when the task has replied. */
   const onText = async (text: string): Promise<RolloutEnd | undefined> => {
@@ -130,7 +137,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
 
   const play = async (): Promise<RolloutEnd> => {
     while (turns < limits.maxTurns) {
-      waitingFor("the player", turns + 1);
+      waitingFor("the player", turns + 1, limits.turnSeconds);
       const turnStarted = performance.now();
       const turnDeadline = Date.now() + limits.turnSeconds * 1000;
       const turn = await session.turn({
@@ -195,7 +202,12 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   }
   waitingFor("the reward", turns);
   const finished = { messages, calls, answer, end, turns, maxTurns: limits.maxTurns, folder: input.folder };
-  const reward = await task.reward(finished, scenario, env);
+  const ofReward = {
+    what: `the reward of the task ${task.name}`,
+    seconds: limits.toolSeconds,
+    remedy: "--tool-timeout",
+  };
+  const reward = await timed(ofReward, () => task.reward(finished, scenario, env));
   if (!Number.isFinite(reward.reward)) {
     throw new Error(
       `the reward of task ${task.name} for scenario ${scenario.id} is ${reward.reward}, not a finite number`,

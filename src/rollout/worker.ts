@@ -6,9 +6,16 @@ import { MessageChannel, type MessagePort, parentPort, threadId } from "node:wor
 import { workerData } from "piscina";
 import type { Agents } from "../agent/index.js";
 import { ToolServers } from "../mcp/index.js";
-import { type AnyTask, loadTask } from "../tasks/index.js";
+import { type AnyTask, loadTask, TASK_SECONDS } from "../tasks/index.js";
 import { HoneError, messageOf, UsageError } from "../util/index.js";
-import type { GroupJob, GroupResult, WorkerMessage, WorkerSettings } from "./job.js";
+import {
+  type GroupJob,
+  type GroupResult,
+  PREPARING,
+  TURN_TO_BEGIN,
+  type WorkerMessage,
+  type WorkerSettings,
+} from "./job.js";
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "./rollout.js";
 import type { Session } from "./session.js";
 import { openSessions, type SessionSource } from "./session-source.js";
@@ -60,8 +67,11 @@ async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
   return agents;
 }
 
-async function prepare(): Promise<Ready> {
-  const own = await loadTask(settings.task);
+/** @param announce called before each part that has the task's time limit, and at last without one */
+async function prepare(announce: (allowed: number) => void): Promise<Ready> {
+  const { taskSeconds = TASK_SECONDS } = settings.limits;
+  announce(taskSeconds);
+  const own = await loadTask(settings.task, taskSeconds);
   if (own.rollout && settings.servers) {
     throw new UsageError(
       `the task ${own.name} is played by its own code (rollout), which has its own tools; leave --mcp out`,
@@ -70,7 +80,9 @@ async function prepare(): Promise<Ready> {
   const servers = settings.servers && new ToolServers(settings.servers, own);
   if (servers) closeOnRequest("an MCP server", () => servers.close());
   const task = servers?.task ?? own;
+  announce(taskSeconds);
   const env = await task.open(settings.taskOptions);
+  announce(Number.POSITIVE_INFINITY);
   closeOnRequest(`the environment of the task ${task.name}`, () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
   return { task, env, players: await openSessions(settings.player, task), servers, agents };
@@ -107,6 +119,12 @@ const waitingOf =
   (waiting: Waiting) =>
     post({ kind: "waiting", id, thread: threadId, waiting });
 
+/** Tells of what all members wait for before they begin. */
+function waitFor(members: readonly Member[], what: string, allowed: number): void {
+  const waiting = { turn: 0, for: what, since: Date.now(), allowed };
+  for (const member of members) waitingOf(member)(waiting);
+}
+
 async function playMember(
   here: Ready,
   job: GroupJob,
@@ -120,10 +138,14 @@ async function playMember(
     const outcome = await (agents as Agents).play({
       scenario,
       seed: member.seed,
-      onWaiting: (turn, who) => onWaiting({ turn, for: who, since: Date.now() }),
+      onWaiting: (turn, who) => {
+        const { turnSeconds, rolloutSeconds } = settings.limits;
+        onWaiting({ turn, for: who, since: Date.now(), allowed: who === "the player" ? turnSeconds : rolloutSeconds });
+      },
     });
     return trajectoryOf(here, job, member, outcome);
   }
+  if (servers) onWaiting({ turn: 0, for: "its tool servers", since: Date.now(), allowed: Number.POSITIVE_INFINITY });
   const own = await servers?.begin(member.id, scenario);
   const outcome = await playRollout({
     task: own?.task ?? task,
@@ -151,9 +173,11 @@ function starts(port: MessagePort, ids: readonly string[]): ReadonlyMap<string, 
 
 /** Plays the members of a group concurrently, each from the time it may begin. */
 export default async function playGroup(job: GroupJob): Promise<GroupResult> {
+  const { toolSeconds, maxTurns } = settings.limits;
   let here: Ready;
   try {
-    ready ??= prepare();
+    if (ready) waitFor(job.members, PREPARING, Number.POSITIVE_INFINITY);
+    ready ??= prepare((allowed) => waitFor(job.members, PREPARING, allowed));
     here = await ready;
   } catch (error) {
     if (error instanceof HoneError) return { setupError: error.message };
@@ -162,11 +186,13 @@ export default async function playGroup(job: GroupJob): Promise<GroupResult> {
   const failed = (id: string, error: unknown) => post({ kind: "failed", failure: { id, error: messageOf(error) } });
   let sessions: Session[] = [];
   try {
-    if (!here.agents) sessions = here.players.start(opening(here.task, job.scenario, settings.limits.maxTurns), job);
+    waitFor(job.members, "the task's prompt", toolSeconds);
+    if (!here.agents) sessions = here.players.start(opening(here.task, job.scenario, maxTurns), job);
   } catch (error) {
     for (const { id } of job.members) failed(id, error);
     return null;
   }
+  waitFor(job.members, TURN_TO_BEGIN, Number.POSITIVE_INFINITY);
   const mayBegin = starts(
     job.begin,
     job.members.map(({ id }) => id),

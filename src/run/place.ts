@@ -16,13 +16,13 @@ const stem = (model: string) =>
     .replace(/@.*$/, "")
     .replace(/\.gguf$/i, "");
 
-type Place = Pick<Config, "home" | "project" | "run" | "model" | "task">;
+type Place = Pick<Config, "home" | "project" | "run" | "model" | "task"> & Partial<Pick<Config, "taskTimeout">>;
 
 /** The folder of a run to be trained. */
-export async function placeOf({ home, project, run, model, task }: Place): Promise<string> {
+export async function placeOf({ home, project, run, model, task, taskTimeout }: Place): Promise<string> {
   const name = run ?? stem(model ?? DEFAULT_MODEL);
   checkName("--run", name);
-  const folder = project ?? (await loadTask(task)).name;
+  const folder = project ?? (await loadTask(task, taskTimeout)).name;
   checkName("--project", folder);
   return resolve(home, folder, "models", name);
 }

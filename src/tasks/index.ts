@@ -12,6 +12,7 @@ export {
   type Score,
 } from "./compose.js";
 export { type FileScenarios, type FromFile, fromFile } from "./dataset/index.js";
+export { TASK_SECONDS } from "./limits.js";
 export { loadTask, scenariosOf } from "./load.js";
 export {
   givenForTask,

@@ -3,8 +3,9 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { HoneError, importUserFile, messageOf, UsageError } from "../util/index.js";
+import { HoneError, importUserFile, messageOf, timed, UsageError } from "../util/index.js";
 import { emailTask } from "./email/index.js";
+import { allowed, TASK_SECONDS, withLimits } from "./limits.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "./task.js";
 
 /** Built-in tasks. */
@@ -28,8 +29,11 @@ function isTask(value: unknown): value is AnyTask {
  * Loads a task in this thread. Workers call it again with the same reference: closures cannot be sent to them.
  *
  * @param reference "email", or the path of a file whose default export comes from `defineTask`
+ * @param seconds that the file, `scenarios`, `open`, `close` and `prompt` may take each (`--task-timeout`)
+ * @throws UsageError when there is no such file
+ * @throws HoneError when it has no task, or its code fails or takes longer
  */
-export async function loadTask(reference: string): Promise<AnyTask> {
+export async function loadTask(reference: string, seconds = TASK_SECONDS): Promise<AnyTask> {
   const known = builtIn.find((task) => task.name === reference);
   if (known) return known;
   const file = resolve(reference);
@@ -38,20 +42,44 @@ export async function loadTask(reference: string): Promise<AnyTask> {
       `there is no task file ${file}; give the path of one, or a task of hone's: ${builtIn.map((task) => task.name).join(", ")}`,
     );
   }
-  let loaded: unknown;
-  try {
-    loaded = await importUserFile(file);
-  } catch (error) {
-    throw new HoneError(`the task file ${file} could not be loaded: ${messageOf(error).split("\n")[0]}`, {
-      cause: error,
-    });
-  }
+  const loaded = await timed(allowed(`the task file ${file}`, seconds), () =>
+    importUserFile(file).catch((error: unknown) => {
+      const why = messageOf(error).split("\n")[0];
+      throw new HoneError(`the task file ${file} could not be loaded: ${why}`, { cause: error });
+    }),
+  );
   if (!isTask(loaded)) {
     throw new HoneError(
       `the task file ${file} has no task: it must \`export default defineTask({...})\` from "@hone-rl/hone"`,
     );
   }
-  return loaded;
+  return withLimits(loaded, seconds);
+}
+
+/** The field of a scenario that is no plain data: workers and files cannot have it. */
+function strangeField(scenario: Scenario): string | undefined {
+  let strange: string | undefined;
+  JSON.stringify(scenario, (name, value: unknown) => {
+    if (["bigint", "function", "symbol"].includes(typeof value)) strange = `${name} is a ${typeof value}`;
+    return typeof value === "bigint" ? null : value;
+  });
+  return strange;
+}
+
+function checkPlain(task: AnyTask, scenarios: readonly Scenario[]): void {
+  for (const scenario of scenarios) {
+    let problem: string | undefined;
+    try {
+      problem = strangeField(scenario);
+    } catch (error) {
+      // A circle, or a toJSON that throws.
+      problem = messageOf(error).split("\n")[0];
+    }
+    if (problem === undefined) continue;
+    throw new HoneError(
+      `the scenario ${scenario?.id} of the task ${task.name} is no plain data: ${problem}; use strings, numbers, lists and objects`,
+    );
+  }
 }
 
 /**
@@ -61,10 +89,13 @@ export async function loadTask(reference: string): Promise<AnyTask> {
  * @throws HoneError when the task's own code fails
  */
 export async function scenariosOf(task: AnyTask, options: PlainOptions, io?: ScenarioIo): Promise<readonly Scenario[]> {
+  let scenarios: readonly Scenario[];
   try {
-    return await task.scenarios(options, io);
+    scenarios = await task.scenarios(options, io);
   } catch (error) {
     if (error instanceof HoneError) throw error;
     throw new HoneError(`the task ${task.name} could not list its scenarios: ${messageOf(error)}`, { cause: error });
   }
+  checkPlain(task, scenarios);
+  return scenarios;
 }

@@ -201,6 +201,8 @@ export interface ScenarioIo {
   /** Called with lines about downloads. */
   readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
+  /** To be called at signs of progress: the time limit (`--task-timeout`) counts from the last one. */
+  readonly alive?: () => void;
 }
 
 export interface Task<S extends Scenario = Scenario, E = unknown> {

@@ -124,7 +124,7 @@ export type TrainConfig = Pick<Config, (typeof trainOptions)[number]>;
 
 export function limitsOf(
   settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError">,
-  config: Pick<Config, (typeof playingOptions)[number]>,
+  config: Pick<Config, (typeof playingOptions)[number] | "taskTimeout">,
 ): RolloutLimits {
   return {
     maxTurns: settings.maxTurns,
@@ -132,6 +132,7 @@ export function limitsOf(
     turnSeconds: config.turnTimeout,
     toolSeconds: config.toolTimeout,
     rolloutSeconds: config.rolloutTimeout,
+    taskSeconds: config.taskTimeout,
     onToolError: settings.onToolError,
   };
 }
@@ -159,7 +160,7 @@ export async function prepare(
   const chosen = <K extends "task" | "seed">(name: K) =>
     (given[name] ?? recorded?.options[name] ?? config[name]) as Config[K];
   const taskReference = chosen("task");
-  const plain = await loadTask(taskReference);
+  const plain = await loadTask(taskReference, config.taskTimeout);
   const set = resolveTaskOptions(
     plain,
     recorded ? recordedForTask(plain, taskOptionsIn(recorded)) : {},

@@ -1,3 +1,6 @@
+/** Errors that a user can act on, and the words for all others. */
+import { types } from "node:util";
+
 /**
  * Errors that a user can act on. Their message is one clear line: what is wrong and how to mend it.
  * The command line prints that line and nothing else; any other error is a defect and keeps its stack.
@@ -27,9 +30,28 @@ export class UsageError extends HoneError {
   override readonly exitCode = 2;
 }
 
-/** The message of anything that can be thrown. */
+/** A value that is no error, as code of the user's may throw it. */
+function shown(value: unknown): string {
+  if (value === "") return "an empty text";
+  try {
+    const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+    return text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text;
+  } catch {
+    // A circle, or an object without a text.
+    return `a value of type ${typeof value}`;
+  }
+}
+
+/** Characters of a thrown value in a message. */
+const SHOWN = 200;
+
+/** The message of anything that can be thrown, never empty. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (typeof error === "string" && error !== "") return error;
+  if (!(error instanceof Error) && !types.isNativeError(error)) return `${shown(error)} was thrown, which is no Error`;
+  if (typeof error.message === "string" && error.message !== "") return error.message;
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(messageOf).join("; ");
+  return `${error.name} without a message`;
 }
 
 /** The code of a system error (ENOENT, EACCES, SQLITE_BUSY ...), when it has one. */

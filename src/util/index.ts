@@ -10,3 +10,4 @@ export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { clock, cutText, printable } from "./text.js";
 export { importScript, importUserFile } from "./user-file.js";
+export { type Allowed, allowExit, guarded, onLost, timed, timedNow } from "./watch.js";

@@ -238,6 +238,7 @@ describe("a rollout", () => {
     const signal = new AbortController().signal;
     await playRollout({ task, scenario, env: undefined, session, limits, signal, onWaiting: (w) => seen.push(w) });
     expect(seen.map(({ turn, for: what }) => `${turn} ${what}`)).toEqual([
+      "0 the task's prompt",
       "1 the player",
       "1 the tool add",
       "2 the player",

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
+import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import { refusalOf } from "../../src/util/errors.js";
+import { messageOf, refusalOf } from "../../src/util/errors.js";
 
 const systemError = (code: string, syscall: string) =>
   Object.assign(new Error(`${code}: no luck, ${syscall} '/x'`), { code, syscall });
@@ -26,4 +27,21 @@ it("a folder that cannot be made is the machine's refusal, a file that is not th
   expect(refusalOf(systemError("ENOENT", "mkdir"))).toMatch(/^the disk is read-only/);
   expect(refusalOf(thrownBy(() => mkdirSync("/dev/null/folder", { recursive: true })))).toBeUndefined();
   expect(refusalOf(thrownBy(() => readFileSync("/nowhere/file")))).toBeUndefined();
+});
+
+it.each([
+  [null, "null was thrown, which is no Error"],
+  [2, "2 was thrown, which is no Error"],
+  [undefined, "undefined was thrown, which is no Error"],
+  ["", "an empty text was thrown, which is no Error"],
+  ["bad mood", "bad mood"],
+  [{ code: 7 }, '{"code":7} was thrown, which is no Error'],
+  [Object.assign(Object.create(null), { big: 1n }), "a value of type object was thrown, which is no Error"],
+  [Symbol("s"), "Symbol(s) was thrown, which is no Error"],
+  [new Error("no luck"), "no luck"],
+  [new TypeError(), "TypeError without a message"],
+  [new AggregateError([new Error("first"), 2]), "first; 2 was thrown, which is no Error"],
+  [runInNewContext("new RangeError('of elsewhere')"), "of elsewhere"],
+])("whatever is thrown (%#) has a message", (thrown, message) => {
+  expect(messageOf(thrown)).toBe(message);
 });

@@ -26,7 +26,7 @@ export async function filesOf(source: string, home: string, io: ScenarioIo): Pro
   throw new HoneError(`${source} has no files that end in ${dataEndings.join(", ")}`);
 }
 
-async function filesOfHub(source: string, home: string, { hub, log, signal }: ScenarioIo): Promise<string[]> {
+async function filesOfHub(source: string, home: string, { hub, log, signal, alive }: ScenarioIo): Promise<string[]> {
   const [, id, part] = onHub.exec(source) ?? [];
   if (id === undefined) {
     throw new UsageError(`--scenarios ${source}: a data set is written hf:OWNER/NAME, or hf:OWNER/NAME:FOLDER`);
@@ -36,7 +36,12 @@ async function filesOfHub(source: string, home: string, { hub, log, signal }: Sc
   const noted = existsSync(note) ? (JSON.parse(readFileSync(note, "utf8")) as string[]) : undefined;
   if (noted?.every((file) => existsSync(file))) return noted;
   const config = hub ?? withDefaults(hubOptionNames, await givenByProgram({}, hubOptionNames));
-  const options = { ...hubOptionsOf(config), ...(log ? { log } : {}), ...(signal ? { signal } : {}) };
+  const options = {
+    ...hubOptionsOf(config),
+    ...(log ? { log } : {}),
+    ...(signal ? { signal } : {}),
+    ...(alive ? { onProgress: alive } : {}),
+  };
   const name = `files${part ? ` in ${part}` : ""} that end in ${dataEndings.join(", ")}`;
   const files = await fetchDataset(id, options, { name, choose: (paths) => partOf(id, paths, part) });
   mkdirSync(dirname(note), { recursive: true });

@@ -91,7 +91,7 @@ async function runLearner(model: string, vocabulary: number, tokens: number, che
     const { memory } = await learner.step({
       batch,
       into: join(folder, "checkpoint"),
-      objective: objectiveOf("grpo"),
+      objective: objectiveOf("dapo"),
       importance: { mode: "token-truncate", low: 0, high: 2 },
       learningRate: 1e-6,
       klCoefficient: 0,

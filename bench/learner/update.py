@@ -243,7 +243,7 @@ def run_hone(options):
     rollout = torch.zeros(slot)
     owner = torch.cat(owner)
     batch = Batch(trajectories, rollout, torch.cat(advantages), owner, owner, temperature=1.0)
-    objective = dict(name="grpo", surrogate="clipped-ratio", ratio="token", normaliser="tokens")
+    objective = dict(name="dapo", surrogate="clipped-ratio", ratio="token", normaliser="tokens")
     objective |= dict(clipLow=0.2, clipHigh=0.28)
     # Without vLLM TRL has no importance weights either.
     importance = dict(mode="off", low=0, high=2)

@@ -15,18 +15,19 @@ In TRL's GRPOConfig, with beta = kl_coefficient and use_bias_correction_kl = Fal
 
 | here | loss_type | importance_sampling_level | epsilon | epsilon_high |
 | --- | --- | --- | --- | --- |
-| grpo, dapo | "dapo" | "token" | clip_low | clip_high |
+| dapo | "dapo" | "token" | clip_low | clip_high |
+| grpo | "grpo" | "token" | clip_low | clip_high |
 | dr-grpo | "dr_grpo" | "token" | clip_low | clip_high |
 | gspo | "grpo" | "sequence" | clip_low | clip_high |
 | cispo | "cispo" | "token" | unused | 1 + clip_high |
 
-TRL's own "grpo" with tokens' ratios divides each trajectory's sum by its length, which none of these does. Where a
+Where a
 step has several mini-batches, TRL's "dapo" and "cispo" divide by their average number of tokens, here each by its own.
 
 The constant of "dr-grpo" is the highest number of tokens of a completion, so its gradient is that of a mean over tokens
 times the share of the constant that completions fill: with 2,560 tokens allowed and 100 used, a 26th. Adam divides a
 gradient by its own size, so a constant factor leaves its step the same while gradients are far above its epsilon
-(1e-8). But a norm bound that was chosen for "grpo" then hardly ever acts, and a step with longer completions weighs
+(1e-8). But a norm bound that was chosen for "dapo" then hardly ever acts, and a step with longer completions weighs
 more in Adam's moments than one with shorter ones, which is the point of the constant.
 """
 

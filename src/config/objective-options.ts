@@ -7,7 +7,7 @@ import { choice, flag, real, whole } from "./option.js";
 const MANY = Number.MAX_SAFE_INTEGER;
 
 export const objectiveOptions = {
-  loss: choice(objectiveNames, `${objectivesText()}.`, { default: "grpo" }),
+  loss: choice(objectiveNames, `${objectivesText()}.`, { default: "dapo" }),
   advantages: choice(
     advantageEstimators,
     "A rollout's reward minus the mean of its group, divided by the group's standard deviation (grpo) or not (dr-grpo, Liu et al. 2025); rloo: minus the mean of the others of its group (leave-one-out, arXiv 2402.14740).",

@@ -28,33 +28,35 @@ export interface Objective {
   readonly clipHigh: number;
 }
 
-/** DAPO's bounds. Those of the papers of grpo and dr-grpo are symmetric: --clip-high 0.2. */
+/** DAPO's bounds. Those of the paper of dr-grpo are symmetric: --clip-high 0.2. */
 const clipped = { surrogate: "clipped-ratio", ratio: "token", clipLow: 0.2, clipHigh: 0.28 } as const;
 
 export const objectives = {
+  dapo: {
+    ...clipped,
+    name: "dapo",
+    about:
+      "clipped ratio of each token, mean over the tokens of all rollouts; the paper's other parts are --refill and --mask-truncated",
+    paper: "arXiv 2503.14476",
+    advantages: "grpo",
+    normaliser: "tokens",
+  },
   grpo: {
     ...clipped,
     name: "grpo",
-    about: "clipped ratio of each token, with DAPO's bounds and mean over the tokens of all rollouts",
+    about: "the same with a symmetric bound, mean over each rollout's tokens and then over the rollouts",
     paper: "arXiv 2402.03300",
     advantages: "grpo",
-    normaliser: "tokens",
+    normaliser: "sequences",
+    clipHigh: 0.2,
   },
   "dr-grpo": {
     ...clipped,
     name: "dr-grpo",
-    about: "the same divided by a constant, rollouts × --max-turns × --max-tokens, instead of their tokens",
+    about: "that of dapo divided by a constant, rollouts × --max-turns × --max-tokens, instead of their tokens",
     paper: "arXiv 2503.20783",
     advantages: "dr-grpo",
     normaliser: "constant",
-  },
-  dapo: {
-    ...clipped,
-    name: "dapo",
-    about: "the loss of grpo here; the paper's other parts are --refill and --mask-truncated",
-    paper: "arXiv 2503.14476",
-    advantages: "grpo",
-    normaliser: "tokens",
   },
   gspo: {
     name: "gspo",
@@ -91,7 +93,7 @@ export const objectiveOf = (name: ObjectiveName): Objective => objectives[name];
 export const importanceModes = ["off", "token-truncate", "token-mask", "sequence-truncate", "sequence-mask"] as const;
 export type ImportanceMode = (typeof importanceModes)[number];
 
-/** For people: "grpo: …; gspo: …". */
+/** For people: "dapo: …; gspo: …". */
 export function objectivesText(): string {
   return Object.values(objectives)
     .map(({ name, about, paper }) => `${name}: ${about} (${paper})`)

@@ -126,7 +126,7 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
     const metrics = await learner.step({
       batch,
       into,
-      objective: objectiveOf("grpo"),
+      objective: objectiveOf("dapo"),
       importance: { mode: "token-truncate", low: 0, high: 2 },
       learningRate: LEARNING_RATE,
       klCoefficient: 0,

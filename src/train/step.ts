@@ -1,18 +1,23 @@
 /**
  * One training step: GRPO (Shao et al. 2024, arXiv 2402.03300) on whole rollouts of many turns with tools.
  *
- * Left out of GRPO:
- * - rewards of single turns (its "process supervision"): a tool call is judged by the rollout's end;
- * - further updates on the same batch, unless `--epochs` or `--minibatches` asks for them: after one the policy is no
- *   longer the one that played, which the clipped ratio then bounds. With one update that ratio is 1;
- * - the KL penalty to the base model, unless `--kl` asks for it: a LoRA adapter with few steps stays near it, and DAPO
- *   (arXiv 2503.14476) and Dr. GRPO (arXiv 2503.20783) omit it too.
+ * Differences from the paper, by default:
+ * - the loss is a mean over the sampled tokens of all rollouts, as in DAPO (arXiv 2503.14476). The paper's is a mean over each
+ *   rollout's own tokens and then over the rollouts: `--loss grpo`;
+ * - the ratio is bounded by 1.28 from above and 0.8 from below, as in DAPO; the paper has one ε for both: `--loss grpo`;
+ * - a floor is added to the standard deviation by which advantages are divided, 0.1 for checkable rewards, so that a small
+ *   spread does not become advantages of size one (src/learn/advantages.ts);
+ * - no KL penalty to the base model, unless `--kl` asks for it: a LoRA adapter with few steps stays near it, and DAPO and
+ *   Dr. GRPO (arXiv 2503.20783) omit it too;
+ * - one update of a batch, unless `--epochs` or `--minibatches` asks for more: after one the policy is no longer the one that
+ *   played, which the clipped ratio then bounds. With one update that ratio is 1;
+ * - no rewards of single turns (its "process supervision"): a tool call is judged by the rollout's end.
+ *
+ * Added to it: groups with equal rewards are left out of the batch, though not of the mean, or with `--refill` replaced (DAPO);
+ * rollouts that ended by no fault of the model do not count in their group (src/reward/comparable.ts); each token is weighted by
+ * the ratio of the learner's to the engine's probability (native/learner/importance.py).
  *
  * Other objectives are in one table (src/config/objectives.ts), as records that are sent to the learner.
- *
- * Added to it: groups with equal rewards are left out of the batch, though not of the mean, or with `--refill` replaced (DAPO); rollouts that ended by no fault of
- * the model do not count in their group (src/reward/comparable.ts); each token is weighted by the ratio of the learner's to
- * the engine's probability (native/learner/importance.py).
  */
 import type { StepRow } from "../run/index.js";
 import type { CreditedGroup } from "./credit.js";

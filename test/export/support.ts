@@ -59,7 +59,7 @@ export async function trainedRun(home: string, name: string, options: object = {
       model,
       task: "/home/somebody/counting.ts",
       reward: "task",
-      loss: "grpo",
+      loss: "dapo",
       groupsPerStep: 4,
       groupSize: 8,
       seed: 7,

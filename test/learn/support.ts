@@ -21,7 +21,7 @@ export function settings(python: string, logFile: string): LearnerSettings {
 export const step: StepSettings = {
   batch: "batch.safetensors",
   into: "0001",
-  objective: objectiveOf("grpo"),
+  objective: objectiveOf("dapo"),
   importance: { mode: "token-truncate", low: 0, high: 2 },
   learningRate: 2e-3,
   klCoefficient: 0,

@@ -119,7 +119,7 @@ describe("--preset art-notebook", () => {
     loraRank: 8,
     loraAlpha: 16,
     loraTargets: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
-    loss: "grpo",
+    loss: "dapo",
     advantages: "grpo",
     kl: 0,
     clipLow: 0.2,
@@ -238,7 +238,8 @@ describe("how a model converses", () => {
 
 describe("an objective", () => {
   it("brings its own bounds and its paper's advantages, unless others are given", () => {
-    expect(resolve({})).toMatchObject({ loss: "grpo", advantages: "grpo", clipLow: 0.2, clipHigh: 0.28 });
+    expect(resolve({})).toMatchObject({ loss: "dapo", advantages: "grpo", clipLow: 0.2, clipHigh: 0.28 });
+    expect(resolve({ loss: "grpo" })).toMatchObject({ advantages: "grpo", clipLow: 0.2, clipHigh: 0.2 });
     expect(resolve({ loss: "dr-grpo" })).toMatchObject({ advantages: "dr-grpo", clipLow: 0.2, clipHigh: 0.28 });
     expect(resolve({ loss: "gspo" })).toMatchObject({ advantages: "grpo", clipLow: 3e-4, clipHigh: 4e-4 });
     expect(resolve({ loss: "cispo" })).toMatchObject({ clipLow: undefined, clipHigh: 4 });

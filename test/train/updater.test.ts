@@ -208,7 +208,7 @@ describe("the learner of a run", () => {
         },
       },
       model: "model.gguf",
-      settings: { loss: "grpo", seed: 1, loraRank: 4, loraAlpha: 8, loraTargets: ["q_proj"], betas: [0.9, 0.99] },
+      settings: { loss: "dapo", seed: 1, loraRank: 4, loraAlpha: 8, loraTargets: ["q_proj"], betas: [0.9, 0.99] },
       config: { learner: "peft", learnerLifetime: "run", precision: "f32", threads: 1, adamBits: "32" },
       fitted: { microBatchTokens: 1024, gradientCheckpointing: false },
       backend: false,

@@ -13,7 +13,8 @@ def objective(name, surrogate="clipped-ratio", ratio="token", normaliser="tokens
 
 
 OBJECTIVES = {
-    "grpo": objective("grpo"),
+    "dapo": objective("dapo"),
+    "grpo": objective("grpo", normaliser="sequences", high=0.2),
     "dr-grpo": objective("dr-grpo", normaliser="constant"),
     "gspo": objective("gspo", ratio="sequence", normaliser="sequences", low=3e-4, high=4e-4),
     "cispo": objective("cispo", surrogate="clipped-weight", low=None, high=4.0),
@@ -130,7 +131,7 @@ def step_settings(batch, into, **more):
     return {
         "batch": str(batch),
         "into": str(into),
-        "objective": OBJECTIVES["grpo"],
+        "objective": OBJECTIVES["dapo"],
         "importance": {"mode": "token-truncate", "low": 0, "high": 2},
         "learningRate": 1e-2,
         "klCoefficient": 0,

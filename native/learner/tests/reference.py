@@ -93,7 +93,7 @@ class Reference:
         highest = request["importance"]["high"]
         mismatch = torch.minimum(torch.exp(old - rollout), torch.tensor(highest))
         tokens, objective = int(sampled.sum()), request["objective"]
-        divisor = tokens if objective["name"] == "grpo" else len(rows.ids) * request["maxCompletionTokens"]
+        divisor = tokens if objective["name"] == "dapo" else len(rows.ids) * request["maxCompletionTokens"]
         low, high = 1 - objective["clipLow"], 1 + objective["clipHigh"]
         for _ in range(request["epochs"]):
             self._adam.zero_grad()

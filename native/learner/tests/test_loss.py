@@ -15,7 +15,7 @@ from trl_loss import importance_ratio, trl_loss
 TRUNCATED = Importance("token-truncate", 0.0, 2.0)
 
 
-def settings(name="grpo", kl=0.0, importance=TRUNCATED, **changes):
+def settings(name="dapo", kl=0.0, importance=TRUNCATED, **changes):
     record = OBJECTIVES[name] | changes
     return loss.LossSettings(read_objective(record, list(loss.SURROGATES)), importance, kl)
 
@@ -214,7 +214,7 @@ def test_masked_rollouts_count_in_a_mean_over_rollouts_and_not_in_one_over_token
     everyone = tensors()
     some = SimpleNamespace(**{key: value[2:] for key, value in vars(everyone).items()})
     everyone.mask[:2] = 0
-    for name in ("grpo", "dr-grpo"):
+    for name in ("dapo", "dr-grpo"):
         mine, tokens = settings(name), tokens_of(some)
         scale = loss.token_scale(mine.objective, tokens.owner, played(everyone), 64)
         value = (loss.policy_loss(tokens, mine) * scale).sum()
@@ -239,8 +239,8 @@ def test_mismatch_metrics_are_those_of_the_definition():
     ],
 )
 def test_an_objective_that_the_learner_does_not_have_is_refused_by_name(change, message):
-    with pytest.raises(Refused, match=f"the objective grpo has the {message}"):
-        read_objective(OBJECTIVES["grpo"] | change, list(loss.SURROGATES))
+    with pytest.raises(Refused, match=f"the objective dapo has the {message}"):
+        read_objective(OBJECTIVES["dapo"] | change, list(loss.SURROGATES))
 
 
 def test_importance_sampling_that_the_learner_does_not_have_is_refused():

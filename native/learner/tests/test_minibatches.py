@@ -23,7 +23,7 @@ from models import make_model, write_gguf
 
 GROUPS, SIZE = 5, 3
 CONSTANT = 40
-LEVELS = [(name, "token") for name in OBJECTIVES] + [("grpo", "sequence"), ("gspo", "sequence")]
+LEVELS = [(name, "token") for name in OBJECTIVES] + [("dapo", "sequence"), ("gspo", "sequence")]
 """Objectives, and whose importance weights they have."""
 
 
@@ -244,7 +244,7 @@ def test_progress_counts_every_row_once(session, tmp_path):
     assert len(seen) > 3 * metrics["microBatches"]
 
 
-@pytest.mark.parametrize(("name", "counted"), [("dr-grpo", "rollouts"), ("grpo", "sampledTokens")])
+@pytest.mark.parametrize(("name", "counted"), [("dr-grpo", "rollouts"), ("dapo", "sampledTokens")])
 def test_what_was_played_is_shared_among_the_minibatches(session, tmp_path, silent, name, counted):
     batch = write_random_batch(tmp_path / "batch.safetensors")
     more = {"objective": OBJECTIVES[name], "maxCompletionTokens": CONSTANT, "minibatches": 3, "learningRate": 0.0}

@@ -16,7 +16,7 @@ from learner.packing import plan
 from models import make_model, write_gguf
 
 SETTINGS = loss.LossSettings(
-    read_objective(OBJECTIVES["grpo"], list(loss.SURROGATES)), Importance("token-truncate", 0.0, 2.0), 0.0
+    read_objective(OBJECTIVES["dapo"], list(loss.SURROGATES)), Importance("token-truncate", 0.0, 2.0), 0.0
 )
 
 

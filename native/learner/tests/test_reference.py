@@ -38,21 +38,21 @@ VALUES = {
     "temperature": (0.7, 1.0, 1.3),
     "kl": (0.0, 0.1),
     "checkpointing": (False, True),
-    "loss": ("grpo", "dr-grpo"),
+    "loss": ("dapo", "dr-grpo"),
     "epochs": (1, 2),
     "rollouts": ("random", "tree"),
 }
 CASES = [
-    ("llama", 20, 1.3, 0.1, False, "grpo", 1, "tree"),
+    ("llama", 20, 1.3, 0.1, False, "dapo", 1, "tree"),
     ("qwen2", 60, 1.0, 0.0, True, "dr-grpo", 1, "tree"),
-    ("qwen3", 4096, 0.7, 0.1, True, "grpo", 2, "tree"),
+    ("qwen3", 4096, 0.7, 0.1, True, "dapo", 2, "tree"),
     ("llama", 4096, 1.0, 0.0, False, "dr-grpo", 2, "tree"),
     ("qwen2", 20, 0.7, 0.0, False, "dr-grpo", 2, "tree"),
     ("qwen3", 60, 1.3, 0.0, False, "dr-grpo", 2, "random"),
-    ("llama", 60, 0.7, 0.0, True, "grpo", 1, "random"),
+    ("llama", 60, 0.7, 0.0, True, "dapo", 1, "random"),
     ("qwen3", 20, 1.0, 0.1, True, "dr-grpo", 1, "random"),
     ("qwen2", 4096, 1.3, 0.1, True, "dr-grpo", 1, "random"),
-    ("qwen2", 60, 1.0, 0.1, False, "grpo", 1, "tree"),
+    ("qwen2", 60, 1.0, 0.1, False, "dapo", 1, "tree"),
 ]
 UPDATES = 3
 MAX_GRAD_NORM = 0.2

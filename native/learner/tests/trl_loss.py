@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import torch
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-TRL = {"grpo": "dapo", "dr-grpo": "dr_grpo", "gspo": "grpo", "cispo": "cispo"}
+TRL = {"dapo": "dapo", "grpo": "grpo", "dr-grpo": "dr_grpo", "gspo": "grpo", "cispo": "cispo"}
 """loss_type by hone's name."""
 
 

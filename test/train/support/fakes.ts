@@ -258,7 +258,7 @@ export const openFake = (folder: string, fork?: string): Promise<Run> =>
   Run.open({ folder, record: { options: { groupSize: 3 }, contents: {} }, shape, fork, agree: () => undefined });
 
 export const stepSettings = {
-  objective: objectiveOf("grpo"),
+  objective: objectiveOf("dapo"),
   importance: { mode: "token-truncate", low: 0, high: 2 },
   klCoefficient: 0,
   maxGradNorm: 1,

@@ -151,7 +151,7 @@ export function makeRun(home: string, name: string, asked: RunOptions): string {
     steps: asked.steps,
     groupSize: asked.group ?? 4,
     learningRate: 1e-4,
-    loss: "grpo",
+    loss: "dapo",
     ...asked.options,
   };
   store.begin(

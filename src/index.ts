@@ -51,6 +51,7 @@ export type {
 export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";
 export {
   type AgentContext,
+  type AgentFailure,
   type AgentRollout,
   type AgentTaskDefinition,
   answerOf,
@@ -75,9 +76,11 @@ export {
   type Given,
   jsonMatch,
   jsonSchema,
+  type ModelMistakes,
   matches,
   numericMatch,
   type PlainOptions,
+  ProgramError,
   type Ran,
   type ReplyContext,
   type Reward,

@@ -116,6 +116,7 @@ function begin(model: RolloutModel, options: LanguageModelV3CallOptions, tempera
         maxTokens: maxOutputTokens,
         stopTexts: stopSequences,
         likeliest: undefined,
+        format,
         signal: anyOf([abortSignal, signal]),
         onText,
       }),
@@ -156,11 +157,16 @@ class Parts {
 }
 
 export function languageModel(model: RolloutModel, temperature: number): LanguageModelV3 {
+  /** The error for the SDK. One that its own signal causes is no answer of the model. */
+  const failed = (error: unknown, ...signals: readonly (AbortSignal | undefined)[]) => {
+    if (!signals.some((signal) => signal?.aborted)) model.onError(error);
+    return sdkError(error);
+  };
   const prepare = (options: LanguageModelV3CallOptions) => {
     try {
       return begin(model, options, temperature);
     } catch (error) {
-      throw sdkError(error);
+      throw failed(error);
     }
   };
   const response = () => ({ timestamp: new Date(), modelId: model.name });
@@ -174,7 +180,7 @@ export function languageModel(model: RolloutModel, temperature: number): Languag
     async doGenerate(options) {
       const { ask, conversation, warnings, about } = prepare(options);
       const answer = await ask().catch((error: unknown) => {
-        throw sdkError(error);
+        throw failed(error, options.abortSignal);
       });
       const reasoning = reasoningOf(answer.read.thoughts, model.chat);
       const content: LanguageModelV3Content[] = [
@@ -222,7 +228,7 @@ export function languageModel(model: RolloutModel, temperature: number): Languag
             });
           } catch (error) {
             parts.close();
-            send({ type: "error", error: sdkError(error) });
+            send({ type: "error", error: failed(error, options.abortSignal, gone.signal) });
           }
           if (!gone.signal.aborted) controller.close();
         },

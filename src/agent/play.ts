@@ -7,6 +7,7 @@ import { type AnyTask, type Reward, type RolloutEnd, rewardReturned, type Scenar
 import { HoneError, messageOf } from "../util/index.js";
 import type { Host } from "./host.js";
 import { languageModel } from "./language-model.js";
+import { mistakeOf } from "./mistakes.js";
 import { Output, onBehalfOf } from "./output.js";
 import { Programs } from "./programs.js";
 import type { RolloutModel } from "./rollout-model.js";
@@ -51,6 +52,8 @@ function ended(
 
 class Hung extends HoneError {}
 
+const UNASKED = "the agent ended without a turn of the model: use `model`, or `baseUrl` with `apiKey`";
+
 /** @throws HoneError where the code fails, or hangs */
 export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome> {
   const { task, scenario, env, model, host, limits } = input;
@@ -87,27 +90,31 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     const wrote = tail === "" ? "" : `; its last output:\n${tail.replace(/^/gm, "  ")}`;
     throw new HoneError(`${messageOf(error)}${wrote}`, { cause: error });
   };
-  const limit = timedOut ? "deadline" : model.limit;
-  let reward: Reward = { reward: 0, success: false, parts: {} };
-  if (result.error instanceof Hung) failed(result.error);
-  // An error after a limit is taken for its consequence.
-  else if (result.error !== undefined && !limit) failed(result.error);
-  else if (result.error === undefined) {
-    try {
-      reward = rewardReturned(result.returned);
-    } catch (error) {
-      failed(error);
-    }
-  }
   const { turns } = model;
   const { first, branches, calls } = sequencesOf(turns, model.chat.template.closing.id);
-  if (!first) {
-    if (limit) failed(overdue);
-    failed(new HoneError("the agent ended without a turn of the model: use `model`, or `baseUrl` with `apiKey`"));
+  let reward: Reward = { reward: 0, success: false, parts: {} };
+  let end: RolloutEnd = timedOut ? "deadline" : (model.limit ?? "answered");
+  let reason: string | undefined;
+  try {
+    if (result.error instanceof Hung) throw result.error;
+    if (result.error === undefined) reward = rewardReturned(result.returned);
+    // An error after the rollout's time is taken for its consequence.
+    else if (timedOut) reason = messageOf(result.error);
+    else {
+      const { error } = result;
+      const mistake = onBehalfOf({ output, fail: () => undefined }, () => mistakeOf(error, model, task, scenario));
+      if (!mistake) throw error;
+      ({ end, reason, reward } = mistake);
+    }
+    if (!first) {
+      if (result.error !== undefined) throw result.error;
+      throw timedOut ? overdue : new HoneError(UNASKED);
+    }
+  } catch (error) {
+    failed(error);
   }
   const { messages, tokens } = first as NonNullable<typeof first>;
   const last = messages.at(-1);
-  const end: RolloutEnd = limit ?? "answered";
   const tools = Math.max(0, seconds.total - seconds.player);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   const rewritten = sum(turns.map(({ asked }) => asked.rewritten - (asked.point?.rewritten ?? 0)));
@@ -117,7 +124,7 @@ export async function playAgent(input: AgentRolloutInput): Promise<AgentOutcome>
     answer: last?.role === "assistant" && !last.tool_calls ? { text: last.content } : undefined,
     end,
     deadlineCause: end === "deadline" ? deadlineCause({ ...seconds, tools }, seconds.total) : undefined,
-    reason: result.error === undefined ? undefined : messageOf(result.error),
+    reason,
     turns: turns.length,
     reward,
     tokens,

@@ -1,6 +1,7 @@
 /** Programs that a rollout runs: they end with it, and so do processes that they started (see src/mcp/guarded.ts). */
 import { type Guarded, programOf, startGuarded } from "../mcp/index.js";
-import type { Ran, RunOptions } from "../tasks/index.js";
+import { ProgramError, type Ran, type RunOptions } from "../tasks/index.js";
+import { exceptionsIn } from "./exceptions.js";
 import type { Output } from "./output.js";
 
 /** Characters of a program's output that it may return; of more the end is kept. */
@@ -52,7 +53,10 @@ export class Programs {
       signal.throwIfAborted();
       if (code === 0) return written;
       const how = by === null ? `ended with code ${code}` : `was ended by ${by}`;
-      throw new Error(`${[command, ...args].join(" ").slice(0, 200)} ${how}`);
+      const exceptions = code === null ? [] : exceptionsIn(written.stderr);
+      const [first] = exceptions;
+      const what = first ? `: ${first.names[0]}${first.message && `: ${first.message}`}`.slice(0, 300) : "";
+      throw new ProgramError(`${[command, ...args].join(" ").slice(0, 200)} ${how}${what}`, code, exceptions);
     } finally {
       signal.removeEventListener("abort", stop);
       // `end` waits for processes that it left behind.

@@ -49,12 +49,23 @@ export interface PlayedTurn {
   readonly point: Point;
   readonly asked: Conversation;
   readonly answer: Answer;
+  /** Whether a limit of hone ended it, not one that the code has asked for. */
+  readonly cut: boolean;
+  /** The answer's first deviation from the form that was asked for. */
+  readonly formProblem: string | undefined;
 }
 
 const ended = () => new ApiError(410, "invalid_request_error", "The rollout of this key has ended.", "rollout_ended");
 
 const outOfTime = (seconds: number) =>
   badRequest(`The model did not end its turn within ${seconds} s (--turn-timeout).`, null, "turn_timeout");
+
+/** Errors by which a rollout meets a limit. */
+const LIMITS: Readonly<Record<string, Extract<RolloutEnd, "turn_limit" | "context_limit" | "deadline">>> = {
+  turn_limit: "turn_limit",
+  context_length_exceeded: "context_limit",
+  turn_timeout: "deadline",
+};
 
 /** Options by which the sampled distribution would be another than the learner's, and their values without effect. */
 const truncating = { top_p: 1, top_k: 0, min_p: 0 } as const;
@@ -67,7 +78,9 @@ export class RolloutModel extends ServedModel {
   /** Requests that were answered with an error. */
   refused = 0;
   /** A limit that the rollout has met. */
-  limit: Extract<RolloutEnd, "turn_limit" | "context_limit" | "deadline"> | undefined;
+  limit: (typeof LIMITS)[string] | undefined;
+  /** The error of a request since the last turn, other than a limit's. */
+  trouble: unknown;
   readonly #settings: RolloutModelSettings;
   readonly #over = new AbortController();
   readonly #seeds = new Map<Point, number>();
@@ -96,18 +109,20 @@ export class RolloutModel extends ServedModel {
     this.close();
   }
 
-  #fail(error: ApiError): never {
+  override onError(error: unknown): void {
     this.refused++;
-    throw error;
+    const limit = error instanceof ApiError ? LIMITS[error.code ?? ""] : undefined;
+    if (limit) this.limit ??= limit;
+    else this.trouble = error;
   }
 
   refuse(option: string, why: string): never {
     this.#settings.onNote(`the agent asks for ${option}, which is refused: ${why}`);
-    return this.#fail(badRequest(`'${option}' is refused in a rollout: ${why}`, option, "unsupported_value"));
+    throw badRequest(`'${option}' is refused in a rollout: ${why}`, option, "unsupported_value");
   }
 
   override checkOptions(asked: Asked & { readonly logprobs?: unknown }): void {
-    if (this.#over.signal.aborted) this.#fail(ended());
+    if (this.#over.signal.aborted) throw ended();
     for (const [option, without] of Object.entries(truncating)) {
       const value = asked[option as keyof typeof truncating];
       const off = value == null || value === without || (option === "top_k" && value === -1);
@@ -125,36 +140,20 @@ export class RolloutModel extends ServedModel {
     return this.#settings.seed;
   }
 
-  override checkRoom(count: number): void {
-    try {
-      super.checkRoom(count);
-    } catch (error) {
-      this.refused++;
-      throw error;
-    }
-  }
-
   override converse(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Conversation {
     requireFormat(this.chat, tools, this.engine.info.model);
-    try {
-      return super.converse(messages, tools, scope);
-    } catch (error) {
-      this.refused++;
-      if (error instanceof ApiError && error.code === "context_length_exceeded") this.limit ??= "context_limit";
-      throw error;
-    }
+    return super.converse(messages, tools, scope);
   }
 
   override complete(): never {
-    return this.#fail(badRequest("In a rollout there are /v1/chat/completions alone: their turns are trained."));
+    throw badRequest("In a rollout there are /v1/chat/completions alone: their turns are trained.");
   }
 
   override async answer(conversation: Conversation, wanted: Wanted): Promise<Answer> {
     const { sampling, limits } = this.#settings;
-    if (this.#over.signal.aborted) this.#fail(ended());
+    if (this.#over.signal.aborted) throw ended();
     if (this.#begun >= limits.maxTurns) {
-      this.limit ??= "turn_limit";
-      this.#fail(badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit"));
+      throw badRequest(`The rollout has had its ${limits.maxTurns} turns (--max-turns).`, null, "turn_limit");
     }
     const number = this.#begun++;
     const seed = this.#seedOf(conversation.point);
@@ -172,12 +171,14 @@ export class RolloutModel extends ServedModel {
         },
       });
       this.#seeds.set(answer.point, seed);
-      this.turns.push({ number, point: answer.point, asked: conversation, answer });
+      const formProblem = wanted.format?.(answer.read.said);
+      const cut = answer.stop === "length" && answer.segment.ids.length < (wanted.maxTokens ?? Infinity);
+      this.turns.push({ number, point: answer.point, asked: conversation, answer, cut, formProblem });
+      this.trouble = undefined;
       return answer;
     } catch (error) {
-      if (!late.aborted || this.#over.signal.aborted || wanted.signal.aborted) throw error;
-      this.limit ??= "deadline";
-      return this.#fail(outOfTime(limits.turnSeconds));
+      const outOfTurn = late.aborted && !this.#over.signal.aborted && !wanted.signal.aborted;
+      throw outOfTurn ? outOfTime(limits.turnSeconds) : error;
     } finally {
       this.#rest();
     }

@@ -1,7 +1,7 @@
 /** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
 import { loadEngine } from "../engine/index.js";
 import { gather, type RolloutFailure, type Trajectory } from "../rollout/index.js";
-import type { AnyTask, PlainOptions, Scenario } from "../tasks/index.js";
+import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../tasks/index.js";
 import type { Finding } from "./findings.js";
 
 export interface AgentCheck {
@@ -23,6 +23,9 @@ export interface AgentCheck {
 /** Tokens of a turn, and seconds of a rollout, at most. */
 const LIMITS = { maxTokens: 256, turnSeconds: 60, rolloutSeconds: 120, onToolError: "observe" } as const;
 const AT_ONCE = 2;
+
+/** Ends of a rollout whose code ended with an error, but for those of hone's own limits. */
+const MISTAKES: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["bad_call", "token_limit", "model_mistake"]);
 
 export interface PlayedAgents {
   readonly trajectories: readonly Trajectory[];
@@ -73,6 +76,15 @@ export function agentFindings({ trajectories, failures, notes }: PlayedAgents, c
   if (long.length > 0) {
     const message = `in ${long.length} of ${all} rollouts the conversation left no room in a context of ${context} tokens`;
     findings.push({ level: "error", kind: "prompt_too_long", message });
+  }
+  const mistaken = trajectories.filter(({ end }) => MISTAKES.has(end));
+  const [one] = mistaken;
+  if (one) {
+    findings.push({
+      level: "warning",
+      kind: "model_mistake",
+      message: `in ${mistaken.length} of ${all} rollouts the agent ended with an error that is taken for a mistake of the model (${one.id}): ${one.reason}; training gives such a rollout ${one.reward.reward}: see that it is no fault of the agent`,
+    });
   }
   const rewritten = trajectories.reduce((sum, { agent }) => sum + (agent?.history_rewritten ?? 0), 0);
   if (rewritten > 0) {

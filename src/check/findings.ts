@@ -11,6 +11,7 @@ export interface Finding {
     | "repeated_scenario"
     | "no_description"
     | "task_throws"
+    | "model_mistake"
     | "history_rewritten"
     | "option_refused"
     | "reward_constant"

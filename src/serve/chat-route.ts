@@ -64,6 +64,7 @@ export async function chatCompletion(model: ServedModel, request: ChatRequest, e
       stopTexts,
       likeliest: wants,
       grammar,
+      format,
       signal,
       onText,
     });

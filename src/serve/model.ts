@@ -8,6 +8,7 @@ import { type Chat, type ReadTurn, readTurn, splitThoughts, stopIds, withIds } f
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { deriveSeed, HoneError } from "../util/index.js";
 import { badRequest, tooLong } from "./errors.js";
+import type { Format } from "./formats.js";
 import { idsOf, type Point, Recorder, type Segment } from "./recorder.js";
 import type { Asked } from "./requests.js";
 import { type SampledTurn, sampleTurn } from "./sample.js";
@@ -24,6 +25,8 @@ export interface Wanted {
   readonly likeliest: number | undefined;
   /** The form of the turn; undefined: it is free. */
   readonly grammar?: Grammar | undefined;
+  /** The form that is asked for and not enforced. */
+  readonly format?: Format | undefined;
   readonly signal: AbortSignal;
   readonly onText: ((text: string) => void) | undefined;
   readonly onWaited?: (seconds: number) => void;
@@ -97,6 +100,9 @@ export class ServedModel {
 
   /** @throws ApiError (400) for an option that this model does not obey, though others do */
   checkOptions(_asked: Asked): void {}
+
+  /** Called with the error that a request is answered with. */
+  onError(_error: unknown): void {}
 
   /** The seed of a request's first completion. */
   requestSeed({ seed }: Asked): number {

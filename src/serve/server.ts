@@ -130,15 +130,17 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
 
   const serve = async (exchange: Exchange): Promise<void> => {
     let name = "unknown";
+    let allowed: readonly ServedModel[] = [];
     try {
       checkOrigin(exchange.request);
       const [route, rest] = routeOf(exchange.request);
       name = route.split(" ")[1] as string;
       if (closing) throw shuttingDown();
       // Health checks need no key.
-      const allowed = name === "/health" ? [] : modelsFor(exchange.request);
+      if (name !== "/health") allowed = modelsFor(exchange.request);
       await (routes[route] as Route)(exchange, allowed, rest);
     } catch (error) {
+      if (!exchange.signal.aborted) for (const model of allowed) model.onError(error);
       exchange.fail(exchange.signal.aborted ? exchange.signal.reason : error);
     } finally {
       counts.request(name, exchange.status);

@@ -3,7 +3,7 @@
  * model served by hone. See docs/agents.md.
  */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
-import type { Reward, Scenario } from "./scenario.js";
+import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 
 export interface RunOptions {
   /** Default: the folder in which hone was started. */
@@ -20,6 +20,52 @@ export interface Ran {
   readonly stderr: string;
 }
 
+/** A program that `run` started did not exit with code 0. */
+export class ProgramError extends Error {
+  override readonly name = "ProgramError";
+
+  constructor(
+    message: string,
+    /** null where a signal ended it. */
+    readonly code: number | null,
+    /** The exception that ended it and those that caused it, outermost first, by their names in its standard error. */
+    readonly exceptions: readonly { readonly names: readonly string[]; readonly message: string }[],
+  ) {
+    super(message);
+  }
+}
+
+/** An error with which an agent's code ended: in its rollout, or in a program that the rollout ran. */
+export interface AgentFailure<S extends Scenario = Scenario> {
+  readonly scenario: S;
+  /** As it was thrown; a {@link ProgramError} of `run`. */
+  readonly error: unknown;
+  readonly message: string;
+  /**
+   * Names of the error's class and of those that it extends, and of its causes, without modules; of a program, of the last
+   * exception in its standard error.
+   */
+  readonly names: readonly string[];
+  /** Turns that the model has had. */
+  readonly turns: number;
+  /** What the model did wrong in its last turn, by hone's record; undefined where that shows nothing wrong. */
+  readonly evidence: string | undefined;
+  /** How the rollout ends unless the task says otherwise; undefined: it has failed. */
+  readonly end: RolloutEnd | undefined;
+}
+
+interface Judge<S extends Scenario> {
+  // A method: a task is one of any scenarios, too.
+  judge(failure: AgentFailure<S>): boolean | number | Reward | undefined;
+}
+
+/**
+ * Errors of an agent's code that are mistakes of the model: names of exceptions, in addition to those that hone knows; or a
+ * function that says so: true (the rollout earns 0) or its reward, false for a fault of the program, undefined for what hone
+ * makes of it.
+ */
+export type ModelMistakes<S extends Scenario = Scenario> = readonly string[] | Judge<S>["judge"];
+
 export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
   readonly scenario: S;
   /** The environment that the task opened on this thread. */
@@ -34,7 +80,7 @@ export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
   readonly signal: AbortSignal;
   /**
    * Runs a program as part of the rollout, with `OPENAI_BASE_URL` and `OPENAI_API_KEY` set. The program and its child
-   * processes end with the rollout. Rejects with its last output unless it exits with code 0.
+   * processes end with the rollout. Rejects with a {@link ProgramError} unless it exits with code 0.
    */
   run(command: string, args?: readonly string[], options?: RunOptions): Promise<Ran>;
 }

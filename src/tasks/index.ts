@@ -1,6 +1,15 @@
 /** The task contract, and how a task is found. The email task is a room of its own in email/. */
 
-export { type AgentContext, type AgentRollout, type Ran, type RunOptions, rewardReturned } from "./agent.js";
+export {
+  type AgentContext,
+  type AgentFailure,
+  type AgentRollout,
+  type ModelMistakes,
+  ProgramError,
+  type Ran,
+  type RunOptions,
+  rewardReturned,
+} from "./agent.js";
 export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./checks.js";
 export {
   type ComposedReward,

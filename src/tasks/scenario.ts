@@ -1,4 +1,4 @@
-/** Scenarios and rewards. */
+/** Scenarios, how rollouts of them end, and rewards. */
 
 export type Split = "train" | "test";
 
@@ -22,3 +22,17 @@ export interface Reward {
   /** Named parts, for reports. */
   parts: Record<string, number>;
 }
+
+export type RolloutEnd =
+  /** With a final tool, or in a task without one in plain text. */
+  | "answered"
+  /** Plain text in a task with a final tool; or neither text nor a call. */
+  | "no_tool_call"
+  | "turn_limit"
+  | "token_limit"
+  | "context_limit"
+  | "deadline"
+  | "tool_failure"
+  | "bad_call"
+  /** A task's own code ended with an error for a mistake of the model, such as an answer in another form. */
+  | "model_mistake";

@@ -8,12 +8,12 @@
 import { z } from "zod";
 import type { HubConfig } from "../hub/index.js";
 import { HoneError, messageOf, type Random } from "../util/index.js";
-import type { AgentContext, AgentRollout } from "./agent.js";
+import type { AgentContext, AgentRollout, ModelMistakes } from "./agent.js";
 import { type ArgumentsOf, schemaOfParameters, strictParameters, type ToolParameters } from "./parameters.js";
-import type { Reward, Scenario } from "./scenario.js";
+import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 import type { TaskServers } from "./servers.js";
 
-export type { Reward, Scenario, Split } from "./scenario.js";
+export type { Reward, RolloutEnd, Scenario, Split } from "./scenario.js";
 
 /** Context of a tool call. */
 export interface ToolContext<S extends Scenario = Scenario, E = unknown> {
@@ -116,18 +116,6 @@ export interface CallRecord {
   /** The tool's return value as JSON data; for every other outcome `{error: message}`. */
   result: unknown;
 }
-
-export type RolloutEnd =
-  /** With a final tool, or in a task without one in plain text. */
-  | "answered"
-  /** Plain text in a task with a final tool; or neither text nor a call. */
-  | "no_tool_call"
-  | "turn_limit"
-  | "token_limit"
-  | "context_limit"
-  | "deadline"
-  | "tool_failure"
-  | "bad_call";
 
 /** Input of a reward: the whole conversation, and its calls with their results. */
 export interface FinishedRollout {
@@ -235,6 +223,8 @@ export interface Task<S extends Scenario = Scenario, E = unknown> {
   reward(rollout: FinishedRollout, scenario: S, env: E): Reward | Promise<Reward>;
   /** Replaces prompt, tools and reward: the task's own code has the conversation. */
   rollout?(context: AgentContext<S, E>): ReturnType<AgentRollout>;
+  /** With `rollout`: which of its errors are mistakes of the model. */
+  readonly modelMistakes?: ModelMistakes<S>;
   /**
    * For tasks with free answers: the question for a judge about the rollout's answer. null when the reward's own
    * `success` decides: the answers are equal word for word, or there is none.
@@ -314,6 +304,8 @@ export function defineTask<S extends Scenario, E, O extends z.ZodObject>(
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice) throw new TypeError(`task ${definition.name}: two tools are called ${twice}`);
   const taken = ["seed", "home"].find((name) => Object.hasOwn(own.shape, name));
+  if (given.modelMistakes && !given.rollout)
+    throw new TypeError(`task ${definition.name}: modelMistakes is for a task with rollout; a tool throws ToolError`);
   if (taken) throw new TypeError(`task ${definition.name}: every task gets ${taken}; give its own option another name`);
   const brought = broughtBy(definition.scenarios);
   const both = Object.keys(brought).find((name) => Object.hasOwn(own.shape, name));

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { checkTask } from "../../src/check/index.js";
+import { checkTask, type Finding } from "../../src/check/index.js";
 import { modelFile } from "../../src/engine/index.js";
 import { loadTask } from "../../src/tasks/index.js";
 
@@ -33,10 +33,12 @@ export default defineTask({
 });
 `;
 
-test("a defect of its code, rewritten turns, refused options and equal rewards", async () => {
-  const file = join(folder, "careless.ts");
-  writeFileSync(file, task);
-  const { findings, played, longest_prompt } = await checkTask({
+const said = ({ level, kind, message }: Finding) => `${level} ${kind}: ${message}`;
+
+async function checked(name: string, text: string) {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return checkTask({
     task: await loadTask(file),
     reference: file,
     taskOptions: {},
@@ -48,12 +50,24 @@ test("a defect of its code, rewritten turns, refused options and equal rewards",
     context: 512,
     signal: new AbortController().signal,
   });
+}
+
+test("a defect of its code, rewritten turns, refused options and equal rewards", async () => {
+  const { findings, played, longest_prompt } = await checked("careless.ts", task);
   expect(played).toBe(3);
   expect(longest_prompt).toBeGreaterThan(3);
-  expect(findings.map(({ level, kind, message }) => `${level} ${kind}: ${message}`)).toEqual([
+  expect(findings.map(said)).toEqual([
     "error task_throws: the agent failed in 1 of 3 rollouts (bad/0): the agent's own defect",
     expect.stringMatching(/^warning history_rewritten: the agent sends 2 turns back otherwise/),
     expect.stringMatching(/^warning option_refused: the agent asks for top_p, which is refused/),
     expect.stringMatching(/^warning reward_constant: every rollout of a small model earned 0.5/),
   ]);
+});
+
+test("errors that are taken for mistakes of the model", async () => {
+  const error = `Object.assign(new Error("there is no tool look"), { name: "ModelBehaviorError" })`;
+  const { findings } = await checked("mistaken.ts", task.replace("return 0.5;", `throw ${error};`));
+  expect(findings.map(said)).toContain(
+    "warning model_mistake: in 2 of 3 rollouts the agent ended with an error that is taken for a mistake of the model (one/0): there is no tool look; training gives such a rollout 0: see that it is no fault of the agent",
+  );
 });

@@ -2,19 +2,27 @@
 import { join } from "node:path";
 import { defineCommand } from "../config/index.js";
 import { shareText } from "../report/index.js";
-import { bestOf, findRuns, RunStore, STORE_FILE } from "../run/index.js";
-import { hone } from "../util/index.js";
+import { bestOf, findRuns, RunReader, RunStore, STORE_FILE } from "../run/index.js";
+import { HoneError, hone, refusalOf } from "../util/index.js";
 
+const NOTHING = { steps: 0, best: null, problem: null };
+
+/** A run that cannot be read is listed with the reason. */
 function lookAt(folder: string) {
-  const file = join(folder, STORE_FILE);
-  const record = RunStore.recordIn(file);
-  if (!record) return { steps: 0, best: null };
-  const store = RunStore.read(file);
   try {
-    const best = bestOf(store.validations());
-    return { steps: store.lastStep().step, best: best ? { step: best.step, ...best.result } : null };
-  } finally {
-    store.close();
+    if (!RunStore.recordIn(join(folder, STORE_FILE))) return NOTHING;
+    const reader = RunReader.open(folder);
+    try {
+      const best = bestOf(reader.validations());
+      const steps = reader.steps().at(-1)?.step ?? 0;
+      return { ...NOTHING, steps, best: best ? { step: best.step, ...best.result } : null };
+    } finally {
+      reader.close();
+    }
+  } catch (error) {
+    const problem = error instanceof HoneError ? error.message : refusalOf(error);
+    if (problem === undefined) throw error;
+    return { ...NOTHING, problem };
   }
 }
 
@@ -25,11 +33,14 @@ export const runsCommand = defineCommand({
   options: ["home"],
   async run({ home }, io) {
     const runs = findRuns(home).map(({ project, name, folder, changed }) => {
-      const { steps, best } = lookAt(folder);
-      return { project, run: name, steps, best, changed: new Date(changed).toISOString(), folder };
+      return { project, run: name, ...lookAt(folder), changed: new Date(changed).toISOString(), folder };
     });
     if (runs.length === 0) io.log(`there are no runs in ${home}; \`${hone("train")}\` makes one`);
-    for (const { project, run, steps, best, changed } of runs) {
+    for (const { project, run, steps, best, problem, changed } of runs) {
+      if (problem !== null) {
+        io.log(`${project}/${run}  cannot be read: ${problem}`);
+        continue;
+      }
       const success = best ? `best after step ${best.step}: success ${shareText(best)}` : "not validated yet";
       io.log(`${project}/${run}  ${steps} steps  ${success}  ${changed.slice(0, 16).replace("T", " ")}`);
     }

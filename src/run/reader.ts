@@ -1,12 +1,13 @@
 /** Read access to a run: its steps, and every rollout with its reward and advantage in the update. Changes nothing. */
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import type { Trajectory } from "../rollout/index.js";
-import { codeOf, HoneError, hone, messageOf } from "../util/index.js";
+import { HoneError, hone, messageOf } from "../util/index.js";
 import { Checkpoints, verifyCheckpoint } from "./checkpoints.js";
 import { ownerOf } from "./lock.js";
 import { unpack } from "./packing.js";
+import { openToRead, reading } from "./reading.js";
 import type { Device, RolloutPhase, RunRecord, ScenarioDifficulty, StepRow, ValidationRow } from "./records.js";
 import { STORE_FILE } from "./run.js";
 import { RunStore } from "./store.js";
@@ -70,21 +71,6 @@ function endOf(file: string): string {
   }
 }
 
-/** @throws HoneError with one line for a damaged file */
-function reading<T>(file: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof HoneError) throw error;
-    const code = codeOf(error) ?? "";
-    const damaged = /^SQLITE_(CORRUPT|NOTADB|IOERR|FORMAT|ERROR|SCHEMA)/.test(code) || error instanceof SyntaxError;
-    if (!damaged && !/^Z_/.test(code)) throw error;
-    throw new HoneError(`${file} is damaged or half written: ${messageOf(error)}; bring it back from a copy`, {
-      cause: error,
-    });
-  }
-}
-
 export class RunReader {
   readonly folder: string;
   readonly #file: string;
@@ -116,7 +102,7 @@ export class RunReader {
     return reading(file, () => {
       const store = RunStore.read(file);
       try {
-        return new RunReader(folder, file, store, new Database(file, { readonly: true }));
+        return new RunReader(folder, file, store, openToRead(file));
       } catch (error) {
         store.close();
         throw error;

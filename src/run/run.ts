@@ -73,6 +73,23 @@ async function checkFork(fork: string, shape: AdapterShape): Promise<void> {
   );
 }
 
+/**
+ * A folder with checkpoints and without their history: the run must not begin anew over them. A fork's first checkpoint is
+ * written after the store's tables, so that a process killed in between leaves those.
+ *
+ * @throws HoneError when the store was lost
+ */
+function requireStore(folder: string): void {
+  const file = join(folder, STORE_FILE);
+  const steps = new Checkpoints(join(folder, "checkpoints")).list();
+  const last = steps.at(-1);
+  if (last === undefined || !RunStore.isNone(file)) return;
+  const what = existsSync(file) ? "is empty" : "is missing";
+  throw new HoneError(
+    `${file} ${what}, though the run has the checkpoint ${last}: bring it back from a copy, start another run from the checkpoint with --run NAME --fork ${join(folder, "checkpoints", String(last).padStart(4, "0"))}, or remove ${folder} to begin anew`,
+  );
+}
+
 export class Run {
   readonly folder: string;
   readonly store: RunStore;
@@ -104,6 +121,7 @@ export class Run {
     mkdirSync(join(folder, "logs"), { recursive: true });
     const lock = lockRun(folder);
     try {
+      requireStore(folder);
       const run = new Run(folder, lock, RunStore.open(join(folder, STORE_FILE)), shape);
       try {
         if (run.#goingOn(agree, fork)) run.store.updateOptions(record.options);

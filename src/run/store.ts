@@ -9,9 +9,10 @@ import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
 import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { codeOf, HoneError } from "../util/index.js";
+import { HoneError } from "../util/index.js";
 import { readMetrics, readOptions } from "./older.js";
 import { pack, unpack } from "./packing.js";
+import { openToRead, reading } from "./reading.js";
 import type {
   Device,
   RolloutCredit,
@@ -53,41 +54,68 @@ export class RunStore {
 
   /** Opens a store for writing; creates it if missing. Only under the run's lock. */
   static open(file: string): RunStore {
-    return RunStore.#start(file, {}, (database) => {
-      database.pragma("journal_mode = WAL");
-      database.pragma("synchronous = FULL");
-      bringUpToDate(database, file);
-    });
+    return RunStore.#start(
+      file,
+      () => new Database(file),
+      (database) => {
+        database.pragma("journal_mode = WAL");
+        database.pragma("synchronous = FULL");
+        bringUpToDate(database, file);
+      },
+    );
   }
 
   /** Opens a store for reading, also while a run writes. */
   static read(file: string): RunStore {
     if (!existsSync(file)) throw new HoneError(`there is no run here: ${file} does not exist`);
-    return RunStore.#start(file, { readonly: true }, (database) => requireReadable(database, file));
+    return RunStore.#start(
+      file,
+      () => openToRead(file),
+      (database) => requireReadable(database, file),
+    );
   }
 
-  /** The run in this file; undefined when there is none, or it was stopped before it began. */
-  static recordIn(file: string): RunRecord | undefined {
-    if (!existsSync(file)) return undefined;
-    const store = RunStore.#start(file, { readonly: true }, (database) => void checkVersion(database, file));
+  /** Whether there is no store in this place: no file, or one without tables. */
+  static isNone(file: string): boolean {
+    if (!existsSync(file)) return true;
+    const store = RunStore.#start(
+      file,
+      () => openToRead(file),
+      () => undefined,
+    );
     try {
-      const tables = store.#database.prepare("SELECT count(*) FROM sqlite_master").pluck().get();
-      return tables === 0 ? undefined : store.record();
+      return store.#database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() === 0;
     } finally {
       store.close();
     }
   }
 
-  static #start(file: string, options: Database.Options, prepare: (database: Database.Database) => void): RunStore {
-    const database = new Database(file, options);
+  /** The run in this file; undefined when there is none, or it was stopped before it began. */
+  static recordIn(file: string): RunRecord | undefined {
+    if (RunStore.isNone(file)) return undefined;
+    const store = RunStore.#start(
+      file,
+      () => openToRead(file),
+      (database) => void checkVersion(database, file),
+    );
     try {
-      prepare(database);
-      return new RunStore(database);
-    } catch (error) {
-      database.close();
-      if (codeOf(error) === "SQLITE_NOTADB") throw new HoneError(`${file} is not a run of hone`, { cause: error });
-      throw error;
+      return reading(file, () => store.record());
+    } finally {
+      store.close();
     }
+  }
+
+  static #start(file: string, open: () => Database.Database, prepare: (database: Database.Database) => void): RunStore {
+    return reading(file, () => {
+      const database = open();
+      try {
+        prepare(database);
+        return new RunStore(database);
+      } catch (error) {
+        database.close();
+        throw error;
+      }
+    });
   }
 
   /** Undefined while the run has not begun. */

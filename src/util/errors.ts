@@ -68,6 +68,7 @@ const refusals: Readonly<Record<string, string>> = {
   EPERM: "there is no permission for that",
   EROFS: "the disk is read-only",
   EMFILE: "too many files are open; raise `ulimit -n`",
+  SQLITE_CORRUPT: "a database is damaged; bring it back from a copy",
   SQLITE_FULL: "the disk is full; free some space",
   SQLITE_READONLY: "the file is read-only",
   SQLITE_CANTOPEN: "the file cannot be opened; is its folder there, and may it be written to?",

@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gguf
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from .errors import Refused
 from .gguf_adapter import UnsupportedAdapter
-from .gguf_model import GgufModel
+from .gguf_model import GgufModel, file_order
 from .gguf_write import check_f16, write_gguf
 from .hf_tokenizer import write_tokenizer
 from .lifeline import die_with_parent
@@ -109,7 +110,8 @@ def export(request: dict[str, Any]) -> None:
     if request["form"] == "safetensors":
         write_folder(merged, request)
     else:
-        write_gguf(Path(request["into"]), merged.base, merged.tensor, request["type"])
+        reader = gguf.GGUFReader(merged.base.path)
+        write_gguf(Path(request["into"]), reader, file_order(merged.base, merged.tensor), request["type"])
 
 
 def main() -> None:

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import gguf
 import torch
 
-from .gguf_model import GgufModel
+from .gguf_model import GgufModel, file_order
 from .gguf_write import write_gguf
 
 
 def write_model(folder: Path, model: torch.nn.Module, base: GgufModel) -> None:
     """Writes `model/` and `model.gguf` (f16) into `folder`."""
     model.save_pretrained(folder / "model", safe_serialization=True)
-    write_gguf(folder / "model.gguf", base, model.get_parameter, "f16")
+    write_gguf(folder / "model.gguf", gguf.GGUFReader(base.path), file_order(base, model.get_parameter), "f16")

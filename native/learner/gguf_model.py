@@ -5,7 +5,6 @@ llama.cpp's converter renames tensors, interleaves the rows of Llama's query and
 neighbours, Hugging Face's rotates halves), and stores Llama 3's RoPE scaling as a tensor of factors. This reverses it.
 """
 
-import mmap
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from transformers import LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
 from .choice import ROPE_FACTORS
 from .errors import Refused
 from .gguf_adapter import LAYERS, interleave_heads
+from .gguf_tensor import dequantised
 
 CONFIGS: dict[str, type[PretrainedConfig]] = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}
 
@@ -70,37 +70,16 @@ class GgufModel:
         """One tensor in f32, in Hugging Face's shape and order. Raises Unreadable for what gguf cannot dequantise."""
         found = self.tensors[name]
         try:
-            values = torch.from_numpy(_dequantised(found))
+            values = dequantised(found)
         except NotImplementedError:
             raise Unreadable(
                 f"{self.path} has {found.tensor_type.name.lower()} weights, which the learner cannot read; "
                 "give --hf-weights with the original weights, or run another file"
             ) from None
-        _forget_pages(found)
         if self.architecture == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
             heads = self.config.num_attention_heads if ".q_proj." in name else self.config.num_key_value_heads
             values = unpermute(values, heads)
         return values
-
-
-ROWS = 1024
-"""Dequantised at once: gguf holds its result twice, which is too much for a large table."""
-
-
-def _dequantised(tensor: gguf.ReaderTensor) -> numpy.ndarray:
-    """A copy in f32. Raises NotImplementedError for types that gguf cannot dequantise."""
-    rows = tensor.data.reshape(-1, tensor.data.shape[-1])
-    numbers = numpy.empty((len(rows), int(tensor.shape[0])), dtype=numpy.float32)
-    for start in range(0, len(rows), ROWS):
-        numbers[start : start + ROWS] = gguf.dequantize(rows[start : start + ROWS], tensor.tensor_type)
-    return numbers.reshape([int(size) for size in reversed(tensor.shape)])
-
-
-def _forget_pages(tensor: gguf.ReaderTensor) -> None:
-    """Unmaps the pages that were read from this process; they stay in the system's cache, as the engine's do."""
-    mapping = getattr(tensor.data, "_mmap", None)
-    if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
-        mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:
@@ -113,6 +92,22 @@ def unpermute(rows: torch.Tensor, heads: int) -> torch.Tensor:
 def permute(rows: torch.Tensor, heads: int) -> torch.Tensor:
     """The inverse of `unpermute`, for weights and for biases."""
     return interleave_heads(rows.reshape(len(rows), -1), heads).reshape(rows.shape)
+
+
+def file_order(base: GgufModel, values: Callable[[str], torch.Tensor]) -> Callable[[gguf.ReaderTensor], torch.Tensor]:
+    """For `gguf_write`, from a function that returns a tensor by its Hugging Face name, in Hugging Face's order."""
+
+    def ordered(tensor: gguf.ReaderTensor) -> torch.Tensor:
+        if tensor.name == ROPE_FACTORS:
+            return torch.from_numpy(numpy.array(tensor.data, dtype=numpy.float32))
+        name = hf_name(tensor.name)
+        ours = values(name)
+        if base.architecture == "llama" and (".q_proj." in name or ".k_proj." in name):
+            heads = base.config.num_attention_heads if ".q_proj." in name else base.config.num_key_value_heads
+            ours = permute(ours, heads)
+        return ours
+
+    return ordered
 
 
 def read_gguf(path: str) -> GgufModel:

@@ -17,9 +17,11 @@ export const playerOptions = {
         accepts: "a name or a path",
       },
     ),
-    weights: choice(["f16", "bf16", "q8_0"], "Weight type when safetensors are converted to GGUF.", {
-      defaultText: "f16",
-    }),
+    weights: choice(
+      ["f16", "bf16", "f32", "q8_0"],
+      "Weight type of the model file. Safetensors are converted with it; a GGUF file with other weights is copied once (not to q8_0).",
+      { defaultText: "f16; a GGUF file's own" },
+    ),
     adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
       accepts: "a path",
       defaultText: "none",

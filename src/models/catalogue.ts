@@ -6,11 +6,11 @@ import type { ModelShape } from "../engine/index.js";
 import { packageRoot } from "../util/index.js";
 
 /** Weight types that hone writes and the learner reads. */
-export const WEIGHTS = ["f16", "bf16", "q8_0"] as const;
+export const WEIGHTS = ["f16", "bf16", "f32", "q8_0"] as const;
 export type Weights = (typeof WEIGHTS)[number];
 
 /** Bytes per weight. q8_0: 32 weights share a scale of two bytes. */
-export const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, q8_0: 34 / 32 };
+export const BYTES: Readonly<Record<Weights, number>> = { f16: 2, bf16: 2, f32: 4, q8_0: 34 / 32 };
 
 /**
  * Groups of models with the same architecture, vocabulary and chat template. Each family has a model that

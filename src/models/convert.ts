@@ -9,7 +9,7 @@ import { modelFingerprint, modelShape } from "../engine/index.js";
 import { checksumOf, checksumOfLink, freeBytes, sizeText } from "../hub/index.js";
 import { ensurePython } from "../learn/index.js";
 import { flush, HoneError, hone, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
-import { BYTES, type Weights } from "./catalogue.js";
+import { BYTES, WEIGHTS, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";
 import { withKnownFiles } from "./known-files.js";
 import { run } from "./program.js";
@@ -30,7 +30,7 @@ export interface ConversionSource {
 }
 
 const KEY_LENGTH = 12;
-const CONVERSION = /^(.+)-(f16|bf16|q8_0)-[0-9a-f]{12}\.gguf$/;
+const CONVERSION = new RegExp(`^(.+)-(${WEIGHTS.join("|")})-[0-9a-f]{${KEY_LENGTH}}\\.gguf$`);
 
 /** Folder of converted models. */
 const convertedFolder = (home: string) => resolve(home, "gguf");
@@ -47,11 +47,13 @@ export function conversionsOf(label: string, home: string): { file: string; weig
   });
 }
 
-/** Path of a conversion, whether or not it exists. */
-async function conversionOf(source: ConversionSource, weights: Weights, home: string): Promise<string> {
-  const key = await sourceKey(source);
-  return join(convertedFolder(home), `${source.label}-${weights}-${key.slice(0, KEY_LENGTH)}.gguf`);
-}
+/**
+ * Path of a conversion, whether or not it exists.
+ *
+ * @param key hash of its source
+ */
+export const conversionFile = (label: string, weights: Weights, key: string, home: string) =>
+  join(convertedFolder(home), `${label}-${weights}-${key.slice(0, KEY_LENGTH)}.gguf`);
 
 /** Hash of a conversion's source: the files' contents and the converter's version. */
 async function sourceKey({ folder, paths }: ConversionSource): Promise<string> {
@@ -64,7 +66,8 @@ async function sourceKey({ folder, paths }: ConversionSource): Promise<string> {
   return hash.digest("hex");
 }
 
-async function contentKey(file: string): Promise<string> {
+/** Identifies a file's content: its checksum, or what changes with it. */
+export async function contentKey(file: string): Promise<string> {
   const checksum = checksumOfLink(file);
   if (checksum !== undefined) return checksum;
   const { size, mtimeMs } = statSync(file);
@@ -88,49 +91,66 @@ export interface ConversionOptions {
 }
 
 /**
- * Returns the GGUF file of a model in Hugging Face format, converting it if needed. A lock makes two processes convert
- * once.
+ * Returns the GGUF file of a model in Hugging Face format, converting it if needed.
  * @throws HoneError when the source is damaged, the disk is too small, or llama.cpp cannot convert it
  */
 export async function converted(source: ConversionSource, options: ConversionOptions, io: ModelIo): Promise<string> {
   const { weights, home } = options;
-  const target = await conversionOf(source, weights, home);
+  const { name } = source;
+  const target = conversionFile(source.label, weights, await sourceKey(source), home);
+  return await madeOnce(target, name, io, async (part) => {
+    const parameters = weigh(source.folder, source.paths, name);
+    await checkDownloads(source);
+    needDisk(dirname(target), parameters * BYTES[weights], name);
+    const python = await converterPython(options, io);
+    io.log(`converting ${name} to GGUF with ${weights} weights, once`);
+    const llama = await llamaSource(io);
+    const aside = `${target}.${process.pid}.source.part`;
+    const outcome = await withKnownFiles(source, aside, async ({ folder, setTokenizer }) => {
+      if (isSentencePiece(source.paths)) {
+        setTokenizer({ add_prefix_space: await spaceBefore(folder, name, python, io) });
+      }
+      return await run(
+        python,
+        converterArguments(llama, { ...source, folder }, part, weights),
+        io,
+        (line) => {
+          const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
+          if (percent !== undefined) io.update(() => `converting ${name} ${percent} %`);
+        },
+        { PYTHONPATH: join(packageRoot, "native") },
+      );
+    });
+    if (outcome.code !== 0) throw conversionError(name, outcome.said);
+  });
+}
+
+/** The Python environment with the packages that read and write GGUF. */
+export const converterPython = ({ python, torchIndex }: ConversionOptions, io: ModelIo) =>
+  ensurePython({ onProgress: io.log, anyBuild: true, torchIndex, ...(python === undefined ? {} : { python }) });
+
+/**
+ * Returns the file `target`, made by `write` where it is missing. A lock makes two processes make it once; it gets its
+ * name when it is complete and flushed.
+ *
+ * @param name of the model, for messages
+ * @param write writes the file to the path that it is given
+ */
+export async function madeOnce(
+  target: string,
+  name: string,
+  io: ModelIo,
+  write: (part: string) => Promise<void>,
+): Promise<string> {
   if (existsSync(target)) return target;
   const waiting = () => io.log("waiting for another process that converts a model");
-  const convert = async () => {
+  const make = async () => {
     if (existsSync(target)) return;
-    const parameters = weigh(source.folder, source.paths, source.name);
-    await checkDownloads(source);
-    needDisk(dirname(target), parameters * BYTES[weights], source.name);
-    const python = await ensurePython({
-      onProgress: io.log,
-      anyBuild: true,
-      torchIndex: options.torchIndex,
-      ...(options.python === undefined ? {} : { python: options.python }),
-    });
-    io.log(`converting ${source.name} to GGUF with ${weights} weights, once`);
     removeParts(target);
     // Named after this process: the converter of a killed process may still be writing to its own file.
     const part = `${target}.${process.pid}.part`;
     try {
-      const llama = await llamaSource(io);
-      const aside = `${target}.${process.pid}.source.part`;
-      const outcome = await withKnownFiles(source, aside, async ({ folder, setTokenizer }) => {
-        if (isSentencePiece(source.paths)) {
-          setTokenizer({ add_prefix_space: await spaceBefore(folder, source.name, python, io) });
-        }
-        return await run(
-          python,
-          converterArguments(llama, { ...source, folder }, part, weights),
-          io,
-          (line) => {
-            const percent = /Writing:\s+(\d+)%/.exec(line)?.[1];
-            if (percent !== undefined) io.update(() => `converting ${source.name} ${percent} %`);
-          },
-          { PYTHONPATH: join(packageRoot, "native") },
-        );
-      });
-      if (outcome.code !== 0) throw conversionError(source.name, outcome.said);
+      await write(part);
       // Reads the whole header, so that an unreadable file is not put in place.
       await modelShape(part);
       flush(part);
@@ -138,9 +158,9 @@ export async function converted(source: ConversionSource, options: ConversionOpt
     } finally {
       rmSync(part, { force: true });
     }
-    io.log(`${source.name} is ready: ${target} (${sizeText(statSync(target).size)})`);
+    io.log(`${name} is ready: ${target} (${sizeText(statSync(target).size)})`);
   };
-  await withLock(join(dirname(target), ".lock"), waiting, convert, io.signal);
+  await withLock(join(dirname(target), ".lock"), waiting, make, io.signal);
   return target;
 }
 
@@ -170,7 +190,8 @@ async function checkDownloads({ folder, paths, name }: ConversionSource): Promis
   }
 }
 
-function needDisk(folder: string, bytes: number, name: string): void {
+/** @throws HoneError when the disk of `folder`, which is made, has less than this free */
+export function needDisk(folder: string, bytes: number, name: string): void {
   mkdirSync(folder, { recursive: true });
   const free = freeBytes(folder);
   if (free >= bytes) return;
@@ -189,12 +210,15 @@ async function llamaSource(io: ModelIo): Promise<string> {
   return lines.at(-1) as string;
 }
 
+export const isDiskFull = (said: string) => /No space left on device/.test(said);
+
+export const diskFull = (name: string) =>
+  new HoneError(`the disk filled up while ${name} was converted; free some space and start again`);
+
 /** The last line of a traceback is the reason; llama.cpp's message for an unknown tokenizer is shortened. */
 function conversionError(name: string, said: readonly string[]): HoneError {
   const text = said.join("\n");
-  if (/No space left on device/.test(text)) {
-    return new HoneError(`the disk filled up while ${name} was converted; free some space and start again`);
-  }
+  if (isDiskFull(text)) return diskFull(name);
   if (/pre-tokenizer was not recognized|get_vocab_base_pre/.test(text)) {
     return new HoneError(
       `${name} cannot be converted: llama.cpp does not know its pre-tokenizer, so its text would be cut into other tokens; give a GGUF file of it`,

@@ -35,13 +35,15 @@ export function theOneOf(
 /** A file of a repository, as `--model` takes it. */
 export const written = (place: string, file: string) => `hf:${place}:${file}`;
 
+/** The refusal of --weights for a finished file that has others. */
+export const finishedWith = (file: string, has: string, weights: Weights) =>
+  `${flagOf("weights")} ${weights}: ${file} is a finished file with ${has} weights, which hone writes as f16, bf16 or f32 alone; give one of them, leave it out, or give the model as safetensors`;
+
 /** Checks before the download, if the file's name states its weight type. */
 function checkNamedWeights(file: string, weights: Weights | undefined): void {
   const said = /[-._]((?:b?f|fp|i?q)\d\w*)\.gguf$/i.exec(file)?.[1]?.toLowerCase().replace("fp", "f");
-  if (weights === undefined || said === undefined || said === weights) return;
-  throw new UsageError(
-    `${flagOf("weights")} ${weights}: ${file} is a finished file with ${said} weights; leave it out, or give the model as safetensors`,
-  );
+  if (weights !== "q8_0" || said === undefined || said === weights) return;
+  throw new UsageError(finishedWith(file, said, weights));
 }
 
 /** @param weights requested weight type: file names may state theirs */

@@ -9,7 +9,7 @@ import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } fr
 import { conversionsOf } from "./convert.js";
 import { isPart } from "./gguf-files.js";
 import { conversingModel } from "./header.js";
-import { folderLabel, readReference, repositoryLabel } from "./reference.js";
+import { fileLabel, folderLabel, type ModelReference, readReference, repositoryLabel } from "./reference.js";
 import { DEFAULT_WEIGHTS, type ModelConfig } from "./resolve.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 
@@ -142,9 +142,9 @@ export async function showModel(
     const { folder, ...state } = stateOf(known.repository, config);
     return { ...about, repository: known.repository, ...state, ...(await shapeHere({ folder, ...state }, config)) };
   }
-  const made = known.kind === "folder" ? conversionsOf(folderLabel(known.path), config.home) : [];
+  const made = conversionsOf(labelAt(known), config.home);
   const own = known.kind === "folder" ? bytesIn(known.path) : statSync(known.path).size;
-  const files = known.kind === "folder" ? made.map(({ file }) => file) : [known.path];
+  const files = [...(known.kind === "folder" ? [] : [known.path]), ...made.map(({ file }) => file)];
   const folder = known.kind === "folder" && isUsable(known.path, reference) ? known.path : undefined;
   return {
     ...about,
@@ -156,6 +156,10 @@ export async function showModel(
   };
 }
 
+/** Label of the conversions of a model on this machine. */
+const labelAt = ({ kind, path }: Extract<ModelReference, { path: string }>) =>
+  kind === "folder" ? folderLabel(path) : fileLabel(path);
+
 export interface Removed {
   readonly name: string;
   readonly bytes: number;
@@ -163,21 +167,25 @@ export interface Removed {
 }
 
 /**
- * Removes a model's downloads and conversions. For a folder of the user's own, only the conversions.
+ * Removes a model's downloads and conversions. For a file or folder of the user's own, only the conversions.
  * @throws UsageError when there is nothing to remove
  */
 export function removeModel(reference: string, config: ListConfig): Removed {
   const entry = catalogue().get(reference);
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
-  if (known.kind === "file")
-    throw new UsageError(`${reference} is a file that hone neither downloaded nor made; it stays`);
   const ids = entry ? repositoriesOf(entry) : known.kind === "hub" ? [known.repository] : [];
   const { cache: folder } = hubOptionsOf(config);
   const caches = ids.map((id) => new RepositoryCache(folder, { kind: "model", id }));
-  const labels = known.kind === "folder" ? [folderLabel(known.path)] : ids.map(repositoryLabel);
+  const labels = known.kind === "hub" ? ids.map(repositoryLabel) : [labelAt(known)];
   const made = labels.flatMap((label) => conversionsOf(label, config.home));
   const downloaded = caches.filter((cache) => existsSync(cache.folder));
-  if (made.length === 0 && downloaded.length === 0) throw new UsageError(`nothing of ${reference} is here`);
+  if (made.length === 0 && downloaded.length === 0) {
+    throw new UsageError(
+      known.kind === "file"
+        ? `${reference} is a file that hone neither downloaded nor made; it stays`
+        : `nothing of ${reference} is here`,
+    );
+  }
   let bytes = 0;
   for (const cache of downloaded) {
     const lock = existsSync(cache.lockFile) ? tryLock(cache.lockFile) : { close: () => undefined };

@@ -28,7 +28,7 @@ export interface PortableModel {
  * @throws as `resolveModel`
  */
 export async function portableModel(reference: string, config: ModelConfig, io: ModelIo): Promise<PortableModel> {
-  const { file, source } = await resolveWithSource(reference, config, io);
+  const { file, source, original } = await resolveWithSource(reference, config, io);
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
   if (known.kind !== "hub") {
     const path = `${PORTABLE.models}/${known.kind === "file" ? basename(file) : `${nameOf(known)}.gguf`}`;
@@ -38,12 +38,14 @@ export async function portableModel(reference: string, config: ModelConfig, io: 
   const cache = new RepositoryCache(hubOptionsOf(config).cache, repository);
   const commit = cache.commitOf(known.revision);
   if (commit === undefined) throw new Error(`${reference} was resolved and is not in the cache`);
-  const paths = source === undefined ? [relative(cache.snapshot(commit), file)] : neededOf(cache.files(commit));
+  const whole = original ?? file;
+  const paths = source === undefined ? [relative(cache.snapshot(commit), whole)] : neededOf(cache.files(commit));
   const files = inCache(cache, repository, commit, paths);
   if (known.revision !== commit) {
     files.push({ path: `${placeOf(repository)}/refs/${known.revision}`, text: commit });
   }
-  if (source !== undefined) files.push({ path: `${PORTABLE.home}/gguf/${basename(file)}`, file });
+  if (source !== undefined || original !== undefined)
+    files.push({ path: `${PORTABLE.home}/gguf/${basename(file)}`, file });
   return { name: reference, files };
 }
 

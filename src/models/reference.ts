@@ -84,8 +84,16 @@ export const repositoryLabel = (repository: string) =>
 /** Label of a folder's conversions, with a hash of its path: several folders may have the same name. */
 export function folderLabel(folder: string): string {
   const place = realpathSync(folder);
-  return `${basename(place)}-${createHash("sha256").update(place).digest("hex").slice(0, 8)}`;
+  return `${basename(place)}-${placeHash(place)}`;
 }
+
+/** Label of the copies of a GGUF file with other weights. */
+export function fileLabel(file: string): string {
+  const place = realpathSync(file);
+  return `${basename(file).replace(/\.gguf$/i, "")}-${placeHash(place)}`;
+}
+
+const placeHash = (place: string) => createHash("sha256").update(place).digest("hex").slice(0, 8);
 
 /** A name of the catalogue takes precedence over a file or folder of the same name. */
 export const isCatalogueName = (reference: string) => catalogue().has(reference);

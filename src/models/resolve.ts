@@ -1,16 +1,16 @@
 /** From `--model` to the GGUF file that the engine loads: found, downloaded or converted. */
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type Config, flagOf, type OptionName } from "../config/index.js";
-import { type ModelShape, modelShape } from "../engine/index.js";
+import type { Config, OptionName } from "../config/index.js";
+import type { ModelShape } from "../engine/index.js";
 import { hubOptionNames } from "../hub/index.js";
-import { UsageError } from "../util/index.js";
 import type { Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
+import { withWeights } from "./dequantise.js";
 import { fromHub } from "./from-hub.js";
 import { checkOneFile, theOneOf } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
-import { folderLabel, type ModelReference, nameOf, readReference } from "./reference.js";
+import { fileLabel, folderLabel, type ModelReference, nameOf, readReference, repositoryLabel } from "./reference.js";
 import { checkAbout, ggufFiles, needWeights, shapeInFolder, weightFiles } from "./source.js";
 
 /** Options for resolving and fetching a model. */
@@ -46,13 +46,22 @@ export async function resolveModel(
   return (await resolveWithSource(reference, config, io, options)).file;
 }
 
-/** As {@link resolveModel}, with the Hugging Face folder that the file was converted from, if any. */
+export interface ResolvedModel {
+  /** The GGUF file that the engine loads. */
+  readonly file: string;
+  /** The Hugging Face folder that it was converted from, if any. */
+  readonly source: string | undefined;
+  /** The GGUF file that it was written from with other weights, if any. */
+  readonly original: string | undefined;
+}
+
+/** As {@link resolveModel}, with what the file was made from. */
 export async function resolveWithSource(
   reference: string,
   config: ModelConfig,
   io: ModelIo,
   { renew = false, inspect }: ResolveOptions = {},
-): Promise<{ readonly file: string; readonly source: string | undefined }> {
+): Promise<ResolvedModel> {
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
   const { home, weights = DEFAULT_WEIGHTS, python, torchIndex } = config;
   const inspectIn = (folder: string) => {
@@ -60,22 +69,15 @@ export async function resolveWithSource(
     if (shape) inspect?.(shape);
   };
   const found = known.kind === "hub" ? await fromHub(known, config, io, renew, inspectIn) : onDisk(known);
+  const options = { home, weights, python, torchIndex };
   if (typeof found !== "string") {
     inspectIn(found.folder);
-    const options = { home, weights, python, torchIndex };
-    return { file: await converted(found, options, io), source: found.folder };
+    return { file: await converted(found, options, io), source: found.folder, original: undefined };
   }
-  if (config.weights !== undefined) await checkWeights(found, config.weights);
-  return { file: found, source: undefined };
-}
-
-/** Refuses --weights for a GGUF file that has other ones. */
-async function checkWeights(file: string, weights: Weights): Promise<void> {
-  const { weightType } = await modelShape(file);
-  if (weightType.toLowerCase() === weights) return;
-  throw new UsageError(
-    `${flagOf("weights")} ${weights}: ${file} is a finished file with ${weightType.toLowerCase()} weights; leave it out, or give the model as safetensors`,
-  );
+  if (config.weights === undefined) return { file: found, source: undefined, original: undefined };
+  const label = known.kind === "hub" ? repositoryLabel(known.repository) : fileLabel(found);
+  const file = await withWeights(found, label, options, io, inspect);
+  return { file, source: undefined, original: file === found ? undefined : found };
 }
 
 function onDisk(reference: Extract<ModelReference, { path: string }>): string | ConversionSource {

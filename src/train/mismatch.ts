@@ -48,6 +48,8 @@ export interface MismatchSettings {
   readonly calibrateMismatch: boolean;
   /** The engine's device and precision, and whether the learner's base weights come from --hf-weights. */
   readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
+  /** What brings them closer; see {@link bringCloser}. */
+  readonly closer: string;
 }
 
 export interface MismatchLimits {
@@ -73,10 +75,11 @@ export class MismatchGrew extends HoneError {}
 
 /**
  * Checks that the learner trains the model that played.
+ * @param closer see {@link bringCloser}
  * @throws MismatchGrew when the mismatch has grown since the first step; the step must not be committed then
  * @throws HoneError when it exceeds the limit otherwise; the step must not be committed then
  */
-export function checkMismatch(mismatch: Mismatch, { mean, p99, first }: MismatchLimits): void {
+export function checkMismatch(mismatch: Mismatch, { mean, p99, first }: MismatchLimits, closer: string): void {
   if (mismatch.mean <= mean && mismatch.p99 <= p99) return;
   const far = `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${mismatch.mean.toFixed(4)} on average (p99 ${mismatch.p99.toFixed(3)}, max ${mismatch.max.toFixed(3)}), the limit is ${Number(mean.toFixed(4))}`;
   if (first && (mismatch.p99 > p99 || mismatch.mean > Math.max(MISMATCH_FLOOR.mean, MISMATCH_MULTIPLE * first.mean))) {
@@ -85,9 +88,7 @@ export function checkMismatch(mismatch: Mismatch, { mean, p99, first }: Mismatch
         "The same command plays it again; if it comes to the same, --max-mismatch sets a limit of your own in place of this one",
     );
   }
-  throw new HoneError(
-    `${far}; the step was not taken. Use a model file with f16 weights (on an NVIDIA GPU bf16, which its products sum in 32 bits), check that --hf-weights holds the same model, or raise --max-mismatch if you accept it`,
-  );
+  throw new HoneError(`${far}; the step was not taken. ${closer}, or raise --max-mismatch if you accept it`);
 }
 
 /**

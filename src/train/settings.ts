@@ -26,6 +26,7 @@ import { rewardNamed } from "../reward/index.js";
 import { changeable, engineNumerics, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { hone, UsageError } from "../util/index.js";
+import { bringCloser } from "./closer.js";
 import { mismatchLimit } from "./mismatch.js";
 import type { LoopSettings } from "./parts.js";
 
@@ -177,6 +178,7 @@ export function loopSettings(
   engine: LocalEngineInfo,
   spreadFloor: number,
 ): LoopSettings {
+  const hfWeights = config.hfWeights !== undefined;
   return {
     ...settings,
     schedule: settings,
@@ -184,6 +186,10 @@ export function loopSettings(
     maxMismatch: config.maxMismatch ?? mismatchLimit(engine.weightType),
     // A given limit replaces the calibrated ones.
     calibrateMismatch: config.maxMismatch === undefined,
-    numerics: { engine: engineNumerics(engine), hfWeights: config.hfWeights !== undefined },
+    numerics: { engine: engineNumerics(engine), hfWeights },
+    closer: bringCloser({
+      ...{ weightType: engine.weightType, cuda: engine.compute.backend === "cuda", hfWeights },
+      model: settings.model,
+    }),
   };
 }

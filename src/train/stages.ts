@@ -108,6 +108,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
           checkMismatch(
             learnt.mismatch,
             mismatchLimits(mismatchesOf(run.store.steps(), numericsWith(learnt)), settings),
+            settings.closer,
           );
         } catch (error) {
           // Otherwise they would be reused as this policy's rollouts when the run continues.

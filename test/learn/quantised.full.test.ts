@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadEngine, modelFile, modelShape } from "../../src/engine/index.js";
 import { startLearner, writeBatch } from "../../src/learn/index.js";
+import { resolveModel } from "../../src/models/index.js";
 import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -35,21 +36,41 @@ function quantised(kind: string): string {
   return file;
 }
 
+/** A step of training on a file: the learner's types and the distance from the engine. */
+async function trained(gguf: string, name: string) {
+  const engine = await loadEngine({ model: gguf, gpu: false, threads: 1, sequences: 8, contextPerSequence: 256 });
+  const groups = await play(engine, 2, 4);
+  await engine.close();
+  const batch = join(folder, `${name}.safetensors`);
+  await writeBatch(batch, groups, { temperature: 1 });
+  const learner = await startLearner({ ...settings(python, join(folder, `${name}.log`)), base: { gguf }, lora });
+  const metrics = await learner.step({ ...step, batch, into: join(folder, name) });
+  await learner.close();
+  expect(metrics).toMatchObject({ applied: true, trajectories: 8 });
+  return { weights: learner.info.weights, distance: metrics.mismatch.mean };
+}
+
 const kinds = ["Q4_0", "Q5_0", "Q4_K_M", "Q6_K", "Q2_K", "IQ4_XS"];
 const lack = linux ? "" : " (skipped: quantise.py loads Linux's libraries)";
 it.skipIf(!linux).each(kinds)(`%s weights train, and engine and learner agree${lack}`, async (kind) => {
   const gguf = quantised(kind);
   const { weightType } = await modelShape(gguf);
-  const engine = await loadEngine({ model: gguf, gpu: false, threads: 1, sequences: 8, contextPerSequence: 256 });
-  const groups = await play(engine, 2, 4);
-  await engine.close();
-  const batch = join(folder, `${kind}.safetensors`);
-  await writeBatch(batch, groups, { temperature: 1 });
+  const { weights, distance } = await trained(gguf, kind);
+  expect(weights).toBe(weightType.toLowerCase());
+  expect(distance).toBeLessThan(mismatchLimit(weightType));
+});
 
-  const learner = await startLearner({ ...settings(python, join(folder, `${kind}.log`)), base: { gguf }, lora });
-  const metrics = await learner.step({ ...step, batch, into: join(folder, kind) });
-  await learner.close();
-  expect(learner.info.weights).toBe(weightType.toLowerCase());
-  expect(metrics).toMatchObject({ applied: true, trajectories: 8 });
-  expect(metrics.mismatch.mean).toBeLessThan(mismatchLimit(weightType));
+it.skipIf(!linux).each([
+  ["f16", 0.003],
+  ["f32", 1e-4],
+] as const)(`engine and learner are closer with the same weights written as %s${lack}`, async (weights, most) => {
+  const model = quantised("Q4_K_M");
+  const hub = { hfEndpoint: "", hfToken: undefined, hfOffline: true, hfHome: undefined, hfCache: folder };
+  const said: string[] = [];
+  const io = { log: (line: string) => said.push(line), update: () => undefined };
+  const gguf = await resolveModel(model, { ...hub, home: folder, weights, python, torchIndex: undefined }, io);
+  expect(said[0]).toMatch(/^writing the q4_k weights of Q4_K_M\.gguf as f\d\d, once$/);
+  const found = await trained(gguf, weights);
+  expect(found.weights).toBe(weights);
+  expect(found.distance).toBeLessThan(most);
 });

@@ -6,6 +6,7 @@ import type { LocalEngine } from "../../src/engine/index.js";
 import type { StepMetrics } from "../../src/learn/index.js";
 import type { ProbeReading } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
+import { bringCloser } from "../../src/train/closer.js";
 import { train } from "../../src/train/loop.js";
 import {
   checkMismatch,
@@ -19,6 +20,7 @@ import { measureProbe, readProbe } from "../../src/train/probe.js";
 import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
 
 const mismatch = (mean: number, p99: number) => ({ mean, p99, max: 2 * p99 });
+const closer = bringCloser({ weightType: "Q4_K", cuda: false, hfWeights: false, model: "a.gguf" });
 const auto = { maxMismatch: 0.02, calibrateMismatch: true };
 
 /** Mean and p99 of whole runs of the tiny model, step by step, whose engine played what it should. */
@@ -46,10 +48,24 @@ describe("the distance between engine and learner", () => {
 
   it("stops the run above its limit, with the figures", () => {
     const limits = mismatchLimits([], auto);
-    expect(() => checkMismatch(mismatch(0.02, 9), limits)).not.toThrow();
-    expect(() => checkMismatch({ mean: 0.0213, p99: 0.1, max: 0.5 }, limits)).toThrow(
-      "0.0213 on average (p99 0.100, max 0.500), the limit is 0.02; the step was not taken. Use a model file with f16",
+    expect(() => checkMismatch(mismatch(0.02, 9), limits, closer)).not.toThrow();
+    expect(() => checkMismatch({ mean: 0.0213, p99: 0.1, max: 0.5 }, limits, closer)).toThrow(
+      "0.0213 on average (p99 0.100, max 0.500), the limit is 0.02; the step was not taken. Begin another run (--run NAME) with --model a.gguf --weights f16, which writes the model's q4_k weights as f16, once, or raise --max-mismatch",
     );
+  });
+
+  it.each([
+    ["Q8_0", false, "--model a.gguf --weights f16"],
+    ["Q4_1", true, "--model a.gguf --weights bf16"],
+    ["F16", true, "--model a.gguf --weights bf16"],
+    ["F16", false, "--model a.gguf --weights f32"],
+    ["BF16", true, "--model a.gguf --weights f32"],
+    ["F32", false, "doctor"],
+  ])("is brought down, with %s weights (CUDA: %s), by %s", (weightType, cuda, remedy) => {
+    const given = { weightType, cuda, hfWeights: false, model: "a.gguf" };
+    expect(bringCloser(given)).toContain(remedy);
+    expect(bringCloser({ ...given, hfWeights: true })).toMatch(/^Check that --hf-weights/);
+    expect(bringCloser({ ...given, weightType: "Q4_1", model: "my model.gguf" })).toContain("'my model.gguf'");
   });
 
   it("is held to a multiple of the first step's, above a floor and below the limit", () => {
@@ -66,19 +82,19 @@ describe("the distance between engine and learner", () => {
   it("does not stop the steps that were measured with the right adapter", () => {
     for (const run of right) {
       const limits = mismatchLimits(run, auto);
-      for (const step of run) expect(() => checkMismatch(step, limits)).not.toThrow();
+      for (const step of run) expect(() => checkMismatch(step, limits, closer)).not.toThrow();
     }
   });
 
   it("stops the steps that were measured with an adapter one update old", () => {
     const limits = mismatchLimits(right[0] ?? [], auto);
     for (const step of stale) {
-      expect(() => checkMismatch(step, limits)).toThrow(
+      expect(() => checkMismatch(step, limits, closer)).toThrow(
         /in the run's first step: most likely another adapter played than the learner/,
       );
     }
     // Either figure is enough.
-    expect(() => checkMismatch(mismatch(0.0001, 0.038), limits)).toThrow("the limit is 0.0015 (p99 0.030)");
+    expect(() => checkMismatch(mismatch(0.0001, 0.038), limits, closer)).toThrow("the limit is 0.0015 (p99 0.030)");
   });
 });
 

@@ -252,6 +252,7 @@ export const settings: LoopSettings = {
   maxMismatch: 0.02,
   calibrateMismatch: true,
   numerics: { engine: "fakes", hfWeights: false },
+  closer: "Take other weights",
 };
 
 export const openFake = (folder: string, fork?: string): Promise<Run> =>

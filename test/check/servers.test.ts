@@ -19,7 +19,7 @@ it("lists what servers have, and finds what is wrong with them", async () => {
   const surveyed = await surveyServers(asked, undefined, "", join(folder, "logs"));
   const { servers, findings } = checkServers(surveyed as NonNullable<typeof surveyed>);
   expect(servers.map(({ name, version, tools }) => [name, version, tools.length])).toEqual([
-    ["a", "odd 1.2", 11],
+    ["a", "odd 1.2", 12],
     ["b", "odd 1.2", 3],
     ["broken", "", 0],
     ["none", "odd 1.2", 0],

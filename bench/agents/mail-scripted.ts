@@ -4,8 +4,8 @@
  */
 import type { LanguageModelV3, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { ExpertSession } from "../../src/rollout/index.js";
-import { emailTask } from "../../src/tasks/email/index.js";
 import type { AnyTask } from "../../src/tasks/index.js";
+import { emailTask } from "../../src/tasks/index.js";
 import { Random } from "../../src/util/random.js";
 import { mailAgent } from "./mail.js";
 

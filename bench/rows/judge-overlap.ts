@@ -14,7 +14,7 @@ import type { GroupReward, RewardGroup } from "../../src/reward/reward.js";
 import { taskReward } from "../../src/reward/task.js";
 import { buildMailDatabase } from "../../src/tasks/email/building/build.js";
 import { openMailDatabase } from "../../src/tasks/email/database.js";
-import { emailTask } from "../../src/tasks/email/index.js";
+import { emailTask } from "../../src/tasks/index.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { EnginePolicy } from "../../src/train/engine-policy.js";
 import { ScenarioSampler } from "../../src/train/sampler.js";

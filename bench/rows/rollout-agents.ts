@@ -8,7 +8,7 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type LocalEngine, modelFile, trainedContext } from "../../src/engine/index.js";
-import { RolloutThreads } from "../../src/rollout/index.js";
+import { RolloutThreads } from "../../src/gather/index.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";
 import { enginePlayer, meansOf, playEmail, played } from "../rollouts.js";

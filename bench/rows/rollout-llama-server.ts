@@ -11,7 +11,8 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type LocalEngine, loadEngine, modelFile, type Sequence, trainedContext } from "../../src/engine/index.js";
-import { type PlayerSpec, RolloutThreads } from "../../src/rollout/index.js";
+import { RolloutThreads } from "../../src/gather/index.js";
+import type { PlayerSpec } from "../../src/rollout/index.js";
 import { buildLlamaTool } from "../llama-tools.js";
 import { compare, modelName } from "../measure.js";
 import { modelPath } from "../models.js";

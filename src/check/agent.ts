@@ -1,6 +1,7 @@
 /** A task that its own code plays: played with a small model, to find defects of the code; the model's words do not matter. */
 import { loadEngine } from "../engine/index.js";
-import { gather, type RolloutFailure, type Trajectory } from "../rollout/index.js";
+import { gather } from "../gather/index.js";
+import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../tasks/index.js";
 import type { Finding } from "./findings.js";
 

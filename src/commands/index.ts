@@ -1,6 +1,6 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import type { Command } from "../config/index.js";
-import { emailCommands } from "../tasks/email/commands/index.js";
+import { emailCommands } from "../tasks/index.js";
 import { chatCommand } from "./chat.js";
 import { checkCommand } from "./check.js";
 import { doctorCommand } from "./doctor.js";

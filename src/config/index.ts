@@ -23,15 +23,5 @@ export {
   type ObjectiveName,
   objectiveOf,
 } from "./objectives.js";
-export {
-  choice,
-  date,
-  flag,
-  inGroup,
-  list,
-  readRange,
-  readSize,
-  text,
-  whole,
-} from "./option.js";
+export { choice, date, flag, inGroup, list, readRange, readSize, text, whole } from "./option.js";
 export { oldNamesOf, presentNames, withPresentNames } from "./renamed.js";

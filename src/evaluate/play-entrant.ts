@@ -1,10 +1,11 @@
 /** One player's rollouts: on the engine, at an API, or by the task's script. */
 import { ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { engineOptions, sequencesFor } from "../engine/index.js";
+import { gather, RolloutThreads } from "../gather/index.js";
 import { costOf, type PriceTable, priceOf } from "../judge/index.js";
 import { loadFitting } from "../play/index.js";
 import { type Contestant, type Effort, engineText, evaluate, type Result } from "../report/index.js";
-import { gather, type PlayerSpec, RolloutThreads, type Trajectory } from "../rollout/index.js";
+import type { PlayerSpec, Trajectory } from "../rollout/index.js";
 import { checkProbe, EnginePolicy, limitsOf, mismatchLimit, type Played, playAndGrade } from "../train/index.js";
 import type { Conditions, Grading } from "./conditions.js";
 import type { ApiEntrant, EngineEntrant, Entrant } from "./entrants.js";

@@ -1,6 +1,7 @@
 /** Plays groups of rollouts with a model, outside of a training loop of hone's own. */
 import { withPresentNames } from "../config/index.js";
-import { chatOf, type Gathered, gather as gatherRollouts, requireFormat, type Trajectory } from "../rollout/index.js";
+import { type Gathered, gather as gatherRollouts } from "../gather/index.js";
+import { chatOf, requireFormat, type Trajectory } from "../rollout/index.js";
 import type { Scenario } from "../tasks/index.js";
 import type { Model } from "./model.js";
 import type { OpenTask } from "./task.js";

@@ -1,8 +1,9 @@
 /** A model for rollouts: the engine with its weights and, optionally, an adapter. */
 import { bySize, type Config, givenByProgram, sizeOf, withDefaults } from "../config/index.js";
 import type { LocalEngine, LocalEngineInfo } from "../engine/index.js";
+import { RolloutThreads } from "../gather/index.js";
 import { openPlayerFor, playerOptions } from "../play/index.js";
-import { chatSettings, type EnginePlayer, type RolloutLimits, RolloutThreads } from "../rollout/index.js";
+import { chatSettings, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
 import type { Adapter } from "../run/index.js";
 import { EnginePolicy } from "../train/index.js";
 import { HoneError, sha256OfFile } from "../util/index.js";

@@ -1,6 +1,8 @@
 /** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file, computes totals. */
+
+import { gather, type WorkerSettings } from "../gather/index.js";
 import { type RolloutSummary, RolloutTally } from "../report/index.js";
-import { gather, type RolloutFailure, type Trajectory, type WorkerSettings } from "../rollout/index.js";
+import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import { loadTask, type Scenario, type ScenarioIo, type Split, scenariosOf } from "../tasks/index.js";
 import { HoneError, hone, LineFile, Random, toJson, UsageError } from "../util/index.js";
 

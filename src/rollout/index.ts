@@ -1,20 +1,20 @@
 /** Rollouts: conversations of a player with a task. */
 export type { AgentSettings } from "./agent-session.js";
+export { AgentSession, agentClient } from "./agent-session.js";
 export { type Answered, OutOfTime, type Running, runCall, ToolFailure } from "./calls.js";
 export { type Chat, type ChatSettings, chatOf, chatOptions, chatSettings, requireFormat, templateOf } from "./chat.js";
 export { brokenOff, type DeadlineCause, deadlineCause } from "./deadline.js";
 export type { SamplingSettings } from "./engine-session.js";
+export { EngineSession } from "./engine-session.js";
 export { ExpertSession } from "./expert-session.js";
-export { type Gathered, type GatherOptions, gather } from "./gather.js";
-export type { GroupJob, WorkerSettings } from "./job.js";
+export { formatNamed, formatNames, formats } from "./formats/index.js";
 export { openSession } from "./open-session.js";
 export type { EnginePlayer, PlayerSpec } from "./player.js";
 export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
-export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from "./rollout.js";
+export { opening, playRollout, type RolloutLimits, type RolloutOutcome, type Waiting } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
-export { RolloutThreads } from "./threads.js";
 export {
   type AgentCounts,
   type Branch,

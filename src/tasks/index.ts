@@ -21,6 +21,19 @@ export {
   type Score,
 } from "./compose.js";
 export { type FileScenarios, type FromFile, fromFile } from "./dataset/index.js";
+export {
+  buildMailDatabase,
+  emailCommands,
+  emailTask,
+  findSource,
+  importMail,
+  kinds,
+  type Mailbox,
+  QuestionReader,
+  type Skipped,
+  syntheticWorld,
+  type WorldOptions,
+} from "./email/index.js";
 export { TASK_SECONDS } from "./limits.js";
 export { loadTask, scenariosOf } from "./load.js";
 export {

@@ -1,14 +1,9 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
 import type { EngineOptions, LocalEngine } from "../engine/index.js";
+import { gather, type RolloutThreads } from "../gather/index.js";
 import type { ServerPlan } from "../mcp/index.js";
 import { fitting } from "../play/index.js";
-import {
-  type ChatSettings,
-  gather,
-  type RolloutFailure,
-  type RolloutLimits,
-  type RolloutThreads,
-} from "../rollout/index.js";
+import type { ChatSettings, RolloutFailure, RolloutLimits } from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";

@@ -1,6 +1,7 @@
 /** An agent's errors cost its own rollout, and say what it did; the others on the same thread play on. */
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import type { Gathered, Trajectory } from "../../src/rollout/index.js";
+import type { Gathered } from "../../src/gather/index.js";
+import type { Trajectory } from "../../src/rollout/index.js";
 import { brokenOff } from "../../src/rollout/index.js";
 import { playTask, support } from "./support/playing.js";
 

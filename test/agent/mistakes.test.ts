@@ -1,6 +1,7 @@
 /** An agent's own error for a mistake of the model earns 0 and is trained; one that is the program's fault is a failure. */
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Gathered, Trajectory } from "../../src/rollout/index.js";
+import type { Gathered } from "../../src/gather/index.js";
+import type { Trajectory } from "../../src/rollout/index.js";
 import { brokenOff } from "../../src/rollout/index.js";
 import { defineTask } from "../../src/tasks/index.js";
 import { playTask, support } from "./support/playing.js";

@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "hone-agent-process-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const program = (task: string) => `
-import { gather } from ${JSON.stringify(join(packageRoot, "dist/src/rollout/index.js"))};
+import { gather } from ${JSON.stringify(join(packageRoot, "dist/src/gather/index.js"))};
 import { loadEngine } from ${JSON.stringify(join(packageRoot, "dist/src/engine/index.js"))};
 
 const model = ${JSON.stringify(join(packageRoot, "models/tiny/tiny.gguf"))};

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { checkTask } from "../../src/check/index.js";
 import { modelFile } from "../../src/engine/index.js";
-import { defineTask, defineTool, type Scenario, z } from "../../src/index.js";
+import { z } from "../../src/index.js";
 import type { AnyTask } from "../../src/tasks/index.js";
+import { defineTask, defineTool, type Scenario } from "../../src/tasks/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 const answer = defineTool({

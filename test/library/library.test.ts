@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import type { Gathered } from "../../src/gather/index.js";
 import {
   evaluate,
-  type Gathered,
   gather,
   type Model,
   type ModelOptions,
@@ -17,7 +17,7 @@ import {
   ruler,
   type TrainingRun,
   train,
-} from "../../src/index.js";
+} from "../../src/library/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { ensureLearnerPython } from "../support/python.js";

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { type MetricsLine, type RewardFunction, type TrainEvents, trainRun } from "../../src/index.js";
+import { type RewardFunction, type TrainEvents, trainRun } from "../../src/library/index.js";
+import type { MetricsLine } from "../../src/run/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { type Gathered, gather } from "../../src/gather/gather.js";
 import { planServers, type ServerPlan } from "../../src/mcp/plan.js";
-import { type Gathered, gather } from "../../src/rollout/gather.js";
 import { loadTask } from "../../src/tasks/load.js";
 import { oddServer, processesWith, temporary, until } from "./support/servers.js";
 

@@ -11,8 +11,8 @@ import {
 } from "../../src/engine/index.js";
 import { type Chat, chatOf } from "../../src/rollout/chat.js";
 import { EngineSession } from "../../src/rollout/engine-session.js";
-import { formatNamed } from "../../src/rollout/formats/index.js";
 import type { ChatTemplate } from "../../src/rollout/index.js";
+import { formatNamed } from "../../src/rollout/index.js";
 import { opening } from "../../src/rollout/rollout.js";
 import type { Opening, TurnLimits } from "../../src/rollout/session.js";
 import type { AnyTask, ChatMessage, Scenario } from "../../src/tasks/task.js";

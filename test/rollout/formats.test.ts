@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { options } from "../../src/config/config.js";
 import { hermes } from "../../src/rollout/formats/hermes.js";
-import { formatNamed, formatNames, formats } from "../../src/rollout/formats/index.js";
+import { formatNamed, formatNames, formats } from "../../src/rollout/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { differenceRow, readAlike, writtenTexts } from "./support/written-calls.js";
 

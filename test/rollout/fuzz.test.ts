@@ -6,8 +6,7 @@ import { hermes } from "../../src/rollout/formats/hermes.js";
 import { playRollout, type RolloutLimits } from "../../src/rollout/rollout.js";
 import type { Session, Turn } from "../../src/rollout/session.js";
 import { openMailDatabaseWriter } from "../../src/tasks/email/database.js";
-import { emailTask } from "../../src/tasks/email/index.js";
-import { syntheticWorld } from "../../src/tasks/email/synthetic/index.js";
+import { emailTask, syntheticWorld } from "../../src/tasks/index.js";
 import type { AnyTask, RolloutEnd } from "../../src/tasks/task.js";
 import { Random } from "../../src/util/random.js";
 

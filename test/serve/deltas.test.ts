@@ -1,8 +1,7 @@
 /** What of a turn is sent while it is sampled: never what turns out to be a call, a thought or a stop text. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatNamed } from "../../src/rollout/formats/index.js";
-import { type Chat, readTurn } from "../../src/rollout/index.js";
+import { type Chat, formatNamed, readTurn } from "../../src/rollout/index.js";
 import { Deltas, reasoningOf, withoutBeginning } from "../../src/serve/deltas.js";
 
 const marks = { open: "<think>", close: "</think>", ending: "\n</think>\n\n" };

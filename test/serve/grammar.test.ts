@@ -2,8 +2,7 @@
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { beforeAll, describe, expect, test } from "vitest";
-import { formatNamed } from "../../src/rollout/formats/index.js";
-import { chatOf } from "../../src/rollout/index.js";
+import { chatOf, formatNamed } from "../../src/rollout/index.js";
 import { grammarOf } from "../../src/serve/constrain.js";
 import { ServedModel, toolsOf } from "../../src/serve/index.js";
 import { readChatRequest } from "../../src/serve/requests.js";

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { EngineOutOfMemory, type LocalEngine } from "../../src/engine/index.js";
-import type { GatherOptions } from "../../src/rollout/gather.js";
+import type { GatherOptions } from "../../src/gather/gather.js";
 import { EnginePolicy } from "../../src/train/engine-policy.js";
 import { scenarios } from "./support/fakes.js";
 
 const gathered = vi.hoisted(() => [] as GatherOptions[]);
-vi.mock("../../src/rollout/index.js", async (load) => ({
-  ...(await load<typeof import("../../src/rollout/index.js")>()),
+vi.mock("../../src/gather/index.js", async (load) => ({
+  ...(await load<typeof import("../../src/gather/index.js")>()),
   gather: async (options: GatherOptions) => {
     gathered.push(options);
     return { groups: [], failures: [], interrupted: false, seconds: 0 };

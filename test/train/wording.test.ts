@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { type GivenOptions, withDefaults } from "../../src/config/index.js";
-import { buildMailDatabase } from "../../src/tasks/email/building/index.js";
+import { buildMailDatabase } from "../../src/tasks/index.js";
 import { prepare, trainOptions } from "../../src/train/prepare.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../support/mails.js";
 

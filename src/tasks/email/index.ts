@@ -55,3 +55,7 @@ export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   shaped: (rollout, scenario, { mail }, right) => shapedReward(rollout, scenario, (id) => mail.resolveId(id), right),
   expert: emailExpert,
 });
+export { buildMailDatabase } from "./building/index.js";
+export { emailCommands } from "./commands/index.js";
+export { findSource, importMail, QuestionReader, type Skipped } from "./import/index.js";
+export { kinds, type Mailbox, syntheticWorld, type WorldOptions } from "./synthetic/index.js";

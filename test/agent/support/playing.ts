@@ -4,13 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 import { type LocalEngine, loadEngine } from "../../../src/engine/index.js";
-import {
-  type Gathered,
-  type GatherOptions,
-  gather,
-  type PlayerSpec,
-  type RolloutLimits,
-} from "../../../src/rollout/index.js";
+import { type Gathered, type GatherOptions, gather } from "../../../src/gather/index.js";
+import type { PlayerSpec, RolloutLimits } from "../../../src/rollout/index.js";
 import type { Scenario } from "../../../src/tasks/index.js";
 import { packageRoot } from "../../../src/util/index.js";
 import { writeF32Copy } from "../../support/f32-model.js";

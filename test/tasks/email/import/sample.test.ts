@@ -8,9 +8,9 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BuildSummary, buildMailDatabase } from "../../../../src/tasks/email/building/build.js";
-import { QuestionReader } from "../../../../src/tasks/email/import/index.js";
 import { readMessage } from "../../../../src/tasks/email/import/message.js";
 import type { Mail } from "../../../../src/tasks/email/mail.js";
+import { QuestionReader } from "../../../../src/tasks/index.js";
 import {
   allQuestions,
   coveredQuestions,

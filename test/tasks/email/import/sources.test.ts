@@ -6,8 +6,8 @@ import { gzipSync } from "node:zlib";
 import { type BasicType, parquetWriteBuffer } from "hyparquet-writer";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { findSource, importMail, type Skipped } from "../../../../src/tasks/email/import/index.js";
 import type { Mail } from "../../../../src/tasks/email/mail.js";
+import { findSource, importMail, type Skipped } from "../../../../src/tasks/index.js";
 import { describeSample, importedMails, maildirArchive } from "../../../support/enron-sample.js";
 
 let folder: string;

@@ -13,12 +13,11 @@
  */
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import type { RolloutFailure, Trajectory, Waiting } from "../rollout/index.js";
 import { type Scenario, TASK_SECONDS } from "../tasks/index.js";
 import { deriveSeed, HoneError, messageOf } from "../util/index.js";
 import { type GroupJob, PREPARING, type RolloutMessage, TURN_TO_BEGIN, type WorkerSettings } from "./job.js";
-import type { Waiting } from "./rollout.js";
 import { RolloutThreads, type Threads, within } from "./threads.js";
-import type { RolloutFailure, Trajectory } from "./trajectory.js";
 
 export interface GatherOptions {
   readonly settings: WorkerSettings;

@@ -6,6 +6,8 @@ import { MessageChannel, type MessagePort, parentPort, threadId } from "node:wor
 import { workerData } from "piscina";
 import type { Agents } from "../agent/index.js";
 import { ToolServers } from "../mcp/index.js";
+import type { Session, Trajectory } from "../rollout/index.js";
+import { opening, playRollout, type RolloutOutcome, type Waiting } from "../rollout/index.js";
 import { type AnyTask, loadTask, TASK_SECONDS } from "../tasks/index.js";
 import { HoneError, messageOf, UsageError } from "../util/index.js";
 import {
@@ -16,10 +18,7 @@ import {
   type WorkerMessage,
   type WorkerSettings,
 } from "./job.js";
-import { opening, playRollout, type RolloutOutcome, type Waiting } from "./rollout.js";
-import type { Session } from "./session.js";
 import { openSessions, type SessionSource } from "./session-source.js";
-import type { Trajectory } from "./trajectory.js";
 
 const settings = workerData as WorkerSettings;
 const post = (message: WorkerMessage, ports: MessagePort[] = []) => parentPort?.postMessage(message, ports);

@@ -1,15 +1,10 @@
 /** The players: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
 import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
+import type { EnginePlayer, Opening, Player, PlayerSpec, Session } from "../rollout/index.js";
+import { AgentSession, agentClient, chatOf, EngineSession, ExpertSession, requireFormat } from "../rollout/index.js";
 import type { AnyTask } from "../tasks/index.js";
 import { HoneError, Random } from "../util/index.js";
-import { AgentSession, agentClient } from "./agent-session.js";
-import { chatOf, requireFormat } from "./chat.js";
-import { EngineSession } from "./engine-session.js";
-import { ExpertSession } from "./expert-session.js";
 import type { GroupJob } from "./job.js";
-import type { EnginePlayer, PlayerSpec } from "./player.js";
-import type { Opening, Session } from "./session.js";
-import type { Player } from "./trajectory.js";
 
 export interface SessionSource {
   readonly info: Player;

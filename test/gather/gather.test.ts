@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type GatherOptions, gather } from "../../src/rollout/gather.js";
+import { type GatherOptions, gather } from "../../src/gather/gather.js";
 import type { Trajectory } from "../../src/rollout/trajectory.js";
 
 // The task is a file, as a user's is: workers load it by its path.

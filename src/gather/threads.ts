@@ -15,7 +15,7 @@ const HELD_MS = 5000;
 /** Milliseconds in which an idle thread answers. */
 const ANSWER_MS = 1000;
 
-const workerFile = join(packageRoot, "dist/src/rollout/worker.js");
+const workerFile = join(packageRoot, "dist/src/gather/worker.js");
 
 /**
  * Workers load their module by `import`: Node aborts the whole process when a thread is ended while `require`, which

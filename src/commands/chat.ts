@@ -1,8 +1,7 @@
 /** `yarn hone chat`: a person talks to a run's model, which has the task's tools. */
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
-import { chat, chooseScenarios, type Speaker } from "../play/index.js";
+import { chat, chooseScenarios, openSubject, type Speaker, subjectOptions } from "../play/index.js";
 import { openSession } from "../rollout/index.js";
-import { openSubject, subjectOptions } from "../serve/index.js";
 import {
   givenForTask,
   loadTask,

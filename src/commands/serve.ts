@@ -1,7 +1,8 @@
 /** `yarn hone serve`: serves a run's model and its base model behind an OpenAI-compatible API. */
 import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { sequencesFor } from "../engine/index.js";
-import { openEndpoint, openSubject, ServedModel, subjectOptions } from "../serve/index.js";
+import { openSubject, subjectOptions } from "../play/index.js";
+import { openEndpoint, ServedModel } from "../serve/index.js";
 import { hone, UsageError } from "../util/index.js";
 
 /** Default port. */

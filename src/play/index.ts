@@ -4,3 +4,4 @@ export { adapterFile, existing, openPlayerFor, playerOptions } from "./choose-pl
 export { fitting, loadFitting } from "./fitting.js";
 export { PersonSession, type Terminal } from "./person-session.js";
 export { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "./rollouts-file.js";
+export { openSubject, subjectOptions } from "./subject.js";

@@ -21,19 +21,11 @@ export {
   type Score,
 } from "./compose.js";
 export { type FileScenarios, type FromFile, fromFile } from "./dataset/index.js";
-export {
-  buildMailDatabase,
-  emailCommands,
-  emailTask,
-  findSource,
-  importMail,
-  kinds,
-  type Mailbox,
-  QuestionReader,
-  type Skipped,
-  syntheticWorld,
-  type WorldOptions,
-} from "./email/index.js";
+export { buildMailDatabase } from "./email/building/index.js";
+export { emailCommands } from "./email/commands/index.js";
+export { findSource, importMail, QuestionReader, type Skipped } from "./email/import/index.js";
+export { emailTask } from "./email/index.js";
+export { kinds, type Mailbox, syntheticWorld, type WorldOptions } from "./email/synthetic/index.js";
 export { TASK_SECONDS } from "./limits.js";
 export { loadTask, scenariosOf } from "./load.js";
 export {

@@ -8,7 +8,6 @@ import { CONTEXT, type Config, flagOf, type GivenOptions } from "../config/index
 import { engineOptions, type LocalEngine, modelFingerprint } from "../engine/index.js";
 import { prepareMachine } from "../learn/index.js";
 import { conversingModel, isCatalogueName, linesTo, modelOptions, resolveModel } from "../models/index.js";
-import { adapterFile, loadFitting } from "../play/index.js";
 import { checkpointTitle, engineText } from "../report/index.js";
 import { type Chat, chatOf, chatOptions, chatSettings } from "../rollout/index.js";
 import {
@@ -21,6 +20,8 @@ import {
   settingsOf,
 } from "../run/index.js";
 import { hone, UsageError } from "../util/index.js";
+import { adapterFile } from "./choose-player.js";
+import { loadFitting } from "./fitting.js";
 
 /** Options that choose the models and the device. */
 export const subjectOptions = [

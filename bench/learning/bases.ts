@@ -1,7 +1,7 @@
 /** The base models of `yarn learning`. */
 import { relative } from "node:path";
+import { untaught } from "../../src/commands/email/untaught.js";
 import { flagOf, type OptionName } from "../../src/config/index.js";
-import { untaught } from "../../src/tasks/email/commands/untaught.js";
 import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 

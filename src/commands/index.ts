@@ -1,9 +1,9 @@
 /** Every command, in the order `yarn hone --help` lists them. */
 import type { Command } from "../config/index.js";
-import { emailCommands } from "../tasks/index.js";
 import { chatCommand } from "./chat.js";
 import { checkCommand } from "./check.js";
 import { doctorCommand } from "./doctor.js";
+import { emailCommands } from "./email/index.js";
 import { evalCommand } from "./eval.js";
 import { execCommand } from "./exec.js";
 import { exportCommand } from "./export.js";
@@ -47,3 +47,4 @@ export const commands: readonly Command[] = [
   logprobsCommand,
   doctorCommand,
 ];
+export { emailCommands } from "./email/index.js";

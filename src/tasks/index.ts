@@ -1,5 +1,6 @@
 /** The task contract, and how a task is found. The email task is a room of its own in email/. */
 
+export { emailCommands } from "../commands/index.js";
 export {
   type AgentContext,
   type AgentFailure,
@@ -22,9 +23,18 @@ export {
 } from "./compose.js";
 export { type FileScenarios, type FromFile, fromFile } from "./dataset/index.js";
 export { buildMailDatabase } from "./email/building/index.js";
-export { emailCommands } from "./email/commands/index.js";
 export { findSource, importMail, QuestionReader, type Skipped } from "./email/import/index.js";
-export { emailTask } from "./email/index.js";
+export {
+  type BuildProgress,
+  type BuildSource,
+  type BuildSummary,
+  type EmailScenario,
+  emailTask,
+  type MailDatabase,
+  type MailHit,
+  mailDatabasePath,
+  openMailDatabase,
+} from "./email/index.js";
 export { kinds, type Mailbox, syntheticWorld, type WorldOptions } from "./email/synthetic/index.js";
 export { TASK_SECONDS } from "./limits.js";
 export { loadTask, scenariosOf } from "./load.js";

@@ -1,7 +1,7 @@
 /** How long `yarn start` says that it takes. */
 import { expect, it } from "vitest";
+import { untaught } from "../../src/commands/email/untaught.js";
 import { secondsOfRun } from "../../src/plan/index.js";
-import { untaught } from "../../src/tasks/email/commands/untaught.js";
 
 const { steps, groupsPerStep } = untaught.settings;
 const demo = { steps, groupsPerStep, groupSize: 8, validateEvery: 10, validateN: 100 };

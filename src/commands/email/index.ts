@@ -1,5 +1,5 @@
 /** The email task's own commands, in the order `yarn hone --help` lists them. */
-import type { Command } from "../../../config/index.js";
+import type { Command } from "../../config/index.js";
 import { buildDbCommand } from "./build-db.js";
 import { demoCommand } from "./demo.js";
 import { readCommand } from "./read.js";

@@ -1,9 +1,8 @@
 /** `yarn hone search`: runs the search_inbox tool by hand. */
 import pc from "picocolors";
-import { defineCommand } from "../../../config/index.js";
-import { HoneError, hone, printable } from "../../../util/index.js";
-import { ToolError } from "../../task.js";
-import { type MailHit, mailDatabasePath, openMailDatabase } from "../database.js";
+import { defineCommand } from "../../config/index.js";
+import { type MailHit, mailDatabasePath, openMailDatabase, ToolError } from "../../tasks/index.js";
+import { HoneError, hone, printable } from "../../util/index.js";
 import { toolOptions } from "./options.js";
 
 type Colours = ReturnType<typeof pc.createColors>;

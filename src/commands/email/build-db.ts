@@ -1,5 +1,5 @@
 /** `yarn build-db`: builds the mail database that the email task searches. */
-import { type CommandIo, type Config, type ConfigOf, defineCommand } from "../../../config/index.js";
+import { type CommandIo, type Config, type ConfigOf, defineCommand } from "../../config/index.js";
 import {
   Rate as DownloadRate,
   downloadLine,
@@ -8,11 +8,16 @@ import {
   HubUnreachable,
   hubOptionNames,
   hubOptionsOf,
-} from "../../../hub/index.js";
-import { bar, compact, ProgressLine } from "../../../report/index.js";
-import { clock, HoneError, hone, UsageError } from "../../../util/index.js";
-import { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "../building/index.js";
-import { mailDatabasePath } from "../database.js";
+} from "../../hub/index.js";
+import { bar, compact, ProgressLine } from "../../report/index.js";
+import {
+  type BuildProgress,
+  type BuildSource,
+  type BuildSummary,
+  buildMailDatabase,
+  mailDatabasePath,
+} from "../../tasks/index.js";
+import { clock, HoneError, hone, UsageError } from "../../util/index.js";
 import { mailOptions } from "./options.js";
 
 const shared = [...hubOptionNames, "seed", "db", "home"] as const;

@@ -1,6 +1,6 @@
 /** A base model without training on the email task, and settings that keep what it learns: see docs/tiny-model.md. */
 import { join } from "node:path";
-import { packageRoot } from "../../../util/index.js";
+import { packageRoot } from "../../util/index.js";
 
 export const untaught = {
   model: join(packageRoot, "models/untaught/untaught.gguf"),

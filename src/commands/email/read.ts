@@ -1,7 +1,7 @@
 /** `yarn hone read`: shows one mail, if the mailbox's owner may see it. */
-import { defineCommand } from "../../../config/index.js";
-import { HoneError, hone, printable } from "../../../util/index.js";
-import { mailDatabasePath, openMailDatabase } from "../database.js";
+import { defineCommand } from "../../config/index.js";
+import { mailDatabasePath, openMailDatabase } from "../../tasks/index.js";
+import { HoneError, hone, printable } from "../../util/index.js";
 import { toolOptions } from "./options.js";
 
 const { inbox, id } = toolOptions;

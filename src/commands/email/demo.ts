@@ -3,11 +3,11 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
-import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../../config/index.js";
-import { evaluatePlayers } from "../../../evaluate/index.js";
-import { prepareMachine, pythonIsReady } from "../../../learn/index.js";
-import { trainRun } from "../../../library/index.js";
-import { decodeSpeed, secondsOfRun } from "../../../plan/index.js";
+import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../config/index.js";
+import { evaluatePlayers } from "../../evaluate/index.js";
+import { prepareMachine, pythonIsReady } from "../../learn/index.js";
+import { trainRun } from "../../library/index.js";
+import { decodeSpeed, secondsOfRun } from "../../plan/index.js";
 import {
   compact,
   evalText,
@@ -16,15 +16,12 @@ import {
   RolloutTally,
   showTraining,
   sideBySide,
-} from "../../../report/index.js";
-import type { Trajectory } from "../../../rollout/index.js";
-import { prepare, type TrainConfig, trainOptions } from "../../../train/index.js";
-import { hone } from "../../../util/index.js";
-import { givenForTask, resolveTaskOptions } from "../../options.js";
-import type { AnyTask } from "../../task.js";
-import { buildMailDatabase } from "../building/index.js";
-import { mailDatabasePath } from "../database.js";
-import { emailTask } from "../index.js";
+} from "../../report/index.js";
+import type { Trajectory } from "../../rollout/index.js";
+import type { AnyTask } from "../../tasks/index.js";
+import { buildMailDatabase, emailTask, givenForTask, mailDatabasePath, resolveTaskOptions } from "../../tasks/index.js";
+import { prepare, type TrainConfig, trainOptions } from "../../train/index.js";
+import { hone } from "../../util/index.js";
 import { untaught } from "./untaught.js";
 
 const RUN = "demo";

@@ -1,5 +1,5 @@
 /** Options that the email task's commands have of their own. */
-import { choice, date, flag, inGroup, list, ownOptions, text, whole } from "../../../config/index.js";
+import { choice, date, flag, inGroup, list, ownOptions, text, whole } from "../../config/index.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 

@@ -10,10 +10,11 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { objectiveOf } from "../src/config/index.js";
 import { contextsOf, type LocalEngineOptions, loadEngine, modelFile, modelShape } from "../src/engine/index.js";
-import { ensurePython, startLearner, writeBatch } from "../src/learn/index.js";
+import { startLearner, writeBatch } from "../src/learn/index.js";
 import { engineMemory, WORKERS } from "../src/plan/engine-memory.js";
 import type { PlanInput } from "../src/plan/input.js";
 import { LONG_ANSWERS, learnerMemory, typicalRow } from "../src/plan/learner-memory.js";
+import { ensurePython } from "../src/python-env/index.js";
 import { Random } from "../src/util/random.js";
 import { ensureTestModels, modelPath } from "./models.js";
 

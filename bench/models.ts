@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ensurePython } from "../src/learn/python.js";
+import { ensurePython } from "../src/python-env/python.js";
 import { HoneError } from "../src/util/errors.js";
 import { withLock } from "../src/util/lock.js";
 import { packageRoot } from "../src/util/paths.js";

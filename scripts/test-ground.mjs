@@ -22,7 +22,7 @@ export async function prepare() {
   if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
   if (tool("vite/bin/vite.js", ["build", "--config", "web/vite.config.ts", "--logLevel", "warn"]) !== 0)
     process.exit(1);
-  const { ensurePython, ensureTrackers } = await import("../dist/src/learn/index.js");
+  const { ensurePython, ensureTrackers } = await import("../dist/src/python-env/index.js");
   const { ensureTestModels } = await import("../dist/bench/models.js");
   const python = await ensurePython({
     development: true,

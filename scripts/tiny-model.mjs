@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { ensurePython } from "../dist/src/learn/index.js";
+import { ensurePython } from "../dist/src/python-env/index.js";
 import { UsageError } from "../dist/src/util/index.js";
 
 // Modules of the recipe.

@@ -2,7 +2,7 @@
 import { defineCommand } from "../config/index.js";
 import { reportDevice, usesCuda } from "../device/index.js";
 import { type Check, checkText, diagnose } from "../doctor/index.js";
-import { ensurePython } from "../learn/index.js";
+import { ensurePython } from "../python-env/index.js";
 import { hone, UnfinishedError } from "../util/index.js";
 
 export const doctorCommand = defineCommand({

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { engineOptions, loadEngine, trainedContext } from "../engine/index.js";
-import { prepareMachine } from "../learn/index.js";
 import { linesTo, modelOptions, resolveModel } from "../models/index.js";
 import { adapterFile, existing } from "../play/index.js";
+import { prepareMachine } from "../python-env/index.js";
 import { HoneError, hone, messageOf, printable } from "../util/index.js";
 
 /** @throws HoneError when the file does not hold two token ids or more, as a JSON array */

@@ -4,17 +4,10 @@ import { basename, join, resolve } from "node:path";
 import { bySize, defineCommand, sizeOf } from "../config/index.js";
 import { cudaFound, takeDevice } from "../device/index.js";
 import { loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
-import {
-  bitsOf,
-  CHECKPOINT_FILES,
-  ensurePython,
-  learnerDevice,
-  prepareMachine,
-  pythonFor,
-  startLearner,
-} from "../learn/index.js";
+import { bitsOf, CHECKPOINT_FILES, startLearner } from "../learn/index.js";
 import { mcpOptions, planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { ensurePython, learnerDevice, prepareMachine, pythonFor } from "../python-env/index.js";
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";

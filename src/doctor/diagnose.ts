@@ -1,7 +1,7 @@
 /** All checks, in order of their dependencies. */
 import { describe, packagesIn, reportDevice, usesCuda } from "../device/index.js";
 import { modelFile } from "../engine/index.js";
-import { packagesOfPython } from "../learn/index.js";
+import { packagesOfPython } from "../python-env/index.js";
 import { type Check, none } from "./check.js";
 import { checkAddon, checkBackends, checkCard, checkCuda, checkDriver, type GpuChoice } from "./gpu.js";
 import { checkDisk, checkMemory, checkNode } from "./machine.js";

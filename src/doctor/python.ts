@@ -2,7 +2,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { environmentFolder } from "../device/index.js";
-import { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "../learn/index.js";
+import {
+  factsOfPython,
+  type PythonFacts,
+  pinnedPackages,
+  pinnedUnsloth,
+  requirementsFile,
+} from "../python-env/index.js";
 import { hone, messageOf } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import type { TrialRequest } from "./trial-words.js";

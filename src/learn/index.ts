@@ -12,14 +12,8 @@
 export { type AdvantageOptions, deviation, type GroupAdvantages, groupAdvantages } from "./advantages.js";
 export { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "./batch.js";
 export { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
-export { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "./facts.js";
-export { type LearnerChoice, pythonFor } from "./for-training.js";
 export { CHECKPOINT_FILES, Learner, startLearner } from "./learner.js";
-export { learnerDevice, type MachineSettings, prepareMachine } from "./machine.js";
 export type { Progress } from "./protocol.js";
-export { ensurePython, type PythonOptions, packagesOfPython, pythonIsReady } from "./python.js";
-export type { Build } from "./stamp.js";
-export { ensureTrackers } from "./trackers.js";
 export {
   ARCHITECTURES,
   type BaseModel,
@@ -40,4 +34,3 @@ export {
   type StepMetrics,
   type StepSettings,
 } from "./types.js";
-export { collectWheels, pythonForWheels } from "./wheels.js";

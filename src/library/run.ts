@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { givenByProgram, withDefaults } from "../config/index.js";
-import { ensurePython, prepareMachine, pythonFor } from "../learn/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
+import { ensurePython, prepareMachine, pythonFor } from "../python-env/index.js";
 import { type MetricsLine, metricsLine, placeOf, RunStore, STORE_FILE, type ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import {

@@ -1,8 +1,8 @@
 /** A whole training: `yarn train` is this function and its output. */
 import { type GivenOptions, givenByProgram, withDefaults } from "../config/index.js";
 import { decodeThreads, engineOptions, type LocalEngine, usableCores } from "../engine/index.js";
-import { ensurePython, ensureTrackers, pythonFor } from "../learn/index.js";
 import { loadFitting } from "../play/index.js";
+import { ensurePython, ensureTrackers, pythonFor } from "../python-env/index.js";
 import { engineFacts, engineText } from "../report/index.js";
 import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout/index.js";

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } fr
 import { basename, dirname, join, resolve } from "node:path";
 import { modelFingerprint, modelShape } from "../engine/index.js";
 import { checksumOf, checksumOfLink, freeBytes, sizeText } from "../hub/index.js";
-import { ensurePython } from "../learn/index.js";
+import { ensurePython } from "../python-env/index.js";
 import { flush, HoneError, hone, moveDurably, packageRoot, sha256OfFile, withLock } from "../util/index.js";
 import { BYTES, WEIGHTS, type Weights } from "./catalogue.js";
 import type { ModelIo } from "./io.js";

@@ -1,7 +1,7 @@
 /** The machines that hone is packed for. */
 import type { Config } from "../config/index.js";
 import { type CudaMajor, oldestDriver } from "../device/index.js";
-import type { Build } from "../learn/index.js";
+import type { Build } from "../python-env/index.js";
 import { HoneError } from "../util/index.js";
 
 export interface Target {

@@ -13,7 +13,6 @@ import {
   sequencesFor,
   trainedContext,
 } from "../engine/index.js";
-import { prepareMachine } from "../learn/index.js";
 import {
   adopted,
   checkBelongs,
@@ -25,6 +24,7 @@ import {
   readPeft,
   resolveModel,
 } from "../models/index.js";
+import { prepareMachine } from "../python-env/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";
 import { sha256OfFile, UsageError } from "../util/index.js";

@@ -6,8 +6,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CONTEXT, type Config, flagOf, type GivenOptions } from "../config/index.js";
 import { engineOptions, type LocalEngine, modelFingerprint } from "../engine/index.js";
-import { prepareMachine } from "../learn/index.js";
 import { conversingModel, isCatalogueName, linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { prepareMachine } from "../python-env/index.js";
 import { checkpointTitle, engineText } from "../report/index.js";
 import { type Chat, chatOf, chatOptions, chatSettings } from "../rollout/index.js";
 import {

@@ -22,12 +22,9 @@ export {
   type Score,
 } from "./compose.js";
 export { type FileScenarios, type FromFile, fromFile } from "./dataset/index.js";
-export { buildMailDatabase } from "./email/building/index.js";
+export { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "./email/building/index.js";
 export { findSource, importMail, QuestionReader, type Skipped } from "./email/import/index.js";
 export {
-  type BuildProgress,
-  type BuildSource,
-  type BuildSummary,
   type EmailScenario,
   emailTask,
   type MailDatabase,

@@ -11,7 +11,6 @@ import {
 } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { contextsOf, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
-import { prepareMachine } from "../learn/index.js";
 import { mcpOptions, planServers, withServerTools } from "../mcp/index.js";
 import {
   checkTrainable,
@@ -22,6 +21,7 @@ import {
   resolveModel,
 } from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
+import { prepareMachine } from "../python-env/index.js";
 import {
   judgeAccessOptions,
   judgeOptions,

@@ -10,11 +10,11 @@ import {
   LearnerDied,
   type LearnerLifetime,
   LearnerOutOfMemory,
-  learnerDevice,
   type StepMetrics,
   type StepSettings,
   startLearner,
 } from "../learn/index.js";
+import { learnerDevice } from "../python-env/index.js";
 import { learnerFacts, learnerText } from "../report/index.js";
 import type { Run, RunSettings } from "../run/index.js";
 import { deriveSeed } from "../util/index.js";

@@ -8,7 +8,7 @@ import type { Check } from "../../src/doctor/index.js";
 import { atLeast } from "../../src/doctor/machine.js";
 import { checkPython } from "../../src/doctor/python.js";
 import { adapterCheck, updateCheck } from "../../src/doctor/try.js";
-import { pinnedPackages, pinnedUnsloth } from "../../src/learn/index.js";
+import { pinnedPackages, pinnedUnsloth } from "../../src/python-env/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { listCards, program } from "../support/nvidia.js";
 import { ensureLearnerPython } from "../support/python.js";

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, rmSync, unlinkSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { files as requirements } from "../../src/learn/stamp.js";
+import { files as requirements } from "../../src/python-env/stamp.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { honeIn, typeErrors, unpacked, writePrograms } from "./support.js";
 

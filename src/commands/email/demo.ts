@@ -5,9 +5,9 @@
 import { existsSync } from "node:fs";
 import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../config/index.js";
 import { evaluatePlayers } from "../../evaluate/index.js";
-import { prepareMachine, pythonIsReady } from "../../learn/index.js";
 import { trainRun } from "../../library/index.js";
 import { decodeSpeed, secondsOfRun } from "../../plan/index.js";
+import { prepareMachine, pythonIsReady } from "../../python-env/index.js";
 import {
   compact,
   evalText,

@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { explain } from "../../src/learn/installer.js";
-import { ensurePython } from "../../src/learn/python.js";
+import { explain } from "../../src/python-env/installer.js";
+import { ensurePython } from "../../src/python-env/python.js";
 import { HoneError } from "../../src/util/errors.js";
 
 let folder: string;

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { PythonOptions } from "../../src/learn/python.js";
+import type { PythonOptions } from "../../src/python-env/python.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { type Cards, listCards, program } from "../support/nvidia.js";
 import { anyPython } from "../support/python.js";
@@ -34,7 +34,7 @@ async function ensure(cards: Cards | undefined, options: PythonOptions = {}): Pr
   rmSync(join(folder, "nvidia-smi"), { force: true });
   if (cards) listCards(folder, cards);
   vi.resetModules();
-  const { ensurePython } = await import("../../src/learn/python.js");
+  const { ensurePython } = await import("../../src/python-env/python.js");
   const said: string[] = [];
   await ensurePython({ folder: venv(), onProgress: (line) => said.push(line), ...options });
   return said;

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { ensureTrackers } from "../../src/learn/trackers.js";
+import { ensureTrackers } from "../../src/python-env/trackers.js";
 import { readTrackers } from "../../src/track/names.js";
 import { HoneError, UsageError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";

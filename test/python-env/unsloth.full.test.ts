@@ -6,11 +6,11 @@ import { describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { loadEngine } from "../../src/engine/index.js";
 import { startLearner, writeBatch } from "../../src/learn/index.js";
-import { readStamp, requirementHashes } from "../../src/learn/stamp.js";
+import { readStamp, requirementHashes } from "../../src/python-env/stamp.js";
 import { mismatchLimit } from "../../src/train/mismatch.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { play, settings, step } from "../learn/support.js";
 import { ensureLearnerPython } from "../support/python.js";
-import { play, settings, step } from "./support.js";
 
 // `yarn test` installs it where that can be done (scripts/test-ground.mjs).
 const here = readStamp(join(packageRoot, ".venv"))?.unsloth === requirementHashes().unsloth;

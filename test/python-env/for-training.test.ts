@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type LearnerChoice, pythonFor } from "../../src/learn/for-training.js";
+import { type LearnerChoice, pythonFor } from "../../src/python-env/for-training.js";
 
 const choice: LearnerChoice = { python: undefined, torchIndex: undefined, learner: "auto", adamBits: "32" };
 const say = () => undefined;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { MachineSettings } from "../../src/learn/machine.js";
+import type { MachineSettings } from "../../src/python-env/machine.js";
 import { type Cards, listCards, uuidOf } from "../support/nvidia.js";
 
 let folder: string;
@@ -16,7 +16,7 @@ beforeEach(() => {
   ensurePython.mockClear();
   vi.resetModules();
   // Nothing is installed, and this machine's own environment has no say.
-  vi.doMock("../../src/learn/python.js", () => ({ ensurePython, packagesOfPython: async () => empty }));
+  vi.doMock("../../src/python-env/python.js", () => ({ ensurePython, packagesOfPython: async () => empty }));
   vi.doMock("../../src/device/runtime.js", async (original) => ({
     ...(await original<typeof import("../../src/device/runtime.js")>()),
     packagesIn: () => empty,
@@ -26,7 +26,7 @@ beforeEach(() => {
 afterEach(() => {
   for (const name of Object.keys(process.env)) delete process.env[name];
   Object.assign(process.env, before);
-  vi.doUnmock("../../src/learn/python.js");
+  vi.doUnmock("../../src/python-env/python.js");
   vi.doUnmock("../../src/device/runtime.js");
   vi.doUnmock("../../src/engine/index.js");
   rmSync(folder, { recursive: true });
@@ -38,7 +38,7 @@ async function prepare(cards: Cards, settings: Partial<MachineSettings> = {}, le
   listCards(folder, cards);
   process.env.PATH = `${folder}:/usr/bin:/bin`;
   delete process.env.CUDA_VISIBLE_DEVICES;
-  const { prepareMachine } = await import("../../src/learn/machine.js");
+  const { prepareMachine } = await import("../../src/python-env/machine.js");
   const all = { gpu: "auto" as const, device: undefined, python: undefined, torchIndex: undefined, ...settings };
   return prepareMachine(all, () => undefined, learns);
 }
@@ -89,7 +89,7 @@ describe("the learner beside an engine", () => {
     ["metal", { device: "cpu", note: "the learner computes on the CPU: it has no Metal backend" }],
     [false, { device: "cpu" }],
   ] as const)("on %s", async (backend, expected) => {
-    const { learnerDevice } = await import("../../src/learn/machine.js");
+    const { learnerDevice } = await import("../../src/python-env/machine.js");
     expect(learnerDevice(backend)).toEqual(expected);
   });
 });

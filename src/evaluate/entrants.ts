@@ -1,8 +1,8 @@
 /** The players: checkpoints of runs, and those of --versus. Everything is read, and nothing loaded. */
 
-import { type ChatServer, checkChatUrl, keyFor } from "../chat/index.js";
 import type { Config, GivenOptions } from "../config/index.js";
 import { readReference } from "../models/index.js";
+import { type ChatServer, checkChatUrl, keyFor } from "../openai/index.js";
 import { type Contestant, checkpointTitle } from "../report/index.js";
 import { type AgentSettings, chatOptions, chatSettings } from "../rollout/index.js";
 import {

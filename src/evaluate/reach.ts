@@ -1,6 +1,6 @@
 /** Checks before the start that an API can be reached, with a request that costs no tokens. */
 import { APIError } from "openai";
-import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../chat/index.js";
+import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../openai/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Time limit in milliseconds. */

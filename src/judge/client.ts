@@ -5,7 +5,7 @@
  */
 import { setMaxListeners } from "node:events";
 import type OpenAI from "openai";
-import { type ChatServer, chatClient, chatErrorText } from "../chat/index.js";
+import { type ChatServer, chatClient, chatErrorText } from "../openai/index.js";
 import { HoneError, Random } from "../util/index.js";
 import { JudgeBudget, type JudgeBudgetSettings, type JudgeUsage, noUsage } from "./budget.js";
 import { classify, type Failure, NoVerdict } from "./failures.js";

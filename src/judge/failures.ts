@@ -1,6 +1,6 @@
 /** Classifies a failed request: repeat it, change it, give up the question, or give up the judge. Pure. */
 import { APIConnectionError, APIConnectionTimeoutError, APIError } from "openai";
-import { type ChatServer, refusalHint } from "../chat/index.js";
+import { type ChatServer, refusalHint } from "../openai/index.js";
 
 /** Causes of a missing verdict; counters have these names. */
 export type NoVerdictReason =

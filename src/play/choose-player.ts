@@ -1,7 +1,6 @@
 /** Creates a player from options: loads the engine with its adapter, or connects to an API, or takes the expert. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { checkChatUrl, keyFor } from "../chat/index.js";
 import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import {
@@ -24,6 +23,7 @@ import {
   readPeft,
   resolveModel,
 } from "../models/index.js";
+import { checkChatUrl, keyFor } from "../openai/index.js";
 import { prepareMachine } from "../python-env/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, chatOptions, chatSettings, type PlayerSpec } from "../rollout/index.js";

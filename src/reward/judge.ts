@@ -1,6 +1,5 @@
 /** Creates a judge from options. */
 import { existsSync, readFileSync } from "node:fs";
-import { checkChatUrl, keyFor } from "../chat/index.js";
 import { type Config, flagOf, type OptionName } from "../config/index.js";
 import {
   defaultRubric,
@@ -13,6 +12,7 @@ import {
   readPrices,
   type VerdictCache,
 } from "../judge/index.js";
+import { checkChatUrl, keyFor } from "../openai/index.js";
 import { type AnyTask, toolSchema } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 

@@ -4,7 +4,7 @@
  */
 import type OpenAI from "openai";
 import { APIError } from "openai";
-import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../chat/index.js";
+import { type ChatServer, chatClient, chatErrorText, refusalHint } from "../openai/index.js";
 import type { CallRecord, ChatMessage } from "../tasks/index.js";
 import { HoneError, parseJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";

@@ -1,7 +1,7 @@
 import { APIError } from "openai";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { chatClient } from "../../src/chat/client.js";
-import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/chat/server.js";
+import { chatClient } from "../../src/openai/client.js";
+import { checkChatUrl, isOpenAi, keyFor, refusalHint } from "../../src/openai/server.js";
 import { openPlayerFor } from "../../src/play/choose-player.js";
 import { type ChatServer, completion, type Reply, type Request, startServer } from "../judge/support/server.js";
 

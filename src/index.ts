@@ -8,8 +8,6 @@
 
 /** The very zod that hone checks arguments with: a task file needs no package of its own. */
 export { z } from "zod";
-export type { EngineInfo, LocalEngineInfo } from "./engine/index.js";
-export type { Gathered } from "./gather/index.js";
 export {
   type EvaluateChoice,
   evaluate,
@@ -38,7 +36,9 @@ export {
   train,
   trainOptions,
   trainRun,
-} from "./library/index.js";
+} from "./composition/index.js";
+export type { EngineInfo, LocalEngineInfo } from "./engine/index.js";
+export type { Gathered } from "./gather/index.js";
 export type { GroupReward } from "./reward/index.js";
 export type { AgentCounts, Branch, Player, RolloutFailure, TokenRecord, Trajectory } from "./rollout/index.js";
 export type { Adapter, Evaluation, MetricsLine, ValidationRow } from "./run/index.js";

@@ -1,6 +1,7 @@
 /** `yarn train`: trains a model, or resumes an interrupted run. */
+
+import { type TrainSummary, trainOptions, trainRun } from "../composition/index.js";
 import { chosen, defineCommand } from "../config/index.js";
-import { type TrainSummary, trainOptions, trainRun } from "../library/index.js";
 import { difficultyText, shareText, showTraining, usageText } from "../report/index.js";
 import { rewardsText } from "../reward/index.js";
 import { hone } from "../util/index.js";

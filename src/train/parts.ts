@@ -1,4 +1,4 @@
-/** Interfaces of the training loop's parts. src/library binds the real ones; tests use others. */
+/** Interfaces of the training loop's parts. src/composition binds the real ones; tests use others. */
 import type { AdvantageOptions, Progress, StepMetrics } from "../learn/index.js";
 import type { GroupReward, Rewards } from "../reward/index.js";
 import type { RolloutFailure, Trajectory } from "../rollout/index.js";

@@ -3,9 +3,9 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
+import { trainRun } from "../../composition/index.js";
 import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../config/index.js";
 import { evaluatePlayers } from "../../evaluate/index.js";
-import { trainRun } from "../../library/index.js";
 import { decodeSpeed, secondsOfRun } from "../../plan/index.js";
 import { prepareMachine, pythonIsReady } from "../../python-env/index.js";
 import {

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import type { Gathered } from "../../src/gather/index.js";
 import {
   evaluate,
   gather,
@@ -17,7 +16,8 @@ import {
   ruler,
   type TrainingRun,
   train,
-} from "../../src/library/index.js";
+} from "../../src/composition/index.js";
+import type { Gathered } from "../../src/gather/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { completion, honest, scoresText, startServer } from "../judge/support/server.js";
 import { ensureLearnerPython } from "../support/python.js";

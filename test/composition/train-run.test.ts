@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
-import { type RewardFunction, type TrainEvents, trainRun } from "../../src/library/index.js";
+import { type RewardFunction, type TrainEvents, trainRun } from "../../src/composition/index.js";
 import type { MetricsLine } from "../../src/run/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -26,14 +26,20 @@ describe("yarn train", () => {
     const published = [...index.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, names = ""]) =>
       namesIn(names),
     );
-    const work = imports.get("../library/index.js") ?? [];
+    const work = imports.get("../composition/index.js") ?? [];
     expect(work).toContain("trainRun");
     expect(published).toEqual(expect.arrayContaining(work));
   });
 
   it("has besides only options, output, and texts of its help", () => {
     expect([...imports.keys()].sort()).toEqual([
-      ...["../config/index.js", "../library/index.js", "../report/index.js", "../reward/index.js", "../util/index.js"],
+      ...[
+        "../config/index.js",
+        "../composition/index.js",
+        "../report/index.js",
+        "../reward/index.js",
+        "../util/index.js",
+      ],
     ]);
     expect(imports.get("../reward/index.js")).toEqual(["rewardsText"]);
     expect(imports.get("../util/index.js")).toEqual(["hone"]);

@@ -3,16 +3,16 @@
  * too seldom or too often are set aside. Their rollouts are kept as training step 0, and what came of each scenario for good,
  * so that a run which goes on trains on the same ones. Only as many are played as the run's steps need.
  */
-import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../../report/index.js";
-import { comparable } from "../../reward/index.js";
-import type { Trajectory } from "../../rollout/index.js";
-import type { RunSettings } from "../../run/index.js";
-import { HoneError, hone } from "../../util/index.js";
-import { gradeOwn, playAndGrade } from "../grading.js";
-import type { LoopParts } from "../parts.js";
-import type { ScenarioSampler } from "../sampler.js";
-import { playContextOf, playSaved } from "../saved-play.js";
-import { use } from "../settle.js";
+import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../report/index.js";
+import { comparable } from "../reward/index.js";
+import type { Trajectory } from "../rollout/index.js";
+import type { RunSettings } from "../run/index.js";
+import { HoneError, hone } from "../util/index.js";
+import { gradeOwn, playAndGrade } from "./grading.js";
+import type { LoopParts } from "./parts.js";
+import type { ScenarioSampler } from "./sampler.js";
+import { playContextOf, playSaved } from "./saved-play.js";
+import { use } from "./settle.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
 type Wanted = Pick<

@@ -47,4 +47,3 @@ export const commands: readonly Command[] = [
   logprobsCommand,
   doctorCommand,
 ];
-export { emailCommands } from "./email/index.js";

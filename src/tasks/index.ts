@@ -1,6 +1,5 @@
 /** The task contract, and how a task is found. The email task is a room of its own in email/. */
 
-export { emailCommands } from "../commands/index.js";
 export {
   type AgentContext,
   type AgentFailure,

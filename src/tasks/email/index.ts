@@ -55,7 +55,6 @@ export const emailTask = defineTask<EmailScenario, EmailEnv, typeof options>({
   shaped: (rollout, scenario, { mail }, right) => shapedReward(rollout, scenario, (id) => mail.resolveId(id), right),
   expert: emailExpert,
 });
-export { emailCommands } from "../../commands/index.js";
 export { type BuildProgress, type BuildSource, type BuildSummary, buildMailDatabase } from "./building/index.js";
 export { type MailDatabase, type MailHit, mailDatabasePath, openMailDatabase } from "./database.js";
 export { findSource, importMail, QuestionReader, type Skipped } from "./import/index.js";

@@ -1,0 +1,91 @@
+/**
+ * The layers of `src/`, as CONTRIBUTING.md draws them: every import, of types and dynamic ones too, leads from a room to a room
+ * below it, and through that room's door.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { describe, expect, it } from "vitest";
+import { packageRoot } from "../src/util/paths.js";
+
+const source = join(packageRoot, "src");
+
+/** Rooms by layer, the highest first: the lines of the diagram below "Imports point one way". */
+function diagram(text: string): string[][] {
+  const [, block] = /Imports point one way[\s\S]*?```text\n([\s\S]*?)```/.exec(text) ?? [];
+  if (block === undefined) throw new Error("CONTRIBUTING.md has no diagram of layers");
+  return block
+    .split("\n")
+    .map((line) => line.trim().split(/[ ,]+/).filter(Boolean))
+    .filter((rooms) => rooms.length > 0);
+}
+
+interface Import {
+  /** Paths from `src/`. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** All specifiers that begin with a dot: of imports, exports, types, dynamic imports, and files that threads run. */
+const SPECIFIER = /(?:\bfrom\s*|\bimport\s*\(?\s*|\bnew URL\(\s*)"(\.{1,2}\/[^"]+)"/g;
+
+function importsOf(file: string, text: string): Import[] {
+  return [...text.matchAll(SPECIFIER)].map(([, specifier]) => ({
+    from: file,
+    to: relative(source, resolve(source, dirname(file), specifier as string))
+      .split(sep)
+      .join("/"),
+  }));
+}
+
+/** The room of a path from `src/`; undefined for what is not in `src/`, or in no room: index.ts and cli.ts. */
+const roomOf = (path: string) => (path.startsWith("..") || !path.includes("/") ? undefined : path.split("/")[0]);
+
+/** Imports that do not lead downwards, or not through a door; rooms that the diagram lacks. */
+function problems(layers: readonly (readonly string[])[], imports: readonly Import[]): string[] {
+  const level = new Map(layers.flatMap((rooms, index) => rooms.map((room) => [room, index] as const)));
+  return imports.flatMap(({ from, to }) => {
+    const [a, b] = [roomOf(from), roomOf(to)];
+    if (a === b) return [];
+    // index.ts and cli.ts are above all rooms. Nothing imports them.
+    if (b === undefined) return to.startsWith("..") || a === undefined ? [] : [`${from} imports ${to}`];
+    const missing = [a, b].filter((room) => room !== undefined && !level.has(room));
+    if (missing.length > 0) return [`${missing.join(" and ")}: no such room in CONTRIBUTING's diagram (${from})`];
+    if (a !== undefined && (level.get(a) as number) >= (level.get(b) as number))
+      return [`${from} → ${to}: not downwards`];
+    // Threads and processes are started by their own file.
+    return to === `${b}/index.js` || a === undefined ? [] : [`${from} → ${to}: not through ${b}/index.ts`];
+  });
+}
+
+const files = readdirSync(source, { recursive: true, encoding: "utf8" })
+  .map((file) => file.split(sep).join("/"))
+  .filter((file) => /\.m?ts$/.test(file));
+const imports = files.flatMap((file) => importsOf(file, readFileSync(join(source, file), "utf8")));
+const layers = diagram(readFileSync(join(packageRoot, "CONTRIBUTING.md"), "utf8"));
+
+describe("the layers of src/", () => {
+  it("are those of CONTRIBUTING's diagram", () => {
+    expect(imports.length).toBeGreaterThan(1000);
+    expect(problems(layers, imports)).toEqual([]);
+    const rooms = new Set(files.map(roomOf).filter((room) => room !== undefined));
+    expect(new Set(layers.flat())).toEqual(rooms);
+  });
+
+  it.each([
+    ["a type", 'import type { Step } from "../train/index.js";'],
+    ["a dynamic import", 'const { step } = await import("../train/index.js");'],
+    ["a type in place", 'let step: import("../train/index.js").Step;'],
+    ["an export", 'export { step } from "../train/index.js";'],
+    ["a thread's file", 'new Worker(new URL("../train/worker.js", import.meta.url));'],
+  ])("%s from above is found", (_, line) => {
+    expect(problems(layers, importsOf("rollout/planted.ts", line))).toEqual([
+      expect.stringMatching(/^rollout\/planted\.ts → train\/\w+\.js: not downwards$/),
+    ]);
+  });
+
+  it("a way around a door is found", () => {
+    expect(problems(layers, importsOf("train/planted.ts", 'import { x } from "../rollout/calls.js";'))).toEqual([
+      "train/planted.ts → rollout/calls.js: not through rollout/index.ts",
+    ]);
+  });
+});

@@ -36,6 +36,18 @@ Napi::Value idOrNull(Napi::Env env, Token token) {
   return token < 0 ? env.Null() : Napi::Number::New(env, token).As<Napi::Value>();
 }
 
+/** [text, id] of each. */
+Napi::Array pairsOf(Napi::Env env, const std::vector<std::pair<std::string, Token>>& tokens) {
+  auto pairs = Napi::Array::New(env, tokens.size());
+  for (size_t i = 0; i < tokens.size(); i++) {
+    auto pair = Napi::Array::New(env, 2);
+    pair.Set(0u, tokens[i].first);
+    pair.Set(1u, tokens[i].second);
+    pairs.Set(static_cast<uint32_t>(i), pair);
+  }
+  return pairs;
+}
+
 Napi::Object infoObject(Napi::Env env, const Engine& engine) {
   const Vocabulary& vocabulary = engine.vocabulary;
   const ModelInfo& model = engine.info;
@@ -54,15 +66,8 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
   info.Set("bosText", vocabulary.text(vocabulary.bos()));
   info.Set("eosText", vocabulary.text(vocabulary.eos()));
   info.Set("addsBos", vocabulary.addsBos());
-  const auto tokens = vocabulary.controlTokens();
-  auto control = Napi::Array::New(env, tokens.size());
-  for (size_t i = 0; i < tokens.size(); i++) {
-    auto pair = Napi::Array::New(env, 2);
-    pair.Set(0u, tokens[i].first);
-    pair.Set(1u, tokens[i].second);
-    control.Set(static_cast<uint32_t>(i), pair);
-  }
-  info.Set("controlTokens", control);
+  info.Set("controlTokens", pairsOf(env, vocabulary.controlTokens()));
+  info.Set("addedTokens", pairsOf(env, vocabulary.addedTokens()));
   const LlamaReport report = engine.report();
   info.Set("device", report.device);
   info.Set("offloadedLayers", std::max(0, report.offloadedLayers));

@@ -104,12 +104,20 @@ std::string Vocabulary::text(Token token) const {
   return token < 0 ? "" : libLlama()->llama_vocab_get_text(vocab_, token);
 }
 
-std::vector<std::pair<std::string, Token>> Vocabulary::controlTokens() const {
-  std::vector<std::pair<std::string, Token>> control;
+std::vector<std::pair<std::string, Token>> Vocabulary::tokensWith(llama_token_attr attribute) const {
+  std::vector<std::pair<std::string, Token>> found;
   for (Token token = 0; token < size_; token++) {
-    if (libLlama()->llama_vocab_get_attr(vocab_, token) & LLAMA_TOKEN_ATTR_CONTROL) control.emplace_back(text(token), token);
+    if (libLlama()->llama_vocab_get_attr(vocab_, token) & attribute) found.emplace_back(text(token), token);
   }
-  return control;
+  return found;
+}
+
+std::vector<std::pair<std::string, Token>> Vocabulary::controlTokens() const {
+  return tokensWith(LLAMA_TOKEN_ATTR_CONTROL);
+}
+
+std::vector<std::pair<std::string, Token>> Vocabulary::addedTokens() const {
+  return tokensWith(LLAMA_TOKEN_ATTR_USER_DEFINED);
 }
 
 std::vector<Token> Vocabulary::endTokens() const {

@@ -56,10 +56,14 @@ class Vocabulary {
   bool addsBos() const;
   std::string text(Token token) const;
   std::vector<std::pair<std::string, Token>> controlTokens() const;
+  /** Texts that are one token wherever they stand, without being control tokens ("user-defined"). */
+  std::vector<std::pair<std::string, Token>> addedTokens() const;
   /** Tokens that end a generation. */
   std::vector<Token> endTokens() const;
 
  private:
+  std::vector<std::pair<std::string, Token>> tokensWith(llama_token_attr attribute) const;
+
   llama_model* model_;
   const llama_vocab* vocab_;
   int size_;

@@ -113,6 +113,7 @@ export interface NativeInfo {
   /** Why the host samples although `drawOnDevice` was given; "" where it does not. */
   whyHost: string;
   controlTokens: [text: string, id: number][];
+  addedTokens: [text: string, id: number][];
   endTokens: Int32Array;
 }
 

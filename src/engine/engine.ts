@@ -141,6 +141,11 @@ export interface EngineInfo {
   readonly addsBos: boolean;
   /** Control tokens by their text ("<|im_end|>"); `tokenize` recognises them only with `special: true`. */
   readonly controlTokens: ReadonlyMap<string, number>;
+  /**
+   * Other texts that are one token wherever they stand ("<tool_call>" in Qwen's vocabularies), by their text: `tokenize`
+   * always recognises them, as Hugging Face's tokenizers do.
+   */
+  readonly addedTokens: ReadonlyMap<string, number>;
   /** Control tokens that end a generation, according to llama.cpp. */
   readonly endTokens: readonly number[];
   /** Number of sequences that are evaluated at once, at most. */

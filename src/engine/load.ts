@@ -73,7 +73,7 @@ function settingsOf(options: LocalEngineOptions, addon: Pick<Addon, "devices" | 
 }
 
 function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): LocalEngineInfo {
-  const { bos, eos, eot, pad, controlTokens, endTokens, whyHost: _, ...facts } = native.info();
+  const { bos, eos, eot, pad, controlTokens, addedTokens, endTokens, whyHost: _, ...facts } = native.info();
   const { device, offloadedLayers, layers, kv, flashAttention, sampling, ...info } = facts;
   const devices = addon.devices();
   const used = devices.filter((one) => (device === "" ? !one.isGpu : one.name === device)).slice(0, 1);
@@ -82,6 +82,7 @@ function infoOf(addon: Addon, native: NativeEngine, settings: NativeSettings): L
     model: settings.model,
     special: { bos, eos, eot, pad },
     controlTokens: new Map(controlTokens),
+    addedTokens: new Map(addedTokens),
     endTokens: [...endTokens],
     sequences: settings.sequences,
     replicas: settings.lanes,

@@ -87,7 +87,7 @@ function sampleOf(template: ChatTemplate, marks: ThoughtMarks | undefined): stri
  * @throws UsageError when the settings do not fit the template
  */
 export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
-  const { chatTemplate: source, model, bosText, eosText, controlTokens } = engine.info;
+  const { chatTemplate: source, model, bosText, eosText, controlTokens, addedTokens } = engine.info;
   const { toolFormat = "auto", templateArg: args = {}, maxThinkingTokens } = settings;
   if (source === null) {
     throw new HoneError(`${model} has no chat template (tokenizer.chat_template); use the instruct form of the model`);
@@ -101,9 +101,12 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   }
   const tokenize = (text: string) => engine.tokenize(text, { special: false });
   const spaced = engine.detokenize(tokenize("x")) === " x";
-  const template = new ChatTemplate(source, { tokenize, controlTokens, bosText, eosText, spaced }, args);
+  const named = toolFormat === "auto" ? undefined : formatNamed(toolFormat);
+  const framing = [...addedTokens.keys()].filter((text) => source.includes(text) || named?.frames.includes(text));
+  const tokenizer = { tokenize, controlTokens, framing, bosText, eosText, spaced };
+  const template = new ChatTemplate(source, tokenizer, args);
   const written = sampleOf(template, marks);
-  const format = toolFormat === "auto" ? formatOf(written, sample.function.name) : formatNamed(toolFormat);
+  const format = named ?? formatOf(written, sample.function.name);
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {
     template,

@@ -6,6 +6,9 @@
  * Special tokens come from the template alone. A mail that contains "<|im_end|>" stays text: it passes through the template
  * as a placeholder, the rendered text is split at the special tokens that the template placed, and every piece between is
  * tokenised without special tokens.
+ * Tokens that frame calls and results without being special ("<tool_call>" in Qwen's vocabularies) are the template's, the
+ * system prompt's and the model's own too. Elsewhere, in a question, a tool or its result, their text is cut in two pieces.
+ *
  * This needs a tokenizer that treats pieces separately as it treats them together, as byte-level BPE does; SentencePiece puts
  * a space before each piece, which is removed where a piece continues text.
  */
@@ -20,6 +23,8 @@ export interface TemplateTokenizer {
   tokenize(text: string): ArrayLike<number>;
   /** Control tokens ("<|im_end|>") by their text. */
   readonly controlTokens: ReadonlyMap<string, number>;
+  /** Other texts that are one token, which frame calls, results and thoughts. */
+  readonly framing: readonly string[];
   readonly bosText: string;
   readonly eosText: string;
   /** Whether the tokenizer puts a space before every text, as SentencePiece does; correct after a control token only. */
@@ -34,6 +39,8 @@ const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
 const NONCHARACTERS = Array.from({ length: 32 }, (_, index) => String.fromCharCode(0xfdd0 + index));
 const STAND_IN = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
+/** Where a framing text is cut. */
+const CUT = "\uFDD4";
 /** The date that Llama 3's template falls back to: a prompt must not change from day to day. */
 const DATE = "26 Jul 2024";
 const DATE_PARTS: Readonly<Record<string, string>> = {
@@ -58,6 +65,18 @@ const TURN: ChatMessage = { role: "assistant", content: "\uFDD2turn\uFDD3" };
 function anyOf(texts: readonly string[]): string {
   // The last alternative never matches: needed when there are no texts.
   return [...texts.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")), "(?!)"].join("|");
+}
+
+const longestFirst = (texts: Iterable<string>) => [...texts].sort((a, b) => b.length - a.length);
+
+/**
+ * A framing text with a cut, behind letters and before none: there every published pre-tokenizer of byte-level BPE begins a
+ * new word, so the pieces have the tokens that the whole text would have without a token of its own.
+ */
+function withCut(text: string): string {
+  const words = text.search(/(?<=\p{L})[^\p{L}\p{M}\p{N}']/u);
+  const at = words > 0 ? words : text.length >> 1;
+  return text.slice(0, at) + CUT + text.slice(at);
 }
 
 /** An id in the form that Mistral's templates demand: nine letters or digits. */
@@ -126,8 +145,12 @@ export class ChatTemplate {
   readonly #splitter: RegExp;
   /** Protected texts by the number of their placeholder, and the other way round. */
   readonly #apart: readonly string[];
+  /** Number of the first framing text; all behind it are such. */
+  readonly #firstFraming: number;
   readonly #standIns: ReadonlyMap<string, string>;
   readonly #toProtect: RegExp;
+  /** As the one before, with framing texts. */
+  readonly #toKeepApart: RegExp;
   /** By messages and tools. */
   readonly #prompts = new LRUCache<string, readonly number[]>({ max: 16 });
   /** Ids of tokens that end an assistant's turn in this template. */
@@ -149,34 +172,52 @@ export class ChatTemplate {
     this.#tokenizer = tokenizer;
     this.#args = args;
     this.usesIds = /\b(tool_call_)?id\b/.test(source);
-    this.#control = [...tokenizer.controlTokens.keys()].sort((a, b) => b.length - a.length);
+    this.#control = longestFirst(tokenizer.controlTokens.keys());
     this.#splitter = new RegExp(`(${anyOf(this.#control)})`);
-    this.#apart = [...this.#control, ...NONCHARACTERS];
+    const toProtect = [...this.#control, ...NONCHARACTERS];
+    this.#firstFraming = toProtect.length;
+    // A text of one character cannot be cut.
+    this.#apart = [...toProtect, ...longestFirst(tokenizer.framing).filter((text) => text.length > 1)];
     this.#standIns = new Map(this.#apart.map((text, index) => [text, `${OPEN}${index}${CLOSE}`]));
-    this.#toProtect = new RegExp(anyOf(this.#apart), "g");
+    this.#toProtect = new RegExp(anyOf(toProtect), "g");
+    this.#toKeepApart = new RegExp(anyOf(longestFirst(this.#apart)), "g");
     const after = this.#afterAny();
     this.closing = this.#findClosing(after);
     this.opening = this.#unprotect(after);
   }
 
-  #protectText(text: string): string {
-    return text.replace(this.#toProtect, (found) => this.#standIns.get(found) ?? "");
-  }
-
-  /** Protects texts and keys at any depth. */
-  #protect(value: unknown): unknown {
-    if (typeof value === "string") return this.#protectText(value);
-    if (Array.isArray(value)) return value.map((item) => this.#protect(item));
+  /** Protects texts and keys at any depth. @param apart what is protected */
+  #protect(value: unknown, apart: RegExp): unknown {
+    if (typeof value === "string") return value.replace(apart, (found) => this.#standIns.get(found) ?? "");
+    if (Array.isArray(value)) return value.map((item) => this.#protect(item, apart));
     if (typeof value === "object" && value !== null) {
       return Object.fromEntries(
-        Object.entries(value).map(([key, item]) => [this.#protectText(key), this.#protect(item)]),
+        Object.entries(value).map(([key, item]) => [this.#protect(key, apart), this.#protect(item, apart)]),
       );
     }
     return value;
   }
 
+  /** Framing texts are a task's and a model's own to write, but not within the arguments of a call. */
+  #protectMessage(message: unknown): unknown {
+    const { role, tool_calls: calls, ...rest } = message as Record<string, unknown>;
+    const own = role === "system" || role === "assistant";
+    return {
+      ...(this.#protect({ role, ...rest }, own ? this.#toProtect : this.#toKeepApart) as object),
+      ...(calls === undefined ? {} : { tool_calls: this.#protect(calls, this.#toKeepApart) }),
+    };
+  }
+
   #unprotect(text: string): string {
     return text.replace(STAND_IN, (_, index: string) => this.#apart[Number(index)] ?? "");
+  }
+
+  /** A text in the pieces that are to be tokenised one by one. */
+  #pieces(text: string): string[] {
+    const cut = text.replace(STAND_IN, (found, index: string) =>
+      Number(index) < this.#firstFraming ? found : withCut(this.#apart[Number(index)] ?? ""),
+    );
+    return cut.split(CUT).map((piece) => this.#unprotect(piece));
   }
 
   #render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>): string {
@@ -184,14 +225,14 @@ export class ChatTemplate {
     try {
       const text = this.#template.render({
         messages: templateMessages(messages, this.usesIds).map((message) =>
-          message === TURN ? message : this.#protect(integers.replace(message)),
+          message === TURN ? message : this.#protectMessage(integers.replace(message)),
         ),
-        ...(tools.length > 0 ? { tools: this.#protect(integers.replace(tools)) } : {}),
+        ...(tools.length > 0 ? { tools: this.#protect(integers.replace(tools), this.#toKeepApart) } : {}),
         bos_token: this.#tokenizer.bosText,
         eos_token: this.#tokenizer.eosText,
         date_string: DATE,
         [NOW]: now,
-        ...(this.#protect(this.#args) as Record<string, unknown>),
+        ...(this.#protect(this.#args, this.#toProtect) as Record<string, unknown>),
         ...more,
       });
       return integers.restore(text);
@@ -210,13 +251,17 @@ export class ChatTemplate {
     let goesOn = before !== "" && !this.#control.some((control) => before.endsWith(control));
     for (const piece of rendered.split(this.#splitter)) {
       const control = this.#tokenizer.controlTokens.get(piece);
-      if (control !== undefined) ids.push(control);
-      else if (piece !== "") {
-        const text = this.#unprotect(piece);
+      if (control !== undefined) {
+        ids.push(control);
+        goesOn = false;
+        continue;
+      }
+      for (const text of this.#pieces(piece)) {
+        if (text === "") continue;
         const part = goesOn && this.#tokenizer.spaced ? this.#goingOn(text) : this.#tokenizer.tokenize(text);
         for (let i = 0; i < part.length; i++) ids.push(part[i] as number);
+        goesOn = true;
       }
-      if (piece !== "") goesOn = false;
     }
     return ids;
   }

@@ -1,18 +1,20 @@
 """Renders and tokenises conversations with Hugging Face's `apply_chat_template`, for comparison with hone's.
 
-Reads a JSON list of {vocabulary, template, messages, tools, generation, args?} from standard input and writes a list of
-{text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file or null for the folder's own.
+Reads a JSON list of {vocabulary, template, messages, tools, generation, args?, framing?} from standard input and writes a
+list of {text, ids}. `vocabulary` is a GGUF file or a Hugging Face folder, `template` a Jinja file or null for the folder's
+own. Texts of `framing` stand as U+E100, their number, U+E101 where they are to be text, as if they were no tokens.
 """
 
 import functools
 import json
 import os
+import re
 import sys
 from unittest import mock
 
 import gguf
 import numpy
-from tokenizers import AddedToken, Regex, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, pre_tokenizers
 from transformers import AutoTokenizer
 
 WORDS = {
@@ -59,6 +61,31 @@ def tokenizer(vocabulary: str):
     return hf
 
 
+@functools.cache
+def without(vocabulary: str, texts: tuple[str, ...]) -> Tokenizer:
+    """The tokenizer to which these texts were not added."""
+    about = json.loads(tokenizer(vocabulary).backend_tokenizer.to_str())
+    about["added_tokens"] = [token for token in about["added_tokens"] if token["content"] not in texts]
+    return Tokenizer.from_str(json.dumps(about))
+
+
+def ids_of(text: str, vocabulary: str, framing: tuple[str, ...]) -> list[int]:
+    hf = tokenizer(vocabulary)
+    if not framing:
+        return hf(text, add_special_tokens=False).input_ids
+    ids: list[int] = []
+    for piece in re.split(f"({'|'.join(map(re.escape, framing))})", text):
+        if piece in framing:
+            ids.append(hf.convert_tokens_to_ids(piece))
+        else:
+            ids += without(vocabulary, framing).encode(unmarked(piece, framing), add_special_tokens=False).ids
+    return ids
+
+
+def unmarked(text: str, framing: tuple[str, ...]) -> str:
+    return re.sub("\ue100(\\d+)\ue101", lambda found: framing[int(found[1])], text)
+
+
 def render(case: dict) -> dict:
     hf = tokenizer(case["vocabulary"])
     template = None
@@ -74,7 +101,8 @@ def render(case: dict) -> dict:
         # Llama 3's template prints today's date otherwise.
         **{"date_string": "26 Jul 2024", **case.get("args", {})},
     )
-    return {"text": text, "ids": hf(text, add_special_tokens=False).input_ids}
+    framing = tuple(case.get("framing", []))
+    return {"text": unmarked(text, framing), "ids": ids_of(text, case["vocabulary"], framing)}
 
 
 json.dump([render(case) for case in json.load(sys.stdin)], sys.stdout)

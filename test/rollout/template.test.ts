@@ -8,6 +8,7 @@ import { countingTask } from "../support/counting-task.js";
 import { ensureLearnerPython } from "../support/python.js";
 import {
   chatTemplate,
+  framingOf,
   huggingFace,
   type LoadedVocabulary,
   loadVocabulary,
@@ -19,13 +20,15 @@ import { allSlots, conversation, traps } from "./support/texts.js";
 
 const tools = countingTask.tools.map((tool) => toolSchema(tool));
 const awkward = 'Grüße, 今日は 12345 \t tabs\r\nand  spaces 🙂\n\n\n— “quotes” \'ll <b>x</b> $1,000.50 {"a": [1]}';
+const frames =
+  "<think>x</think> <tool_call>\n{}</tool_call></tool_response>.<tool_response> ((<tool_call>)) a</tool_call>'s";
 const opening: ChatMessage[] = [
   { role: "system", content: `You answer questions.\n${awkward}` },
-  { role: "user", content: `What about this?\n${awkward}` },
+  { role: "user", content: `What about this?\n${awkward} ${frames}` },
 ];
 const assistant = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>';
 const reply: ChatMessage = { role: "user", content: `And this?\n${awkward}` };
-const results: ChatMessage[] = [{ role: "tool", name: "add", content: `{"sum": 3, "text": "${awkward}"}` }];
+const results: ChatMessage[] = [{ role: "tool", name: "add", content: `{"sum": 3, "text": "${awkward}"} ${frames}` }];
 
 const all = [...models, ...moreModels];
 const modelNamed = (name: string) => all.find((model) => model.name === name) as (typeof all)[number];
@@ -38,6 +41,11 @@ const loaded = new Map<string, LoadedVocabulary>();
 /** As Hugging Face has them: some templates demand ids of nine characters. */
 const withIds = (messages: readonly ChatMessage[]) =>
   messages.map((message) => (message.role === "tool" ? { ...message, tool_call_id: "000000001" } : message));
+
+const withFraming = (model: (typeof all)[number]) => ({
+  ...model,
+  framing: framingOf(model, loaded.get(model.vocabulary) as LoadedVocabulary),
+});
 
 /** What Hugging Face makes of each model's conversations, asked in one go: loading its tokenizers takes long. */
 const expected = new Map<
@@ -59,17 +67,19 @@ beforeAll(async () => {
   const python = await ensureLearnerPython();
   for (const { vocabulary: file } of all) loaded.set(file, await loadVocabulary(file));
   const thinking = [true, false].map((enable_thinking) => ({
-    ...{ ...modelNamed("Qwen3"), messages: opening, tools, generation: true },
+    ...{ ...withFraming(modelNamed("Qwen3")), messages: opening, tools, generation: true },
     args: { enable_thinking },
   }));
   const rendered = huggingFace(python, [
-    ...all.flatMap((model) => [
-      { ...model, messages: opening, tools, generation: true },
-      { ...model, messages: opening, tools: [], generation: true },
-      { ...model, messages: withIds([...beginning(model), said, ...results]), tools, generation: true },
-      { ...model, messages: [...beginning(model), said, reply], tools: [], generation: true },
-      ...drawn.map((one) => ({ ...model, messages: one.before, tools: one.tools, generation: true })),
-    ]),
+    ...all
+      .map(withFraming)
+      .flatMap((model) => [
+        { ...model, messages: opening, tools, generation: true },
+        { ...model, messages: opening, tools: [], generation: true },
+        { ...model, messages: withIds([...beginning(model), said, ...results]), tools, generation: true },
+        { ...model, messages: [...beginning(model), said, reply], tools: [], generation: true },
+        ...drawn.map((one) => ({ ...model, messages: one.before, tools: one.tools, generation: true })),
+      ]),
     ...thinking,
   ]);
   withArgs = rendered.slice(-thinking.length);
@@ -245,7 +255,8 @@ describe("variables of a template", () => {
 });
 
 describe("a template that cannot be used", () => {
-  const tokenizer = { tokenize: () => [], controlTokens: new Map([["<|im_end|>", 1]]), bosText: "", eosText: "" };
+  const controlTokens = new Map([["<|im_end|>", 1]]);
+  const tokenizer = { tokenize: () => [], controlTokens, framing: [], bosText: "", eosText: "" };
 
   it.each([
     ["that is no Jinja", "{% if %}", /chat template cannot be read/],

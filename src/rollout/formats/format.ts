@@ -38,6 +38,8 @@ export interface ToolFormat {
   readonly name: string;
   /** Special tokens that end a turn besides the template's own closing token. */
   readonly ends: readonly string[];
+  /** Texts that frame its calls. */
+  readonly frames: readonly string[];
   /** A text at which a call may begin: what stands before the first of them is no call. Undefined: anywhere. */
   readonly begins?: readonly string[];
   /**

@@ -10,6 +10,7 @@ const CLOSE = "</tool_call>";
 export const hermes: ToolFormat = {
   name: "hermes",
   ends: [],
+  frames: [OPEN, CLOSE],
   begins: [OPEN],
   marks: { anywhere: [OPEN], first: [] },
   grammar({ tools, many, json }) {

@@ -22,6 +22,7 @@ function callAt(text: string, from: number): { call: WrittenCall; end: number } 
 export const llama3: ToolFormat = {
   name: "llama3",
   ends: ["<|eom_id|>"],
+  frames: [TAG],
   begins: [TAG, "{"],
   marks: { anywhere: [TAG, '{ "name" :'], first: ["{"] },
   grammar({ tools, many, sample, json }) {

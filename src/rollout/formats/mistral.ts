@@ -60,6 +60,7 @@ function readNamed(text: string): Part {
 export const mistral: ToolFormat = {
   name: "mistral",
   ends: [],
+  frames: [MARK, "[ARGS]", "[CALL_ID]"],
   begins: [MARK],
   marks: { anywhere: [MARK], first: [] },
   grammar({ tools, many, sample, json }) {

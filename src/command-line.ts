@@ -26,6 +26,9 @@ import {
   messageOf,
   nearest,
   onLost,
+  printable,
+  printableJson,
+  printableStyled,
   program,
   refusalOf,
   toJson,
@@ -97,10 +100,14 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
   }
   const stream = config.json ? process.stderr : process.stdout;
   const { signal, stop } = listen();
-  const io: CommandIo = { stream, signal, given, log: (text) => void stream.write(`${text}\n`) };
+  const io: CommandIo = {
+    ...{ stream, signal, given },
+    log: (text) => void stream.write(`${printable(text)}\n`),
+    show: (text) => void stream.write(`${printableStyled(text)}\n`),
+  };
   try {
     const result = await command.run(config as Parameters<Command["run"]>[0], io);
-    if (config.json) process.stdout.write(`${toJson(result)}\n`);
+    if (config.json) process.stdout.write(`${printableJson(toJson(result))}\n`);
   } finally {
     stop();
   }
@@ -109,14 +116,11 @@ async function runCommand(command: Command, flags: Record<string, unknown>): Pro
 function report(error: unknown, json: boolean): number {
   const known = error instanceof HoneError ? error.message : refusalOf(error);
   const done = error instanceof UnfinishedError ? error.result : {};
-  if (json) process.stdout.write(`${JSON.stringify({ error: known ?? messageOf(error), ...done })}\n`);
+  if (json) process.stdout.write(`${printableJson(JSON.stringify({ error: known ?? messageOf(error), ...done }))}\n`);
+  const unexpected = () =>
+    `unexpected error, please report it\n${error instanceof Error ? error.stack : messageOf(error)}`;
   // Written synchronously: the process may be about to exit.
-  writeSync(
-    2,
-    known !== undefined
-      ? `hone: ${known}\n`
-      : `hone: unexpected error, please report it\n${error instanceof Error ? error.stack : messageOf(error)}\n`,
-  );
+  writeSync(2, `hone: ${printable(known ?? unexpected())}\n`);
   return error instanceof HoneError ? error.exitCode : 1;
 }
 

@@ -10,7 +10,7 @@ import {
   judgeOptions,
   rulerOptions,
 } from "../reward/index.js";
-import { hone } from "../util/index.js";
+import { hone, printable } from "../util/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
   const {
@@ -78,10 +78,10 @@ export const judgeCommand = defineCommand({
         log: (text) => progress.log(text),
         onGroup: ({ scenario, members, verdict }, done, groups) => {
           if (config.debugJudge) {
-            progress.log(
+            progress.show(
               verdict
                 ? groupVerdictText(members, verdict, io.stream.isTTY)
-                : `${scenario}: not judged, fewer than two of its rollouts ended by the model's own doing`,
+                : `${printable(scenario)}: not judged, fewer than two of its rollouts ended by the model's own doing`,
             );
           }
           if (!verdict?.scores) noVerdict++;

@@ -146,7 +146,7 @@ export const rolloutCommand = defineCommand({
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
-          if (config.show) progress.log(conversationText(trajectory, io.stream.isTTY, detokenize));
+          if (config.show) progress.show(conversationText(trajectory, io.stream.isTTY, detokenize));
           progress.update(() => tally.line(total));
         },
         onFailure: ({ id, error }) => progress.log(`rollout ${id} failed: ${error}`),

@@ -96,7 +96,7 @@ export const rolloutsCommand = defineCommand({
         isMeasured ||= row.phase === "train" && row.step === 0;
         ends[row.end] = (ends[row.end] ?? 0) + 1;
         out?.add(toJson(trajectory));
-        if (show) io.log(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
+        if (show) io.show(conversationText(trajectory, io.stream.isTTY) + creditText(rollout));
         else io.log(listText(rollout));
       }
       isRead = true;

@@ -22,6 +22,7 @@ export function openTerminal(io: CommandIo): Terminal & { close(): void } {
       return done ? undefined : value;
     },
     print: (text) => io.log(text),
+    show: (text) => io.show(text),
     close: () => lines.close(),
   };
 }

@@ -4,8 +4,13 @@ import type { Option } from "./option.js";
 
 /** Output and input of a running command. */
 export interface CommandIo {
-  /** One line (or several) for people: stdout, or stderr under `--json`. */
+  /**
+   * One line (or several) for people: stdout, or stderr under `--json`. Text from outside may be in it: characters that a
+   * terminal obeys are taken out.
+   */
   log(text: string): void;
+  /** As `log`, for text that hone itself has styled: its colours stay. */
+  show(text: string): void;
   /** Aborted by the first Ctrl-C or SIGTERM: finish what must be finished and return or throw. */
   readonly signal: AbortSignal;
   /** The stream of the output, for progress that redraws itself; check `isTTY` first. */

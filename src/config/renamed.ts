@@ -1,5 +1,5 @@
 /** Options that had another name. The old flag, variable and key of a config file are still read, with a notice. */
-import { UsageError } from "../util/index.js";
+import { printable, UsageError } from "../util/index.js";
 
 /** New names by old ones. */
 export const renamed: Readonly<Record<string, string>> = {
@@ -18,7 +18,7 @@ const noticed = new Set<string>();
 function notice(line: string): void {
   if (noticed.has(line)) return;
   noticed.add(line);
-  process.stderr.write(`hone: ${line}\n`);
+  process.stderr.write(`hone: ${printable(line)}\n`);
 }
 
 /**

@@ -84,7 +84,7 @@ class Conversation {
 
   #show(message: ChatMessage): void {
     this.messages.push(message);
-    this.#options.terminal.print(messageLines(message, this.#options.useColours));
+    this.#options.terminal.show(messageLines(message, this.#options.useColours));
   }
 
   async #answer(session: Session): Promise<void> {
@@ -166,7 +166,7 @@ export async function chat(options: ChatOptions): Promise<Chatted[]> {
   const { task, scenario, speakers, limits, terminal, signal, useColours } = options;
   const conversations = speakers.map((speaker) => new Conversation(speaker, options));
   const first = opening(task, scenario, limits.maxTurns).messages;
-  for (const message of first) if (message.role !== "user") terminal.print(messageLines(message, useColours));
+  for (const message of first) if (message.role !== "user") terminal.show(messageLines(message, useColours));
   terminal.print(`Say something, or quit. An empty line asks: ${scenario.question}`);
   try {
     for (let begun = false; ; begun = true) {

@@ -9,6 +9,8 @@ export interface Terminal {
   /** Prompts for a line; undefined at the end of input. */
   ask(): Promise<string | undefined>;
   print(text: string): void;
+  /** As `print`, for text that hone itself has styled. */
+  show(text: string): void;
 }
 
 /** Pretty-prints JSON; returns other text unchanged. */

@@ -55,7 +55,7 @@ export function conversationText(
   const { reward, tokens } = trajectory;
   const parts = Object.entries(reward.parts).map(([name, value]) => `${name} ${Number(value.toFixed(3))}`);
   const blocks = [
-    colours.bold(colours.inverse(` ${trajectory.id} `)),
+    colours.bold(colours.inverse(` ${printable(trajectory.id)} `)),
     ...trajectory.messages.map((message) => messageText(message, colours)),
     ...(trajectory.branches ?? []).flatMap(({ messages }, index) => [
       colours.bold(`sequence ${index + 2}`),

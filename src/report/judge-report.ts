@@ -81,11 +81,11 @@ export function groupVerdictText(group: readonly Trajectory[], verdict: GroupVer
   const rewards = scores
     ? group.map(({ id, reward }, i) => {
         const score = number(scores[i]?.score ?? Number.NaN);
-        return `    ${id}  reward ${c.bold(score)}  independent_reward ${number(reward.reward)}`;
+        return `    ${printable(id)}  reward ${c.bold(score)}  independent_reward ${number(reward.reward)}`;
       })
     : [`    left out: ${noVerdict?.reason}`];
   return [
-    `${c.bold(c.inverse(` judging ${group[0]?.scenario.id ?? ""} `))} ${head.join(", ")}`,
+    `${c.bold(c.inverse(` judging ${printable(group[0]?.scenario.id ?? "")} `))} ${head.join(", ")}`,
     ...votes.map((vote, i) =>
       voteText(group, verdict, vote, votes.length > 1 ? `vote ${i + 1} of ${votes.length}: ` : "", c),
     ),

@@ -2,7 +2,7 @@
  * Progress output: one line or a few, redrawn in place on a terminal; without a terminal (a log, a pipe) the first line is
  * printed now and then.
  */
-import { stripVTControlCharacters } from "node:util";
+import { printable, printableStyled } from "../util/index.js";
 
 export { clock } from "../util/index.js";
 
@@ -35,8 +35,8 @@ export class ProgressLine {
     const now = performance.now();
     if (now - this.#last < (this.#stream.isTTY ? TERMINAL_INTERVAL : PLAIN_INTERVAL)) return;
     this.#last = now;
-    const text = line();
-    if (!this.#stream.isTTY) this.#stream.write(`${stripVTControlCharacters(text.split("\n", 1)[0] ?? "")}\n`);
+    const text = printable(line());
+    if (!this.#stream.isTTY) this.#stream.write(`${text.split("\n", 1)[0] ?? ""}\n`);
     else {
       const lines = text.split("\n").map((one) => clip(one, this.columns));
       this.#stream.write((this.#taken() || CLEAR) + lines.join("\n"));
@@ -46,6 +46,15 @@ export class ProgressLine {
 
   /** Prints a permanent line above the progress. */
   log(text: string): void {
+    this.#write(printable(text));
+  }
+
+  /** As {@link log}, for text that hone itself has styled: its colours stay. */
+  show(text: string): void {
+    this.#write(printableStyled(text));
+  }
+
+  #write(text: string): void {
     this.clear();
     this.#stream.write(`${text}\n`);
   }
@@ -62,11 +71,8 @@ export class ProgressLine {
   }
 }
 
-/** Truncates coloured text to a number of columns and resets colours at the end. */
-function clip(text: string, columns: number): string {
-  if (stripVTControlCharacters(text).length <= columns) return text;
-  return stripVTControlCharacters(text).slice(0, columns);
-}
+/** The first columns of a line. */
+const clip = (line: string, columns: number) => line.slice(0, columns);
 
 const SPARKS = "▁▂▃▄▅▆▇█";
 

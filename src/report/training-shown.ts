@@ -1,4 +1,5 @@
 /** A training on a terminal: the events of `trainRun` as lines and a progress display. */
+import { printable } from "../util/index.js";
 import { TrainView } from "./train-view.js";
 
 type Arguments<K extends keyof TrainView> = TrainView[K] extends (...about: infer A) => unknown ? A : never;
@@ -8,7 +9,7 @@ export function showTraining(stream: NodeJS.WriteStream, quiet = false) {
   let view: TrainView | undefined;
   return {
     events: {
-      log: (text: string) => (view ? view.log(text) : void stream.write(`${text}\n`)),
+      log: (text: string) => (view ? view.log(text) : void stream.write(`${printable(text)}\n`)),
       onStart: ({ steps, judged }: { readonly steps: number; readonly judged: boolean }) => {
         view = new TrainView(stream, steps, judged, quiet);
       },

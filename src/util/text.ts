@@ -16,6 +16,26 @@ export function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, "");
 }
 
+/** The codes with which picocolors begins and ends bold, dim, inverse and coloured text: none of them hides text. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for.
+const STYLE = /(\u001b\[(?:[127]|2[27]|3[1-6]|39|90)m)/;
+
+/** As {@link printable}, for text that hone itself has styled: the colours stay. */
+export function printableStyled(text: string): string {
+  // Every other part is a style.
+  return text
+    .split(STYLE)
+    .map((part, index) => (index % 2 === 1 ? part : printable(part)))
+    .join("");
+}
+
+/** The same JSON with what {@link printable} takes out written as escapes; JSON itself escapes the lower half of it. */
+export function printableJson(json: string): string {
+  return json.replace(/[\u007f-\u009f]|\p{Bidi_Control}/gu, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
 /** "1:05" or "2:03:00". */
 export function clock(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));

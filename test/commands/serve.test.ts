@@ -100,7 +100,7 @@ test("names what cannot be served", async () => {
   const signal = new AbortController().signal;
   for (const [given, why] of refused) {
     const config = withDefaults(optionsOf(serveCommand), { ...given, home });
-    const io = { given, signal, stream: process.stdout, log: () => undefined };
+    const io = { given, signal, stream: process.stdout, log: () => undefined, show: () => undefined };
     const served = serveCommand.run(config as Parameters<typeof serveCommand.run>[0], io);
     await expect(served).rejects.toThrow(why);
     await expect(served).rejects.toBeInstanceOf(UsageError);

@@ -65,7 +65,8 @@ function speaker(name: string, turns: Said[]) {
 
 async function talk(lines: string[], speakers: ReturnType<typeof speaker>[], maxTurns = 4) {
   const shown: string[] = [];
-  const terminal = { ask: async () => lines.shift(), print: (text: string) => void shown.push(text) };
+  const print = (text: string) => void shown.push(text);
+  const terminal = { ask: async () => lines.shift(), print, show: print };
   const limits = { maxTurns, maxTokens: 9, turnSeconds: 9, toolSeconds: 9 };
   const signal = new AbortController().signal;
   const said = await chat({ task, scenario, env: undefined, speakers, limits, terminal, useColours: false, signal });

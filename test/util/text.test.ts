@@ -1,5 +1,6 @@
+import pc from "picocolors";
 import { expect, it } from "vitest";
-import { cutText, printable } from "../../src/util/text.js";
+import { cutText, printable, printableJson, printableStyled } from "../../src/util/text.js";
 
 it("cuts text without breaking a character", () => {
   expect(cutText("abc", 3)).toBe("abc");
@@ -15,4 +16,20 @@ it("takes the marks of direction out of text for a terminal, and leaves writing 
 
 it("takes the control characters out of text for a terminal", () => {
   expect(printable("a\u001b[31m\r\u0007\u009bb\n\tc")).toBe("a[31mb\n\tc");
+});
+
+const hostile = "\u001b]0;title\u0007 \u001b[8mhidden \u001b[2J\u009b31m \u001bPq\u001b\\ \u202eexe \u001b[38;5;0m";
+
+it("leaves hone's own styles in text for a terminal, and nothing else that a terminal obeys", () => {
+  const c = pc.createColors(true);
+  const styles = [c.bold, c.dim, c.inverse, c.red, c.green, c.yellow, c.cyan, c.magenta];
+  const styled = styles.map((style) => style("x")).join("");
+  expect(printableStyled(styled)).toBe(styled);
+  expect(printableStyled(c.bold(c.red(hostile)))).toBe(c.bold(c.red(printable(hostile))));
+});
+
+it("writes what a terminal obeys as escapes in JSON, which stays the same", () => {
+  const json = printableJson(JSON.stringify({ [hostile]: [hostile, "\u007f שלום\n"] }));
+  expect(json).not.toMatch(/[^\P{Cc}]|\p{Bidi_Control}/u);
+  expect(JSON.parse(json)).toEqual({ [hostile]: [hostile, "\u007f שלום\n"] });
 });

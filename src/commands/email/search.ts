@@ -28,7 +28,7 @@ export const searchCommand = defineCommand({
     try {
       const hits = mail.search({ inbox }, { keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank });
       const colours = pc.createColors(Boolean(io.stream.isTTY));
-      io.log(hits.map((hit) => hitText(hit, colours)).join("\n\n") || `no mail of ${inbox} matches`);
+      io.show(hits.map((hit) => hitText(hit, colours)).join("\n\n") || `no mail of ${inbox} matches`);
       return {
         hits: hits.map(({ messageId, date, subject, snippet }) => ({
           message_id: messageId,

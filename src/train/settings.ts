@@ -181,9 +181,8 @@ export function loopSettings(
     ...settings,
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
-    maxMismatch: config.maxMismatch ?? mismatchLimit(engine.weightType),
-    // A given limit replaces the calibrated ones.
-    calibrateMismatch: config.maxMismatch === undefined,
+    maxMismatch: config.maxMismatch,
+    expectedMismatch: mismatchLimit(engine.weightType),
     numerics: { engine: engineNumerics(engine), hfWeights: config.hfWeights !== undefined },
   };
 }

@@ -91,7 +91,6 @@ def policy_update(
             "every advantage of the batch is 0: its groups have no spread in reward, so there is nothing to learn"
         )
     started = time.monotonic()
-    progress("update", 0, 1)
     played = _played(backend, batch, request)
     metrics = _updates(backend, optimizer, batch, request, progress)
     if metrics["skipped"] and backend.precision == "f16":

@@ -12,7 +12,7 @@ as that is more than rounding; otherwise its standard error is large.
 - Rollouts of one prompt repeat each other: a token counts once for all that have the same tokens before it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +25,15 @@ from .batch import Batch, Trajectory
 from .packing import Pack, plan_trajectories
 
 SHARE = 0.25
-"""Part of the batch's tokens that is computed at most, once with each policy: by rollouts, and at least one."""
+"""Part of the batch's tokens that is computed at most, once with each policy: by rollouts, and at least one. Twice as
+much while there are fewer than FEWEST to compare."""
 ENOUGH = 0.1
 """Standard error of the slope with which no further tokens are computed."""
 UNSURE = 0.02
 """A token is used if its probability under one of the policies is less than 1 minus this."""
-FEWEST = 8
-"""Tokens, at least: the error of a slope over fewer says nothing."""
+FEWEST = 32
+"""Tokens, at least: the error of a slope over fewer says little. With 10 tokens of SmolLM2-135M it was 0.04 where the
+slope was 0.36 off."""
 HUBER = 1.345
 """Residuals above this many standard deviations are bounded: 95 % efficiency with normal residuals."""
 
@@ -99,7 +101,15 @@ def played_by(
     seen: set[int] = set()
     current, before = torch.full_like(batch.rollout, torch.nan), torch.full_like(batch.rollout, torch.nan)
     result = None
-    for trajectories in _stages(batch):
+    done = spent = 0
+    while result is None or result.error > ENOUGH:
+        room = (SHARE if result else 2 * SHARE) * batch.tokens - spent
+        # 1, 1, 2, 4, ... in the batch's order, in which sequences of a group are neighbours.
+        trajectories = _fitting(batch.trajectories[done : max(1, 2 * done)], room, least=0 if done else 1)
+        if not trajectories:
+            break
+        done += len(trajectories)
+        spent += sum(len(one.ids) for one in trajectories)
         packs = plan_trajectories(trajectories, budget, backend.shares)
         _score(backend, batch, packs, current)
         with earlier():
@@ -108,27 +118,13 @@ def played_by(
             slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
             before[slots[~_first_of_their_kind(one, seen)]] = torch.nan
         result = slope(batch.rollout, current, before)
-        if result is not None and result.error <= ENOUGH:
-            break
     return result
 
 
-def _stages(batch: Batch) -> Iterator[list[Trajectory]]:
-    """1, 1, 2, 4, ... sequences in the batch's order, in which those of a group are neighbours."""
-    most = SHARE * batch.tokens
-    done, count = 0, 1
-    while done < len(batch.trajectories):
-        stage = []
-        for one in batch.trajectories[done : done + count]:
-            if (done or stage) and len(one.ids) > most:
-                break
-            most -= len(one.ids)
-            stage.append(one)
-        if not stage:
-            return
-        yield stage
-        done += len(stage)
-        count = done
+def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Trajectory]:
+    """The first ones with at most so many tokens together, and at least `least` of them."""
+    ends = torch.tensor([len(one.ids) for one in trajectories]).cumsum(0)
+    return trajectories[: max(least, int((ends <= room).sum()))]
 
 
 def _first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor:

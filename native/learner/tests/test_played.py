@@ -55,7 +55,7 @@ def test_tokens_that_both_policies_are_sure_of_are_left_out():
     assert alone and alone.tokens == 200
     with_sure = [torch.cat((one, sure)) for one in (c + rounding, c, p)]
     assert played.slope(*with_sure) == alone
-    assert played.slope(c[:7], c[:7], p[:7]) is None
+    assert played.slope(c[:31], c[:31], p[:31]) is None
     assert played.slope(c, p, p) is None
     broken = c.clone()
     broken[3] = float("nan")
@@ -147,12 +147,12 @@ def test_few_rollouts_are_computed_where_they_tell_and_never_more_than_a_share(b
     noise = torch.randn(batch.sampled_tokens, generator=torch.Generator().manual_seed(0))
     batch.rollout.add_(50 * (batch.rollout - start).abs().mean() * noise)
     unclear, part = computed()
-    assert unclear.error > played.ENOUGH and 0.1 < part < played.SHARE
+    assert unclear.error > played.ENOUGH and 0.15 < part < played.SHARE
 
 
 def test_tokens_with_the_same_tokens_before_them_count_once(base, tmp_path, silent):
     session = Session(open_settings(base), silent)
-    one = random_batch(tmp_path, groups=1, size=1, own=(40, 40)).trajectories[0]
+    one = random_batch(tmp_path, groups=1, size=1, own=(60, 60)).trajectories[0]
     rollout = (0, one.prompt, one.ids, one.sampled, torch.zeros(len(one.ids)), 1.0)
     file = write_batch(tmp_path / "same", [rollout] * 8)
     batch = read_batch(file, VOCABULARY)

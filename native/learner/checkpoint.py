@@ -5,6 +5,8 @@ Every file and folder is written and then fsynced; hone renames the folder into 
 
 import json
 import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -85,6 +87,32 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, 
     set_peft_model_state_dict(backend.model, weights)
     if state is not None:
         optimizer.load(state)
+
+
+def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], AbstractContextManager[None]]:
+    """Makes contexts in which the model is the policy of a checkpoint, or with None the one before any training.
+
+    Raises Refused when the checkpoint cannot be read.
+    """
+    if folder is None:
+        return backend.base_policy
+    try:
+        weights = load_file(Path(folder) / "adapter" / "adapter_model.safetensors")
+    except (OSError, ValueError, SafetensorError) as error:
+        raise Refused(f"the checkpoint {folder} cannot be read ({error})") from error
+
+    @contextmanager
+    def policy() -> Iterator[None]:
+        present = [parameter.detach().clone() for parameter in backend.trainable()]
+        try:
+            set_peft_model_state_dict(backend.model, weights)
+            yield
+        finally:
+            with torch.no_grad():
+                for parameter, values in zip(backend.trainable(), present, strict=True):
+                    parameter.copy_(values)
+
+    return policy
 
 
 def _unmarked_objective(path: Path) -> str:

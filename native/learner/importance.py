@@ -89,3 +89,15 @@ def importance_metrics(
         ratio = _ratios(old, rollout, owner, settings)
         share = ((ratio < settings.low) | (ratio > settings.high)).double().mean().item()
     return {"truncated": 0.0 if settings.masks else share, "masked": share if settings.masks else 0.0}
+
+
+def effective_sample_size(old: torch.Tensor, rollout: torch.Tensor) -> float:
+    """Share of the tokens [S] that would do as well without weights: (Σw)² / (S Σw²), 1 where all weights are equal.
+
+    Of the tokens' ratios, unbounded: it is about the policies, not about the correction that was chosen. 1 / (1 + their
+    variance). Kong 1992, "A note on importance sampling using standardized weights".
+    """
+    log_ratio = (old - rollout).double()
+    # A common factor changes nothing, and exp stays finite.
+    ratio = (log_ratio - log_ratio.max()).exp()
+    return (ratio.sum().square() / (len(ratio) * ratio.square().sum())).item()

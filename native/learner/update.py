@@ -11,12 +11,14 @@ import torch
 from . import head, loss
 from .backend import Backend, Repeat
 from .batch import Batch, Trajectory
+from .checkpoint import earlier_policy
 from .errors import Refused
-from .importance import importance_metrics, read_importance
+from .importance import effective_sample_size, importance_metrics, read_importance
 from .memory import forget
 from .objective import read_objective
 from .optimizer import Optimizer
 from .packing import Pack, plan_trajectories
+from .played import played_by
 from .probe import Probe
 from .protocol import Progress
 from .scaling import in_bf16
@@ -89,6 +91,7 @@ def policy_update(
             "every advantage of the batch is 0: its groups have no spread in reward, so there is nothing to learn"
         )
     started = time.monotonic()
+    played = _played(backend, batch, request)
     metrics = _updates(backend, optimizer, batch, request, progress)
     if metrics["skipped"] and backend.precision == "f16":
         overflows = metrics["overflows"] + 1
@@ -98,7 +101,16 @@ def policy_update(
 
         metrics = in_bf16(backend, optimizer.scale, again, lambda metrics: not metrics["skipped"])
         metrics["overflows"] = overflows
-    return metrics | {"seconds": {"update": time.monotonic() - started}}
+    return metrics | {"played": played, "seconds": {"update": time.monotonic() - started}}
+
+
+def _played(backend: Backend, batch: Batch, request: dict[str, Any]) -> dict[str, Any] | None:
+    """Whether the current policy played the batch, or the earlier one that the request names."""
+    earlier = request.get("earlier")
+    if earlier is None:
+        return None
+    slope = played_by(backend, batch, request["microBatchTokens"], earlier_policy(earlier["checkpoint"], backend))
+    return slope and slope.metrics()
 
 
 def _updates(
@@ -314,5 +326,6 @@ def _before(batch: Batch, tokens: _Tokens, settings: loss.LossSettings) -> dict[
     return loss.mismatch_metrics(old, rollout) | {
         "klBase": base_kl if math.isfinite(base_kl) else None,
         "entropy": entropy,
-        "importance": importance_metrics(tokens.old, batch.rollout, batch.owner, settings.importance),
+        "importance": importance_metrics(tokens.old, batch.rollout, batch.owner, settings.importance)
+        | {"ess": effective_sample_size(old, rollout)},
     }

@@ -2,7 +2,7 @@
 import { comparable, type GroupReward, rewardComparable } from "../reward/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { type MetricsLine, metricsLine } from "../run/index.js";
-import { StepClock, stagesOf, trainStep } from "../train/index.js";
+import { pruneCheckpoints, StepClock, stagesOf, trainStep } from "../train/index.js";
 import { HoneError } from "../util/index.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { partsOf, type TrainingRun } from "./run.js";
@@ -82,6 +82,6 @@ export async function train(
     play: async () => ({ groups: played, failures: [], reused: 0 }),
     reward: async () => rewarded,
   });
-  kept.prune(settings.keep);
+  pruneCheckpoints(kept, settings.keep);
   return metricsLine(row);
 }

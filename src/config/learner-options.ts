@@ -74,7 +74,7 @@ export const learnerOptions = {
       "Stop when the log-probabilities of engine and learner differ by more than this on average.",
       {
         defaultText:
-          "8 times the first step's, from 0.0015 to 0.02 (0.05 for weights below 16 bits), and 8 times its p99, at least 0.03",
+          "none; instead the run stops when the effective sample size of importance weights is below half of the tokens",
       },
     ),
   }),

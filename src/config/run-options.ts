@@ -59,6 +59,11 @@ export const runOptions = {
       "Trackers that show the run too: tensorboard, wandb. Their packages are installed at their first use; wandb stays offline without WANDB_MODE or a key.",
       { defaultText: "none" },
     ),
-    keep: whole(1, MANY, "Number of newest checkpoints to keep, besides the best.", { default: 1 }),
+    keep: whole(
+      1,
+      MANY,
+      "Number of newest checkpoints to keep, besides the best and the one that the next step is compared with.",
+      { default: 1 },
+    ),
   }),
 };

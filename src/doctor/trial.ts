@@ -12,7 +12,7 @@ import { type BatchGroup, groupAdvantages, LINEAR_LAYERS, startLearner, writeBat
 import { learnerDevice, packagesOfPython } from "../python-env/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, type TokenRecord } from "../rollout/index.js";
-import { measureProbe, mismatchLimit, readProbe } from "../train/index.js";
+import { mismatchLimit, readingOf, readProbe, scoreProbe } from "../train/index.js";
 import { messageOf } from "../util/index.js";
 import { type EngineTrial, LEARNER_LOG, type TrialMessage, type TrialRequest } from "./trial-words.js";
 
@@ -165,9 +165,9 @@ async function trial(request: TrialRequest): Promise<void> {
     await engine.useAdapter(adapter);
     await engine.wake();
     const probe = readProbe(adapter);
-    const reading = probe ? await measureProbe(engine, probe) : null;
-    if (!reading) throw new Error(`the update left no probe beside ${adapter}`);
-    send({ kind: "adapter", result: reading });
+    const scores = probe && (await scoreProbe(engine, probe));
+    if (!scores) throw new Error(`the update left no probe beside ${adapter}`);
+    send({ kind: "adapter", result: readingOf(probe, scores) });
   } finally {
     await engine.close();
   }

@@ -144,6 +144,11 @@ export interface StepSettings {
   readonly minibatches?: number;
   /** Used for that assignment only. Default 0. */
   readonly seed?: number;
+  /**
+   * An earlier policy, which the batch may have been played with instead of the current one (`played` of the metrics): a
+   * checkpoint folder, or null for the model before any training.
+   */
+  readonly earlier?: { readonly checkpoint: string | null };
   readonly onProgress?: OnProgress;
 }
 
@@ -179,8 +184,17 @@ export const stepMetrics = z.object({
   probeKl: z.object({ base: z.number().nullable(), update: z.number().nullable(), n: z.number() }).nullable(),
   /** Passes repeated because f16 overflowed: with a lower loss scale, the last one possibly in bf16. */
   overflows: z.number(),
-  /** Shares of sampled tokens whose importance weight was bounded, or set to 0. */
-  importance: z.object({ truncated: z.number(), masked: z.number() }),
+  /**
+   * Shares of sampled tokens whose importance weight was bounded, or set to 0; and the effective sample size of the unbounded
+   * ratios of tokens, as a share of them.
+   */
+  importance: z.object({ truncated: z.number(), masked: z.number(), ess: z.number() }),
+  /**
+   * Slope of (rollout - earlier policy) on (current policy - earlier policy), log-probabilities of `tokens` of the batch, and
+   * its standard error: 1 where the current policy played, 0 where the earlier one did. null without `earlier`, and where the
+   * tokens cannot tell the two apart.
+   */
+  played: z.object({ slope: z.number(), error: z.number(), tokens: z.number() }).nullable(),
   /** Mean entropy of the next-token distribution at the sampled positions of the batch, nats. */
   entropy: z.number(),
   groups: z.number(),

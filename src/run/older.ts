@@ -15,6 +15,8 @@ const UNNOTED = {
   rollouts_masked: 0,
   importance_truncated: null,
   importance_masked: null,
+  importance_ess: null,
+  played: null,
   overflows: 0,
   rollouts_broken_off: 0,
   broken_off: {},

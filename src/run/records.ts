@@ -56,6 +56,11 @@ export interface ProbeReading {
   readonly before: number;
   /** Number of tokens of the means. */
   readonly n: number;
+  /**
+   * From its own with what it played before the adapter was loaded, the least of its replicas: 0 is an engine that loaded nothing.
+   * null where the learner's do not differ measurably either, or nothing was measured before.
+   */
+  readonly moved: number | null;
 }
 
 /** Values that follow from seeds and data alone. */
@@ -136,6 +141,11 @@ export interface StepMetricsRow {
    * from the policy after the update; null without an update.
    */
   probe_kl: { base: number | null; update: number | null; n: number } | null;
+  /**
+   * Which policy played the step (train/played.ts): slope 1 is the learner's, 0 the one of the checkpoint `earlier` (null: the
+   * base model), over so many tokens. null where no earlier policy could be told apart.
+   */
+  played: { slope: number; error: number; tokens: number; earlier: number | null } | null;
   /** The engine's score of the checkpoint's probe with the new adapter (probe.ts); null without an update. */
   probe: ProbeReading | null;
   grad_norm: number | null;
@@ -153,6 +163,8 @@ export interface StepMetricsRow {
   /** Shares of sampled tokens whose importance weight was bounded, or set to 0 (--importance-sampling). */
   importance_truncated: number | null;
   importance_masked: number | null;
+  /** Effective sample size of the tokens' importance weights before bounds, as a share of the tokens; 1 is the best. */
+  importance_ess: number | null;
   /** Passes of the update that were repeated because f16 overflowed. */
   overflows: number;
 }

@@ -178,15 +178,16 @@ export class Run {
   }
 
   /**
-   * Deletes checkpoints except the newest `keep`, the best, and the first while scenarios are measured with it.
+   * Deletes checkpoints except the newest `keep`, the best, the first while scenarios are measured with it, and `earlier`.
    * The one in force is always among the newest.
+   * @param earlier that the next step is compared with
    */
-  prune(keep: number): void {
+  prune(keep: number, earlier: number | null = null): void {
     const best = bestOf(this.store.validations())?.checkpoint;
     // More scenarios may have to be measured with it, when the run goes on for more steps.
     const start = this.store.difficulty().length > 0 ? this.store.firstStep().checkpoint : null;
     const newest = this.checkpoints.list().slice(-keep);
-    this.checkpoints.prune(new Set([...newest, ...[best, start].filter((step) => typeof step === "number")]));
+    this.checkpoints.prune(new Set([...newest, ...[best, start, earlier].filter((step) => typeof step === "number")]));
   }
 
   close(): void {

@@ -6,8 +6,9 @@ import { fitting } from "../play/index.js";
 import type { ChatSettings, RolloutFailure, RolloutLimits } from "../rollout/index.js";
 import type { Adapter, ProbeReading } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
+import { sha256OfFile } from "../util/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
-import { measureProbe, readProbe } from "./probe.js";
+import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe } from "./probe.js";
 
 export interface EnginePolicySettings {
   readonly engine: EngineOptions;
@@ -30,12 +31,19 @@ export interface EnginePolicySettings {
   readonly log: (text: string) => void;
 }
 
+/** A probe of the adapter in use that has not been scored with it. */
+interface Unseen {
+  readonly probe: Probe;
+  /** Adapter file that was used before, null for none, and the engine's scores with it. */
+  readonly from: string | null;
+  readonly earlier: ProbeScores;
+}
+
 export class EnginePolicy implements Policy {
   readonly #engine: LocalEngine;
   readonly #settings: EnginePolicySettings;
   #adapter: Adapter | null = null;
-  /** Adapter whose probe has not been scored since it was loaded. */
-  #unseen: string | null = null;
+  #unseen: Unseen | undefined;
   #concurrency: number;
 
   constructor(engine: LocalEngine, settings: EnginePolicySettings) {
@@ -51,18 +59,27 @@ export class EnginePolicy implements Policy {
 
   async use(adapter: Adapter | null): Promise<void> {
     const path = adapter?.path ?? null;
-    if (path !== this.#engine.adapter) {
+    const from = this.#engine.adapter;
+    if (path !== from) {
+      this.#unseen = undefined;
+      const probe = path === null ? undefined : readProbe(path);
+      const earlier = probe && (await scoreProbe(this.#engine, probe));
       await this.#engine.useAdapter(path);
-      this.#unseen = path;
+      this.#unseen = probe && earlier && { probe, from, earlier };
     }
     this.#adapter = adapter;
   }
 
   async probe(): Promise<ProbeReading | null> {
-    const path = this.#unseen;
-    this.#unseen = null;
-    const probe = path === null ? undefined : readProbe(path);
-    return probe ? measureProbe(this.#engine, probe) : null;
+    if (!this.#unseen) return null;
+    const { probe, from, earlier } = this.#unseen;
+    this.#unseen = undefined;
+    const now = await scoreProbe(this.#engine, probe);
+    if (!now) return null;
+    const reading = readingOf(probe, now, earlier);
+    // A fork's first checkpoint has the same adapter as the one that it was copied from.
+    const same = reading.moved === 0 && from !== null && (await sha256OfFile(from)) === this.#adapter?.sha256;
+    return same ? { ...reading, moved: null } : reading;
   }
 
   async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {

@@ -1,6 +1,7 @@
 /** The training loop: one step after the other (step.ts), with regular validations; old checkpoints are deleted. */
 import type { StepRow } from "../run/index.js";
 import type { LoopParts } from "./parts.js";
+import { pruneCheckpoints } from "./played.js";
 import { playContextOf, validate } from "./saved-play.js";
 import { settleLast, use } from "./settle.js";
 import { stagesOf } from "./stages.js";
@@ -47,7 +48,7 @@ async function trainSteps(parts: LoopParts): Promise<void> {
     }
     await useAfter(at);
     if (due(at.step)) await validateAt(at);
-    run.prune(settings.keep);
+    pruneCheckpoints(run, settings.keep);
     if (at.step >= settings.steps) return;
     at = await trainStep(stagesOf(parts, at, clock));
   }

@@ -4,14 +4,19 @@ import { clustered, clustersOf, count, mean, meansOf } from "../report/index.js"
 import { brokenOff, type RolloutFailure, type Trajectory } from "../rollout/index.js";
 import type { SkipReason, StepMetricsRow } from "../run/index.js";
 import { type CreditedGroup, isIdle } from "./credit.js";
+import type { EarlierPolicy } from "./played.js";
 
-/** @param further number of groups that were played in place of idle ones */
+/**
+ * @param further number of groups that were played in place of idle ones
+ * @param earlier policy that `played` of the update is about
+ */
 export function stepMetricsRow(
   groups: readonly CreditedGroup[],
   failures: readonly RolloutFailure[],
   learningRate: number,
   update: StepMetrics | null,
   further = 0,
+  earlier: EarlierPolicy | undefined = undefined,
 ): StepMetricsRow {
   const trajectories: Trajectory[] = groups.flatMap(({ members, brokenOff }) => [
     ...members.map(({ trajectory }) => trajectory),
@@ -65,6 +70,7 @@ export function stepMetricsRow(
     kl_base: update?.klBase ?? null,
     mismatch: update?.mismatch ?? null,
     probe_kl: update?.probeKl ?? null,
+    played: update?.played && earlier ? { ...update.played, earlier: earlier.checkpoint } : null,
     probe: null,
     grad_norm: update?.gradNorm ?? null,
     entropy: entropyOf(trajectories),
@@ -74,6 +80,7 @@ export function stepMetricsRow(
     clip_above: update?.clip.above ?? null,
     importance_truncated: update?.importance.truncated ?? null,
     importance_masked: update?.importance.masked ?? null,
+    importance_ess: update?.importance.ess ?? null,
     overflows: update?.overflows ?? 0,
   };
 }

@@ -1,27 +1,34 @@
 /**
- * The distance between engine and learner: they must be one policy, or the learner learns from another policy's rollouts.
- * Checked twice: over all sampled tokens of a step before its update is accepted, and on a checkpoint's probe (probe.ts)
- * before anything is played with it.
+ * The distance between engine and learner, which must be one policy. What it may be depends on device, weights and
+ * precision, and on what the model learns: it is told where it has grown, and the run stops where importance weights no
+ * longer correct for it. Whether the engine plays the right adapter is not judged by it (played.ts, probe.ts).
  */
 import type { StepMetrics } from "../learn/index.js";
 import type { ProbeReading } from "../run/index.js";
 import { HoneError } from "../util/index.js";
+import { slopeText, verdictOf } from "./played.js";
 
 type Mismatch = StepMetrics["mismatch"];
 
+/** Steps at the beginning of a run whose mean distance is what is usual for its device, weights and precision. */
+const FIRST_STEPS = 3;
 /**
- * Highest ratio of a step's distance to that of the run's first step with the same numerics. The rounding stays the
- * same, the tokens differ. Measured on the tiny model (f16) over runs of 12 and 10 steps:
- * correct steps up to 5.1 times the mean of the first and 4.1 times its p99, mostly as small batches differ; an adapter
- * one update old gave 10 to 22 times the mean and 12 to 26 times p99 (3 and 4 times once, when almost all rollouts were
- * alike).
+ * Times the usual distance that is told. The rounding stays the same, the tokens differ: runs of the tiny model (f16) had
+ * steps of up to 5 times the mean of their first.
  */
-export const MISMATCH_MULTIPLE = 8;
+const MULTIPLE = 8;
 /**
- * Lower bound of a limit: a first step of few or very certain tokens may have no distance at all. A mean of 0.0015 nats
- * is three roundings (2⁻¹¹) of a cache in f16.
+ * Lower bound of what is told, in nats: first steps of few or very certain tokens may have no distance at all. Three roundings
+ * (2⁻¹¹) of a cache in f16.
  */
-export const MISMATCH_FLOOR = { mean: 0.0015, p99: 0.03 };
+const FLOOR = 0.0015;
+
+/**
+ * Least effective sample size of the importance weights, as a share of the tokens. Below a half, the bound of sequential Monte
+ * Carlo (Liu and Chen 1995, "Blind deconvolution via sequential imputations"), their variance exceeds 1: corrections are
+ * larger than what they correct, and --importance-max cuts off most of them. Weights of 4 bits are at 0.99.
+ */
+export const LEAST_ESS = 0.5;
 
 /** Factor for a probe, which has the tokens of one rollout: its mean varies more than that of a step. */
 const PROBE_TOLERANCE = 3;
@@ -33,79 +40,108 @@ const PROBE_TOLERANCE = 3;
 const PROBE_NEAR = 30;
 /** The engine plays the policy before the update if it is nearer to that one by this factor ... */
 const PROBE_RATIO = 3;
-/** ... and the two policies differ by more than rounding, in nats per token. */
+/** ... and the two policies differ by more than rounding, in nats per token. Smaller differences are left to played.ts. */
 const PROBE_DIFFERENCE = 1e-4;
 
-/** Limit of the mean distance: weights of 8 bits and less are rounded differently by engine and learner. */
+/**
+ * Mean distance, in nats, below which engine and learner are taken for one policy where no step of a run says what is usual:
+ * weights of 8 bits and less are rounded differently by the two.
+ */
 export function mismatchLimit(weightType: string): number {
   return /^(F16|BF16|F32)$/i.test(weightType) ? 0.02 : 0.05;
 }
 
 export interface MismatchSettings {
-  /** Limit of the mean, in nats. */
-  readonly maxMismatch: number;
-  /** Whether later steps are limited by a multiple of the first too. */
-  readonly calibrateMismatch: boolean;
+  /** The user's own limit of the mean distance, in nats: it replaces the one of the effective sample size. */
+  readonly maxMismatch: number | undefined;
+  /** See {@link mismatchLimit}. */
+  readonly expectedMismatch: number;
   /** The engine's device and precision, and whether the learner's base weights come from --hf-weights. */
   readonly numerics: { readonly engine: string; readonly hfWeights: boolean };
   /** What brings them closer; see {@link bringCloser}. */
   readonly closer: string;
 }
 
-export interface MismatchLimits {
-  readonly mean: number;
-  readonly p99: number;
-  /** The step of reference; undefined when there is none yet, or none is wanted. */
-  readonly first: Mismatch | undefined;
+/** The distance from which on it is told. @param mismatches of steps with the same numerics, oldest first; at least one */
+export function noticeable(mismatches: readonly Mismatch[]): number {
+  const first = mismatches.slice(0, FIRST_STEPS);
+  return Math.max(FLOOR, (MULTIPLE * first.reduce((sum, { mean }) => sum + mean, 0)) / first.length);
 }
 
-/** @param mismatches of the run's updates with these numerics so far, oldest first */
-export function mismatchLimits(
+/** Highest mean distance of a probe. @param mismatches of the run's steps with the numerics of now, oldest first */
+export function probeLimit(
   mismatches: readonly Mismatch[],
-  { maxMismatch, calibrateMismatch }: Pick<MismatchSettings, "maxMismatch" | "calibrateMismatch">,
-): MismatchLimits {
-  const first = calibrateMismatch ? mismatches[0] : undefined;
-  if (!first) return { mean: maxMismatch, p99: Number.POSITIVE_INFINITY, first };
-  const p99 = Math.max(MISMATCH_FLOOR.p99, MISMATCH_MULTIPLE * first.p99);
-  return { mean: Math.min(maxMismatch, Math.max(MISMATCH_FLOOR.mean, MISMATCH_MULTIPLE * first.mean)), p99, first };
+  { maxMismatch, expectedMismatch }: Pick<MismatchSettings, "maxMismatch" | "expectedMismatch">,
+): number {
+  return maxMismatch ?? (mismatches.length === 0 ? expectedMismatch : noticeable(mismatches));
 }
 
-/** The mismatch has grown since the run's first step: the rollouts were probably played by another policy than recorded. */
-export class MismatchGrew extends HoneError {}
+type Update = Pick<StepMetrics, "mismatch" | "importance" | "played">;
+
+const distanceText = ({ mean, p99, max }: Mismatch) =>
+  `the log-probabilities of the sampled tokens differ by ${mean.toFixed(4)} on average (p99 ${p99.toFixed(3)}, max ${max.toFixed(3)})`;
 
 /**
- * Checks that the learner trains the model that played.
- * @param closer see {@link bringCloser}
- * @throws MismatchGrew when the mismatch has grown since the first step; the step must not be committed then
- * @throws HoneError when it exceeds the limit otherwise; the step must not be committed then
+ * Checks that importance weights can correct for the distance, or that it is within the user's own limit.
+ * @throws HoneError otherwise; the step must not be committed then
  */
-export function checkMismatch(mismatch: Mismatch, { mean, p99, first }: MismatchLimits, closer: string): void {
-  if (mismatch.mean <= mean && mismatch.p99 <= p99) return;
-  const far = `engine and learner disagree: the log-probabilities of the sampled tokens differ by ${mismatch.mean.toFixed(4)} on average (p99 ${mismatch.p99.toFixed(3)}, max ${mismatch.max.toFixed(3)}), the limit is ${Number(mean.toFixed(4))}`;
-  if (first && (mismatch.p99 > p99 || mismatch.mean > Math.max(MISMATCH_FLOOR.mean, MISMATCH_MULTIPLE * first.mean))) {
-    throw new MismatchGrew(
-      `${far} (p99 ${p99.toFixed(3)}) after ${first.mean.toFixed(4)} (p99 ${first.p99.toFixed(3)}) in the run's first step: most likely another adapter played than the learner has; the step was not taken. ` +
-        "The same command plays it again; if it comes to the same, --max-mismatch sets a limit of your own in place of this one",
-    );
-  }
-  throw new HoneError(`${far}; the step was not taken. ${closer}, or raise --max-mismatch if you accept it`);
+export function checkMismatch(
+  { mismatch, importance: { ess } }: Update,
+  { maxMismatch, closer }: Pick<MismatchSettings, "maxMismatch" | "closer">,
+): void {
+  if (maxMismatch === undefined ? ess >= LEAST_ESS : mismatch.mean <= maxMismatch) return;
+  const limit =
+    maxMismatch === undefined
+      ? `importance weights cannot correct for that: their effective sample size is ${percent(ess)} of the tokens, the least is ${percent(LEAST_ESS)}`
+      : `the limit is ${maxMismatch}`;
+  throw new HoneError(
+    `engine and learner disagree: ${distanceText(mismatch)}; ${limit}; the step was not taken. ${closer}, or ${maxMismatch === undefined ? "set a limit of the distance of your own with" : "raise"} --max-mismatch if you accept it`,
+  );
+}
+
+const percent = (share: number) => `${Number((100 * share).toFixed(1))} %`;
+
+/**
+ * What is told of a distance that has grown: once, and again when it has doubled.
+ * @param before of the run's earlier steps with the same numerics, oldest first
+ */
+export function mismatchNote(
+  { mismatch, importance, played }: Update,
+  before: readonly Mismatch[],
+): string | undefined {
+  if (before.length === 0) return undefined;
+  const from = noticeable(before);
+  const highest = Math.max(...before.map(({ mean }) => mean));
+  if (mismatch.mean <= from || (highest > from && mismatch.mean <= 2 * highest)) return undefined;
+  const first = before.slice(0, FIRST_STEPS);
+  const usual = first.reduce((sum, { mean }) => sum + mean, 0) / first.length;
+  const adapter =
+    played && verdictOf(played) === "current"
+      ? `the engine plays the learner's adapter (slope ${slopeText(played)})`
+      : "whether the engine plays the learner's adapter cannot be told from this step's tokens";
+  return `engine and learner differ more than in the run's first steps (${usual.toFixed(4)} nats): ${distanceText(mismatch)}; ${adapter}; importance weights correct for it, with an effective sample size of ${percent(importance.ess)} of the tokens`;
 }
 
 /**
  * Checks that the engine plays the adapter that was loaded.
- * @param limit limit of a step's mean distance
+ * @param limit of the mean distance; see {@link probeLimit}
  * @param adapter its name for the message: "checkpoint 3"
  * @param consequence for the message: "step 3 was not taken"
  * @throws HoneError when it plays the policy before the update, or another one
  */
 export function checkProbe(reading: ProbeReading | null, limit: number, adapter: string, consequence: string): void {
   if (!reading) return;
-  const { after, before, n } = reading;
-  const stale = before * PROBE_RATIO < after && after - before > PROBE_DIFFERENCE;
+  const { after, before, n, moved } = reading;
+  const unmoved = moved === 0;
+  const stale = unmoved || (before * PROBE_RATIO < after && after - before > PROBE_DIFFERENCE);
   if (!stale && after <= Math.max(PROBE_TOLERANCE * limit, before / PROBE_NEAR)) return;
+  const found = unmoved ? "loading it did not change a single log-probability; they" : "the log-probabilities";
   throw new HoneError(
     `${stale ? `the engine still plays the adapter before ${adapter}` : `the engine does not play the adapter of ${adapter}`}: ` +
-      `on its probe the log-probabilities differ by ${after.toFixed(4)} on average from the learner's after that update, and by ${before.toFixed(4)} from those before it (n=${n}); ` +
+      `on its probe ${found} differ by ${nats(after)} on average from the learner's after that update, and by ${nats(before)} from those before it (n=${n}); ` +
       `${consequence}. The same command tries again${stale ? "" : "; --max-mismatch raises the limit, if another device or precision explains it"}`,
   );
 }
+
+/** Differences of a small update are not "0.0000". */
+const nats = (value: number) => (value === 0 || value >= 0.001 ? value.toFixed(4) : value.toExponential(1));

@@ -33,7 +33,7 @@ export interface Played {
 
 /** The policy that plays: the engine and its workers. */
 export interface Policy {
-  /** Loads this adapter, at once or, while it sleeps, at the next `wake`; null is the base model. */
+  /** Loads this adapter; null is the base model. It must be awake: what it played before is scored on the adapter's probe. */
   use(adapter: Adapter | null): Promise<void>;
   /**
    * The distance between the engine's log-probabilities and those in the probe of the adapter's checkpoint, which shows
@@ -63,6 +63,8 @@ export interface UpdateRequest {
   readonly sampledTokens: number;
   /** Seed of the assignment of groups to mini-batches. */
   readonly seed: number;
+  /** Policy that may have played instead of the current one; see StepSettings. */
+  readonly earlier?: { readonly checkpoint: string | null };
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }

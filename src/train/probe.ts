@@ -41,23 +41,38 @@ export function readProbe(adapter: string): Probe | undefined {
   }
 }
 
-/** The engine's distances on a probe with its current adapter. null when its context is too short for it. */
-export async function measureProbe(
-  engine: Engine,
-  { ids, scored, logprobs, before }: Probe,
-): Promise<ProbeReading | null> {
-  if (ids.length > engine.info.contextPerSequence) return null;
+/** Change of a log-probability of the learner, in nats, that an engine must show: ten roundings of a logit in f32. */
+const MEASURABLE = 1e-5;
+
+/** The engine's log-probabilities of a probe's scored tokens, by replica. */
+export type ProbeScores = readonly (readonly number[])[];
+
+/** Scores a probe with the current adapter of the engine. undefined when its context is too short for it. */
+export async function scoreProbe(engine: Engine, { ids, scored }: Probe): Promise<ProbeScores | undefined> {
+  if (ids.length > engine.info.contextPerSequence) return undefined;
   const from = scored[0] as number;
   const tokens = Int32Array.from(ids);
   // Requested at the same time, so that each replica gets one: every replica loads adapters separately.
   const replicas = await Promise.all(
     Array.from({ length: engine.info.replicas }, () => engine.score(tokens, { from })),
   );
-  const readings = replicas.map((scores) => {
-    const distance = (policy: readonly number[]) =>
-      scored.reduce((sum, place, i) => sum + Math.abs((scores[place - from] as number) - (policy[i] as number)), 0) /
-      scored.length;
-    return { after: distance(logprobs), before: distance(before), n: scored.length };
-  });
-  return readings.reduce((worst, reading) => (reading.after > worst.after ? reading : worst));
+  return replicas.map((scores) => scored.map((place) => scores[place - from] as number));
+}
+
+const distance = (one: readonly number[], other: readonly number[]) =>
+  one.reduce((sum, value, i) => sum + Math.abs(value - (other[i] as number)), 0) / one.length;
+
+/**
+ * The engine's distances on a probe.
+ * @param now scores with the checkpoint's adapter
+ * @param earlier scores with what the engine played before
+ */
+export function readingOf({ logprobs, before }: Probe, now: ProbeScores, earlier?: ProbeScores): ProbeReading {
+  const readings = now.map((scores) => ({ after: distance(scores, logprobs), before: distance(scores, before) }));
+  const worst = readings.reduce((worst, reading) => (reading.after > worst.after ? reading : worst));
+  const measurable = logprobs.some((value, i) => Math.abs(value - (before[i] as number)) >= MEASURABLE);
+  // Replicas may have got the probe in another order.
+  const moved =
+    earlier && measurable ? Math.min(...now.flatMap((one) => earlier.map((other) => distance(one, other)))) : null;
+  return { ...worst, n: logprobs.length, moved };
 }

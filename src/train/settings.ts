@@ -183,10 +183,9 @@ export function loopSettings(
     ...settings,
     schedule: settings,
     advantages: { estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
-    maxMismatch: config.maxMismatch ?? mismatchLimit(engine.weightType),
-    // A given limit replaces the calibrated ones.
-    calibrateMismatch: config.maxMismatch === undefined,
-    numerics: { engine: engineNumerics(engine), hfWeights },
+    maxMismatch: config.maxMismatch,
+    expectedMismatch: mismatchLimit(engine.weightType),
+    numerics: { engine: engineNumerics(engine), hfWeights: hfWeights },
     closer: bringCloser({
       ...{ weightType: engine.weightType, cuda: engine.compute.backend === "cuda", hfWeights },
       model: settings.model,

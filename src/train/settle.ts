@@ -7,11 +7,11 @@ import { EngineOutOfMemory } from "../engine/index.js";
 import { learnerPart, metricsLine, mismatchesOf, numericsOf, type ProbeReading, type StepRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
 import { checkProgress, taught } from "./guards.js";
-import { checkProbe, mismatchLimits } from "./mismatch.js";
+import { checkProbe, probeLimit } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
 import type { StepClock } from "./step-clock.js";
 
-/** Wakes the policy, which sleeps since the update, with the adapter of a committed step, and settles the step. */
+/** Wakes the policy, which sleeps since the update, loads the adapter of a committed step, and settles the step. */
 export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock): Promise<StepRow> {
   const { run } = parts;
   // A step that changed nothing continues with an adapter that was checked before.
@@ -20,9 +20,8 @@ export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock)
     : <T>(_: LoopParts, __: StepRow, work: () => Promise<T>) => work();
   const probe = await clock.measure("swap", () =>
     orKept(row, async () => {
-      await settle(parts, row, () => parts.policy.use(run.adapterOf(row)));
       await parts.policy.wake();
-      return settle(parts, row, () => seen(parts, row, `step ${row.step}`, TAKEN_BACK));
+      return settle(parts, row, () => useSeen(parts, row, `step ${row.step}`, TAKEN_BACK));
     }),
   );
   const settled = finish(parts, row, probe, clock.lap());
@@ -65,7 +64,7 @@ async function seen({ run, settings, policy }: LoopParts, row: StepRow, adapter:
   // The learner's numerics of that time, and the engine's of now.
   const made = steps.find(({ step }) => step === row.checkpoint)?.timing;
   const numerics = numericsOf(settings.numerics.engine, made ? learnerPart(made.numerics) : null);
-  checkProbe(reading, mismatchLimits(mismatchesOf(steps, numerics), settings).mean, adapter, consequence);
+  checkProbe(reading, probeLimit(mismatchesOf(steps, numerics), settings), adapter, consequence);
   return reading;
 }
 

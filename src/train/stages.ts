@@ -11,8 +11,9 @@ import type { Scenario } from "../tasks/index.js";
 import { deriveSeed } from "../util/index.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, playedIn } from "./credit.js";
 import { stepMetricsRow } from "./metrics.js";
-import { checkMismatch, MismatchGrew, mismatchLimits } from "./mismatch.js";
+import { checkMismatch, mismatchNote } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
+import { checkPlayed, type EarlierPolicy, earlierOf, PlayedByAnother } from "./played.js";
 import { interruptible, playContextOf, playSaved } from "./saved-play.js";
 import { rateOfStep } from "./schedule.js";
 import { wakeWith } from "./settle.js";
@@ -63,6 +64,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
   const { run, settings, scenarios, policy, view, signal } = parts;
   const step = at.step + 1;
   const learningRate = rateOfStep(settings.schedule, step, settings.steps);
+  const earlier = earlierOf(run);
   const numericsWith = (learnt: StepMetrics | null) =>
     numericsOf(settings.numerics.engine, learnt && learnerNumerics(learnt, settings.numerics.hfWeights));
   const timed = <T>(phase: ClockPhase, work: () => Promise<T>) => clock.measure(phase, work);
@@ -102,20 +104,18 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
 
     update: async (groups) => {
       await timed("swap", () => policy.sleep());
-      const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate)));
-      if (learnt) {
-        try {
-          checkMismatch(
-            learnt.mismatch,
-            mismatchLimits(mismatchesOf(run.store.steps(), numericsWith(learnt)), settings),
-            settings.closer,
-          );
-        } catch (error) {
-          // Otherwise they would be reused as this policy's rollouts when the run continues.
-          if (error instanceof MismatchGrew) run.store.dropRollouts("train", step);
-          throw error;
-        }
+      const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate, earlier)));
+      if (!learnt) return null;
+      try {
+        checkPlayed(learnt.played, at.checkpoint, earlier);
+      } catch (error) {
+        // Otherwise they would be reused as this policy's rollouts when the run continues.
+        if (error instanceof PlayedByAnother) run.store.dropRollouts("train", step);
+        throw error;
       }
+      checkMismatch(learnt, settings);
+      const note = mismatchNote(learnt, mismatchesOf(run.store.steps(), numericsWith(learnt)));
+      if (note) view.log(note);
       return learnt;
     },
 
@@ -130,7 +130,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       const row: StepRow = {
         step,
         ...now,
-        metrics: stepMetricsRow(groups, failures, learningRate, learnt, further),
+        metrics: stepMetricsRow(groups, failures, learningRate, learnt, further, earlier),
         timing: {
           seconds: clock.read(),
           reused: played.reduce((sum, round) => sum + round.reused, 0),
@@ -152,6 +152,7 @@ async function updateOn(
   at: StepRow,
   groups: readonly CreditedGroup[],
   learningRate: number,
+  earlier: EarlierPolicy | undefined,
 ): Promise<StepMetrics | null> {
   const further = groups.length - scenarios.groupsPerStep;
   const batch = batchOf(groups, { kl: settings.kl, further });
@@ -167,6 +168,7 @@ async function updateOn(
     from: run.checkpointOf(at),
     learningRate,
     ...playedIn(groups, further),
+    ...(earlier ? { earlier: { checkpoint: run.checkpointOf(earlier) ?? null } } : {}),
     seed: deriveSeed("minibatches", settings.seed, step),
     signal,
     onProgress: (progress) => view.progress(progress),

@@ -139,7 +139,7 @@ describe("the run store", () => {
     reader.close();
 
     store.commitStep({ ...stepRow(1), metrics }, [lesson], false);
-    const probe = { after: 0.1, before: 0.2, n: 3 };
+    const probe = { after: 0.1, before: 0.2, n: 3, moved: 0.1 };
     store.settleStep({ ...stepRow(1), metrics: { ...metrics, probe } });
     expect(store.unsettledStep()).toBeUndefined();
     expect(store.lastStep().metrics?.probe).toEqual(probe);

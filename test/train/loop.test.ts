@@ -227,7 +227,7 @@ describe("the training loop", () => {
 
   it("stops before it commits a step whose learner is not the model that played", async () => {
     const run = await opened();
-    const apart = { mismatch: { mean: 0.3, p99: 1, max: 2 } };
+    const apart = { importance: { truncated: 0, masked: 0, ess: 0.3 } };
     await expect(train(partsOf(run, { learner: learnerThat([{}, apart]) }))).rejects.toThrow(
       "engine and learner disagree",
     );

@@ -15,8 +15,8 @@ import { type FakePolicy, openFake, partsOf, silent } from "./support/fakes.js";
 import { stateOf } from "./support/state.js";
 
 const settings = { steps: 3, validateEvery: 0, keep: 9 };
-const fine = { after: 0.0001, before: 0.01, n: 50 };
-const stale = { after: 0.01, before: 0.0001, n: 50 };
+const fine = { after: 0.0001, before: 0.01, n: 50, moved: null };
+const stale = { after: 0.01, before: 0.0001, n: 50, moved: null };
 
 let base: string;
 let folder: string;
@@ -87,10 +87,10 @@ function stateNow() {
 const full = new EngineOutOfMemory("no memory for one sequence; give a lower --context");
 
 describe("a step whose update is done", () => {
-  it("is committed before the engine wakes, which it does with the new adapter", async () => {
+  it("is committed before the engine wakes, which then loads the new adapter", async () => {
     const { happened } = await goOn();
     const after = happened.slice(happened.indexOf("learner ends"));
-    expect(after.slice(1, 4)).toEqual(["use", "wake", "probe"]);
+    expect(after.slice(1, 4)).toEqual(["wake", "use", "probe"]);
     const waking = await goOn(
       (policy) => {
         policy.waking = () => expect(open?.store.lastStep().step).toBe(open?.checkpoints.list().at(-1));

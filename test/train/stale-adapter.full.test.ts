@@ -1,13 +1,14 @@
 /**
- * Real steps of the tiny model with an engine that, told to load the second adapter, goes on playing the first: it is
- * found out at that one update, before anything is played, wherever an adapter is loaded.
+ * Real steps of the tiny model with an engine that, told to load the second adapter, goes on playing the first, or never
+ * loads one: it is found out at that one update, before anything is played, wherever an adapter is loaded and however small
+ * the update.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { trainRun } from "../../src/composition/index.js";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { type TrainRunOptions, trainRun } from "../../src/composition/index.js";
 import { withDefaults } from "../../src/config/config.js";
 import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
 import { evaluatePlayers } from "../../src/evaluate/evaluate.js";
@@ -16,7 +17,13 @@ import { RunStore } from "../../src/run/store.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
 
-const engines = vi.hoisted(() => ({ stale: false }));
+const engines = vi.hoisted(() => ({
+  stale: false,
+  /** Loads no adapter at all. */
+  deaf: false,
+  /** Its scores of the same tokens with the same adapter differ a little, as a GPU's may. */
+  varies: false,
+}));
 
 vi.mock("../../src/engine/index.js", async (load) => {
   const real = await load<typeof import("../../src/engine/index.js")>();
@@ -24,13 +31,20 @@ vi.mock("../../src/engine/index.js", async (load) => {
     const engine = await real.loadEngine(options);
     let claimed: string | null = null;
     const useAdapter = async (path: string | null) => {
-      await engine.useAdapter(engines.stale && path ? path.replace(/0002(?=\W+adapter)/, "0001") : path);
+      if (!engines.deaf)
+        await engine.useAdapter(engines.stale && path ? path.replace(/0002(?=\W+adapter)/, "0001") : path);
       claimed = path;
     };
     return new Proxy(engine, {
       get(_, name) {
         if (name === "useAdapter") return useAdapter;
         if (name === "adapter") return claimed;
+        if (name === "score" && engines.varies) {
+          return async (...args: Parameters<LocalEngine["score"]>) => {
+            const scores = await engine.score(...args);
+            return scores.map((score, i) => score + 1e-6 * Math.sin(i * performance.now()));
+          };
+        }
         const value = Reflect.get(engine, name, engine);
         return typeof value === "function" ? value.bind(engine) : value;
       },
@@ -59,7 +73,7 @@ function stored() {
 describe("an engine that keeps the adapter of one update before", () => {
   let python: string;
 
-  async function trainTo(steps: number) {
+  async function trainTo(steps: number, more: TrainRunOptions = {}) {
     const given = {
       home,
       model: "tiny",
@@ -76,6 +90,7 @@ describe("an engine that keeps the adapter of one update before", () => {
       workers: 1,
       keep: 9,
       python,
+      ...more,
     };
     return trainRun(given, { signal });
   }
@@ -137,7 +152,7 @@ describe("an engine that keeps the adapter of one update before", () => {
 
     engines.stale = true;
     await expect(trainTo(3)).rejects.toThrow(
-      /in the run's first step: most likely another adapter played than the learner has/,
+      /^the engine played this step with an adapter older than checkpoint 2: the log-probabilities of its tokens follow checkpoint 1 /,
     );
     const stopped = stored();
     expect(stopped.steps).toHaveLength(3);
@@ -147,4 +162,34 @@ describe("an engine that keeps the adapter of one update before", () => {
     await trainTo(3);
     expect(stored().steps).toHaveLength(4);
   }, 300_000);
+
+  describe("or that never loads any, at a small learning rate", () => {
+    const at = (learningRate: number, run: string) => ({ run, learningRate, finalLearningRate: learningRate });
+    afterEach(() => {
+      engines.deaf = engines.varies = false;
+    });
+
+    it("is stopped at the first update", async () => {
+      engines.deaf = true;
+      await expect(trainTo(9, at(1e-5, "deaf"))).rejects.toThrow(
+        /^the engine still plays the adapter before step 1: on its probe loading it did not change a single log-probability; .*; the step was taken back\. /,
+      );
+    }, 120_000);
+
+    it("is stopped by the first tokens that it plays then, where its scores are never twice the same", async () => {
+      engines.deaf = engines.varies = true;
+      await expect(trainTo(9, at(1e-4, "varies"))).rejects.toThrow(
+        /^the engine played this step with an adapter older than checkpoint 1: .* follow the base model \(slope /,
+      );
+    }, 300_000);
+
+    it("is no alarm where the engine loads them", async () => {
+      await trainTo(3, at(1e-5, "right"));
+      const store = RunStore.read(join(home, "email", "models", "right", "run.sqlite"));
+      const earlier = store.steps().map(({ metrics }) => metrics?.played?.earlier);
+      store.close();
+      // The first has no policy before it.
+      expect(earlier).toEqual([undefined, undefined, null, expect.toBeOneOf([null, 1])]);
+    }, 300_000);
+  });
 });

@@ -92,6 +92,7 @@ export class FakePolicy implements Policy {
 
   async use(adapter: Adapter | null): Promise<void> {
     if (adapter && !existsSync(adapter.path)) throw new Error(`there is no adapter ${adapter.path}`);
+    if (!this.#awake) throw new Error("the policy rests");
     if (adapter?.path !== this.#adapter?.path) this.#unseen = adapter;
     this.#adapter = adapter;
     this.#tick("use");
@@ -167,7 +168,8 @@ export function metricsOf(overrides: Partial<StepMetrics> = {}): StepMetrics {
     clip: { below: 0, above: 0 },
     probeKl: null,
     overflows: 0,
-    importance: { truncated: 0, masked: 0 },
+    importance: { truncated: 0, masked: 0, ess: 1 },
+    played: null,
     entropy: 1,
     groups: 2,
     trajectories: 4,
@@ -249,8 +251,8 @@ export const settings: LoopSettings = {
   validateEvery: 2,
   validateN: 2,
   keep: 1,
-  maxMismatch: 0.02,
-  calibrateMismatch: true,
+  maxMismatch: undefined,
+  expectedMismatch: 0.02,
   numerics: { engine: "fakes", hfWeights: false },
   closer: "Take other weights",
 };
@@ -304,7 +306,12 @@ export async function goThrough(folder: string, tick?: Tick): Promise<readonly s
   const short = { seed: 6, steps: 2, groupSize: 2, validateEvery: 1, validateN: 1 };
   const parts = partsOf(run, { ...(tick ? { tick } : {}), settings: short });
   // Of each adapter its own, so that a step without its reading, or with another's, is another state.
-  parts.policy.reading = ({ sha256 }) => ({ after: 0, before: Number.parseInt(sha256.slice(0, 6), 16), n: 1 });
+  parts.policy.reading = ({ sha256 }) => ({
+    after: 0,
+    before: Number.parseInt(sha256.slice(0, 6), 16),
+    n: 1,
+    moved: null,
+  });
   await train(parts);
   await parts.updater.close();
   run.close();

@@ -1,0 +1,147 @@
+"""Which policy played a batch: the learner's current one, or an earlier one.
+
+Of a sampled token, let e be the engine's log-probability, c the current policy's and p the earlier one's. An engine
+that plays the current policy has e = c + rounding, one that plays the earlier policy e = p + rounding: the slope of
+e - p on c - p is 1 or 0. Unlike the distance |e - c|, it does not depend on how far the update moved the policy, as long
+as that is more than rounding; otherwise its standard error is large.
+
+- A token that both policies are sure of has neither rounding nor change. Both grow in proportion to 1 - probability, the
+  derivative of log-softmax in the token's own logit: both sides are divided by it.
+- A few unlikely tokens have rounding far above the others': Huber's regression (Huber 1964, "Robust estimation of a
+  location parameter") instead of least squares.
+- Rollouts of one prompt repeat each other: a token counts once for all that have the same tokens before it.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from . import head
+from .backend import Backend
+from .batch import Batch, Trajectory
+from .packing import Pack, plan_trajectories
+
+SHARE = 0.25
+"""Part of the batch's tokens that is computed at most, once with each policy: by rollouts, and at least one. Twice as
+much while there are fewer than FEWEST to compare."""
+ENOUGH = 0.1
+"""Standard error of the slope with which no further tokens are computed."""
+UNSURE = 0.02
+"""A token is used if its probability under one of the policies is less than 1 minus this."""
+FEWEST = 32
+"""Tokens, at least: the error of a slope over fewer says little. With 10 tokens of SmolLM2-135M it was 0.04 where the
+slope was 0.36 off."""
+HUBER = 1.345
+"""Residuals above this many standard deviations are bounded: 95 % efficiency with normal residuals."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    value: float
+    error: float
+    """Standard error, by the sandwich estimate with residuals divided by 1 - leverage (HC3)."""
+    tokens: int
+    """Number of tokens used."""
+
+    def metrics(self) -> dict[str, Any]:
+        return {"slope": self.value, "error": self.error, "tokens": self.tokens}
+
+
+def slope(played: torch.Tensor, current: torch.Tensor, earlier: torch.Tensor) -> Slope | None:
+    """From log-probabilities [S] of tokens; None where they cannot tell the policies apart."""
+    finite = played.isfinite() & current.isfinite() & earlier.isfinite()
+    e, c, p = (values[finite].double() for values in (played, current, earlier))
+    unsure = 1 - torch.minimum(c, p).exp()
+    used = unsure >= UNSURE
+    x, y = ((c - p) / unsure)[used], ((e - p) / unsure)[used]
+    if len(x) < FEWEST or not x.any():
+        return None
+    return _huber(x, y)
+
+
+def _huber(x: torch.Tensor, y: torch.Tensor) -> Slope | None:
+    """Regression through the origin by iteratively reweighted least squares, from the least absolute residuals on."""
+    value = _least_absolute(x, y)
+    for _ in range(50):
+        residuals = y - value * x
+        # The median absolute deviation, as a standard deviation.
+        bound = HUBER * 1.4826 * residuals.abs().median()
+        weights = torch.where(residuals.abs() > bound, bound / residuals.abs(), 1.0)
+        last, value = value, (weights * x * y).sum() / (weights * x * x).sum()
+        if not (value - last).abs() > 1e-9:
+            break
+    residuals = y - value * x
+    within = (residuals.abs() <= bound) * x * x
+    leverage = (within / within.sum()).clamp(max=1 - 1e-9)
+    error = (weights * x * residuals / (1 - leverage)).square().sum().sqrt() / within.sum()
+    if not (value.isfinite() and error.isfinite()):
+        return None
+    return Slope(value.item(), error.item(), len(x))
+
+
+def _least_absolute(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Slope with the least sum of absolute residuals: the median of y/x, weighted by |x|."""
+    moved = x != 0
+    ratios, order = (y[moved] / x[moved]).sort()
+    below = x[moved].abs()[order].cumsum(0)
+    return ratios[int((below < below[-1] / 2).sum())]
+
+
+def played_by(
+    backend: Backend, batch: Batch, budget: int, earlier: Callable[[], AbstractContextManager[None]]
+) -> Slope | None:
+    """The slope over as few rollouts of the batch as tell, in rows of at most `budget` positions as in packing.py.
+
+    `earlier()` is a context in which the backend is the earlier policy. Each row is computed with both policies, so that
+    their rounding is alike; the backend's weights are as before afterwards. None where the tokens do not tell.
+    """
+    seen: set[int] = set()
+    current, before = torch.full_like(batch.rollout, torch.nan), torch.full_like(batch.rollout, torch.nan)
+    result = None
+    done = spent = 0
+    while result is None or result.error > ENOUGH:
+        room = (SHARE if result else 2 * SHARE) * batch.tokens - spent
+        # 1, 1, 2, 4, ... in the batch's order, in which sequences of a group are neighbours.
+        trajectories = _fitting(batch.trajectories[done : max(1, 2 * done)], room, least=0 if done else 1)
+        if not trajectories:
+            break
+        done += len(trajectories)
+        spent += sum(len(one.ids) for one in trajectories)
+        packs = plan_trajectories(trajectories, budget, backend.shares)
+        _score(backend, batch, packs, current)
+        with earlier():
+            _score(backend, batch, packs, before)
+        for one in trajectories:
+            slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
+            before[slots[~_first_of_their_kind(one, seen)]] = torch.nan
+        result = slope(batch.rollout, current, before)
+    return result
+
+
+def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Trajectory]:
+    """The first ones with at most so many tokens together, and at least `least` of them."""
+    ends = torch.tensor([len(one.ids) for one in trajectories]).cumsum(0)
+    return trajectories[: max(least, int((ends <= room).sum()))]
+
+
+def _first_of_their_kind(trajectory: Trajectory, seen: set[int]) -> torch.Tensor:
+    """For each sampled token whether no token before had the same prefix; adds them to `seen`."""
+    first = []
+    prefix = 0
+    for token, sampled in zip(trajectory.ids.tolist(), trajectory.sampled.tolist(), strict=True):
+        prefix = hash((prefix, token))
+        if sampled:
+            first.append(prefix not in seen)
+            seen.add(prefix)
+    return torch.tensor(first)
+
+
+@torch.no_grad()
+def _score(backend: Backend, batch: Batch, packs: list[Pack], into: torch.Tensor) -> None:
+    for pack in packs:
+        hidden = backend.hidden(pack)
+        scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
+        into[pack.slots] = scores.logprobs.cpu()

@@ -1,0 +1,169 @@
+"""Which of two policies played a batch, by the slope of its tokens' log-probabilities."""
+
+import pytest
+import torch
+from batches import VOCABULARY, open_settings, random_batch, step_settings, write_batch, write_random_batch
+from learner import head, played
+from learner.batch import read_batch
+from learner.checkpoint import earlier_policy
+from learner.importance import effective_sample_size
+from learner.packing import plan
+from learner.session import Session
+
+from models import make_model, write_gguf
+
+
+def policies(tokens, change, seed=0):
+    """Log-probabilities of two policies, and the heavy-tailed rounding of an engine; all grow with a token's 1 - p."""
+    generator = torch.Generator().manual_seed(seed)
+    p = torch.log(torch.rand(tokens, generator=generator) * 0.9 + 0.05)
+    unsure = 1 - p.exp()
+    normal = torch.randn(3, tokens, generator=generator)
+    rounding = 1e-3 * unsure * normal[0] / normal[1].abs()
+    return p + change * unsure * normal[2], p, rounding
+
+
+@pytest.mark.parametrize("change", [1e-3, 1e-2, 1.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_one_for_the_current_policy_and_zero_for_the_earlier_one(change, seed):
+    c, p, rounding = policies(1000, change, seed)
+    right, stale = played.slope(c + rounding, c, p), played.slope(p + rounding, c, p)
+    assert right and stale and right.error < 0.12 and stale.error < 0.12
+    assert abs(right.value - 1) < 4 * right.error and abs(stale.value) < 4 * stale.error
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_a_change_far_below_rounding_it_says_that_it_cannot_tell(seed):
+    c, p, rounding = policies(1000, 1e-5, seed)
+    one = played.slope(p + rounding, c, p)
+    assert one and one.error > 1
+
+
+def test_a_token_of_large_leverage_alone_tells_nothing():
+    c, p, rounding = policies(100, 1e-5)
+    c[0] -= 0.1
+    rounding[0] = 0.05
+    one = played.slope(p + rounding, c, p)
+    assert one and one.error > 0.5
+
+
+def test_tokens_that_both_policies_are_sure_of_are_left_out():
+    sure = torch.full((100,), -1e-3)
+    assert played.slope(sure, sure, sure - 1e-4) is None
+    c, p, rounding = policies(200, 1e-2)
+    alone = played.slope(c + rounding, c, p)
+    assert alone and alone.tokens == 200
+    with_sure = [torch.cat((one, sure)) for one in (c + rounding, c, p)]
+    assert played.slope(*with_sure) == alone
+    assert played.slope(c[:31], c[:31], p[:31]) is None
+    assert played.slope(c, p, p) is None
+    broken = c.clone()
+    broken[3] = float("nan")
+    assert played.slope(broken, c, p).tokens == 199
+
+
+@pytest.fixture
+def base(tmp_path):
+    return write_gguf(make_model("qwen2"), tmp_path / "model.gguf")
+
+
+@torch.no_grad()
+def scored(session, batch):
+    backend, logprobs = session._backend, torch.empty(batch.sampled_tokens)
+    for pack in plan(batch, 4096):
+        values = head.score(backend.hidden(pack), backend.output_weight(), pack.sources, pack.targets, 1.0).logprobs
+        logprobs[pack.slots] = values
+    return logprobs
+
+
+def played_with(path, batch, logprobs):
+    """The batch with the log-probabilities of its sampled tokens."""
+    rollouts, at = [], 0
+    for one in batch.trajectories:
+        values = torch.zeros(len(one.ids))
+        count = int(one.sampled.sum())
+        values[one.sampled] = logprobs[at : at + count]
+        at += count
+        advantage = batch.advantages[one.first_slot].item()
+        rollouts.append((one.group, one.prompt, one.ids, one.sampled, values, advantage))
+    return write_batch(path, rollouts)
+
+
+@pytest.mark.parametrize("rate", [1e-5, 1e-2])
+def test_an_update_says_which_policy_played_its_batch_and_leaves_the_weights_alone(base, tmp_path, silent, rate):
+    session = Session(open_settings(base), silent)
+    batch = read_batch(write_random_batch(tmp_path / "one", groups=12, own=(20, 60)), VOCABULARY)
+    before = [scored(session, batch)]
+    for number in (1, 2):
+        settings = step_settings(tmp_path / "one", tmp_path / f"000{number}", learningRate=rate)
+        assert session.step(settings, silent)["played"] is None
+        before.append(scored(session, batch))
+    rounding = 1e-2 * rate * torch.randn(batch.sampled_tokens, generator=torch.Generator().manual_seed(1))
+    weights = [parameter.detach().clone() for parameter in session._backend.trainable()]
+
+    def slope(policy, earlier):
+        file = played_with(tmp_path / "two", batch, before[policy] + rounding)
+        asked = step_settings(file, tmp_path / "draft", learningRate=0.0, earlier={"checkpoint": earlier})
+        return session.step(asked, silent)["played"]
+
+    for earlier, number in ((None, 0), (str(tmp_path / "0001"), 1)):
+        right, stale = slope(2, earlier), slope(number, earlier)
+        assert right["slope"] == pytest.approx(1, abs=0.2) and right["error"] < 0.1
+        assert stale["slope"] == pytest.approx(0, abs=0.2) and stale["error"] < 0.1
+    for parameter, weight in zip(session._backend.trainable(), weights, strict=True):
+        assert torch.equal(parameter, weight)
+
+
+class Counting:
+    """A backend that counts the positions it computes, and fails where it should not be asked."""
+
+    def __init__(self, backend):
+        self.shares, self.positions, self._backend = backend.shares, 0, backend
+
+    def hidden(self, pack):
+        self.positions += len(pack.ids)
+        return self._backend.hidden(pack)
+
+    def output_weight(self):
+        return self._backend.output_weight()
+
+
+def test_few_rollouts_are_computed_where_they_tell_and_never_more_than_a_share(base, tmp_path, silent):
+    session = Session(open_settings(base), silent)
+    batch = random_batch(tmp_path, groups=16, own=(20, 60))
+    start = scored(session, batch)
+    session.step(step_settings(tmp_path / "batch.safetensors", tmp_path / "0001", learningRate=1e-2), silent)
+    batch.rollout.copy_(scored(session, batch))
+    earlier = earlier_policy(None, session._backend)
+
+    def computed():
+        counting = Counting(session._backend)
+        slope = played.played_by(counting, batch, 4096, earlier)
+        # Once with each policy.
+        return slope, counting.positions / 2 / batch.tokens
+
+    clear, part = computed()
+    assert clear.error < played.ENOUGH and part < 0.06
+    noise = torch.randn(batch.sampled_tokens, generator=torch.Generator().manual_seed(0))
+    batch.rollout.add_(50 * (batch.rollout - start).abs().mean() * noise)
+    unclear, part = computed()
+    assert unclear.error > played.ENOUGH and 0.15 < part < played.SHARE
+
+
+def test_tokens_with_the_same_tokens_before_them_count_once(base, tmp_path, silent):
+    session = Session(open_settings(base), silent)
+    one = random_batch(tmp_path, groups=1, size=1, own=(60, 60)).trajectories[0]
+    rollout = (0, one.prompt, one.ids, one.sampled, torch.zeros(len(one.ids)), 1.0)
+    file = write_batch(tmp_path / "same", [rollout] * 8)
+    batch = read_batch(file, VOCABULARY)
+    session.step(step_settings(file, tmp_path / "0001"), silent)
+    batch.rollout.copy_(scored(session, batch)).add_(torch.randn(batch.sampled_tokens))
+    slope = played.played_by(session._backend, batch, 4096, earlier_policy(None, session._backend))
+    assert slope.tokens == int(one.sampled.sum())
+
+
+def test_the_effective_sample_size_is_that_of_the_ratios():
+    old, rollout = torch.log(torch.tensor([0.5, 0.2, 0.4])), torch.log(torch.tensor([0.5, 0.4, 0.2]))
+    assert effective_sample_size(old, rollout) == pytest.approx((1 + 0.5 + 2) ** 2 / (3 * (1 + 0.25 + 4)), rel=1e-6)
+    assert effective_sample_size(old - 900, old) == pytest.approx(1, abs=1e-6)
+    assert effective_sample_size(torch.tensor([0.0, 0.0, 1000.0]), torch.zeros(3)) == pytest.approx(1 / 3)

@@ -1,0 +1,107 @@
+/** Which policy played a step, by the learner's slope over its tokens: what is compared, and what stops the run. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { StepMetrics, StepSettings } from "../../src/learn/index.js";
+import type { StepMetricsRow } from "../../src/run/records.js";
+import type { Run } from "../../src/run/run.js";
+import { train } from "../../src/train/loop.js";
+import { earlierThan, verdictOf } from "../../src/train/played.js";
+import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
+
+const slope = (slope: number, error: number, tokens = 200) => ({ slope, error, tokens });
+
+it("is decided where its interval leaves out one half", () => {
+  // Measured on the tiny model at 1e-5 and at 1e-3, with the right adapter.
+  expect([slope(1.16, 0.14), slope(1.29, 0.12), slope(0.9998, 4e-5)].map(verdictOf)).toEqual(Array(3).fill("current"));
+  // The same engine with the adapter of one update before.
+  expect([slope(0.02, 0.09), slope(-0.6, 0.12), slope(2e-4, 4e-5)].map(verdictOf)).toEqual(Array(3).fill("earlier"));
+  // As far from either as rounding allows: what the learner itself rounds is in both policies, and leads to one half.
+  expect([slope(0.7, 0.24), slope(-0.5, 0.9), slope(0, 0.126), slope(0.5, 0.01)].map(verdictOf)).toEqual(
+    Array(4).fill("undecided"),
+  );
+});
+
+it("needs a smaller error where few tokens make the error uncertain", () => {
+  expect([8, 20, 200].map((tokens) => verdictOf(slope(0, 0.08, tokens)))).toEqual(["undecided", "earlier", "earlier"]);
+});
+
+describe("the policy that a step is compared with", () => {
+  const row = (checkpoint: number | null, played: StepMetrics["played"] = null) => ({
+    checkpoint,
+    metrics: { played: played && { ...played, earlier: null } } as StepMetricsRow,
+  });
+  const [known, open] = [slope(1, 0.01), slope(1, 0.4)];
+  const there = () => true;
+
+  it("is the one before the last update, where the engine was known to play that", () => {
+    expect(earlierThan([row(null)], there)).toBeUndefined();
+    expect(earlierThan([row(null), row(1)], there)).toEqual({ checkpoint: null });
+    expect(earlierThan([row(null), row(1), row(2, known)], there)).toEqual({ checkpoint: 1 });
+    expect(earlierThan([row(null), row(1), row(2, known), row(3, known)], there)).toEqual({ checkpoint: 2 });
+  });
+
+  it("stays the same until the engine is known to play a later one, so that updates add up", () => {
+    const undecided = [row(null), row(1), row(2, known), row(3, open), row(4, open)];
+    expect(earlierThan(undecided.slice(0, 4), there)).toEqual({ checkpoint: 1 });
+    expect(earlierThan(undecided, there)).toEqual({ checkpoint: 1 });
+    expect(earlierThan([...undecided, row(5, known)], there)).toEqual({ checkpoint: 4 });
+    expect(earlierThan([row(null), row(1, null), row(2, open)], there)).toEqual({ checkpoint: null });
+  });
+
+  it("is the base model where that policy is the present one, or its checkpoint is gone", () => {
+    expect(earlierThan([row(0), row(1, known)], there)).toEqual({ checkpoint: 0 });
+    expect(earlierThan([row(0)], there)).toEqual({ checkpoint: null });
+    expect(earlierThan([row(null), row(1), row(1, known), row(1)], there)).toEqual({ checkpoint: null });
+    expect(earlierThan([row(null), row(1), row(2, known)], () => false)).toEqual({ checkpoint: null });
+  });
+});
+
+describe("a run", () => {
+  let base: string;
+  let run: Run;
+  beforeEach(async () => {
+    base = mkdtempSync(join(tmpdir(), "hone-played-"));
+    run = await openFake(join(base, "run"));
+  });
+  afterEach(() => {
+    run.close();
+    rmSync(base, { recursive: true });
+  });
+
+  /** Runs steps whose slopes are these; returns what each was compared with. */
+  async function goThrough(slopes: readonly StepMetrics["played"][]) {
+    const asked: (string | null | undefined)[] = [];
+    const answer = ({ earlier }: StepSettings) => {
+      asked.push(earlier && (earlier.checkpoint === null ? null : basename(earlier.checkpoint)));
+      return { played: slopes[asked.length - 1] ?? null };
+    };
+    const learner = (from: string | undefined) => new FakeLearner(from, undefined, answer);
+    const settings = { steps: slopes.length, validateEvery: 0, keep: 1 };
+    const ended = await train(partsOf(run, { learner, settings })).catch((error: Error) => error.message);
+    return { asked, ended, kept: run.checkpoints.list() };
+  }
+
+  it("compares with a policy whose checkpoint it keeps for that, beside the newest", async () => {
+    const { asked, ended, kept } = await goThrough([null, slope(1, 0.1), slope(1, 0.3), slope(1, 0.3), slope(1, 0.1)]);
+    expect(ended).toBeUndefined();
+    expect(asked).toEqual([undefined, null, "0001", "0001", "0001"]);
+    // The next is compared with what the last was played with.
+    expect(kept).toEqual(expect.arrayContaining([4, 5]));
+    expect(kept).not.toContain(3);
+    expect(run.store.steps().map(({ metrics }) => metrics?.played?.earlier)).toEqual([
+      ...[undefined, undefined, null, 1, 1, 1],
+    ]);
+  });
+
+  it("stops at a step that an older adapter played, and plays it again", async () => {
+    const { ended, kept } = await goThrough([null, slope(1, 0.1), slope(0.1, 0.05), slope(1, 0.1)]);
+    expect(ended).toBe(
+      "the engine played this step with an adapter older than checkpoint 2: the log-probabilities of its tokens follow checkpoint 1 (slope 0.10 ± 0.05, n=200; 1 is checkpoint 2, 0 is checkpoint 1); the step was not taken. The same command plays it again",
+    );
+    expect(run.store.lastStep().step).toBe(2);
+    expect(run.store.rollouts("train", 3)).toEqual([]);
+    expect(kept).toContain(1);
+  });
+});

@@ -2,7 +2,7 @@
 export { textWithin } from "./bounded.js";
 export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
 export { flush, LineFile, moveDurably, sha256OfFile, writeDurably } from "./files.js";
-export { mapBigints, parseJson, toJson, withDigits, withMarks } from "./json.js";
+export { hasBigint, mapBigints, parseJson, toJson, withDigits, withMarks } from "./json.js";
 export { lockExclusively, tryLock, withLock } from "./lock.js";
 export { nearest } from "./nearest.js";
 export { cacheHome, expandHome, packageRoot } from "./paths.js";

@@ -79,7 +79,7 @@ export function mapBigints<T>(value: T, replaced: (integer: bigint) => unknown):
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapBigints(item, replaced)])) as T;
 }
 
-function hasBigint(value: unknown): boolean {
+export function hasBigint(value: unknown): boolean {
   if (typeof value === "bigint") return true;
   return typeof value === "object" && value !== null && Object.values(value).some(hasBigint);
 }

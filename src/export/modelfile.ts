@@ -6,7 +6,7 @@
  * Differences: Ollama writes the JSON of a tool without the spaces after ":" and ",", and each result of several calls
  * as a turn.
  */
-import { Template } from "@huggingface/jinja";
+import { JinjaTemplate } from "../jinja/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 
 interface Turns {
@@ -47,18 +47,10 @@ const DATE = "26 Jul 2024";
 type Render = (messages: readonly object[], tools?: readonly object[]) => string;
 
 function rendererOf(source: string, model: string): Render {
-  // The template library defines this function with today's date.
-  const dated = source.replaceAll("strftime_now", "hone_now");
   return (messages, tools) => {
     try {
-      const given = { messages, ...(tools ? { tools } : {}), add_generation_prompt: true };
-      return new Template(dated).render({
-        ...given,
-        bos_token: "",
-        eos_token: "",
-        date_string: DATE,
-        hone_now: () => DATE,
-      } as never);
+      const given = { messages, tools: tools ?? null, add_generation_prompt: true, bos_token: "", eos_token: "" };
+      return new JinjaTemplate(source).render({ ...given, date_string: DATE }, { strftime_now: () => DATE });
     } catch (error) {
       throw new HoneError(`the chat template of ${model} cannot be rendered: ${messageOf(error)}`, { cause: error });
     }
@@ -107,7 +99,7 @@ interface ToolTexts {
 function toolTexts(render: Render, turns: Turns): ToolTexts | undefined {
   const text = render([system, user], tools);
   const written = ["tojson", "tojson(indent=4)"].map((filter) =>
-    tools.map((value) => new Template(`{{ value | ${filter} }}`).render({ value } as never)),
+    tools.map((value) => new JinjaTemplate(`{{ value | ${filter} }}`).render({ value })),
   );
   const [first, second] = written.find((json) => json.every((one) => text.includes(one))) ?? [];
   if (first === undefined || second === undefined) return undefined;

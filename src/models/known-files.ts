@@ -5,6 +5,7 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { CLASSES } from "./architecture.js";
+import { VOCABULARY, withoutFallback } from "./byte-level.js";
 import { aboutFiles, readJson, weightFiles } from "./source.js";
 
 type Json = Record<string, unknown>;
@@ -50,7 +51,12 @@ export async function withKnownFiles<T>(
   const write = (file: string, content: Json) => writeFileSync(join(place, file), JSON.stringify(content));
   try {
     for (const path of [...aboutFiles(paths), ...weightFiles(paths)]) {
-      if (path !== CONFIG && path !== TOKENIZER) symlinkSync(resolve(folder, path), join(place, path));
+      if (![CONFIG, TOKENIZER, VOCABULARY].includes(path)) symlinkSync(resolve(folder, path), join(place, path));
+    }
+    if (paths.includes(VOCABULARY)) {
+      const vocabulary = withoutFallback(folder);
+      if (vocabulary === undefined) symlinkSync(resolve(folder, VOCABULARY), join(place, VOCABULARY));
+      else writeFileSync(join(place, VOCABULARY), vocabulary);
     }
     write(CONFIG, plainConfig(readJson(folder, CONFIG, name)));
     const tokenizer = paths.includes(TOKENIZER) ? plainTokenizer(readJson(folder, TOKENIZER, name)) : undefined;

@@ -3,9 +3,10 @@
  * tokenizer.model, and adds a space before text that follows a control token unless the GGUF file disables this.
  * Hugging Face's tokenizers differ here; the file gets the setting of the model's own tokenizer.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError, packageRoot } from "../util/index.js";
+import { fallsBack, hasNeedlessFallback } from "./byte-level.js";
 import type { ModelIo } from "./io.js";
 import { run } from "./program.js";
 
@@ -15,11 +16,7 @@ export const isSentencePiece = (paths: readonly string[]) => paths.includes(PIEC
 
 /** @throws HoneError when a folder has a SentencePiece vocabulary without the scores that llama.cpp needs */
 export function needPieces(folder: string, name: string): void {
-  const file = join(folder, "tokenizer.json");
-  if (existsSync(join(folder, PIECES)) || !existsSync(file)) return;
-  // Parsing megabytes at every start would be slower than this search.
-  const text = readFileSync(file);
-  if (!['"byte_fallback": true', '"byte_fallback":true'].some((sign) => text.includes(sign))) return;
+  if (existsSync(join(folder, PIECES)) || !fallsBack(folder) || hasNeedlessFallback(folder)) return;
   throw new HoneError(
     `${name} has a SentencePiece vocabulary without ${PIECES}, so llama.cpp would cut text into other tokens; copy that file from the model it was made of, or take a GGUF file`,
   );

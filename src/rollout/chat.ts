@@ -7,7 +7,7 @@ import type { Engine } from "../engine/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { HoneError, nearest, UsageError } from "../util/index.js";
 import { formatNamed, formatNames, formatOf, type ToolFormat } from "./formats/index.js";
-import { ChatTemplate } from "./template.js";
+import { ChatTemplate, UnusableTemplate } from "./template.js";
 import { marksOf, splitThoughts, type ThoughtMarks } from "./thoughts.js";
 
 /** Plain data, so that it can be sent to workers. */
@@ -74,7 +74,8 @@ function sampleOf(template: ChatTemplate, marks: ThoughtMarks | undefined): stri
   const call: ChatMessage = { role: "assistant", content: "", tool_calls: [{ name, arguments: { at: 1 } }] };
   try {
     return splitThoughts(template.turnText([question], [sample], call), marks, false).said;
-  } catch {
+  } catch (error) {
+    if (error instanceof UnusableTemplate) throw error;
     // A template may refuse tools, or calls in the history. Its format is then unknown.
     return "";
   }

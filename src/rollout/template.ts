@@ -12,10 +12,10 @@
  * This needs a tokenizer that treats pieces separately as it treats them together, as byte-level BPE does; SentencePiece puts
  * a space before each piece, which is removed where a piece continues text.
  */
-import { Template } from "@huggingface/jinja";
 import { LRUCache } from "lru-cache";
+import { JinjaTemplate, UnsupportedTemplate } from "../jinja/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
-import { HoneError, hasBigint, mapBigints, messageOf, toJson } from "../util/index.js";
+import { HoneError, messageOf, toJson } from "../util/index.js";
 
 /** The tokenizer's functions that a template needs. */
 export interface TemplateTokenizer {
@@ -47,15 +47,8 @@ const DATE_PARTS: Readonly<Record<string, string>> = {
   ...{ Y: "2024", y: "24", m: "07", d: "26", B: "July", b: "Jul", A: "Friday", a: "Fri", H: "00", M: "00", S: "00" },
   ...{ "%": "%" },
 };
-/** Replaces the function that gives templates today's date, which the library does not allow to override. */
-const NOW = "hone_now";
+/** In the place of the function that gives templates today's date. */
 const now = (format: string) => format.replace(/%([a-zA-Z%])/g, (all, letter: string) => DATE_PARTS[letter] ?? all);
-/**
- * Placeholders for integers that a number would round are integers too, since templates treat texts otherwise. These have
- * 16 digits; one that occurs in the conversation is not used.
- */
-const FIRST_INTEGER = 8_000_000_000_000_000;
-const PLACEHOLDER = /80{7}\d{8}/g;
 /**
  * Placeholder for the assistant's turn while the text after it is determined. The one message whose text is not protected.
  */
@@ -108,34 +101,15 @@ function templateMessages(messages: readonly ChatMessage[], withIds: boolean): u
   });
 }
 
-/** The integers of a conversation that templates cannot take, and their placeholders. */
-class Integers {
-  /** By placeholder. */
-  readonly #digits = new Map<string, string>();
-  readonly #taken: ReadonlySet<string>;
-  #next = FIRST_INTEGER;
-
-  /** @param data JSON data in which no placeholder may occur */
-  constructor(data: unknown) {
-    this.#taken = new Set(hasBigint(data) ? toJson(data).match(PLACEHOLDER) : []);
-  }
-
-  replace<T>(value: T): T {
-    return mapBigints(value, (integer) => {
-      while (this.#taken.has(String(this.#next))) this.#next++;
-      this.#digits.set(String(this.#next), String(integer));
-      return this.#next++;
-    });
-  }
-
-  restore(text: string): string {
-    if (this.#digits.size === 0) return text;
-    return text.replace(PLACEHOLDER, (found) => this.#digits.get(found) ?? found);
+/** The template uses something that hone would render otherwise than transformers. */
+export class UnusableTemplate extends HoneError {
+  constructor(cause: UnsupportedTemplate) {
+    super(`the model's chat template cannot be used: ${cause.message}; take another model`, { cause });
   }
 }
 
 export class ChatTemplate {
-  readonly #template: Template;
+  readonly #template: JinjaTemplate;
   readonly #tokenizer: TemplateTokenizer;
   readonly #args: Readonly<Record<string, unknown>>;
   /** Whether the template writes ids of calls; other templates do not get them. */
@@ -165,7 +139,7 @@ export class ChatTemplate {
    */
   constructor(source: string, tokenizer: TemplateTokenizer, args: Readonly<Record<string, unknown>> = {}) {
     try {
-      this.#template = new Template(source.replace(/\bstrftime_now\b/g, NOW));
+      this.#template = new JinjaTemplate(source);
     } catch (error) {
       throw new HoneError(`the model's chat template cannot be read: ${messageOf(error)}`, { cause: error });
     }
@@ -221,22 +195,23 @@ export class ChatTemplate {
   }
 
   #render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], more: Record<string, unknown>): string {
-    const integers = new Integers([messages, tools]);
+    const variables = {
+      messages: templateMessages(messages, this.usesIds).map((message) =>
+        message === TURN ? message : this.#protectMessage(message),
+      ),
+      // None where there are none, as in transformers.
+      tools: tools.length > 0 ? this.#protect(tools, this.#toKeepApart) : null,
+      documents: null,
+      bos_token: this.#tokenizer.bosText,
+      eos_token: this.#tokenizer.eosText,
+      date_string: DATE,
+      ...(this.#protect(this.#args, this.#toProtect) as Record<string, unknown>),
+      ...more,
+    };
     try {
-      const text = this.#template.render({
-        messages: templateMessages(messages, this.usesIds).map((message) =>
-          message === TURN ? message : this.#protectMessage(integers.replace(message)),
-        ),
-        ...(tools.length > 0 ? { tools: this.#protect(integers.replace(tools), this.#toKeepApart) } : {}),
-        bos_token: this.#tokenizer.bosText,
-        eos_token: this.#tokenizer.eosText,
-        date_string: DATE,
-        [NOW]: now,
-        ...(this.#protect(this.#args, this.#toProtect) as Record<string, unknown>),
-        ...more,
-      });
-      return integers.restore(text);
+      return this.#template.render(variables, { strftime_now: now });
     } catch (error) {
+      if (error instanceof UnsupportedTemplate) throw new UnusableTemplate(error);
       throw new HoneError(`the model's chat template refuses this conversation: ${messageOf(error)}`, { cause: error });
     }
   }

@@ -64,6 +64,14 @@ beforeEach(async () => {
       "tokenizer.json": json({ model: { type: "BPE", byte_fallback: true } }),
       "model.safetensors": weights,
     },
+    "Org/Bytes": {
+      ...about,
+      "tokenizer.json": json({
+        model: { type: "BPE", byte_fallback: true, vocab: { a: 0 } },
+        pre_tokenizer: { type: "Sequence", pretokenizers: [{ type: "Split" }, { type: "ByteLevel" }] },
+      }),
+      "model.safetensors": weights,
+    },
     "Org/Torn": { ...about, "model-00001-of-00003.safetensors": weights, "model-00003-of-00003.safetensors": weights },
     "Org/Cut": { ...about, "model.safetensors": weights.subarray(0, -2) },
     "Org/Web": { ...about, "config.json": Buffer.from("<html>"), "model.safetensors": weights },
@@ -144,6 +152,12 @@ test.each([
 ])("%s is refused before a weight is downloaded", async (reference, message) => {
   await expect(resolved(reference)).rejects.toThrow(message);
   expect(fetched()).toEqual([]);
+});
+
+test("byte-level BPE that transformers saved with SentencePiece's byte_fallback is taken", async () => {
+  // The next that is missing is a Python for the conversion.
+  await expect(resolved("Org/Bytes")).rejects.toThrow("--python /nowhere/python: there is no Python");
+  expect(fetched()).toHaveLength(1);
 });
 
 test("weights that the Hub itself has only in part are no model", async () => {

@@ -1,4 +1,4 @@
-/** SentencePiece vocabularies from a folder in Hugging Face form to tokens; families.full.test.ts trains such a model. */
+/** SentencePiece vocabularies, and what looks like them, from a folder in Hugging Face form to tokens; families.full.test.ts trains such a model. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,9 +30,14 @@ beforeAll(async () => {
 afterAll(() => rmSync(home, { recursive: true }));
 
 /** A copy with other contents of a JSON file. */
-function copy(name: string, file: string, change: (content: Record<string, unknown>) => void): string {
+function copy(
+  name: string,
+  file: string,
+  change: (content: Record<string, unknown>) => void,
+  model = "llama2-small",
+): string {
   const folder = join(home, name);
-  cpSync(modelPath("llama2-small"), folder, { recursive: true });
+  cpSync(modelPath(model), folder, { recursive: true });
   const content = JSON.parse(readFileSync(join(folder, file), "utf8"));
   change(content);
   writeFileSync(join(folder, file), JSON.stringify(content));
@@ -49,6 +54,25 @@ const gguf = (folder: string) =>
     io,
   );
 
+/** That prompts and turns have the tokens that Hugging Face's tokenizer makes of the same folder. */
+async function expectTokensOf(folder: string): Promise<void> {
+  const model = await gguf(folder);
+  const asked = { vocabulary: folder, template: null, tools: [] };
+  const [before, whole] = huggingFace(python, [
+    { ...asked, messages: question, generation: true },
+    { ...asked, messages: [...question, said], generation: false },
+  ]).map(({ ids }) => ids) as [number[], number[]];
+  const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 512 });
+  const { template } = chatOf(engine, {});
+  const [prompt, turn] = [template.prompt(question, []), template.turn(question, [], said)];
+  const middle = engine.detokenize(template.encode("Hello"));
+  await engine.close();
+  expect(prompt).toEqual(before);
+  expect(turn).toEqual(whole.slice(prompt.length, prompt.length + turn.length));
+  // As text that goes on with a turn.
+  expect(middle).toBe("Hello");
+}
+
 it.each([
   ["before every text", true],
   ["before none", false],
@@ -58,24 +82,26 @@ it.each([
     const folder = copy(`legacy-${legacy}`, "tokenizer_config.json", (about) => {
       about.legacy = legacy;
     });
-    const model = await gguf(folder);
-    const asked = { vocabulary: folder, template: null, tools: [] };
-    const [before, whole] = huggingFace(python, [
-      { ...asked, messages: question, generation: true },
-      { ...asked, messages: [...question, said], generation: false },
-    ]).map(({ ids }) => ids) as [number[], number[]];
-    const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 512 });
-    const { template } = chatOf(engine, {});
-    const [prompt, turn] = [template.prompt(question, []), template.turn(question, [], said)];
-    const middle = engine.detokenize(template.encode("Hello"));
-    await engine.close();
-    expect(prompt).toEqual(before);
-    expect(turn).toEqual(whole.slice(prompt.length));
-    // As text that goes on with a turn.
-    expect(middle).toBe("Hello");
+    await expectTokensOf(folder);
   },
   200_000,
 );
+
+it("byte-level BPE that transformers saved with SentencePiece's byte_fallback makes the same tokens", async () => {
+  // As transformers writes the tokenizer of a Llama that it read from a GGUF file.
+  const byteLevel = { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true };
+  const decoders = [{ type: "ByteFallback" }, { type: "Fuse" }, byteLevel];
+  const folder = copy(
+    "byte-level",
+    "tokenizer.json",
+    (content) => {
+      Object.assign(content.model as object, { byte_fallback: true });
+      content.decoder = { type: "Sequence", decoders };
+    },
+    "llama3.2-small",
+  );
+  await expectTokensOf(folder);
+}, 200_000);
 
 it("a tokenizer that is not the one of tokenizer.model is refused before the conversion", async () => {
   const folder = copy("other", "tokenizer.json", (content) => {

@@ -1,0 +1,23 @@
+/** How arguments reach a function's parameters: by place or by name, as in Python. */
+import { fail, type Keywords, type Value } from "./values.js";
+
+export interface Signature {
+  /** Names of the parameters; those with a "?" may be left out. */
+  readonly parameters: readonly string[];
+  run(...args: (Value | undefined)[]): Value;
+}
+
+/** @throws TemplateError for arguments that the function does not take */
+export function apply(name: string, { parameters, run }: Signature, args: readonly Value[], keywords: Keywords): Value {
+  if (args.length > parameters.length) return fail(`${name} takes at most ${parameters.length} arguments`);
+  const all: (Value | undefined)[] = [...args];
+  const names = parameters.map((one) => one.replace("?", ""));
+  for (const [key, value] of keywords) {
+    const at = names.indexOf(key);
+    if (at < 0 || all[at] !== undefined) return fail(`${name} takes no argument ${key} here`);
+    all[at] = value;
+  }
+  const missing = parameters.findIndex((one, at) => !one.endsWith("?") && all[at] === undefined);
+  if (missing >= 0) return fail(`${name} lacks the argument ${parameters[missing]}`);
+  return run(...all);
+}

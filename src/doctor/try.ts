@@ -1,9 +1,9 @@
 /** Runs the trial and turns its results into checks. */
-import { fork } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { spawnTied } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 import {
   type AdapterTrial,
@@ -29,14 +29,16 @@ export interface TrialOutcome {
 function runTrial(request: TrialRequest, signal: AbortSignal, log: (text: string) => void): Promise<TrialOutcome> {
   const outcome: TrialOutcome = {};
   return new Promise((resolve) => {
-    const child = fork(fileURLToPath(new URL("./trial.js", import.meta.url)), {
+    const trial = fileURLToPath(new URL("./trial.js", import.meta.url));
+    const { process: child, kill } = spawnTied(process.execPath, [...process.execArgv, trial], {
       stdio: ["ignore", "ignore", "pipe", "ipc"],
+      ownGroup: true,
     });
     let last = "";
     const late = setTimeout(() => end(`no end after ${LIMIT} s`), LIMIT * 1000);
     const end = (why: string) => {
       outcome.failed ??= why;
-      child.kill("SIGKILL");
+      kill();
     };
     const interrupted = () => end("interrupted");
     signal.addEventListener("abort", interrupted, { once: true });

@@ -1,5 +1,6 @@
 /** Runs external programs to their end. */
-import { spawn } from "node:child_process";
+import type { Readable } from "node:stream";
+import { spawnTied } from "../util/index.js";
 import type { ModelIo } from "./io.js";
 
 export interface Outcome {
@@ -21,7 +22,10 @@ const INHERITED = [
 /** Not those of the working folder, which would come first: it may be one that was downloaded. */
 const OWN_MODULES = { PYTHONSAFEPATH: "1" };
 
-/** Runs a program without network access, and without the keys of this one. Kills it when the signal is aborted. */
+/**
+ * Runs a program without network access, and without the keys of this one. It ends, with all that it has started, when the
+ * signal is aborted or this process does.
+ */
 export async function run(
   program: string,
   args: readonly string[],
@@ -33,8 +37,9 @@ export async function run(
   const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]));
   const said: string[] = [];
   return await new Promise<Outcome>((settle, reject) => {
-    const child = spawn(program, args, {
+    const { process: child, kill } = spawnTied(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
+      ownGroup: true,
       env: {
         ...inherited,
         ...OWN_MODULES,
@@ -44,9 +49,8 @@ export async function run(
         ...env,
       },
     });
-    const stop = () => void child.kill("SIGKILL");
-    signal?.addEventListener("abort", stop, { once: true });
-    for (const stream of [child.stdout, child.stderr]) {
+    signal?.addEventListener("abort", kill, { once: true });
+    for (const stream of [child.stdout as Readable, child.stderr as Readable]) {
       let rest = "";
       stream.setEncoding("utf8").on("data", (chunk: string) => {
         // A progress bar ends its lines with a carriage return.
@@ -61,7 +65,7 @@ export async function run(
     }
     child.once("error", (error) => settle({ code: 127, said: [error.message] }));
     child.once("close", (code) => {
-      signal?.removeEventListener("abort", stop);
+      signal?.removeEventListener("abort", kill);
       if (signal?.aborted) reject(signal.reason);
       else settle({ code, said });
     });

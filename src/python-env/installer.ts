@@ -1,6 +1,6 @@
 /** pip and uv behind one small interface: runs them, passes on their progress, and turns their failures into one line. */
-import { spawn } from "node:child_process";
-import { HoneError } from "../util/index.js";
+import type { Readable } from "node:stream";
+import { HoneError, spawnTied } from "../util/index.js";
 
 export type OnLine = (line: string) => void;
 
@@ -11,7 +11,7 @@ interface Finished {
   readonly stderr: string;
 }
 
-/** Runs a program to its end. Never throws: a program that does not exist is an exit code too. */
+/** Runs a program to its end, at the latest this process's. Never throws: a program that does not exist is an exit code too. */
 export function run(
   program: string,
   args: readonly string[],
@@ -20,15 +20,17 @@ export function run(
   // PYTHONPATH and the like of the user's shell must not reach this environment.
   const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
   return new Promise((resolve) => {
-    const child = spawn(program, args, {
+    const { process: child } = spawnTied(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
+      // Ctrl-C ends pip and uv as well.
+      ownGroup: false,
       // Nor may modules of the working folder.
       env: { ...inherited, PYTHONNOUSERSITE: "1", PYTHONSAFEPATH: "1", ...options.env },
     });
     const text = { stdout: "", stderr: "" };
     for (const stream of ["stdout", "stderr"] as const) {
       let rest = "";
-      child[stream].setEncoding("utf8").on("data", (chunk: string) => {
+      (child[stream] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
         text[stream] += chunk;
         const lines = (rest + chunk).split("\n");
         rest = lines.pop() ?? "";

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { isMainThread, Worker } from "node:worker_threads";
 import { HoneError } from "./errors.js";
 import { packageRoot } from "./paths.js";
+import { printable } from "./text.js";
 
 export interface Allowed {
   /** For messages: "the scenarios of the task sums". */
@@ -45,7 +46,7 @@ let lastId = 0;
 let watcher: Worker | undefined;
 let isListening = false;
 let mayExit = false;
-let tell = (message: string): void => void writeSync(2, `hone: ${message}\n`);
+let tell = (message: string): void => void writeSync(2, `hone: ${printable(message)}\n`);
 
 const late = ({ what, seconds, remedy }: Allowed) => `${what} did not end within ${seconds} s; ${remedy} allows more`;
 

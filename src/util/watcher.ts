@@ -8,6 +8,7 @@ import { type Debugger, Session } from "node:inspector";
 import { pathToFileURL } from "node:url";
 import { parentPort } from "node:worker_threads";
 import { packageRoot } from "./paths.js";
+import { printable } from "./text.js";
 import { OVERDUE, type Watched } from "./watch.js";
 
 /** Milliseconds until a thread that no debugger can interrupt (it waits in the operating system) is ended with SIGKILL. */
@@ -29,7 +30,7 @@ function placeOf(frames: readonly Debugger.CallFrame[], files: ReadonlyMap<strin
 
 function endProcess(id: number, message: string): void {
   setTimeout(() => {
-    writeSync(2, `hone: ${message}\n`);
+    writeSync(2, `hone: ${printable(message)}\n`);
     process.kill(process.pid, "SIGKILL");
   }, HARD_MS);
   const session = new Session();

@@ -121,6 +121,12 @@ export class RolloutModel extends ServedModel {
     );
   }
 
+  override noteUnenforced(what: readonly string[]): void {
+    for (const one of what) {
+      this.#settings.onNote(`the agent asks for ${one}, which is not enforced: turns that are trained are free`);
+    }
+  }
+
   override requestSeed(): number {
     return this.#settings.seed;
   }
@@ -134,10 +140,15 @@ export class RolloutModel extends ServedModel {
     }
   }
 
-  override converse(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Conversation {
+  override async converse(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    scope: string,
+    signal?: AbortSignal,
+  ): Promise<Conversation> {
     requireFormat(this.chat, tools, this.engine.info.model);
     try {
-      return super.converse(messages, tools, scope);
+      return await super.converse(messages, tools, scope, signal);
     } catch (error) {
       this.refused++;
       if (error instanceof ApiError && error.code === "context_length_exceeded") this.limit ??= "context_limit";

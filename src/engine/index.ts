@@ -3,7 +3,6 @@ export { loadAddon } from "./addon.js";
 export { contextsOf, lanesFor, lanesOf, pooledByDefault, SCORE_ROWS, UBATCH } from "./contexts.js";
 export type { Engine, EngineCompute, EngineInfo, EngineMemory, EngineOptions, EngineStats, Gpu } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
-export { type GrammarRules, grammarRules } from "./grammar.js";
 export { gpuMemory, loadEngine, onEngineLog } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export {
@@ -28,4 +27,5 @@ export type {
   Sequence,
 } from "./sequence.js";
 export { decodeThreads, usableCores } from "./threads.js";
+export { tokenizeWithin } from "./tokenize-within.js";
 export { tokenBytes } from "./vocabulary.js";

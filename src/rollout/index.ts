@@ -12,7 +12,7 @@ export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { engineSessions, type SessionSource } from "./session-source.js";
-export { ChatTemplate, type TemplateTokenizer } from "./template.js";
+export { type BoundedTokenizer, ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
 export { RolloutThreads } from "./threads.js";
 export {

@@ -56,6 +56,7 @@ Napi::Object infoObject(Napi::Env env, const Engine& engine) {
   info.Set("weightType", model.weightType);
   info.Set("parameters", static_cast<double>(model.parameters));
   info.Set("vocabularySize", vocabulary.size());
+  info.Set("longestToken", static_cast<double>(vocabulary.longest()));
   info.Set("trainedContext", model.trainedContext);
   info.Set("chatTemplate",
            model.hasChatTemplate ? Napi::String::New(env, model.chatTemplate).As<Napi::Value>() : env.Null());
@@ -307,6 +308,35 @@ class Closing : public Napi::AsyncWorker {
   std::shared_ptr<Engine> engine_;
 };
 
+/** Tokenising megabytes takes seconds: not done on JavaScript's thread. */
+class Tokenising : public Napi::AsyncWorker {
+ public:
+  Tokenising(Napi::Env env, std::shared_ptr<Engine> engine, std::string text, bool special)
+      : AsyncWorker(env),
+        deferred_(Napi::Promise::Deferred::New(env)),
+        engine_(std::move(engine)),
+        text_(std::move(text)),
+        special_(special) {}
+  Napi::Promise promise() const { return deferred_.Promise(); }
+  void Execute() override {
+    try {
+      tokens_ = engine_->vocabulary.tokenize(text_, special_);
+    } catch (const std::exception& exception) {
+      SetError(exception.what());
+    }
+    releaseEngine(std::move(engine_));
+  }
+  void OnOK() override { deferred_.Resolve(arrayOf<Napi::Int32Array>(Env(), tokens_)); }
+  void OnError(const Napi::Error& error) override { deferred_.Reject(error.Value()); }
+
+ private:
+  Napi::Promise::Deferred deferred_;
+  std::shared_ptr<Engine> engine_;
+  std::string text_;
+  bool special_;
+  std::vector<Token> tokens_;
+};
+
 }  // namespace
 
 Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
@@ -321,6 +351,15 @@ Napi::Object engineObject(Napi::Env env, const std::shared_ptr<Use>& use) {
     const std::string text = textOf(info[0], "the text");
     const bool special = flagOf(info[1], "special");
     return arrayOf<Napi::Int32Array>(info.Env(), engineOf(*use).vocabulary.tokenize(text, special));
+  });
+  define(object, "tokenizeAside", [use](Info info) -> Napi::Value {
+    const std::string text = textOf(info[0], "the text");
+    const bool special = flagOf(info[1], "special");
+    engineOf(*use);
+    auto* const tokenising = new Tokenising(info.Env(), use->engine, text, special);
+    const Napi::Promise promise = tokenising->promise();
+    tokenising->Queue();
+    return promise;
   });
   define(object, "bytes", [use](Info info) -> Napi::Value {
     const std::vector<Token> tokens = tokensOf(info[0], "the tokens");

@@ -1,6 +1,9 @@
 #include "model.h"
 
+#include <algorithm>
+#include <cctype>
 #include <stdexcept>
+#include <string_view>
 
 namespace hone {
 namespace {
@@ -62,21 +65,70 @@ ModelInfo describe(const llama_model* model) {
 Vocabulary::Vocabulary(const std::string& path)
     : model_(loadModel(path, true, false)),
       vocab_(libLlama()->llama_model_get_vocab(model_)),
-      size_(libLlama()->llama_vocab_n_tokens(vocab_)) {}
+      size_(libLlama()->llama_vocab_n_tokens(vocab_)) {
+  constexpr int kFound = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED | LLAMA_TOKEN_ATTR_UNKNOWN;
+  for (Token token = 0; token < size_; token++) {
+    longest_ = std::max(longest_, bytes({token}, true).size());
+    const int attributes = libLlama()->llama_vocab_get_attr(vocab_, token);
+    if ((attributes & kFound) && !text(token).empty()) specials_.push_back({token, text(token), attributes});
+  }
+  const auto longer = [](const Special& a, const Special& b) { return a.text.size() > b.text.size(); };
+  std::stable_sort(specials_.begin(), specials_.end(), longer);
+}
 
 Vocabulary::~Vocabulary() { libLlama()->llama_model_free(model_); }
 
-std::vector<Token> Vocabulary::tokenize(const std::string& text, bool special) const {
+void Vocabulary::append(std::vector<Token>& tokens, const std::string& text) const {
+  const size_t before = tokens.size();
   const auto length = static_cast<int32_t>(text.size());
-  std::vector<Token> tokens(text.size() + 8);
-  const auto room = static_cast<int32_t>(tokens.size());
-  int count = libLlama()->llama_tokenize(vocab_, text.data(), length, tokens.data(), room, false, special);
-  if (count < 0) {
-    tokens.resize(static_cast<size_t>(-static_cast<int64_t>(count)));
-    count = libLlama()->llama_tokenize(vocab_, text.data(), length, tokens.data(), -count, false, special);
+  auto room = static_cast<int32_t>(text.size() + 8);
+  int count = -room;
+  // A second time where the ids are more than there is room for.
+  for (int attempt = 0; attempt < 2 && count < 0; attempt++) {
+    room = -count;
+    tokens.resize(before + static_cast<size_t>(room));
+    count = libLlama()->llama_tokenize(vocab_, text.data(), length, tokens.data() + before, room, false, false);
   }
   if (count < 0) throw std::runtime_error("llama.cpp cannot tokenize this text");
-  tokens.resize(static_cast<size_t>(count));
+  tokens.resize(before + static_cast<size_t>(count));
+}
+
+std::vector<Token> Vocabulary::tokenize(const std::string& text, bool special) const {
+  /** A special token, or with -1 text between such. */
+  struct Piece {
+    std::string_view text;
+    Token token;
+  };
+  const auto isSpace = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  std::vector<Piece> pieces{{text, -1}};
+  for (const Special& found : specials_) {
+    if (!special && (found.attributes & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN))) continue;
+    if (text.find(found.text) == std::string::npos) continue;
+    std::vector<Piece> split;
+    for (const Piece& piece : pieces) {
+      std::string_view rest = piece.text;
+      for (size_t at; piece.token < 0 && (at = rest.find(found.text)) != std::string_view::npos;) {
+        std::string_view left = rest.substr(0, at);
+        rest.remove_prefix(at + found.text.size());
+        if (found.attributes & LLAMA_TOKEN_ATTR_LSTRIP) {
+          while (!left.empty() && isSpace(left.back())) left.remove_suffix(1);
+        }
+        if (found.attributes & LLAMA_TOKEN_ATTR_RSTRIP) {
+          while (!rest.empty() && isSpace(rest.front())) rest.remove_prefix(1);
+        }
+        if (!left.empty()) split.push_back({left, -1});
+        split.push_back({{}, found.token});
+      }
+      if (piece.token >= 0) split.push_back(piece);
+      else if (!rest.empty()) split.push_back({rest, -1});
+    }
+    pieces = std::move(split);
+  }
+  std::vector<Token> tokens;
+  for (const Piece& piece : pieces) {
+    if (piece.token >= 0) tokens.push_back(piece.token);
+    else append(tokens, std::string(piece.text));
+  }
   return tokens;
 }
 

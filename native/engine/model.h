@@ -45,7 +45,13 @@ class Vocabulary {
 
   int size() const { return size_; }
   const llama_vocab* get() const { return vocab_; }
+  /**
+   * Ids as of llama_tokenize, which takes time that grows with the square of the special tokens in a text: here the text
+   * is split at these first.
+   */
   std::vector<Token> tokenize(const std::string& text, bool special) const;
+  /** Bytes of the longest token. */
+  size_t longest() const { return longest_; }
   /** Bytes of the tokens; those of control tokens only with `special`. Ids must be valid. */
   std::string bytes(const std::vector<Token>& tokens, bool special) const;
   /** -1 where there is none. */
@@ -63,10 +69,21 @@ class Vocabulary {
 
  private:
   std::vector<std::pair<std::string, Token>> tokensWith(llama_token_attr attribute) const;
+  /** A token that is found in a text before the text is tokenised. */
+  struct Special {
+    Token token;
+    std::string text;
+    int attributes;
+  };
+
+  void append(std::vector<Token>& tokens, const std::string& text) const;
 
   llama_model* model_;
   const llama_vocab* vocab_;
   int size_;
+  size_t longest_ = 0;
+  /** Longest first, as llama.cpp looks for them. */
+  std::vector<Special> specials_;
 };
 
 }  // namespace hone

@@ -14,14 +14,16 @@ import {
   type Answer,
   ApiError,
   type Conversation,
+  callFormOf,
   Deltas,
+  demandsOf,
   formatOf,
   messagesOf,
   reasoningOf,
   toolsOf,
 } from "../serve/index.js";
 import { toJson } from "../util/index.js";
-import { apiMessages, apiTools } from "./prompt.js";
+import { apiChoice, apiMessages, apiTools } from "./prompt.js";
 import type { RolloutModel } from "./rollout-model.js";
 
 /** The SDK asks again where it may: when too many requests wait. */
@@ -77,7 +79,7 @@ interface Asking {
   about(answer: Answer): { hone: Record<string, number | boolean | string | null> };
 }
 
-function begin(model: RolloutModel, options: LanguageModelV3CallOptions, temperature: number): Asking {
+async function begin(model: RolloutModel, options: LanguageModelV3CallOptions, temperature: number): Promise<Asking> {
   const { maxOutputTokens, stopSequences = [], abortSignal, responseFormat } = options;
   const warnings: SharedV3Warning[] = [];
   model.checkOptions({
@@ -102,9 +104,16 @@ function begin(model: RolloutModel, options: LanguageModelV3CallOptions, tempera
   }
   const schema = wanted?.schema as Record<string, unknown> | undefined;
   const format = wanted && formatOf({ type: "json_schema", json_schema: { name: "answer", schema } });
-  const tools = toolsOf(apiTools(options));
-  const conversation = model.converse(messagesOf(apiMessages(options)), tools, "");
-  model.checkRoom(1);
+  const asked = { tools: apiTools(options), tool_choice: apiChoice(options) };
+  const callForm = callFormOf(asked);
+  if (callForm) {
+    const details =
+      "calls are not enforced: ask for them in the prompt; providerMetadata.hone.callProblem names the first deviation";
+    warnings.push({ type: "unsupported", feature: "toolChoice and strict tools", details });
+  }
+  model.noteUnenforced([...demandsOf(asked), ...(wanted ? ["responseFormat"] : [])]);
+  const tools = toolsOf(asked.tools);
+  const conversation = await model.converse(messagesOf(apiMessages(options)), tools, "", abortSignal);
   return {
     conversation,
     withTools: tools.length > 0,
@@ -125,6 +134,7 @@ function begin(model: RolloutModel, options: LanguageModelV3CallOptions, tempera
         continued: conversation.point !== null,
         historyRewritten: conversation.rewritten,
         ...(format ? { schemaProblem: format(read.said) ?? null } : {}),
+        ...(callForm ? { callProblem: callForm(read.calls) ?? null } : {}),
       },
     }),
   };
@@ -162,9 +172,17 @@ export function languageModel(model: RolloutModel, temperature: number): Languag
     if (!signals.some((signal) => signal?.aborted)) model.onError(error);
     return sdkError(error);
   };
-  const prepare = (options: LanguageModelV3CallOptions) => {
+  const prepare = async (options: LanguageModelV3CallOptions) => {
     try {
-      return begin(model, options, temperature);
+      return await begin(model, options, temperature);
+    } catch (error) {
+      throw failed(error);
+    }
+  };
+  /** Call right before a turn: in between others would be admitted too. */
+  const admit = () => {
+    try {
+      model.checkRoom(1);
     } catch (error) {
       throw failed(error);
     }
@@ -178,7 +196,8 @@ export function languageModel(model: RolloutModel, temperature: number): Languag
     supportedUrls: {},
 
     async doGenerate(options) {
-      const { ask, conversation, warnings, about } = prepare(options);
+      const { ask, conversation, warnings, about } = await prepare(options);
+      admit();
       const answer = await ask().catch((error: unknown) => {
         throw failed(error, options.abortSignal);
       });
@@ -199,9 +218,10 @@ export function languageModel(model: RolloutModel, temperature: number): Languag
     },
 
     async doStream(options) {
-      const { ask, conversation, warnings, withTools, about } = prepare(options);
+      const { ask, conversation, warnings, withTools, about } = await prepare(options);
       const gone = new AbortController();
       const deltas = new Deltas(model.chat, withTools, options.stopSequences ?? []);
+      admit();
       const stream = new ReadableStream<LanguageModelV3StreamPart>({
         async start(controller) {
           const send = (part: LanguageModelV3StreamPart) => {

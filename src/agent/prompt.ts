@@ -5,7 +5,7 @@ import {
   type LanguageModelV3ToolResultOutput,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import type { ApiMessage, ApiTool } from "../serve/index.js";
+import type { ApiChoice, ApiMessage, ApiTool } from "../serve/index.js";
 import { toJson } from "../util/index.js";
 
 const unsupported = (functionality: string, why: string) =>
@@ -66,15 +66,18 @@ export function apiTools({
   tools = [],
   toolChoice,
 }: Pick<LanguageModelV3CallOptions, "tools" | "toolChoice">): ApiTool[] {
-  if (toolChoice?.type === "required" || toolChoice?.type === "tool") {
-    throw unsupported(`toolChoice ${toolChoice.type}`, "sampled tokens are not constrained; take auto or none");
-  }
   if (toolChoice?.type === "none") return [];
   return tools.map((tool) => {
     if (tool.type !== "function") throw unsupported(`the tool ${tool.id}`, "there are no tools of providers here");
-    if (tool.strict) throw unsupported(`strict, of the tool ${tool.name}`, "sampled tokens are not constrained");
     // The name of the JSON Schema draft is useless to a model.
     const { $schema: _, ...parameters } = tool.inputSchema as Record<string, unknown>;
-    return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
+    const { name, description, strict } = tool;
+    return { type: "function", function: { name, description, parameters, ...(strict ? { strict } : {}) } };
   });
+}
+
+export function apiChoice({ toolChoice }: Pick<LanguageModelV3CallOptions, "toolChoice">): ApiChoice {
+  return toolChoice?.type === "tool"
+    ? { type: "function", function: { name: toolChoice.toolName } }
+    : (toolChoice?.type ?? "auto");
 }

@@ -136,13 +136,24 @@ export class RolloutModel extends ServedModel {
     );
   }
 
+  override noteUnenforced(what: readonly string[]): void {
+    for (const one of what) {
+      this.#settings.onNote(`the agent asks for ${one}, which is not enforced: turns that are trained are free`);
+    }
+  }
+
   override requestSeed(): number {
     return this.#settings.seed;
   }
 
-  override converse(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Conversation {
+  override async converse(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    scope: string,
+    signal?: AbortSignal,
+  ): Promise<Conversation> {
     requireFormat(this.chat, tools, this.engine.info.model);
-    return super.converse(messages, tools, scope);
+    return super.converse(messages, tools, scope, signal);
   }
 
   override complete(): never {

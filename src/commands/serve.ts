@@ -31,7 +31,11 @@ export const serveCommand = defineCommand({
       signal: io.signal,
     });
     try {
-      const models = subject.models.map(({ names, engine, chat }) => new ServedModel(names, engine, chat));
+      const models = subject.models.map(({ names, engine, chat }) => {
+        const model = new ServedModel(names, engine, chat);
+        model.onNote = io.log;
+        return model;
+      });
       const endpoint = await openEndpoint({ port, apiKey, models });
       for (const { names, title } of subject.models) io.log(`model ${names.join(", ")}: ${title}`);
       io.log(`${endpoint.url}  (Ctrl-C ends it)`);

@@ -94,6 +94,7 @@ export interface NativeInfo {
   weightType: string;
   parameters: number;
   vocabularySize: number;
+  longestToken: number;
   trainedContext: number;
   chatTemplate: string | null;
   bos: number | null;
@@ -122,6 +123,7 @@ export interface NativeEngine {
   memory(): Omit<EngineMemory, "devices" | "compute">;
   stats(): EngineStats;
   tokenize(text: string, special: boolean): Int32Array;
+  tokenizeAside(text: string, special: boolean): Promise<Int32Array>;
   bytes(tokens: Int32Array, special: boolean): Uint8Array;
   /** Ids of `count` new sequences. */
   open(prompt: Int32Array, count: number): Float64Array;

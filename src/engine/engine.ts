@@ -122,6 +122,8 @@ export interface EngineInfo {
   readonly weightType: string;
   readonly parameters: number;
   readonly vocabularySize: number;
+  /** Bytes of the longest token: a text has at least as many tokens as these go into it. */
+  readonly longestToken: number;
   /** Tokens the model was trained with. */
   readonly trainedContext: number;
   /** The Jinja text of `tokenizer.chat_template`; null when the file has none. */
@@ -247,6 +249,8 @@ export interface Engine {
   readonly adapter: string | null;
   /** Ids of a text. Never adds `bos`. With `special`, texts of control tokens become those tokens. */
   tokenize(text: string, options: { readonly special: boolean }): Int32Array;
+  /** The same on another thread, for texts that take long: a second for each some 100,000 characters in the worst case. */
+  tokenizeAside(text: string, options: { readonly special: boolean }): Promise<Int32Array>;
   /** Text of ids; bytes that are not UTF-8 become U+FFFD. Control tokens are left out unless `special` is true. */
   detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string;
   /** The same as raw bytes: a token may end inside a character. */

@@ -17,7 +17,6 @@ export type {
 export { isLocal } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
 export { loadEngine } from "./factory.js";
-export { type GrammarRules, grammarRules } from "./grammar.js";
 export { gpuMemory, onEngineLog } from "./load.js";
 export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
 export {
@@ -42,4 +41,5 @@ export type {
   Sequence,
 } from "./sequence.js";
 export { decodeThreads, usableCores } from "./threads.js";
+export { tokenizeWithin } from "./tokenize-within.js";
 export { tokenBytes } from "./vocabulary.js";

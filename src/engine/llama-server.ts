@@ -177,6 +177,10 @@ class LlamaServerEngine implements Engine {
     return this.#words.tokenize(text, options);
   }
 
+  tokenizeAside(...args: Parameters<Engine["tokenizeAside"]>): ReturnType<Engine["tokenizeAside"]> {
+    return this.#words.tokenizeAside(...args);
+  }
+
   detokenize(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string {
     return this.#words.detokenize(tokens, options);
   }

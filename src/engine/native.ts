@@ -146,6 +146,10 @@ export class LlamaEngine implements LocalEngine {
     return this.#native.tokenize(text, special);
   }
 
+  tokenizeAside(text: string, { special }: { readonly special: boolean }): Promise<Int32Array> {
+    return this.#native.tokenizeAside(text, special);
+  }
+
   bytes(tokens: ArrayLike<number>, { special = false }: { readonly special?: boolean } = {}): Uint8Array {
     const ids = Int32Array.from(tokens);
     this.#checkTokens(ids);

@@ -13,7 +13,7 @@ export type { EnginePlayer, PlayerSpec } from "./player.js";
 export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome, type Waiting } from "./rollout.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
-export { ChatTemplate, type TemplateTokenizer } from "./template.js";
+export { type BoundedTokenizer, ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
 export {
   type AgentCounts,

@@ -12,6 +12,7 @@
  * This needs a tokenizer that treats pieces separately as it treats them together, as byte-level BPE does; SentencePiece puts
  * a space before each piece, which is removed where a piece continues text.
  */
+import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { JinjaTemplate, UnsupportedTemplate } from "../jinja/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
@@ -29,6 +30,14 @@ export interface TemplateTokenizer {
   readonly eosText: string;
   /** Whether the tokenizer puts a space before every text, as SentencePiece does; correct after a control token only. */
   readonly spaced?: boolean;
+}
+
+/** A tokenizer for conversations that others have written, which may be too long. */
+export interface BoundedTokenizer {
+  /** Number of tokens that there is room for. */
+  readonly most: number;
+  /** As {@link TemplateTokenizer.tokenize}; null where there are more than `most`. */
+  tokenize(text: string): Promise<ArrayLike<number> | null>;
 }
 
 /**
@@ -108,6 +117,11 @@ export class UnusableTemplate extends HoneError {
   }
 }
 
+const keyOf = (messages: readonly ChatMessage[], tools: readonly ToolSchema[]) =>
+  createHash("sha256")
+    .update(toJson([messages, tools]))
+    .digest("base64");
+
 export class ChatTemplate {
   readonly #template: JinjaTemplate;
   readonly #tokenizer: TemplateTokenizer;
@@ -125,7 +139,7 @@ export class ChatTemplate {
   readonly #toProtect: RegExp;
   /** As the one before, with framing texts. */
   readonly #toKeepApart: RegExp;
-  /** By messages and tools. */
+  /** By a hash of messages and tools, which may be long. */
   readonly #prompts = new LRUCache<string, readonly number[]>({ max: 16 });
   /** Ids of tokens that end an assistant's turn in this template. */
   readonly closing: { readonly text: string; readonly id: number };
@@ -241,6 +255,18 @@ export class ChatTemplate {
     return ids;
   }
 
+  /** As {@link encode} for a new text; null where the ids are more than there is room for. */
+  async #encodeWithin(rendered: string, { most, tokenize }: BoundedTokenizer): Promise<number[] | null> {
+    const ids: number[] = [];
+    for (const piece of rendered.split(this.#splitter)) {
+      const control = this.#tokenizer.controlTokens.get(piece);
+      const part = control === undefined ? piece && (await tokenize(this.#unprotect(piece))) : [control];
+      if (part === null || ids.length + part.length > most) return null;
+      for (let i = 0; i < part.length; i++) ids.push(part[i] as number);
+    }
+    return ids;
+  }
+
   /**
    * Ids of a text without the space that SentencePiece puts before it: tokenised after a character that merges with no other.
    */
@@ -296,11 +322,25 @@ export class ChatTemplate {
 
   /** Ids of everything before the model's first turn. The latest are kept: the rollouts of a group have the same prompt. */
   prompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): readonly number[] {
-    const key = toJson([messages, tools]);
+    const key = keyOf(messages, tools);
     const known = this.#prompts.get(key);
     if (known) return known;
     const ids = this.#encode(this.#render(messages, tools, { add_generation_prompt: true }));
     this.#prompts.set(key, ids);
+    return ids;
+  }
+
+  /** As {@link prompt}; null where there is no room for it. Only prompts that fit are kept. */
+  async promptWithin(
+    tokenizer: BoundedTokenizer,
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+  ): Promise<readonly number[] | null> {
+    const key = keyOf(messages, tools);
+    const known = this.#prompts.get(key);
+    if (known) return known.length > tokenizer.most ? null : known;
+    const ids = await this.#encodeWithin(this.#render(messages, tools, { add_generation_prompt: true }), tokenizer);
+    if (ids) this.#prompts.set(key, ids);
     return ids;
   }
 
@@ -365,7 +405,27 @@ export class ChatTemplate {
     next: readonly ChatMessage[],
     closed: boolean,
   ): number[] {
+    return this.#encode(this.#between(before, tools, next, closed));
+  }
+
+  /** As {@link delta}; null where there is no room for it. */
+  async deltaWithin(
+    tokenizer: BoundedTokenizer,
+    before: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    next: readonly ChatMessage[],
+    closed: boolean,
+  ): Promise<number[] | null> {
+    return this.#encodeWithin(this.#between(before, tools, next, closed), tokenizer);
+  }
+
+  #between(
+    before: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    next: readonly ChatMessage[],
+    closed: boolean,
+  ): string {
     const after = this.#after(before, tools, next, true);
-    return this.#encode(closed ? after.slice(this.closing.text.length) : after);
+    return closed ? after.slice(this.closing.text.length) : after;
   }
 }

@@ -1,6 +1,9 @@
 /** `POST /v1/completions`: completes a text, or given tokens. */
+import { setImmediate } from "node:timers/promises";
+import { tokenizeWithin } from "../engine/index.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, usageOf } from "./answers.js";
 import { withoutBeginning } from "./deltas.js";
+import { tooLong } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import type { ServedModel } from "./model.js";
 import type { CompletionRequest } from "./requests.js";
@@ -9,15 +12,30 @@ import type { SampledTurn } from "./sample.js";
 /** OpenAI's default. */
 const MAX_TOKENS = 16;
 
-/** A text gets the model's BOS token, if it has one; token ids are used unchanged. */
-function promptsOf({ engine }: ServedModel, { prompt }: CompletionRequest): number[][] {
+/**
+ * A text gets the model's BOS token, if it has one; token ids are used unchanged.
+ *
+ * @throws ApiError (400) for the first prompt that does not fit the context
+ */
+async function promptsOf(model: ServedModel, { prompt }: CompletionRequest, signal: AbortSignal): Promise<number[][]> {
   const several = Array.isArray(prompt) && typeof prompt[0] !== "number" ? (prompt as (string | number[])[]) : null;
-  return (several ?? [prompt as string | number[]]).map((one) => {
-    if (typeof one !== "string") return one;
-    const ids = [...engine.tokenize(one, { special: true })];
-    const { bos } = engine.info.special;
-    return engine.info.addsBos && bos !== null && ids[0] !== bos ? [bos, ...ids] : ids;
-  });
+  const { info } = model.engine;
+  const { bos } = info.special;
+  const prompts: number[][] = [];
+  for (const one of several ?? [prompt as string | number[]]) {
+    // Other requests have their turn between long lists of prompts.
+    if (prompts.length > 0) await setImmediate();
+    let ids = one;
+    if (typeof ids === "string") {
+      const most = info.contextPerSequence;
+      const found = await tokenizeWithin(model.engine, ids, { special: true, most, signal });
+      if (found === null) throw tooLong(undefined, most, "prompt");
+      ids = info.addsBos && bos !== null && found[0] !== bos ? [bos, ...found] : [...found];
+    }
+    model.checkPrompt(ids);
+    prompts.push(ids);
+  }
+  return prompts;
 }
 
 function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
@@ -36,8 +54,7 @@ function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
 
 export async function completion(model: ServedModel, request: CompletionRequest, exchange: Exchange): Promise<void> {
   model.checkOptions(request);
-  const prompts = promptsOf(model, request);
-  for (const prompt of prompts) model.checkPrompt(prompt);
+  const prompts = await promptsOf(model, request, exchange.signal);
   const seed = model.requestSeed(request);
   const stopTexts = stopTextsOf(request);
   const each = request.n ?? 1;

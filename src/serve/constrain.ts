@@ -2,18 +2,28 @@
  * What a chat request demands of the form of a turn, as a grammar: a response format, calls that have to come, arguments
  * that obey their tool's schema, one call at most.
  */
-import { type Grammar, type GrammarRules, grammarRules } from "../engine/index.js";
+import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Grammar } from "../engine/index.js";
 import type { Chat } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
-import { type ApiError, badRequest } from "./errors.js";
+import { toJson } from "../util/index.js";
+import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";
-import { enforceable, Unenforceable } from "./schema.js";
+import { Rules } from "./rules.js";
+import { Converter, Rooted } from "./schema.js";
 
 const ANY_OBJECT = { type: "object", additionalProperties: true };
-/** Between marks and JSON, as models write it; more would be an endless turn. */
-const SPACE = "space ::= [ \\n\\t]{0,4}";
+/** Maximum length of a response format as JSON; more would take seconds to convert. */
+const MOST_SCHEMA = 256 * 1024;
 
 type Asked = Pick<ChatRequest, "tools" | "tool_choice" | "parallel_tool_calls" | "response_format">;
+
+/** The form of a request's turns. */
+export interface Form {
+  readonly grammar: Grammar;
+  /** What the schemas demand and the grammar does not express, each in one line. */
+  readonly notEnforced: readonly string[];
+}
 
 /** The schema of a response format; undefined for text. */
 function schemaOfFormat(format: ChatRequest["response_format"]): object | undefined {
@@ -26,27 +36,14 @@ function schemaOfFormat(format: ChatRequest["response_format"]): object | undefi
       "response_format",
       "invalid_json_schema",
     );
-  return enforced(schema, wrong);
-}
-
-function enforced(schema: unknown, wrong: (why: string) => ApiError): object {
-  try {
-    return enforceable(schema);
-  } catch (error) {
-    if (error instanceof Unenforceable) throw wrong(error.message);
-    throw error;
-  }
+  if (toJson(schema).length > MOST_SCHEMA) throw wrong(`it has more than ${MOST_SCHEMA} characters`);
+  return new Rooted(schema, "response_format", wrong);
 }
 
 /** The tools that may be called, each with the schema that its arguments have to obey. */
 function callableOf({ tools, tool_choice: choice }: Asked): { name: string; parameters: object }[] {
   const named = typeof choice === "object" && choice !== null ? choice.function.name : undefined;
-  const all = tools ?? [];
-  if (all.length === 0) throw badRequest("'tool_choice' needs 'tools'", "tool_choice", "invalid_value");
-  if (named !== undefined && !all.some((tool) => tool.function.name === named)) {
-    throw badRequest(`'tool_choice' names ${named}, which is not in 'tools'`, "tool_choice", "invalid_value");
-  }
-  return all.flatMap(({ function: { name, parameters, strict } }, index) => {
+  return (tools ?? []).flatMap(({ function: { name, parameters, strict } }, index) => {
     if (named !== undefined && name !== named) return [];
     const wrong = (why: string) =>
       badRequest(
@@ -54,72 +51,65 @@ function callableOf({ tools, tool_choice: choice }: Asked): { name: string; para
         `tools.${index}.function.parameters`,
         "invalid_function_parameters",
       );
-    if (!strict) return [{ name, parameters: ANY_OBJECT }];
-    return [{ name, parameters: enforced(parameters ?? { type: "object", properties: {} }, wrong) }];
+    const schema = parameters ?? { type: "object", properties: {} };
+    return [{ name, parameters: strict ? new Rooted(schema, `function '${name}'`, wrong) : ANY_OBJECT }];
   });
 }
 
-/** The grammar that a request's turns obey; undefined where they are free. @throws ApiError (400) */
-export async function grammarOf(asked: Asked, chat: Chat): Promise<Grammar | undefined> {
-  const { tools, tool_choice: choice, parallel_tool_calls: parallel } = asked;
-  const answer = schemaOfFormat(asked.response_format);
-  const forced = choice === "required" || (typeof choice === "object" && choice !== null);
-  const calling = forced || (choice !== "none" && (tools ?? []).length > 0);
-  const narrowed = parallel === false || (tools ?? []).some((tool) => tool.function.strict);
-  if (!(answer || forced || (calling && narrowed))) return undefined;
+const isForced = ({ tool_choice: choice }: Asked) =>
+  choice === "required" || (typeof choice === "object" && choice !== null);
 
-  const schemas: Wanted[] = [];
-  const json = (schema: object, how?: "tagless") => {
-    schemas.push({ schema, tagless: how === "tagless" });
-    return `json${schemas.length}-root`;
-  };
+/** What a request demands of the form of its turns, each by the name of the option; empty where turns are free. */
+export function demandsOf(asked: Asked): string[] {
+  const strict = (asked.tools ?? []).filter(({ function: { strict } }) => strict);
+  const format = asked.response_format;
+  return [
+    ...(isForced(asked) ? ["tool_choice"] : []),
+    ...(asked.parallel_tool_calls === false ? ["parallel_tool_calls"] : []),
+    ...strict.map(({ function: { name } }) => `strict of the function '${name}'`),
+    ...(format == null || format.type === "text" ? [] : ["response_format"]),
+  ];
+}
+
+/** Forms made last: an agent asks with the same schemas at each turn. */
+const made = new LRUCache<string, Form>({ max: 32 });
+
+/** The form that a request's turns have; undefined where they are free. @throws ApiError (400) */
+export function formOf(asked: Asked, chat: Chat): Form | undefined {
+  const { tools, tool_choice: choice, parallel_tool_calls: parallel, response_format: format } = asked;
+  const demands = demandsOf(asked);
+  const calling = isForced(asked) || (choice !== "none" && (tools ?? []).length > 0);
+  if (demands.length === 0 || (!calling && format == null)) return undefined;
+  const { marks, opened, sample } = chat;
+  const about = [tools, choice, parallel, format, chat.format?.name, sample, marks, opened];
+  const key = createHash("sha256").update(toJson(about)).digest("base64");
+  const known = made.get(key);
+  if (known) return known;
+  const form = convert(asked, chat, calling);
+  if (form) made.set(key, form);
+  return form;
+}
+
+function convert(asked: Asked, chat: Chat, calling: boolean): Form | undefined {
+  const forced = isForced(asked);
+  const answer = schemaOfFormat(asked.response_format);
+  const rules = new Rules();
+  const converter = new Converter(rules);
+  const json = (schema: object, how?: "tagless") => converter.rule(schema, how === "tagless");
   const alternatives: string[] = [];
   if (answer && !forced) alternatives.push(json(answer));
   if (calling && chat.format) {
-    const wanted = { tools: callableOf(asked), many: parallel !== false, sample: chat.sample, json };
+    const wanted = { tools: callableOf(asked), many: asked.parallel_tool_calls !== false, sample: chat.sample, json };
     alternatives.push(chat.format.grammar(wanted));
   }
-  const rules = await rulesOf(`space (${alternatives.join(" | ")})`, schemas);
+  if (alternatives.length === 0) return undefined;
   const { marks, opened } = chat;
   return {
-    rules,
-    thoughts: marks && { open: marks.open, close: marks.close, opened },
-    marks: answer || forced ? undefined : chat.format?.marks,
+    grammar: {
+      rules: rules.text(`space (${alternatives.join(" | ")})`),
+      thoughts: marks && { open: marks.open, close: marks.close, opened },
+      marks: answer || forced ? undefined : chat.format?.marks,
+    },
+    notEnforced: converter.notEnforced,
   };
-}
-
-/** Grammars made last: an agent asks with the same schemas at each turn. */
-const made = new Map<string, Promise<string>>();
-const MOST_MADE = 64;
-
-interface Wanted {
-  readonly schema: object;
-  readonly tagless: boolean;
-}
-
-function rulesOf(root: string, schemas: readonly Wanted[]): Promise<string> {
-  const key = JSON.stringify([root, schemas]);
-  const before = made.get(key);
-  made.delete(key);
-  const rules = before ?? convert(root, schemas);
-  made.set(key, rules);
-  rules.catch(() => made.delete(key));
-  for (const [oldest] of made) {
-    if (made.size <= MOST_MADE) break;
-    made.delete(oldest);
-  }
-  return rules;
-}
-
-async function convert(root: string, schemas: readonly Wanted[]): Promise<string> {
-  const parts: GrammarRules[] = [];
-  try {
-    for (const [index, { schema, tagless }] of schemas.entries()) {
-      parts.push(await grammarRules(schema, `json${index + 1}-`, tagless));
-    }
-  } catch (error) {
-    if (!(error instanceof HoneError)) throw error;
-    throw badRequest(`The schemas are too large to be enforced: ${error.message}`, null, "invalid_json_schema");
-  }
-  return [`root ::= ${root}`, SPACE, ...parts.map(({ rules }) => rules)].join("\n");
 }

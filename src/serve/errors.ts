@@ -35,9 +35,10 @@ export const badRequest = (message: string, param: string | null = null, code: s
 
 export const unsupported = (message: string, param: string) => badRequest(message, param, "unsupported_value");
 
-export const tooLong = (tokens: number, room: number, param: string) =>
+/** @param tokens undefined: they were not counted, since they are too many */
+export const tooLong = (tokens: number | undefined, room: number, param: string) =>
   badRequest(
-    `This model's maximum context length is ${room} tokens, but the request has ${tokens} before the first new one. Shorten it, or start the server with a larger --context.`,
+    `This model's maximum context length is ${room} tokens, but the request has ${tokens ?? "more"} before the first new one. Shorten it, or start the server with a larger --context.`,
     param,
     "context_length_exceeded",
   );

@@ -1,9 +1,19 @@
 /** One HTTP request and its response: JSON, or a stream of events. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { parseJson } from "../util/index.js";
 import { ApiError, apiErrorOf, badRequest, tooLarge } from "./errors.js";
 
+/** More than schemas of tools may have, so that these are refused by their name. */
+const MOST_DEPTH = 100;
 /** A body over the limit is still read, up to this multiple of the limit. */
 const PATIENCE = 4;
+
+/** Whether a JSON value is nested deeper than a number of levels. */
+export function isDeep(value: unknown, most: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const items: unknown[] = Array.isArray(value) ? value : Object.values(value);
+  return most === 0 || items.some((item) => isDeep(item, most - 1));
+}
 
 export class Exchange {
   readonly request: IncomingMessage;
@@ -46,11 +56,14 @@ export class Exchange {
       if (size > PATIENCE * most) break;
     }
     if (size > most) throw tooLarge(most);
+    let body: unknown;
     try {
-      return JSON.parse(Buffer.concat(parts).toString("utf8"));
+      body = parseJson(Buffer.concat(parts).toString("utf8"));
     } catch {
       throw badRequest("The request's body is not valid JSON.");
     }
+    if (isDeep(body, MOST_DEPTH)) throw badRequest(`The request's body is nested more than ${MOST_DEPTH} levels deep.`);
+    return body;
   }
 
   send(status: number, type: string, text: string, headers: Readonly<Record<string, string>> = {}): void {

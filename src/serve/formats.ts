@@ -1,6 +1,8 @@
 /**
- * Response formats that a client requests and the engine does not enforce: the answer states whether it has the format.
+ * Forms that a client requests and the engine does not enforce, those of answers and of calls: the answer states whether it
+ * has the form.
  */
+import type { ReadTurn } from "../rollout/index.js";
 import { jsonSchema } from "../tasks/index.js";
 import { badRequest } from "./errors.js";
 import type { ChatRequest } from "./requests.js";
@@ -28,5 +30,43 @@ export function formatOf(asked: ChatRequest["response_format"]): Format | undefi
     }
     if (typeof value !== "object" || value === null) return "it is not a JSON object";
     return problem(value);
+  };
+}
+
+type AskedCalls = Pick<ChatRequest, "tools" | "tool_choice" | "parallel_tool_calls">;
+
+/** The first deviation of a turn's calls, in one line; undefined without one. */
+export type CallForm = (calls: ReadTurn["calls"]) => string | undefined;
+
+/** What a request demands of calls; undefined for nothing. */
+export function callFormOf({
+  tools,
+  tool_choice: choice,
+  parallel_tool_calls: parallel,
+}: AskedCalls): CallForm | undefined {
+  const named = typeof choice === "object" && choice !== null ? choice.function.name : undefined;
+  const forced = choice === "required" || named !== undefined;
+  const strict = new Map<string, (args: unknown) => string | undefined>();
+  for (const { function: about } of tools ?? []) {
+    if (!about.strict || choice === "none") continue;
+    try {
+      strict.set(about.name, jsonSchema(about.parameters ?? { type: "object", properties: {} }).problem);
+    } catch {
+      // A schema that no validator takes: calls of the tool are not checked.
+    }
+  }
+  if (!forced && parallel !== false && strict.size === 0) return undefined;
+  return (calls) => {
+    if (forced && calls.length === 0) return "there is no call, and tool_choice demands one";
+    if (parallel === false && calls.length > 1)
+      return `there are ${calls.length} calls, and parallel_tool_calls is false`;
+    for (const written of calls) {
+      if (written.kind === "malformed") return written.reason;
+      const { name, arguments: args } = written.call;
+      if (named !== undefined && name !== named) return `the call is of ${name}, and tool_choice demands ${named}`;
+      const problem = strict.get(name)?.(args);
+      if (problem !== undefined) return `${name}: ${problem}`;
+    }
+    return undefined;
   };
 }

@@ -7,46 +7,24 @@ import { LRUCache } from "lru-cache";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { parseJson, toJson } from "../util/index.js";
 import { badRequest } from "./errors.js";
+import { isDeep } from "./exchange.js";
+import { isMalformed } from "./pointer.js";
 import type { ApiMessage, ApiTool } from "./requests.js";
 
 /** Maximum length of all tools' schemas as JSON; more would not fit any context. */
 const MOST_SCHEMA = 256 * 1024;
 const MOST_DEPTH = 64;
 
-/** Whether a JSON value is nested deeper than MOST_DEPTH. */
-function isDeep(value: unknown, left = MOST_DEPTH): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return left === 0 || Object.values(value).some((item) => isDeep(item, left - 1));
-}
-
-/** Resolves a local reference (`#/$defs/x`). */
-function referred(schema: unknown, reference: string): unknown {
-  const steps = reference.replace(/^#\/?/, "").split("/");
-  const names = steps
-    .filter(Boolean)
-    .map((step) => decodeURIComponent(step.replaceAll("~1", "/").replaceAll("~0", "~")));
-  return names.reduce<unknown>(
-    (at, name) => (typeof at === "object" && at !== null ? (at as Record<string, unknown>)[name] : undefined),
-    schema,
-  );
-}
-
-/** Whether following references leads back to the same place, so that the expanded schema would be infinite. */
-function isCyclic(schema: unknown): boolean {
-  const open = new Set<unknown>();
-  const done = new Set<unknown>();
-  const visit = (value: unknown): boolean => {
-    if (typeof value !== "object" || value === null || done.has(value)) return false;
-    if (open.has(value)) return true;
-    open.add(value);
-    const { $ref: reference } = value as { $ref?: unknown };
-    const to = typeof reference === "string" && reference.startsWith("#") ? referred(schema, reference) : undefined;
-    const found = visit(to) || Object.values(value).some(visit);
-    open.delete(value);
-    done.add(value);
-    return found;
-  };
-  return visit(schema);
+/** The first reference in a schema that is written wrongly. */
+function malformedReference(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const { $ref: reference } = value as { $ref?: unknown };
+  if (typeof reference === "string" && isMalformed(reference)) return reference;
+  for (const item of Object.values(value)) {
+    const found = malformedReference(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** By their JSON: every request of a conversation has the same tools. */
@@ -55,10 +33,10 @@ const checked = new LRUCache<string, readonly ToolSchema[]>({ max: 32 });
 /**
  * Equal tools give the same array.
  *
- * @throws ApiError (400) for duplicate names, and for schemas that are infinite, too deep or too large
+ * @throws ApiError (400) for duplicate names, and for schemas that are too deep, too large or refer to what cannot be
  */
 export function toolsOf(tools: readonly ApiTool[]): readonly ToolSchema[] {
-  const json = JSON.stringify(tools);
+  const json = toJson(tools);
   if (json.length > MOST_SCHEMA) {
     throw badRequest(`'tools' has more than ${MOST_SCHEMA} characters`, "tools", "invalid_function_parameters");
   }
@@ -77,8 +55,9 @@ function checkTools(tools: readonly ApiTool[]): readonly ToolSchema[] {
     names.add(name);
     const wrong = (why: string) =>
       badRequest(`Invalid schema for function '${name}': ${why}`, `${param}.parameters`, "invalid_function_parameters");
-    if (isDeep(parameters)) throw wrong(`it is nested more than ${MOST_DEPTH} levels deep`);
-    if (isCyclic(parameters)) throw wrong("a $ref leads back to where it stands");
+    if (isDeep(parameters, MOST_DEPTH)) throw wrong(`it is nested more than ${MOST_DEPTH} levels deep`);
+    const malformed = malformedReference(parameters);
+    if (malformed !== undefined) throw wrong(`$ref ${malformed.slice(0, 100)} is no JSON pointer`);
     const schema = parameters ?? { type: "object", properties: {} };
     return { type: "function", function: { name, description: description ?? "", parameters: schema } };
   });
@@ -97,7 +76,7 @@ function callOf(call: { id: string; function: { name: string; arguments: string 
   } catch {
     // Reported below, like any other value that is not an object.
   }
-  if (typeof args !== "object" || args === null || Array.isArray(args) || isDeep(args)) {
+  if (typeof args !== "object" || args === null || Array.isArray(args) || isDeep(args, MOST_DEPTH)) {
     throw badRequest("the arguments of a call must be a JSON object", param, "invalid_value");
   }
   return { id, name: about.name, arguments: args as Record<string, unknown> };

@@ -3,7 +3,14 @@
  * turn; HTTP is handled elsewhere.
  */
 import { randomInt } from "node:crypto";
-import type { Engine, Grammar, SampledToken, Sampling, Sequence } from "../engine/index.js";
+import {
+  type Engine,
+  type Grammar,
+  type SampledToken,
+  type Sampling,
+  type Sequence,
+  tokenizeWithin,
+} from "../engine/index.js";
 import { type Chat, type ReadTurn, readTurn, splitThoughts, stopIds, withIds } from "../rollout/index.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { deriveSeed, HoneError } from "../util/index.js";
@@ -16,6 +23,9 @@ import { Seats } from "./seats.js";
 
 /** Maximum number of waiting completions: more than the connections of a busy agent, few enough to be served soon. */
 const MOST_WAITING = 512;
+
+/** Notes at most: clients choose what they say. */
+const MOST_NOTES = 1000;
 
 /** Sampling parameters of a completion. */
 export interface Wanted {
@@ -98,6 +108,19 @@ export class ServedModel {
     return this.names[0];
   }
 
+  /** Told of what requests demand and nothing enforces, each thing once. */
+  onNote: (text: string) => void = () => undefined;
+  readonly #noted = new Set<string>();
+
+  /** @param what the parts of a request's form that turns need not have */
+  noteUnenforced(what: readonly string[]): void {
+    for (const text of what) {
+      if (this.#noted.has(text) || this.#noted.size >= MOST_NOTES) continue;
+      this.#noted.add(text);
+      this.onNote(text);
+    }
+  }
+
   /** @throws ApiError (400) for an option that this model does not obey, though others do */
   checkOptions(_asked: Asked): void {}
 
@@ -119,25 +142,38 @@ export class ServedModel {
    *
    * @param scope conversations of different scopes are kept apart
    * @throws ApiError (400) when the model's template refuses the messages, or they do not fit the context
+   * @throws the signal's reason when it is aborted while long texts are tokenised
    */
-  converse(messages: readonly ChatMessage[], tools: readonly ToolSchema[], scope: string): Conversation {
+  async converse(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    scope: string,
+    signal?: AbortSignal,
+  ): Promise<Conversation> {
     const { template, format } = this.chat;
+    const { contextPerSequence: room, longestToken } = this.engine.info;
+    const refused = () => tooLong(undefined, room, "messages");
+    // Before they are hashed and rendered: every message has a token of the template's, and no token is longer.
+    const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+    if (messages.length >= room || characters >= room * longestToken) throw refused();
     if (tools.length > 0 && !format) {
       throw badRequest(`the chat template of ${this.name} writes tool calls in no format that hone reads`, "tools");
     }
     const { point, next, key, rewritten } = this.recorder.find(messages, tools, scope);
     const opening = point?.opening ?? messages.length;
-    let append: readonly number[];
+    const most = room - 1 - (point?.length ?? 0);
+    const tokenize = (text: string) => tokenizeWithin(this.engine, text, { special: false, most, signal });
+    let append: readonly number[] | null;
     try {
       append = point
-        ? template.delta(messages.slice(0, opening), tools, next, point.closed)
-        : template.prompt(messages, tools);
+        ? await template.deltaWithin({ most, tokenize }, messages.slice(0, opening), tools, next, point.closed)
+        : await template.promptWithin({ most, tokenize }, messages, tools);
     } catch (error) {
-      if (error instanceof HoneError) throw badRequest(error.message, "messages");
+      if (error instanceof HoneError && !signal?.aborted) throw badRequest(error.message, "messages");
       throw error;
     }
+    if (append === null) throw refused();
     const length = (point?.length ?? 0) + append.length;
-    this.#checkLength(length, "messages");
     this.counts[point ? "continued" : "begun"]++;
     this.counts.rewritten += rewritten;
     return { point, append, next, key, tools, opening, length, rewritten: (point?.rewritten ?? 0) + rewritten };
@@ -221,7 +257,7 @@ export class ServedModel {
       marks && splitThoughts(text, marks, opened).open ? template.encode(marks.ending) : [];
     return sampleTurn(this.engine, sequence, append, {
       ...wanted,
-      maxTokens: wanted.maxTokens ?? this.engine.info.contextPerSequence,
+      maxTokens: Math.min(wanted.maxTokens ?? Number.POSITIVE_INFINITY, this.engine.info.contextPerSequence),
       stopIds: this.#stopIds,
       pause: thinks && maxThinkingTokens !== undefined ? { after: maxThinkingTokens, ending } : undefined,
     });

@@ -1,6 +1,6 @@
 /**
- * Schemas of requests: the supported part of OpenAI's. Anything else, an unknown field or an unsupported value, is
- * refused, so that nothing is parsed and ignored.
+ * Schemas of requests: the supported part of OpenAI's, and fields that ask for nothing that would be missed. Anything else,
+ * an unknown field or an unsupported value, is refused, so that no demand is parsed and ignored.
  */
 import { z } from "zod";
 import { badRequest } from "./errors.js";
@@ -9,14 +9,15 @@ import { badRequest } from "./errors.js";
 const only = (what: string, why: string) => ({ error: `only ${what} is supported: ${why}` });
 
 const sampler = "the engine samples without it";
-const free = "turns that are trained are not constrained by a grammar";
+/** Larger than any context, and the largest number that the engine takes. */
+const MOST_TOKENS = 2 ** 31 - 1;
 
 const part = z.object({ type: z.literal("text"), text: z.string() });
 const content = z.union([z.string(), z.array(part)], {
   error: "must be a string, or a list of parts of the type text: models here read text alone",
 });
-/** For fields that chat templates cannot render. */
-const nobody = z.null(only("null", "chat templates do not show names of participants")).optional();
+/** Of a participant. Chat templates show none. */
+const name = z.string().nullish();
 
 const calls = z.array(
   z.object({
@@ -27,9 +28,9 @@ const calls = z.array(
 );
 
 const message = z.discriminatedUnion("role", [
-  z.object({ role: z.enum(["system", "developer"]), content, name: nobody }),
-  z.object({ role: z.literal("user"), content, name: nobody }),
-  z.object({ role: z.literal("assistant"), content: content.nullish(), tool_calls: calls.nullish(), name: nobody }),
+  z.object({ role: z.enum(["system", "developer"]), content, name }),
+  z.object({ role: z.literal("user"), content, name }),
+  z.object({ role: z.literal("assistant"), content: content.nullish(), tool_calls: calls.nullish(), name }),
   z.object({ role: z.literal("tool"), content, tool_call_id: z.string().min(1) }),
 ]);
 
@@ -53,29 +54,34 @@ const choice = z.union(
   { error: 'must be "auto", "none", "required", or {"type": "function", "function": {"name": ...}}' },
 );
 
-/** The format of an answer, with or without a schema that is enforced. */
-const formatWith = <Strict extends z.ZodType>(strict: Strict) =>
-  z
-    .discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("text") }),
-      z.strictObject({ type: z.literal("json_object") }),
-      z.strictObject({
-        type: z.literal("json_schema"),
-        json_schema: z.strictObject({
-          name: z.string(),
-          description: z.string().nullish(),
-          schema: z.record(z.string(), z.unknown()).nullish(),
-          strict,
-        }),
-      }),
-    ])
-    .nullish();
+/** The format of an answer. */
+const format = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("text") }),
+  z.strictObject({ type: z.literal("json_object") }),
+  z.strictObject({
+    type: z.literal("json_schema"),
+    json_schema: z.strictObject({
+      name: z.string(),
+      description: z.string().nullish(),
+      schema: z.record(z.string(), z.unknown()).nullish(),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+]);
 
 const stop = z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], {
   error: "must be a text, or up to 4 of them, none empty",
 });
 const probability = z.number().min(0).max(1);
-const tokens = z.int().min(1);
+/** -1 is no limit, as in other servers. */
+const tokens = z.union([z.literal(-1).transform(() => Number.POSITIVE_INFINITY), z.int().min(1).max(MOST_TOKENS)], {
+  error: `must be a whole number from 1 to ${MOST_TOKENS}, or -1 for no limit`,
+});
+/** -1 is any, as in other servers. */
+const seed = z
+  .int()
+  .min(-1)
+  .transform((value) => (value === -1 ? undefined : value));
 
 /** Fields of both routes. */
 const common = {
@@ -93,7 +99,7 @@ const common = {
   top_p: probability.nullish(),
   top_k: z.int().min(-1).nullish(),
   min_p: probability.nullish(),
-  seed: z.int().min(0).nullish(),
+  seed: seed.nullish(),
   n: z.int().min(1).max(128).nullish(),
   frequency_penalty: z.literal(0, only("0", sampler)).nullish(),
   presence_penalty: z.literal(0, only("0", sampler)).nullish(),
@@ -106,6 +112,8 @@ const common = {
   prompt_cache_key: z.string().nullish(),
 };
 
+const nothing = (why: string) => z.null(only("null", why)).optional();
+
 const chatSchema = z.strictObject({
   ...common,
   messages: z.array(message).min(1),
@@ -115,24 +123,20 @@ const chatSchema = z.strictObject({
   max_completion_tokens: tokens.nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
-  response_format: formatWith(z.boolean().nullish()),
+  response_format: format.nullish(),
   store: z.literal(false, only("false", "completions are not stored")).nullish(),
   service_tier: z.enum(["auto", "default"], only("auto and default", "there is one tier")).nullish(),
-});
-
-/** As {@link chatSchema}, where nothing is enforced: the answer states whether it has the response format. */
-const unenforcedSchema = chatSchema.extend({
-  tools: z
-    .array(
-      tool.extend({
-        function: z.strictObject({ ...callable, strict: z.literal(false, only("false", free)).nullish() }),
-      }),
-    )
-    .max(128)
-    .nullish(),
-  tool_choice: z.enum(["auto", "none"], only("auto and none", free)).nullish(),
-  parallel_tool_calls: z.literal(true, only("true", free)).nullish(),
-  response_format: formatWith(z.literal(false, only("false", free)).nullish()),
+  // Hints and labels that change nothing here.
+  metadata: z.record(z.string(), z.unknown()).nullish(),
+  reasoning_effort: z.string().nullish(),
+  verbosity: z.string().nullish(),
+  modalities: z.array(z.literal("text", only("text", "models here write text alone"))).nullish(),
+  // Not asked for.
+  prediction: nothing("no text is predicted"),
+  audio: nothing("models here write text alone"),
+  web_search_options: nothing("there is no search"),
+  functions: nothing("'tools' take their place"),
+  function_call: nothing("'tool_choice' takes its place"),
 });
 
 const ids = z.array(z.int().min(0)).min(1);
@@ -152,6 +156,7 @@ export type ChatRequest = z.output<typeof chatSchema>;
 export type CompletionRequest = z.output<typeof completionSchema>;
 export type ApiMessage = z.output<typeof message>;
 export type ApiTool = z.output<typeof tool>;
+export type ApiChoice = z.output<typeof choice>;
 /** Sampling fields common to both requests. */
 export type Asked = Pick<CompletionRequest, keyof typeof common>;
 
@@ -169,17 +174,25 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
   throw badRequest(`Invalid value for '${name}': ${issue?.message ?? "it is wrong"}`, where || null, "invalid_value");
 }
 
-/**
- * @param unenforced whether turns are free: a response format is only checked then (formats.ts)
- * @throws ApiError (400) for anything unsupported
- */
-export function readChatRequest(body: unknown, unenforced = false): ChatRequest {
-  const request = parse<ChatRequest>(unenforced ? unenforcedSchema : chatSchema, body);
+/** @throws ApiError (400) for anything unsupported */
+export function readChatRequest(body: unknown): ChatRequest {
+  const request = parse<ChatRequest>(chatSchema, body);
   if (request.top_logprobs != null && !request.logprobs) {
     throw badRequest("'top_logprobs' needs 'logprobs': true", "top_logprobs", "invalid_value");
   }
   checkStream(request);
+  checkChoice(request);
   return request;
+}
+
+function checkChoice({ tools, tool_choice: choice }: ChatRequest): void {
+  if (choice == null || choice === "auto" || choice === "none") return;
+  const wrong = (why: string) => badRequest(`'tool_choice' ${why}`, "tool_choice", "invalid_value");
+  if ((tools ?? []).length === 0) throw wrong("needs 'tools'");
+  const named = typeof choice === "object" ? choice.function.name : undefined;
+  if (named !== undefined && !tools?.some((tool) => tool.function.name === named)) {
+    throw wrong(`names ${named}, which is not in 'tools'`);
+  }
 }
 
 /** @throws ApiError (400) for anything unsupported */

@@ -1,223 +1,648 @@
 /**
- * JSON Schemas that a grammar can enforce, in the few keywords that the converter of the engine's grammars knows. Any other
- * keyword is refused by its name: the converter would leave it out.
+ * JSON Schemas as rules of a grammar. What a grammar does not express is left out, and named: the rules never let pass what
+ * the rest of the schema refuses. A schema that is none is refused.
  */
+import { toJson } from "../util/index.js";
+import {
+  intersection,
+  type Language,
+  lengthsOf,
+  multiplesOf,
+  patternOf,
+  statesOf,
+  TooLarge,
+  textsOf,
+  textsWithout,
+  Unwritable,
+} from "./automata.js";
+import { isObject, type Json, merge } from "./merge.js";
+import { referred } from "./pointer.js";
+import { type Bound, boundedBy, DECIMALS, INTEGERS } from "./ranges.js";
+import { literal, type Rules, UNWRITTEN } from "./rules.js";
 
 /** Keywords that no value has to obey. */
 const ANNOTATIONS = new Set(
-  "title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions".split(
+  "title description default examples example deprecated readOnly writeOnly $schema $id $anchor $comment $defs definitions discriminator externalDocs contentEncoding contentMediaType contentSchema".split(
     " ",
   ),
 );
-/** Repetitions that llama.cpp's grammars can count. */
+/** Repetitions that llama.cpp's grammars can count: each is a rule of its own there. */
 const MOST_COUNT = 1000;
+/** Of all repetitions of a grammar together. */
+const MOST_REPEATED = 20_000;
+/** Whole numbers by which a grammar divides: each remainder is a state. */
+const MOST_DIVISOR = 1000;
 /** Parts of a schema with its references resolved: more would take seconds to convert. */
 const MOST_PARTS = 4096;
-const FORMATS = new Set(["date-time", "date", "time"]);
-const SCALARS = ["string", "number", "integer", "boolean", "null"];
+/** States of all automata that are made for a grammar, and automata that turn out too large, which cost most. */
+const MOST_MADE = 20_000;
+const MOST_FAILED = 2;
+/** States of the automata in a grammar together. */
+const MOST_STATES = 10_000;
+const TOO_MANY = "the schema has too many of its kind";
+/** Parts that are told to be left out. */
+const MOST_TOLD = 32;
+const TYPES = ["string", "number", "integer", "boolean", "null", "object", "array"];
 
-type Json = Readonly<Record<string, unknown>>;
+/** Keywords by the type that they are for. Others have no effect on a value of another type. */
+const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
+  object: [
+    ...["properties", "required", "additionalProperties", "unevaluatedProperties", "patternProperties"],
+    ...["propertyNames", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas"],
+  ],
+  array: [
+    ...["items", "prefixItems", "additionalItems", "unevaluatedItems", "minItems", "maxItems", "uniqueItems"],
+    ...["contains", "minContains", "maxContains"],
+  ],
+  string: ["minLength", "maxLength", "pattern", "format"],
+  number: ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
+};
+const ALL_KEYWORDS = new Set(Object.values(KEYWORDS).flat());
 
-/** A part of a schema that no grammar of ours expresses. */
-export class Unenforceable extends Error {
-  /** @param path of the part, "" for the schema itself */
+const OFFSET = "(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)";
+const DAY =
+  "(?!0000)(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|1\\d|2[0-8]))|(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
+const TIME = "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?";
+/** Shorter than the 63 characters that a label of a host may have: every character is a state. */
+const LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?";
+const BYTE = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+const PATH = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
+/** Formats as regular expressions. Each lets pass what the common validators take, if not all of it. */
+const FORMATS: Readonly<Record<string, string>> = {
+  date: DAY,
+  time: `${TIME}${OFFSET}`,
+  "date-time": `${DAY}T${TIME}${OFFSET}`,
+  duration:
+    "P(?=\\d|T\\d)(?:\\d{1,4}W|(?:\\d{1,4}Y)?(?:\\d{1,4}M)?(?:\\d{1,4}D)?(?:T(?=\\d)(?:\\d{1,4}H)?(?:\\d{1,4}M)?(?:\\d{1,4}S)?)?)",
+  email: `[A-Za-z0-9_+-]{1,32}(?:\\.[A-Za-z0-9_+-]{1,15}){0,2}@(?:${LABEL}\\.){1,3}[A-Za-z]{2,10}`,
+  base64: "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?",
+  hostname: `${LABEL}(?:\\.${LABEL}){0,3}`,
+  ipv4: `${BYTE}(?:\\.${BYTE}){3}`,
+  ipv6: "(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,6}(?::[0-9A-Fa-f]{1,4})|::(?:[0-9A-Fa-f]{1,4})?",
+  uuid: "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}",
+  uri: `[a-zA-Z][a-zA-Z0-9+.-]{0,9}://${LABEL}(?:\\.${LABEL}){0,3}(?::[1-9]\\d{0,3})?(?:/${PATH}*)*(?:\\?(?:${PATH}|[/?])*)?(?:#(?:${PATH}|[/?])*)?`,
+};
+
+/** A schema, or a part of one, that is none. */
+export class BadSchema extends Error {
   constructor(path: string, keyword: string, why: string) {
-    super(`${path === "" ? "" : `at ${path}: `}'${keyword}' cannot be enforced: ${why}`);
+    super(`${path === "" ? "" : `at ${path}: `}'${keyword}': ${why}`);
   }
 }
 
-/** Any JSON value. */
-const ANYTHING = {
-  oneOf: [
-    { type: ["string", "number", "boolean", "null"] },
-    { type: "object", additionalProperties: true },
-    { type: "array" },
-  ],
-};
+/** A schema with a root of its own, as a part of one that hone makes. */
+export class Rooted {
+  /**
+   * @param name how it is called in what is told
+   * @param refused the error for a schema that is none
+   */
+  constructor(
+    readonly schema: unknown,
+    readonly name: string,
+    readonly refused: (why: string) => Error,
+  ) {}
+}
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+interface MadeRule {
+  readonly rule: string;
+  readonly left: readonly (readonly [keyword: string, why: string])[];
+}
+
+/** Converts schemas, and remembers what it left out. */
+export class Converter {
+  readonly rules: Rules;
+  readonly #told = new Set<string>();
+  readonly #once = new Map<string, MadeRule>();
+  #parts = 0;
+  #repeated = 0;
+  #made = 0;
+  #failed = 0;
+  #states = 0;
+
+  constructor(rules: Rules) {
+    this.rules = rules;
+  }
+
+  /** What the rules do not express, each in one line. */
+  get notEnforced(): readonly string[] {
+    const told = [...this.#told];
+    const more = told.length - MOST_TOLD;
+    return more > 0 ? [...told.slice(0, MOST_TOLD), `and ${more} more`] : told;
+  }
+
+  /**
+   * The name of the rule for the JSON texts of a schema.
+   *
+   * @param tagless whether they are to hold no `</`
+   * @throws BadSchema, or the error of a {@link Rooted} schema
+   */
+  rule(schema: unknown, tagless: boolean): string {
+    return new Reader(this, schema, "", tagless).read(schema, "", new Set());
+  }
+
+  rooted({ schema, name, refused }: Rooted, tagless: boolean): string {
+    try {
+      return new Reader(this, schema, name, tagless).read(schema, "", new Set());
+    } catch (error) {
+      if (error instanceof BadSchema) throw refused(error.message);
+      throw error;
+    }
+  }
+
+  tell(name: string, path: string, keyword: string, why: string): void {
+    this.#told.add(`${[name, path && `at ${path}`].filter(Boolean).join(" ")}: '${keyword}' is not enforced: ${why}`);
+  }
+
+  /** Whether there is room for another part. */
+  takePart(): boolean {
+    return ++this.#parts <= MOST_PARTS;
+  }
+
+  /** Whether there is room for so many repetitions more. */
+  takeRepeated(count: number): boolean {
+    if (count > MOST_COUNT || this.#repeated + count > MOST_REPEATED) return false;
+    this.#repeated += count;
+    return true;
+  }
+
+  /** The language that `make` makes, or why there is none. */
+  language(make: () => Language): Language | string {
+    if (this.#made > MOST_MADE || this.#failed >= MOST_FAILED) return TOO_MANY;
+    try {
+      const language = make();
+      for (const _ of language.nodes()) this.#made++;
+      return language;
+    } catch (error) {
+      if (!(error instanceof Unwritable)) throw error;
+      if (error instanceof TooLarge) this.#failed++;
+      return error.message;
+    }
+  }
+
+  /** A rule that was made for the key, and what it leaves out. */
+  once(key: string, make: () => MadeRule): MadeRule {
+    const made = this.#once.get(key) ?? make();
+    this.#once.set(key, made);
+    return made;
+  }
+
+  /** A rule for a language; undefined where there is no room for it. */
+  automaton(language: Language, quoted: boolean, tagless: boolean): string | undefined {
+    const states = statesOf(language);
+    if (this.#states + states.length > MOST_STATES) return undefined;
+    this.#states += states.length;
+    return this.rules.automaton(states, quoted, tagless);
+  }
+}
 
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
-const fits = (value: unknown, types: readonly string[]) =>
-  types.includes(typeOf(value)) ||
-  (typeof value === "number" && (types.includes("number") || (types.includes("integer") && Number.isInteger(value))));
+const fits = (value: unknown, types: readonly string[]) => {
+  const type = typeof value === "bigint" ? "number" : typeOf(value);
+  if (types.includes(type)) return true;
+  return type === "number" && types.includes("integer") && (typeof value === "bigint" || Number.isInteger(value));
+};
 
-/** Resolves a reference within the schema; undefined where it leads nowhere. */
-function referred(root: unknown, reference: string): unknown {
-  if (!/^#(\/|$)/.test(reference)) return undefined;
-  const steps = reference.split("/").slice(1);
-  return steps.reduce<unknown>((at, step) => {
-    if (typeof at !== "object" || at === null) return undefined;
-    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    return Object.hasOwn(at, name) ? (at as Json)[name] : undefined;
-  }, root);
-}
+const isCount = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+const isNumber = (value: unknown): value is number | bigint => typeof value === "bigint" || Number.isFinite(value);
+
+/** References that lead to where they stand without a part of a value between. */
+type Open = ReadonlySet<string>;
+const NONE: Open = new Set();
 
 class Reader {
+  readonly #to: Converter;
   readonly #root: unknown;
-  readonly #open = new Set<string>();
-  #parts = 0;
+  readonly #name: string;
+  readonly #tagless: boolean;
+  /** Rules by reference. */
+  readonly #referred = new Map<string, string>();
 
-  constructor(root: unknown) {
+  constructor(to: Converter, root: unknown, name: string, tagless: boolean) {
+    this.#to = to;
     this.#root = root;
+    this.#name = name;
+    this.#tagless = tagless;
   }
 
-  read(schema: unknown, path: string): object {
-    if (++this.#parts > MOST_PARTS) {
-      throw new Unenforceable(path, "$ref", `the schema has more than ${MOST_PARTS} parts, references resolved`);
+  #tell(path: string, keyword: string, why: string): void {
+    this.#to.tell(this.#name, path, keyword, why);
+  }
+
+  #base(name: "string" | "value" | "object" | "array" | "char"): string {
+    return this.#tagless ? `${name}-t` : name;
+  }
+
+  #add(body: string): string {
+    return this.#to.rules.add(body);
+  }
+
+  read(schema: unknown, path: string, open: Open): string {
+    if (schema instanceof Rooted) return this.#to.rooted(schema, this.#tagless);
+    if (schema === true) return this.#base("value");
+    if (schema === false) throw new BadSchema(path, "false", "it lets no value pass");
+    if (!isObject(schema)) throw new BadSchema(path, String(schema), "it is no schema");
+    if (!this.#to.takePart()) {
+      this.#tell(path, "$ref", `the schema has more than ${MOST_PARTS} parts, references resolved`);
+      return this.#base("value");
     }
-    if (schema === true) return ANYTHING;
-    if (!isObject(schema)) throw new Unenforceable(path, String(schema), "it lets no value pass");
-    const keys = Object.keys(schema).filter((key) => schema[key] !== undefined && !ANNOTATIONS.has(key));
-    const alone = (keyword: string, with_: readonly string[] = []) => {
-      const other = keys.find((key) => key !== keyword && !with_.includes(key));
-      if (other !== undefined) throw new Unenforceable(path, other, `it stands beside '${keyword}'`);
-    };
-    if (keys.length === 0) return ANYTHING;
-    if (keys.includes("$ref")) {
-      alone("$ref");
-      return this.#reference(schema.$ref, path);
+    const keys = Object.keys(schema).filter((key) => schema[key] !== undefined && !isAnnotation(key));
+    const own = Object.fromEntries(keys.map((key) => [key, schema[key]]));
+    if (keys.length === 0) return this.#base("value");
+    if (keys.includes("$ref")) return this.#reference(own, path, open);
+    if (keys.includes("allOf")) return this.#together(own, path, open);
+    for (const keyword of ["anyOf", "oneOf"]) {
+      if (keys.includes(keyword)) return this.#alternatives(keyword, own, path, open);
     }
-    for (const keyword of ["anyOf", "oneOf", "allOf"]) {
-      if (!keys.includes(keyword)) continue;
-      alone(keyword);
-      return this.#alternatives(keyword, schema[keyword], path);
+    if (keys.includes("const") || keys.includes("enum")) return this.#values(own, path);
+    for (const key of keys) {
+      if (key !== "type" && !ALL_KEYWORDS.has(key))
+        this.#tell(path, key, "a grammar does not express it, or it is not known here");
     }
-    const types = this.#types(schema, path);
-    for (const keyword of ["const", "enum"]) {
-      if (!keys.includes(keyword)) continue;
-      alone(keyword, ["type"]);
-      const values: unknown = keyword === "const" ? [schema.const] : schema.enum;
-      return this.#values(keyword, values, types, path);
+    const types = this.#types(own, path);
+    const read = types.map((type) => this.#typed(type, own, path));
+    return read.length === 1 ? (read[0] as string) : this.#add(read.join(" | "));
+  }
+
+  #reference({ $ref, ...beside }: Json, path: string, open: Open): string {
+    const reference = String($ref);
+    if (!reference.startsWith("#")) {
+      this.#tell(path, "$ref", `${reference.slice(0, 100)} is not within the schema`);
+      return this.read(beside, path, open);
     }
-    return this.#typed(schema, types ?? this.#implied(keys, path), keys, path);
-  }
-
-  #reference(reference: unknown, path: string): object {
-    const text = String(reference);
-    const to = referred(this.#root, text);
-    if (to === undefined) throw new Unenforceable(path, "$ref", `${text} leads nowhere within the schema`);
-    if (this.#open.has(text)) throw new Unenforceable(path, "$ref", `${text} leads back to where it stands`);
-    this.#open.add(text);
-    const read = this.read(to, path);
-    this.#open.delete(text);
-    return read;
-  }
-
-  #alternatives(keyword: string, list: unknown, path: string): object {
-    if (!Array.isArray(list) || list.length === 0) throw new Unenforceable(path, keyword, "it is no list of schemas");
-    const read = list.map((one, index) => this.read(one, join(path, `${keyword}.${index}`)));
-    if (read.length === 1) return read[0] as object;
-    if (keyword === "allOf") throw new Unenforceable(path, keyword, "a grammar expresses alternatives alone");
-    return { oneOf: read };
-  }
-
-  #types({ type }: Json, path: string): string[] | undefined {
-    if (type === undefined) return undefined;
-    const types: unknown[] = Array.isArray(type) ? type : [type];
-    const known = [...SCALARS, "object", "array"];
-    if (types.length > 0 && types.every((one) => known.includes(one as string))) return types as string[];
-    throw new Unenforceable(path, "type", `${JSON.stringify(type)} is no type of JSON`);
-  }
-
-  #implied(keys: readonly string[], path: string): string[] {
-    if (keys.some((key) => ["properties", "required", "additionalProperties"].includes(key))) return ["object"];
-    throw new Unenforceable(path, keys[0] as string, "there is no 'type' beside it, or the keyword is not known here");
-  }
-
-  #values(keyword: string, values: unknown, types: readonly string[] | undefined, path: string): object {
-    if (!Array.isArray(values) || values.length === 0) throw new Unenforceable(path, keyword, "it has no values");
-    const fitting = types ? values.filter((value) => fits(value, types)) : values;
-    if (fitting.length === 0) throw new Unenforceable(path, keyword, "none of its values has the type");
-    if (fitting.some((value) => typeof value === "object" && value !== null)) {
-      throw new Unenforceable(path, keyword, "only texts, numbers, booleans and null can be values");
+    const to = referred(this.#root, reference);
+    if (to === undefined)
+      throw new BadSchema(path, "$ref", `${reference.slice(0, 100)} leads nowhere within the schema`);
+    if (open.has(reference)) {
+      this.#tell(path, "$ref", `${reference.slice(0, 100)} leads back to where it stands`);
+      return this.read(beside, path, open);
     }
-    return { enum: fitting };
+    const within = new Set([...open, reference]);
+    if (Object.keys(beside).length > 0) return this.read(this.#merged([to, beside], path), path, within);
+    const known = this.#referred.get(reference);
+    if (known !== undefined) return known;
+    const name = this.#to.rules.reserve();
+    this.#referred.set(reference, name);
+    this.#to.rules.define(name, this.read(to, path, within));
+    return name;
   }
 
-  #typed(schema: Json, types: readonly string[], keys: readonly string[], path: string): object {
-    const allowed = new Set(["type"]);
-    const read = types.map((type) => {
-      if (type === "object") return this.#object(schema, allowed, path);
-      if (type === "array") return this.#array(schema, allowed, path);
-      return type === "string" ? this.#string(schema, allowed, path) : { type };
-    });
-    const unknown = keys.find((key) => !allowed.has(key));
-    if (unknown !== undefined) {
-      throw new Unenforceable(path, unknown, `a grammar does not express it for ${types.join(" or ")}`);
+  /** What all of the schemas demand. */
+  #merged(schemas: readonly unknown[], path: string): Json {
+    let result: Json = {};
+    const closed: string[][] = [];
+    for (const schema of schemas) {
+      if (schema === true) continue;
+      if (schema === false) throw new BadSchema(path, "allOf", "it lets no value pass");
+      if (!isObject(schema)) throw new BadSchema(path, "allOf", "it is no list of schemas");
+      if (schema.additionalProperties === false && isObject(schema.properties))
+        closed.push(Object.keys(schema.properties));
+      const demanded = Object.fromEntries(Object.entries(schema).filter(([key]) => !isAnnotation(key)));
+      result = merge(result, demanded, (keyword, why) => this.#tell(path, keyword, why));
     }
-    return read.length === 1 ? (read[0] as object) : { oneOf: read };
+    const names = Object.keys(isObject(result.properties) ? result.properties : {});
+    if (closed.some((known) => names.some((name) => !known.includes(name)))) {
+      this.#tell(path, "additionalProperties", "another part of 'allOf' has more properties");
+    }
+    return result;
   }
 
-  #object(schema: Json, allowed: Set<string>, path: string): object {
-    for (const key of ["properties", "required", "additionalProperties"]) allowed.add(key);
-    const { properties = {}, required = [], additionalProperties: others } = schema;
-    if (!isObject(properties)) throw new Unenforceable(path, "properties", "it is no object");
-    if (!Array.isArray(required)) throw new Unenforceable(path, "required", "it is no list of names");
-    const names = Object.keys(properties);
-    const optional = names.find((name) => !required.includes(name));
-    if (optional !== undefined) {
-      const why = `all properties have to be in it, and ${optional} is not; let a property be null instead of absent`;
-      throw new Unenforceable(path, "required", why);
-    }
-    const missing = required.find((name) => !names.includes(name as string));
-    if (missing !== undefined) {
-      throw new Unenforceable(path, "required", `'properties' does not describe ${String(missing)}`);
-    }
-    if (names.length === 0 && "properties" in schema && others === undefined) return { type: "object" };
-    if (names.length === 0 && others !== false) {
-      const each = others === undefined || others === true || this.read(others, join(path, "additionalProperties"));
-      return { type: "object", additionalProperties: each };
-    }
-    // Properties beyond the declared ones are never written, which every value of `additionalProperties` allows.
-    const read = names.map((name) => [name, this.read(properties[name], join(path, `properties.${name}`))]);
-    return { type: "object", properties: Object.fromEntries(read) };
+  #together({ allOf, ...beside }: Json, path: string, open: Open): string {
+    if (!Array.isArray(allOf) || allOf.length === 0) throw new BadSchema(path, "allOf", "it is no list of schemas");
+    const [first] = allOf;
+    if (allOf.length === 1 && Object.keys(beside).length === 0) return this.read(first, join(path, "allOf.0"), open);
+    const within = new Set(open);
+    const resolved = allOf.map((one) => this.#resolved(one, path, within));
+    return this.read(this.#merged([beside, ...resolved], path), path, within);
   }
 
-  #array(schema: Json, allowed: Set<string>, path: string): object {
-    for (const key of ["items", "minItems", "maxItems"]) allowed.add(key);
-    const counts = this.#counts(schema, "minItems", "maxItems", path);
-    const { items } = schema;
-    return items === undefined
-      ? { type: "array", ...counts }
-      : { type: "array", items: this.read(items, join(path, "items")), ...counts };
-  }
-
-  #string(schema: Json, allowed: Set<string>, path: string): object {
-    const { format } = schema;
-    allowed.add("format");
-    if (format !== undefined) {
-      if (typeof format === "string" && FORMATS.has(format)) return { type: "string", format };
-      throw new Unenforceable(path, "format", `only ${[...FORMATS].join(", ")} have a grammar`);
+  /** A schema without a reference at its top. The references that were followed are added to `open`. */
+  #resolved(schema: unknown, path: string, open: Set<string>): unknown {
+    if (!isObject(schema) || typeof schema.$ref !== "string" || !schema.$ref.startsWith("#")) return schema;
+    const { $ref: reference, ...beside } = schema;
+    const to = referred(this.#root, reference as string);
+    if (to === undefined)
+      throw new BadSchema(path, "$ref", `${(reference as string).slice(0, 100)} leads nowhere within the schema`);
+    if (open.has(reference as string)) {
+      this.#tell(path, "$ref", `${(reference as string).slice(0, 100)} leads back to where it stands`);
+      return beside;
     }
-    for (const key of ["minLength", "maxLength"]) allowed.add(key);
-    return { type: "string", ...this.#counts(schema, "minLength", "maxLength", path) };
+    open.add(reference as string);
+    return this.#merged([this.#resolved(to, path, open), beside], path);
   }
 
-  #counts(schema: Json, least: string, most: string, path: string): Record<string, number> {
-    const counts: Record<string, number> = {};
-    for (const key of [least, most]) {
-      const value = schema[key];
-      if (value === undefined) continue;
-      if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > MOST_COUNT) {
-        throw new Unenforceable(path, key, `it has to be a whole number up to ${MOST_COUNT}`);
+  #alternatives(keyword: string, { [keyword]: list, ...beside }: Json, path: string, open: Open): string {
+    if (!Array.isArray(list) || list.length === 0) throw new BadSchema(path, keyword, "it is no list of schemas");
+    const alone = Object.keys(beside).length === 0;
+    const read: string[] = [];
+    let impossible: BadSchema | undefined;
+    for (const [index, one] of list.entries()) {
+      const at = join(path, `${keyword}.${index}`);
+      // The same as the whole: no alternative to it.
+      if (alone && isObject(one) && typeof one.$ref === "string" && open.has(one.$ref)) continue;
+      if (one === false) continue;
+      try {
+        const within = new Set(open);
+        read.push(this.read(alone ? one : this.#merged([beside, this.#resolved(one, at, within)], at), at, within));
+      } catch (error) {
+        // Beside other keywords an alternative may be impossible.
+        if (alone || !(error instanceof BadSchema)) throw error;
+        impossible ??= error;
       }
-      counts[key] = value as number;
     }
-    if ((counts[least] ?? 0) > (counts[most] ?? Number.POSITIVE_INFINITY)) {
-      throw new Unenforceable(path, most, `it is below '${least}'`);
+    if (read.length === 0) {
+      if (impossible) throw impossible;
+      this.#tell(path, keyword, "its alternatives lead back to where it stands");
+      return this.read(beside, path, open);
     }
+    return read.length === 1 ? (read[0] as string) : this.#add([...new Set(read)].join(" | "));
+  }
+
+  #types({ type, ...others }: Json, path: string): string[] {
+    if (type !== undefined) {
+      const types: unknown[] = Array.isArray(type) ? type : [type];
+      if (types.length > 0 && types.every((one) => TYPES.includes(one as string))) return types as string[];
+      const why = types.length === 0 ? "no type is left" : `${toJson(type)} is no type of JSON`;
+      throw new BadSchema(path, "type", why);
+    }
+    const implied = Object.keys(KEYWORDS).filter((one) => KEYWORDS[one]?.some((keyword) => keyword in others));
+    if (implied.length > 0) return implied;
+    return TYPES.filter((one) => one !== "integer");
+  }
+
+  #values({ const: value, enum: list, type, ...others }: Json, path: string): string {
+    const keyword = list === undefined ? "const" : "enum";
+    const values: unknown = list ?? [value];
+    if (!Array.isArray(values) || values.length === 0) throw new BadSchema(path, keyword, "it has no values");
+    const types = type === undefined ? undefined : this.#types({ type }, path);
+    const fitting = types ? values.filter((one) => fits(one, types)) : values;
+    if (fitting.length === 0) throw new BadSchema(path, keyword, "none of its values has the type");
+    for (const key of Object.keys(others)) this.#tell(path, key, `it stands beside '${keyword}'`);
+    const texts = fitting
+      .map((one) => toJson(one))
+      .map((text) => (this.#tagless ? text.replaceAll("</", "<\\/") : text));
+    return this.#add([...new Set(texts)].map(literal).join(" | "));
+  }
+
+  #typed(type: string, schema: Json, path: string): string {
+    if (type === "object") return this.#object(schema, path);
+    if (type === "array") return this.#array(schema, path);
+    if (type === "string") return this.#string(schema, path);
+    if (type === "null") return this.#add('"null"');
+    return type === "boolean" ? "boolean" : this.#number(schema, type === "integer", path);
+  }
+
+  #object(schema: Json, path: string): string {
+    const { properties = {}, required = [], additionalProperties, unevaluatedProperties } = schema;
+    const { propertyNames, patternProperties, dependentRequired, dependentSchemas } = schema;
+    const declared = additionalProperties ?? unevaluatedProperties;
+    const others = declared ?? true;
+    if (!isObject(properties)) throw new BadSchema(path, "properties", "it is no object");
+    if (!Array.isArray(required) || required.some((name) => typeof name !== "string")) {
+      throw new BadSchema(path, "required", "it is no list of names");
+    }
+    for (const [keyword, value] of Object.entries({ dependentRequired, dependentSchemas })) {
+      if (value !== undefined) this.#tell(path, keyword, "a grammar does not express it");
+    }
+    const needed = new Set(required as string[]);
+    const known = new Map(Object.entries(properties).filter(([name, one]) => one !== false || needed.has(name)));
+    for (const name of needed) {
+      if (known.has(name)) continue;
+      if (others === false) throw new BadSchema(path, "required", `'properties' does not describe ${name}`);
+      known.set(name, others);
+    }
+    const { least, most } = this.#counts(schema, "minProperties", "maxProperties", path);
+    if (known.size === 0) {
+      // OpenAI's clients write an object without properties so.
+      const bare = "properties" in schema && declared === undefined && least === 0;
+      const named = propertyNames !== undefined || patternProperties !== undefined;
+      return this.#open(bare && !named ? { ...schema, additionalProperties: false } : schema, least, most, path);
+    }
+    if (patternProperties !== undefined) this.#tell(path, "patternProperties", "it stands beside 'properties'");
+    if (propertyNames !== undefined && !allowsNames(propertyNames, [...known.keys()])) {
+      this.#tell(path, "propertyNames", "it stands beside 'properties'");
+    }
+    if (least > needed.size)
+      this.#tell(path, "minProperties", "a grammar does not count properties that may be missing");
+    if (most !== undefined && most < known.size)
+      this.#tell(path, "maxProperties", "a grammar does not count properties");
+    // Properties beyond these are never written, which every value of `additionalProperties` allows.
+    const members = [...known].map(([name, one]) => {
+      const key = this.#tagless ? toJson(name).replaceAll("</", "<\\/") : toJson(name);
+      const value = this.read(one, join(path, `properties.${name}`), NONE);
+      return { body: `${literal(key)} sp ":" sp ${value}`, optional: !needed.has(name) };
+    });
+    return this.#add(`"{" ws ${this.#members(members)} ws "}"`);
+  }
+
+  /** Properties in their order, those that are optional or not. */
+  #members(members: readonly { readonly body: string; readonly optional: boolean }[]): string {
+    /** What the members from one on are: where none stands before them, and where a comma parts them from others. */
+    let first = '""';
+    let further = '""';
+    for (const { body, optional } of [...members].reverse()) {
+      const member = this.#add(body);
+      const begun = `${member} ${further}`;
+      const more = `"," ws ${member} ${further}`;
+      first = this.#add(optional ? `${begun} | ${first}` : begun);
+      further = this.#add(optional ? `${more} | ${further}` : more);
+    }
+    return first;
+  }
+
+  /** An object whose properties are not named. */
+  #open(schema: Json, least: number, most: number | undefined, path: string): string {
+    const { propertyNames, patternProperties = {} } = schema;
+    const others = schema.additionalProperties ?? schema.unevaluatedProperties ?? true;
+    if (!isObject(patternProperties)) throw new BadSchema(path, "patternProperties", "it is no object");
+    const [pattern, ...more] = Object.entries(patternProperties);
+    if (more.length > 0) this.#tell(path, "patternProperties", "a grammar expresses one of them");
+    if ((!pattern && others === false) || most === 0) return this.#add('"{" ws "}"');
+    if (least > 1) this.#tell(path, "minProperties", "a grammar does not see whether names are different");
+    if (!pattern && propertyNames === undefined && others === true && least === 0 && most === undefined) {
+      return this.#base("object");
+    }
+    // Names that match no pattern are never written.
+    const names = [{ type: "string" }, propertyNames ?? true, pattern ? { pattern: pattern[0] } : true];
+    const name = this.#together({ allOf: names }, join(path, "propertyNames"), NONE);
+    const value = this.read(pattern ? pattern[1] : others, join(path, "additionalProperties"), NONE);
+    const pair = this.#add(`${name} sp ":" sp ${value}`);
+    return this.#add(`"{" ws ${this.#listed(pair, Math.min(least, 1), most)} ws "}"`);
+  }
+
+  /** Items parted by commas. */
+  #listed(item: string, least: number, most: number | undefined): string {
+    if (most === 0) return '""';
+    const further = this.#add(`"," ws ${item}`);
+    const times = most === undefined ? `{${Math.max(0, least - 1)},}` : `{${Math.max(0, least - 1)},${most - 1}}`;
+    const list = `${item} ${further}${times}`;
+    return least === 0 ? `(${list})?` : list;
+  }
+
+  #array(schema: Json, path: string): string {
+    const { items, prefixItems, additionalItems, uniqueItems } = schema;
+    for (const keyword of ["contains", "minContains", "maxContains"]) {
+      if (schema[keyword] !== undefined) this.#tell(path, keyword, "a grammar does not express it");
+    }
+    if (uniqueItems === true) this.#tell(path, "uniqueItems", "a grammar does not compare items");
+    // Older drafts have the items in their order in `items`, and the others in `additionalItems`.
+    const ordered: unknown = prefixItems ?? (Array.isArray(items) ? items : []);
+    const others = (Array.isArray(items) ? additionalItems : items) ?? true;
+    if (!Array.isArray(ordered)) throw new BadSchema(path, "prefixItems", "it is no list of schemas");
+    const { least, most } = this.#counts(schema, "minItems", "maxItems", path);
+    if (ordered.length === 0) {
+      if (others === false || most === 0) return this.#add('"[" ws "]"');
+      if (others === true && least === 0 && most === undefined) return this.#base("array");
+      const item = this.read(others, join(path, "items"), NONE);
+      return this.#add(`"[" ws ${this.#listed(item, least, most)} ws "]"`);
+    }
+    const kept = ordered.slice(0, most);
+    const read = kept.map((one, index) => this.read(one, join(path, `prefixItems.${index}`), NONE));
+    const left = Math.max(0, least - read.length);
+    const open = others !== false && (most === undefined || most > read.length);
+    if (left > 0 && !open) throw new BadSchema(path, "minItems", "there are not so many items");
+    const more = open ? this.#add(`"," ws ${this.read(others, join(path, "items"), NONE)}`) : "";
+    const rest = open ? ` ${more}{${left},${most === undefined ? "" : most - read.length}}` : "";
+    return this.#add(`"[" ws ${read.join(' "," ws ')}${rest} ws "]"`);
+  }
+
+  #string(schema: Json, path: string): string {
+    const { least, most } = this.#counts(schema, "minLength", "maxLength", path);
+    const patterns = [schema.pattern ?? []].flat();
+    const formats = [schema.format ?? []].flat();
+    if (patterns.some((pattern) => typeof pattern !== "string")) throw new BadSchema(path, "pattern", "it is no text");
+    if (patterns.length + formats.length === 0) return this.#text(least, most);
+    return this.#once([patterns, formats, least, most], path, (tell) => {
+      const named: [keyword: string, language: Language | string][] = [
+        ...patterns.map((one): [string, Language | string] => [
+          "pattern",
+          this.#to.language(() => patternOf(one as string)),
+        ]),
+        // Beside its pattern, the name of a format that is not known is a label.
+        ...formats
+          .filter((one) => patterns.length === 0 || isFormat(one))
+          .map((one): [string, Language | string] => ["format", this.#formatOf(one)]),
+      ];
+      let whole = textsWithout(UNWRITTEN);
+      const narrow = (keyword: string, language: Language | string) => {
+        const both = typeof language === "string" ? language : this.#to.language(() => intersection(whole, language));
+        if (typeof both !== "string" && !both.isEmpty) whole = both;
+        else tell(keyword, typeof both === "string" ? both : "no text obeys it together with the rest");
+      };
+      for (const [keyword, language] of named) narrow(keyword, language);
+      const has = lengthsOf(statesOf(whole));
+      if (has.least < least || has.most > (most ?? Number.POSITIVE_INFINITY)) {
+        const counted = this.#to.language(() => patternOf(`^[^]{${least},${most ?? ""}}$`));
+        narrow(has.least < least ? "minLength" : "maxLength", counted);
+      }
+      const rule = this.#to.automaton(whole, true, this.#tagless);
+      if (rule !== undefined) return rule;
+      for (const [keyword] of named) tell(keyword, TOO_MANY);
+      return this.#text(least, most);
+    });
+  }
+
+  #formatOf(format: unknown): Language | string {
+    if (!isFormat(format)) return `${toJson(format)} is none that is known here`;
+    return this.#to.language(() => textsOf(FORMATS[format] as string));
+  }
+
+  /** A rule that is made once for what it depends on; what it leaves out is told at each place. */
+  #once(key: unknown, path: string, make: (tell: (keyword: string, why: string) => void) => string): string {
+    const { rule, left } = this.#to.once(toJson([key, this.#tagless]), () => {
+      const left: [keyword: string, why: string][] = [];
+      return { rule: make((keyword, why) => left.push([keyword, why])), left };
+    });
+    for (const [keyword, why] of left) this.#tell(path, keyword, why);
+    return rule;
+  }
+
+  /** A text of any characters. */
+  #text(least: number, most: number | undefined): string {
+    if (least === 0 && most === undefined) return this.#base("string");
+    return this.#add(`"\\"" ${this.#base("char")}{${least},${most ?? ""}} "\\""`);
+  }
+
+  #number(schema: Json, integer: boolean, path: string): string {
+    const bounds: { keyword: string; bound: Bound; side: "below" | "above" }[] = [];
+    for (const [keyword, side, strict] of [
+      ["minimum", "below", false],
+      ["exclusiveMinimum", "below", true],
+      ["maximum", "above", false],
+      ["exclusiveMaximum", "above", true],
+    ] as const) {
+      const value = schema[keyword];
+      // In draft 4 it is said of `minimum` and `maximum` whether they are exclusive.
+      if (value === undefined || typeof value === "boolean") continue;
+      if (!isNumber(value)) throw new BadSchema(path, keyword, "it is no number");
+      const said = schema[side === "below" ? "exclusiveMinimum" : "exclusiveMaximum"] === true;
+      bounds.push({ keyword, bound: { value, exclusive: strict || said }, side });
+    }
+    const { multipleOf } = schema;
+    const free = integer ? "integer" : "number";
+    const trivial = multipleOf === undefined || (integer && multipleOf === 1);
+    if (bounds.length === 0 && trivial) return free;
+    return this.#once([free, bounds, multipleOf], path, (tell) => {
+      let whole = textsOf(integer ? INTEGERS : DECIMALS);
+      if (!trivial) {
+        const multiples = this.#multiplesOf(multipleOf);
+        const both =
+          typeof multiples === "string" ? multiples : this.#to.language(() => intersection(whole, multiples));
+        if (typeof both === "string") tell("multipleOf", both);
+        else whole = both;
+      }
+      for (const { keyword, bound, side } of bounds) {
+        const both = this.#to.language(() => intersection(whole, textsOf(boundedBy(bound, side))));
+        if (typeof both === "string") tell(keyword, both);
+        else if (both.isEmpty) throw new BadSchema(path, keyword, `no ${free} is within the bounds`);
+        else whole = both;
+      }
+      const rule = this.#to.automaton(whole, false, false);
+      if (rule === undefined && !trivial) tell("multipleOf", TOO_MANY);
+      if (rule === undefined) for (const { keyword } of bounds) tell(keyword, TOO_MANY);
+      return rule ?? free;
+    });
+  }
+
+  #multiplesOf(divisor: unknown): Language | string {
+    if (Number.isInteger(divisor) && (divisor as number) > 0 && (divisor as number) <= MOST_DIVISOR) {
+      return this.#to.language(() => multiplesOf(divisor as number));
+    }
+    // 0.01 is two digits behind the point.
+    const places = -Math.log10(divisor as number);
+    if (Number.isInteger(places) && places > 0)
+      return this.#to.language(() => textsOf(`-?[0-9]{1,12}(?:\\.[0-9]{1,${places}})?`));
+    return `a grammar does not divide by ${toJson(divisor)}`;
+  }
+
+  /** Counts that repetitions of a rule can have; those that are too large are told. */
+  #counts(schema: Json, least: string, most: string, path: string) {
+    const counts: { least: number; most: number | undefined } = { least: 0, most: undefined };
+    for (const [keyword, side] of [
+      [least, "least"],
+      [most, "most"],
+    ] as const) {
+      const value = schema[keyword];
+      if (value === undefined) continue;
+      if (!isCount(value)) throw new BadSchema(path, keyword, "it is no count");
+      if (this.#to.takeRepeated(value)) counts[side] = value;
+      else this.#tell(path, keyword, `repetitions are counted up to ${MOST_COUNT}, and up to ${MOST_REPEATED} in all`);
+    }
+    if (counts.most !== undefined && counts.least > counts.most)
+      throw new BadSchema(path, most, `it is below '${least}'`);
     return counts;
   }
 }
 
-const join = (path: string, step: string) => (path === "" ? step : `${path}.${step}`);
+/** Whether a schema of names lets these pass. */
+function allowsNames(schema: unknown, names: readonly string[]): boolean {
+  if (schema === true) return true;
+  if (!isObject(schema)) return false;
+  const { type = "string", enum: values, ...others } = schema;
+  if (type !== "string" || Object.keys(others).length > 0) return false;
+  return values === undefined || (Array.isArray(values) && names.every((name) => values.includes(name)));
+}
 
-/**
- * The same schema as the converter takes it, without references.
- *
- * @throws Unenforceable for a keyword that a grammar does not express
- */
-export const enforceable = (schema: unknown): object => new Reader(schema).read(schema, "");
+const isFormat = (format: unknown): format is string => typeof format === "string" && Object.hasOwn(FORMATS, format);
+const isAnnotation = (key: string) => ANNOTATIONS.has(key) || key.startsWith("x-");
+const join = (path: string, step: string) => (path === "" ? step : `${path}.${step}`);

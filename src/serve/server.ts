@@ -106,7 +106,7 @@ export async function openEndpoint({ port, apiKey, models, modelOfKey }: Endpoin
           : listed(modelOf(name, models), name),
       ),
     "POST /v1/chat/completions": async (exchange, models) => {
-      const request = readChatRequest(await exchange.body(MOST_BODY), modelOfKey !== undefined);
+      const request = readChatRequest(await exchange.body(MOST_BODY));
       await chatCompletion(modelOf(request.model, models), request, exchange);
     },
     "POST /v1/completions": async (exchange, models) => {

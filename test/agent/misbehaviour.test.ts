@@ -24,12 +24,15 @@ beforeAll(async () => {
   });
 });
 
+const debug = () => process.stderr.write(JSON.stringify(played.failures, null, 1));
+void debug;
 const failureOf = (mood: string) => played.failures.find(({ id }) => id === `${mood}/0`)?.error;
 const playedAs = (mood: string) => played.groups.flat().find(({ scenario }) => scenario.id === mood) as Trajectory;
 const seen = (mood: string) =>
   [...(playedAs(mood).output ?? "").matchAll(/^SEEN (.*)$/gm)].map(([, json]) => JSON.parse(json as string));
 
 test("an agent that throws fails with its own last output", () => {
+  debug();
   expect(failureOf("throws")).toBe("no such mail; its last output:\n  I look for the mail\n  and do not find it");
 });
 
@@ -80,14 +83,26 @@ test("keys of other rollouts open nothing: an ended one is told apart from one t
   ]);
 });
 
-test("options that change the distribution are refused, the temperature is the run's, schemas are only checked", () => {
+test("options that change the distribution are refused, the temperature is the run's, forms are only checked", () => {
   const [statuses] = seen("asks for options");
+  const noCall = "there is no call, and tool_choice demands one";
   expect(statuses).toEqual({
-    ...{ top_p: 400, top_k: 400, min_p: 400, seed: 400, presence_penalty: 400, response_format: 400, completions: 400 },
+    ...{ top_p: 400, top_k: 400, min_p: 400, seed: 400, presence_penalty: 400, completions: 400 },
     temperature: 200,
-    schema: [200, { schema_problem: "it is not JSON" }],
+    strict: [200, { schema_problem: "it is not JSON" }, ["response_format"]],
+    loose: [200, { schema_problem: "it is not JSON" }, ["response_format"]],
+    calls: [200, { call_problem: noCall }, ["tool_choice", "parallel_tool_calls", "strict of the function 'look'"]],
     topP: "AI_UnsupportedFunctionalityError",
-    toolChoice: "AI_UnsupportedFunctionalityError",
+    toolChoice: [
+      [
+        {
+          type: "unsupported",
+          feature: "toolChoice and strict tools",
+          details: expect.stringContaining("callProblem"),
+        },
+      ],
+      expect.objectContaining({ callProblem: noCall }),
+    ],
     warnings: [{ type: "unsupported", feature: "temperature", details: expect.stringContaining("sampled at 1") }],
     object: "AI_NoObjectGeneratedError",
   });
@@ -95,7 +110,9 @@ test("options that change the distribution are refused, the temperature is the r
   expect(notes.filter((note) => note.includes("temperature"))).toEqual([
     "the agent asks for the temperature 0; its turns are sampled at 1 (--temperature)",
   ]);
-  expect(notes.filter((note) => note.includes("top_p"))).toHaveLength(1);
+  for (const option of ["top_p", "response_format", "tool_choice", "strict of the function 'look'"]) {
+    expect(new Set(notes.filter((note) => note.includes(option))).size).toBe(1);
+  }
 });
 
 test("a client that goes away takes its turn with it, and the next is answered", () => {

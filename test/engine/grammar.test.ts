@@ -1,6 +1,5 @@
 /** Turns under a grammar, of a model whose tokens are bytes: where the grammar begins, and what is free before. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { grammarRules } from "../../src/engine/grammar.js";
 import type { GenerateOptions, Grammar, LocalEngine } from "../../src/engine/index.js";
 import { prompt, testEngine } from "./support.js";
 import { tiny } from "./tiny-model.js";
@@ -109,34 +108,5 @@ describe("a grammar that begins with a mark", () => {
     await expect(turn({ rules: "root ::= (" }, 1)).rejects.toThrow("llama.cpp cannot read the grammar");
     const grammar = { rules: digits('"n="') };
     await expect(turn(grammar, 1, { before: prompt("m") })).rejects.toThrow("does not obey");
-  });
-});
-
-describe("rules of a schema", () => {
-  test("have names of their own, and lose the converter's end", async () => {
-    const { root, rules } = await grammarRules({ type: "object", properties: { "a-b [c]": { const: "x y" } } }, "p-");
-    expect(root).toBe("p-root");
-    expect(rules.split("\n")[0]).toMatch(/^p-root ::= /);
-    expect(rules).not.toContain("\\n\\n");
-    expect(rules).toContain('"\\"a-b [c]\\""');
-    const names = rules.match(/^\S+(?= ::=)/gm) ?? [];
-    expect(names.every((name) => name.startsWith("p-"))).toBe(true);
-    const { text } = await turn({ rules: `root ::= ${root}\n${rules}` }, 2);
-    expect(JSON.parse(text)).toEqual({ "a-b [c]": "x y" });
-  });
-
-  test("can be free of closing tags, which JSON writes in another way", async () => {
-    const properties = { a: { type: "string" }, "</b>": { const: "</c>" } };
-    const { root, rules } = await grammarRules({ type: "object", properties }, "", true);
-    const following = (text: string) =>
-      turn({ rules: `root ::= ${root}\n${rules}`.replace(/^root.*\n/, "") }, 1, { before: prompt(text) });
-    for (const begun of ['{"a":"<', '{"a":"a <<b', '{"a":"<\\/b>', '{"a":"<\\u002f', '{"a":"/']) {
-      expect((await following(begun)).stop).toMatch(/stop|length/);
-    }
-    for (const begun of ['{"a":"</', '{"a":"a <</']) await expect(following(begun)).rejects.toThrow("does not obey");
-    const rest = '{"a":"","';
-    const { text } = await following(rest);
-    expect(text).not.toContain("</");
-    expect(JSON.parse(rest + text)).toEqual({ a: "", "</b>": "</c>" });
   });
 });

@@ -232,13 +232,19 @@ describe("what is not obeyed is refused by its name", () => {
     ["stop", { stop: "" }],
     ["top_logprobs", { top_logprobs: 2 }],
     ["stream_options", { stream_options: { include_usage: true } }],
-    ["reasoning_effort", { reasoning_effort: "low" }],
+    ["seed", { seed: -2 }],
+    ["max_tokens", { max_tokens: 0 }],
+    ["max_tokens", { max_tokens: 1e15 }],
+    ["max_completion_tokens", { max_completion_tokens: 2 ** 31 }],
+    ["modalities.0", { modalities: ["audio"] }],
+    ["prediction", { prediction: { type: "content", content: "x" } }],
+    ["logprob", { logprob: true }],
     ["messages", { messages: [] }],
     ["messages.0.content", { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "x" } }] }] }],
     ["messages.1.tool_call_id", { messages: [messages[1], { role: "tool", tool_call_id: "x", content: "" }] }],
   ];
-  for (const [param, body] of refused) {
-    test(param, async () => {
+  for (const [index, [param, body]] of refused.entries()) {
+    test(`${param} (${index})`, async () => {
       const error = await refusal(ask(client, { messages, max_tokens: 1, ...body }));
       expect(error.status).toBe(400);
       expect(error.param).toBe(param);
@@ -262,18 +268,42 @@ describe("what is not obeyed is refused by its name", () => {
     expect((await ask(client, { messages, max_tokens: 1, ...nothing })).choices).toHaveLength(1);
   });
 
-  test("schemas that are endless, too deep or too large, and two tools of one name", async () => {
+  test("but what asks for nothing is not, nor names of participants", async () => {
+    const more = { metadata: { run: "1" }, reasoning_effort: "low", verbosity: "low", modalities: ["text"], user: "u" };
+    const named = messages.map((message) => ({ ...message, name: "Ada" })) as Message[];
+    const body = { ...more, prediction: null, audio: null, function_call: null, functions: null, seed: -1 };
+    const { choices } = await ask(client, { ...body, messages: named, max_tokens: 1 } as never);
+    expect(choices).toHaveLength(1);
+    const history = [
+      ...named,
+      { role: "assistant", name: "agent", content: "I look." },
+      { role: "user", content: "And?" },
+    ] as Message[];
+    expect((await ask(client, { messages: history, max_tokens: 1 })).choices).toHaveLength(1);
+    const seeds = await Promise.all([1, 2].map(() => ask(client, { messages, seed: -1, max_tokens: 1 })));
+    expect(new Set(seeds.map(({ hone }) => hone.seed)).size).toBe(2);
+  });
+
+  test("-1 tokens are no limit", async () => {
+    const body = { messages, temperature: 9, seed: 1 };
+    const [free, unlimited] = await Promise.all([ask(client, body), ask(client, { ...body, max_tokens: -1 })]);
+    expect(unlimited.choices).toEqual(free.choices);
+    const text = { model: "tiny", prompt: "The mail says", temperature: 9, seed: 1 };
+    const completed = await client.completions.create({ ...text, max_tokens: -1 });
+    expect(completed.usage?.completion_tokens).toBeGreaterThan(16);
+  });
+
+  test("schemas that are too deep or too large, and two tools of one name", async () => {
     let deep: Record<string, unknown> = {};
     for (let level = 0; level < 100; level++) deep = { properties: { x: deep } };
-    const cyclic = { $defs: { node: { properties: { next: { $ref: "#/$defs/node" } } } }, $ref: "#/$defs/node" };
     const large = { description: "x".repeat(300_000) };
-    const wrong = [[tool("a", deep)], [tool("a", cyclic)], [tool("a", large)], [tool("a"), tool("a")]];
+    const wrong = [[tool("a", deep)], [tool("a", large)], [tool("a"), tool("a")]];
     for (const tools of wrong) {
       expect((await refusal(ask(client, { messages, tools, max_tokens: 1 }))).status).toBe(400);
     }
     const shared = {
-      $defs: { day: { type: "string" } },
-      properties: { a: { $ref: "#/$defs/day" }, b: { $ref: "#/$defs/day" } },
+      $defs: { day: { type: "string" }, node: { properties: { next: { $ref: "#/$defs/node" } } } },
+      properties: { a: { $ref: "#/$defs/day" }, b: { $ref: "#/$defs/day" }, c: { $ref: "#/$defs/node" } },
     };
     expect((await ask(client, { messages, tools: [tool("a", shared)], max_tokens: 1 })).choices).toHaveLength(1);
   });

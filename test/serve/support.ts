@@ -67,7 +67,12 @@ export async function serveTiny(
 
 /** An answer with what hone adds to it. */
 export type Extended<T> = T & {
-  readonly hone: { readonly continued: boolean; readonly history_rewritten: number; readonly seed: number };
+  readonly hone: {
+    readonly continued: boolean;
+    readonly history_rewritten: number;
+    readonly seed: number;
+    readonly not_enforced?: readonly string[];
+  };
   readonly prompt_token_ids?: number[];
 };
 

@@ -19,7 +19,7 @@ export interface WrittenTurn {
 /** A tool that a grammar lets a model call. */
 export interface CallableTool {
   readonly name: string;
-  /** JSON Schema of the arguments. */
+  /** Schema of the arguments, as `WrittenCalls.json` takes it. */
   readonly parameters: object;
 }
 
@@ -63,6 +63,7 @@ export const schemaOfCall = (tools: readonly CallableTool[], key: string): objec
   oneOf: tools.map(({ name, parameters }) => ({
     type: "object",
     properties: { name: { const: name }, [key]: parameters },
+    required: ["name", key],
   })),
 });
 

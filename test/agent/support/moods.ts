@@ -18,6 +18,7 @@ const user = (content: string): ModelMessage => ({ role: "user", content });
 interface Body {
   readonly error?: { readonly code: string };
   readonly choices?: readonly { readonly hone?: object }[];
+  readonly hone?: { readonly not_enforced?: readonly string[] };
 }
 
 async function post(
@@ -125,26 +126,28 @@ const moods: Record<string, Mood> = {
     const statuses: Record<string, unknown> = {};
     const strict = { type: "json_schema", json_schema: { name: "a", strict: true, schema: { type: "object" } } };
     const loose = { type: "json_schema", json_schema: { name: "a", schema: { type: "object" } } };
-    const refused = [
-      { top_p: 0.5 },
-      { top_k: 3 },
-      { min_p: 0.1 },
-      { seed: 1 },
-      { presence_penalty: 1 },
-      { response_format: strict },
-    ];
+    const refused = [{ top_p: 0.5 }, { top_k: 3 }, { min_p: 0.1 }, { seed: 1 }, { presence_penalty: 1 }];
     for (const option of refused) statuses[Object.keys(option)[0] as string] = (await post(context, option)).status;
     statuses.completions = (await post(context, { messages: undefined, prompt: "Hello" }, "completions")).status;
     statuses.temperature = (await post(context, { temperature: 0 })).status;
-    const { status, body } = await post(context, { response_format: loose });
-    statuses.schema = [status, body.choices?.[0]?.hone];
+    for (const [name, response_format] of Object.entries({ strict, loose })) {
+      const { status, body } = await post(context, { response_format });
+      statuses[name] = [status, body.choices?.[0]?.hone, body.hone?.not_enforced];
+    }
+    const look = { type: "function", function: { name: "look", strict: true, parameters: { type: "object" } } };
+    const calling = { tools: [look], tool_choice: "required", parallel_tool_calls: false };
+    const { status, body } = await post(context, calling);
+    statuses.calls = [status, body.choices?.[0]?.hone, body.hone?.not_enforced];
     const sdk = async (more: object) =>
       (await ask(context, [user("Hello")], more).catch((error: Error) => error)) as object;
     const schema = jsonSchema({ type: "object" });
     statuses.topP = ((await sdk({ topP: 0.5 })) as Error).name;
-    statuses.toolChoice = (
-      (await sdk({ toolChoice: "required", tools: { look: { inputSchema: schema } } })) as Error
-    ).name;
+    const tools = { look: { inputSchema: schema, strict: true } };
+    const called = (await sdk({ toolChoice: "required", tools })) as {
+      warnings: object;
+      providerMetadata: { hone: object };
+    };
+    statuses.toolChoice = [called.warnings, called.providerMetadata.hone];
     statuses.warnings = ((await sdk({ temperature: 0 })) as { warnings: object }).warnings;
     const object = await generateObject({
       model: context.model,

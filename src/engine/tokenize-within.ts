@@ -1,0 +1,41 @@
+/** Tokenises texts that others have chosen: those that are too long are found out before they cost time and memory. */
+import type { Engine } from "./engine.js";
+
+/** Texts up to this many characters, which take milliseconds, are tokenised on the calling thread. */
+const SHORT = 1 << 15;
+/** Tokens rarely have more characters: a beginning of the text tells whether there are too many. */
+const USUAL = 16;
+
+/**
+ * Ids of a text; null where they are more than `most`.
+ *
+ * @param most number of tokens
+ * @throws the signal's reason
+ */
+export async function tokenizeWithin(
+  engine: Pick<Engine, "info" | "tokenize" | "tokenizeAside">,
+  text: string,
+  options: { readonly special: boolean; readonly most: number; readonly signal?: AbortSignal | undefined },
+): Promise<Int32Array | null> {
+  const { most, signal } = options;
+  if (text.length > most * engine.info.longestToken) return null;
+  if (text.length <= SHORT) return within(engine.tokenize(text, options), most);
+  // A cut changes the tokens beside it, hardly their number.
+  for (let length = Math.max(SHORT, USUAL * most); length < text.length; length *= 4) {
+    const ids = await unlessAborted(engine.tokenizeAside(text.slice(0, length), options), signal);
+    if (ids.length > 2 * most) return null;
+  }
+  return within(await unlessAborted(engine.tokenizeAside(text, options), signal), most);
+}
+
+const within = (ids: Int32Array, most: number) => (ids.length > most ? null : ids);
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

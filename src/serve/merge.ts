@@ -1,0 +1,81 @@
+/**
+ * What several JSON Schemas demand together (`allOf`, keywords beside `$ref` or `anyOf`), as one schema. Lists of patterns and
+ * formats, which JSON Schema does not have, are demanded together.
+ */
+import { toJson } from "../util/index.js";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Alternatives of two lists, each with each, at most. */
+const MOST_PAIRS = 64;
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** @param notEnforced told a keyword of the second schema that is left out */
+export type Unmerged = (keyword: string, why: string) => void;
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
+const both = (a: unknown, b: unknown) => ({ allOf: [a, b] });
+const least = (a: unknown, b: unknown) => ((a as number) < (b as number) ? a : b);
+const greatest = (a: unknown, b: unknown) => ((a as number) > (b as number) ? a : b);
+
+function types(a: unknown, b: unknown): unknown[] {
+  const wide = (list: unknown[]) => (list.includes("number") ? [...list, "integer"] : list);
+  const [one, other] = [listOf(a), listOf(b)];
+  const common = wide(one).filter((type) => wide(other).includes(type));
+  return common.includes("number") ? common.filter((type) => type !== "integer") : [...new Set(common)];
+}
+
+const values = (a: unknown, b: unknown) => {
+  const known = new Set(listOf(b).map((value) => toJson(value)));
+  return listOf(a).filter((value) => known.has(toJson(value)));
+};
+
+function properties(a: unknown, b: unknown): unknown {
+  if (!isObject(a) || !isObject(b)) return a;
+  const result: Record<string, unknown> = { ...a };
+  for (const [name, schema] of Object.entries(b)) {
+    result[name] = Object.hasOwn(a, name) ? both(a[name], schema) : schema;
+  }
+  return result;
+}
+
+const MERGED: Readonly<Record<string, (a: unknown, b: unknown) => unknown>> = {
+  type: types,
+  enum: values,
+  properties,
+  required: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
+  additionalProperties: (a, b) => (a === false || b === false ? false : a === true ? b : b === true ? a : both(a, b)),
+  items: both,
+  allOf: (a, b) => [...listOf(a), ...listOf(b)],
+  pattern: (a, b) => [...listOf(a), ...listOf(b)],
+  format: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
+  uniqueItems: (a, b) => a === true || b === true,
+  ...Object.fromEntries(
+    ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"].map((name) => [name, greatest]),
+  ),
+  ...Object.fromEntries(
+    ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"].map((name) => [name, least]),
+  ),
+};
+
+/** `const` as an `enum` of one. */
+const withEnum = ({ const: value, ...rest }: Json): Json =>
+  value === undefined ? rest : merge(rest, { enum: [value] });
+
+/** @param unmerged told a keyword of `b` that is left out */
+export function merge(a: Json, b: Json, unmerged: Unmerged = () => undefined): Json {
+  const result: Record<string, unknown> = { ...("const" in a ? withEnum(a) : a) };
+  for (const [keyword, value] of Object.entries("const" in b ? withEnum(b) : b)) {
+    const before = result[keyword];
+    if (before === undefined) result[keyword] = value;
+    else if (MERGED[keyword]) result[keyword] = MERGED[keyword](before, value);
+    else if (["anyOf", "oneOf"].includes(keyword)) {
+      const pairs = listOf(before).flatMap((one) => listOf(value).map((other) => both(one, other)));
+      if (pairs.length <= MOST_PAIRS) result[keyword] = pairs;
+      else unmerged(keyword, "it stands beside another with too many alternatives");
+    } else if (toJson(before) !== toJson(value)) unmerged(keyword, "another part of the schema has it too");
+  }
+  return result;
+}

@@ -1,0 +1,31 @@
+/** References within a JSON Schema (`#/$defs/x`). */
+const UNKNOWN = Symbol("unknown");
+
+/** The steps of a JSON pointer in a URI's fragment (RFC 6901); undefined where it is none. */
+function stepsOf(reference: string): string[] | undefined {
+  if (!/^#(\/|$)/.test(reference)) return undefined;
+  try {
+    const steps = reference.split("/").slice(1).map(decodeURIComponent);
+    return steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  } catch {
+    // A % that begins no escape.
+    return undefined;
+  }
+}
+
+/** What a reference within the schema leads to; undefined where that is nothing. */
+export function referred(root: unknown, reference: string): unknown {
+  const steps = stepsOf(reference);
+  if (!steps) return undefined;
+  const found = steps.reduce<unknown>(
+    (at, step) =>
+      typeof at === "object" && at !== null && Object.hasOwn(at, step)
+        ? (at as Record<string, unknown>)[step]
+        : UNKNOWN,
+    root,
+  );
+  return found === UNKNOWN ? undefined : found;
+}
+
+/** Whether a reference is into its own schema, but not written as one. */
+export const isMalformed = (reference: string) => /^#\//.test(reference) && stepsOf(reference) === undefined;

@@ -1,0 +1,143 @@
+/** Rules of a grammar in GBNF, llama.cpp's notation, for JSON. */
+import type { State } from "./automata.js";
+
+/** Characters that need no escape, from the first behind ASCII on: neither halves of characters nor numbers beyond the last. */
+const WIDE = "\\u0080-\\uD7FF\\uE000-\\U0010FFFF";
+const ESCAPED = '"\\\\" ["\\\\/bfnrt] | "\\\\u" [0-9a-fA-F]{4}';
+/** Space between the parts of JSON is as models write it: more would be an endless turn. */
+const COMMON: readonly [name: string, body: string][] = [
+  ["space", "[ \\n\\t]{0,4}"],
+  ["ws", '(" " | "\\n" [ \\t]{0,32})?'],
+  ["sp", '" "?'],
+  // Exponents of three digits would be infinite to some programs.
+  ["number", '"-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?'],
+  ["integer", '"-"? ("0" | [1-9] [0-9]{0,19})'],
+  ["boolean", '"true" | "false"'],
+];
+/** Rules with texts in them; `~` stands for the suffix of their names. */
+const TEXTUAL: readonly [name: string, body: string][] = [
+  ["pair", 'string~ sp ":" sp value~'],
+  ["object", '"{" ws (pair~ ("," ws pair~)*)? ws "}"'],
+  ["array", '"[" ws (value~ ("," ws value~)*)? ws "]"'],
+  ["value", 'object~ | array~ | string~ | number | boolean | "null"'],
+];
+const PLAIN: readonly [name: string, body: string][] = [
+  ["char", `[ !#-\\[\\]-~${WIDE}] | ${ESCAPED}`],
+  ["string", '"\\"" char* "\\""'],
+];
+/** Texts without `</`, which JSON can write as `<\/`: a closing tag within a text would be taken for the call's own. */
+const TAGLESS: readonly [name: string, body: string][] = [
+  ["char-t", `[ !#-;=-\\[\\]-~${WIDE}] | ${ESCAPED}`],
+  ["behind-t", `[ !#-.0-;=-\\[\\]-~${WIDE}] | ${ESCAPED}`],
+  ["string-t", '"\\"" (char-t | "<"+ behind-t)* "<"* "\\""'],
+];
+const suffixed = (suffix: string) =>
+  TEXTUAL.map(([name, body]): [string, string] => [`${name}${suffix}`, body.replaceAll("~", suffix)]);
+const BASE = [...COMMON, ...PLAIN, ...suffixed(""), ...TAGLESS, ...suffixed("-t")];
+
+type Range = { readonly min: number; readonly max: number };
+
+/** Characters of JSON texts that are not written as they are. */
+const ESCAPES: readonly [code: number, written: string][] = [
+  ...([0x22, 0x5c] as const).map((code): [number, string] => [code, `\\${String.fromCharCode(code)}`]),
+  ...([..."\b\f\n\r\t"] as const).map((one): [number, string] => [one.charCodeAt(0), JSON.stringify(one).slice(1, -1)]),
+];
+const SLASH = 0x2f;
+/** Characters that are not in texts of patterns: other control characters, and halves of characters. */
+export const UNWRITTEN: readonly Range[] = [
+  { min: 0, max: 7 },
+  { min: 0xb, max: 0xb },
+  { min: 0xe, max: 0x1f },
+  { min: 0x7f, max: 0x7f },
+  { min: 0xd800, max: 0xdfff },
+];
+
+/** A text in GBNF. */
+export const literal = (text: string) =>
+  `"${text.replace(/[\\"\n\r\t]/g, (one) => (one === '"' ? '\\"' : JSON.stringify(one).slice(1, -1)))}"`;
+
+const hex = (code: number) =>
+  code <= 0xff
+    ? `\\x${code.toString(16).padStart(2, "0").toUpperCase()}`
+    : code <= 0xffff
+      ? `\\u${code.toString(16).padStart(4, "0").toUpperCase()}`
+      : `\\U${code.toString(16).padStart(8, "0").toUpperCase()}`;
+const shown = (code: number) => (/[0-9A-Za-z]/.test(String.fromCharCode(code)) ? String.fromCharCode(code) : hex(code));
+
+function classOf(ranges: readonly Range[]): string {
+  return `[${ranges.map(({ min, max }) => (min === max ? shown(min) : `${shown(min)}-${shown(max)}`)).join("")}]`;
+}
+
+const has = (ranges: readonly Range[], code: number) => ranges.some(({ min, max }) => min <= code && code <= max);
+
+/** Ranges without some codes, in ascending order. */
+function without(ranges: readonly Range[], codes: readonly number[]): Range[] {
+  return codes.reduce<Range[]>(
+    (left, code) =>
+      left.flatMap(({ min, max }) =>
+        code < min || code > max
+          ? [{ min, max }]
+          : [
+              { min, max: code - 1 },
+              { min: code + 1, max },
+            ].filter((range) => range.min <= range.max),
+      ),
+    [...ranges],
+  );
+}
+
+export class Rules {
+  readonly #bodies = new Map<string, string>(BASE);
+  readonly #names = new Map<string, string>();
+  #count = 0;
+
+  /** The name of a rule with this body. */
+  add(body: string): string {
+    const known = this.#names.get(body);
+    if (known !== undefined) return known;
+    const name = this.reserve();
+    this.#names.set(body, name);
+    this.define(name, body);
+    return name;
+  }
+
+  /** A new name, to be defined: for rules that refer to themselves. */
+  reserve(): string {
+    return `r${this.#count++}`;
+  }
+
+  define(name: string, body: string): void {
+    this.#bodies.set(name, body);
+  }
+
+  /**
+   * A rule for the texts of an automaton.
+   *
+   * @param quoted whether they are JSON's texts: in quotes, with escapes
+   * @param tagless whether these are to hold no `</`
+   */
+  automaton(states: readonly State[], quoted: boolean, tagless: boolean): string {
+    const escapes = tagless ? [...ESCAPES, [SLASH, "\\/"] as const] : ESCAPES;
+    const names = states.map(() => this.reserve());
+    for (const [index, { final, edges }] of states.entries()) {
+      const alternatives = edges.flatMap(({ ranges, to }) => {
+        const raw = quoted
+          ? without(
+              ranges,
+              escapes.map(([code]) => code),
+            )
+          : ranges;
+        const written = quoted ? escapes.filter(([code]) => has(ranges, code)).map(([, text]) => literal(text)) : [];
+        return [...(raw.length > 0 ? [classOf(raw)] : []), ...written].map((one) => `${one} ${names[to]}`);
+      });
+      const end = final ? [quoted ? '"\\""' : '""'] : [];
+      this.define(names[index] as string, [...end, ...alternatives].join(" | "));
+    }
+    return quoted ? this.add(`"\\"" ${names[0]}`) : (names[0] as string);
+  }
+
+  /** The grammar's text. */
+  text(root: string): string {
+    return [`root ::= ${root}`, ...[...this.#bodies].map(([name, body]) => `${name} ::= ${body}`)].join("\n");
+  }
+}

@@ -164,7 +164,7 @@ describe("the command line", () => {
   it("help COMMAND is COMMAND --help, and refuses a word that is none", () => {
     const asked = hone("help", "metrics");
     expect(asked).toEqual(hone("metrics", "--help"));
-    expect(asked.stdout).toMatch(/\nmismatch +Estimate \(k3\) of the KL divergence/);
+    expect(asked.stdout).toMatch(/\nmismatch +Mean distance between the engine/);
     expect(hone("help", "metrik")).toMatchObject({
       status: 2,
       stderr: "hone: there is no command metrik; did you mean metrics?\n",

@@ -9,20 +9,17 @@ import type { StepMetrics } from "../learn/index.js";
 import type { Run, StepRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
 
-/**
- * Standard errors between the slope and 1/2, from which on it is decided: more where few tokens make the error itself
- * uncertain, about as many as Student's t needs for the same confidence.
- */
-const sure = (tokens: number) => 4 * (1 + 10 / tokens);
+/** Standard errors between the slope and 1/2, from which on it is decided. */
+const SURE = 4;
 
 type Slope = NonNullable<StepMetrics["played"]>;
 
 export type Verdict = "current" | "earlier" | "undecided";
 
 /** Rounding of the learner's own, which is in both policies, moves the slope towards 1/2: to no decision. */
-export function verdictOf({ slope, error, tokens }: Slope): Verdict {
-  if (slope + sure(tokens) * error < 0.5) return "earlier";
-  return slope - sure(tokens) * error > 0.5 ? "current" : "undecided";
+export function verdictOf({ slope, error }: Pick<Slope, "slope" | "error">): Verdict {
+  if (slope + SURE * error < 0.5) return "earlier";
+  return slope - SURE * error > 0.5 ? "current" : "undecided";
 }
 
 /** A policy of the run by its checkpoint; null is the base model. */

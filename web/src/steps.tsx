@@ -228,6 +228,13 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
             ["entropy", `${number(metrics.entropy)}, of what trained ${number(metrics.entropy_trained)}`],
             ["gradient norm", number(metrics.grad_norm)],
             ["mismatch", `${number(metrics.mismatch?.mean)}, KL ${number(metrics.mismatch_kl)}`],
+            ["importance weights", `${percent(metrics.importance_ess)} effective sample size`],
+            [
+              "played by",
+              metrics.played === null
+                ? "–"
+                : `slope ${number(metrics.played.slope)} ± ${number(metrics.played.error)} from ${metrics.played.earlier === null ? "the base model" : `checkpoint ${metrics.played.earlier}`} (0) to the learner's policy (1), n=${metrics.played.tokens} tokens`,
+            ],
             [
               "policy KL",
               metrics.probe_kl === null

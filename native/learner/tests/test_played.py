@@ -47,6 +47,12 @@ def test_a_token_of_large_leverage_alone_tells_nothing():
     assert one and one.error > 0.5
 
 
+def test_few_tokens_need_to_tell_more_than_many():
+    c, p, rounding = policies(1000, 1.0)
+    few, many = (played.slope((c + rounding)[:n], c[:n], p[:n]) for n in (8, 1000))
+    assert few.error > 10 * many.error
+
+
 def test_tokens_that_both_policies_are_sure_of_are_left_out():
     sure = torch.full((100,), -1e-3)
     assert played.slope(sure, sure, sure - 1e-4) is None
@@ -55,7 +61,7 @@ def test_tokens_that_both_policies_are_sure_of_are_left_out():
     assert alone and alone.tokens == 200
     with_sure = [torch.cat((one, sure)) for one in (c + rounding, c, p)]
     assert played.slope(*with_sure) == alone
-    assert played.slope(c[:31], c[:31], p[:31]) is None
+    assert played.slope(c[:7], c[:7], p[:7]) is None
     assert played.slope(c, p, p) is None
     broken = c.clone()
     broken[3] = float("nan")

@@ -12,3 +12,4 @@ export { clock, cutText, printable } from "./text.js";
 export { spawnTied } from "./tied.js";
 export { importScript, importUserFile } from "./user-file.js";
 export { type Allowed, allowExit, guarded, onLost, timed, timedNow } from "./watch.js";
+export { onWrapperEnd } from "./wrapper.js";

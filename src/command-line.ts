@@ -26,6 +26,7 @@ import {
   messageOf,
   nearest,
   onLost,
+  onWrapperEnd,
   printable,
   printableJson,
   printableStyled,
@@ -85,9 +86,17 @@ function listen(): { signal: AbortSignal; stop(): void } {
     controller.abort(new HoneError(name === "SIGINT" ? "interrupted" : "terminated"));
   };
   process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
+  // As SIGTERM, which it has not passed on. After Ctrl-C it may end sooner than this process.
+  const unwatch = onWrapperEnd(() => {
+    if (!controller.signal.aborted)
+      controller.abort(new HoneError("terminated: the npm, npx or yarn that started hone has ended"));
+  });
   return {
     signal: controller.signal,
-    stop: () => process.off("SIGINT", interrupt).off("SIGTERM", interrupt),
+    stop: () => {
+      process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+      unwatch();
+    },
   };
 }
 

@@ -11,7 +11,7 @@ import { ensurePython, learnerDevice, prepareMachine, pythonFor } from "../pytho
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
-import { scratch, writeImitationBatch } from "../train/index.js";
+import { openWorkplace, writeImitationBatch } from "../train/index.js";
 import { HoneError, hone, UsageError } from "../util/index.js";
 
 /** Supervised fine-tuning takes a higher learning rate than RL, and LoRA a higher one than full training. */
@@ -82,7 +82,7 @@ export const sftCommand = defineCommand({
     const { device, note } = learnerDevice(backend);
     if (note) io.log(note);
     const python = await ensurePython(pythonFor(config, cuda, io.log));
-    const { batch, end } = scratch(into);
+    const { batch, draft, publish, end } = openWorkplace(into);
     try {
       // Only the tokenizer is used, so the context is minimal.
       const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
@@ -121,7 +121,7 @@ export const sftCommand = defineCommand({
       try {
         const metrics = await learner.sft({
           batch,
-          into,
+          into: draft,
           learningRate: config.learningRate ?? LEARNING_RATE[size][config.fullWeights ? "full" : "adapter"],
           warmup: WARMUP,
           epochs: config.epochs,
@@ -136,8 +136,9 @@ export const sftCommand = defineCommand({
         // With a manifest the folder is a checkpoint that `yarn train --fork` accepts.
         if (lora) {
           const about = { run: basename(into), step: 0, model: modelFingerprint(model), lora };
-          await sealCheckpoint(into, about, CHECKPOINT_FILES.lora);
+          await sealCheckpoint(draft, about, CHECKPOINT_FILES.lora);
         }
+        publish();
         const written = join(into, config.fullWeights ? "model.gguf" : "adapter.gguf");
         const loss = (value: number | null) => (value === null ? "–" : value.toFixed(3));
         io.log(

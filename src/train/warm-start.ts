@@ -3,7 +3,7 @@
  * before it learns from rewards. Tokens that the engine sampled are used unchanged; turns known as messages
  * (an expert, a model behind an API) become tokens through the model's own chat template.
  */
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Engine } from "../engine/index.js";
 import { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "../learn/index.js";
@@ -16,7 +16,7 @@ import {
   templateOf,
 } from "../rollout/index.js";
 import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, moveDurably, tryLock } from "../util/index.js";
 
 /** Tokens of a rollout known as messages: its assistant turns count as sampled, everything else as given. */
 export function tokensOfMessages(
@@ -115,9 +115,49 @@ function ownTokens({ player, tokens, branches = [] }: Trajectory, model: string)
   return { tokens, branches: branches.map((branch) => branch.tokens) };
 }
 
-/** A temporary folder for the batch; `end` removes it. */
-export function scratch(folder: string): { batch: string; end(): void } {
+export interface Workplace {
+  /** Path for the batch file. */
+  readonly batch: string;
+  /** An empty folder for the result. */
+  readonly draft: string;
+  /** Puts the result into the folder, in place of an earlier one. */
+  publish(): void;
+  /** Removes what is temporary, and gives the folder free. */
+  end(): void;
+}
+
+/** Without it a folder is no checkpoint: it goes first and comes last. */
+const MANIFEST = "manifest.json";
+
+/**
+ * A folder for what is learnt from a file, for one process at a time. Until `publish` an earlier result in it stays as it was.
+ * @throws HoneError when another process learns into it
+ */
+export function openWorkplace(folder: string): Workplace {
+  mkdirSync(folder, { recursive: true });
+  const lock = tryLock(join(folder, ".lock"));
+  if (!lock) {
+    throw new HoneError(`another process writes to ${folder}; wait until it ends, or give another folder with --into`);
+  }
   const aside = join(folder, ".batch");
-  mkdirSync(aside, { recursive: true });
-  return { batch: join(aside, "batch.safetensors"), end: () => rmSync(aside, { recursive: true, force: true }) };
+  const draft = join(aside, "result");
+  // A killed process leaves its own.
+  rmSync(aside, { recursive: true, force: true });
+  mkdirSync(draft, { recursive: true });
+  return {
+    batch: join(aside, "batch.safetensors"),
+    draft,
+    publish() {
+      rmSync(join(folder, MANIFEST), { force: true });
+      const names = readdirSync(draft).sort((a, b) => Number(a === MANIFEST) - Number(b === MANIFEST));
+      for (const name of names) {
+        rmSync(join(folder, name), { recursive: true, force: true });
+        moveDurably(join(draft, name), join(folder, name));
+      }
+    },
+    end() {
+      rmSync(aside, { recursive: true, force: true });
+      lock.close();
+    },
+  };
 }

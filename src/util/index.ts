@@ -12,3 +12,4 @@ export { clock, cutText, printable, printableJson, printableStyled } from "./tex
 export { spawnTied } from "./tied.js";
 export { importScript, importUserFile } from "./user-file.js";
 export { type Allowed, allowExit, guarded, onLost, timed, timedNow } from "./watch.js";
+export { onWrapperEnd } from "./wrapper.js";

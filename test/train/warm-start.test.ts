@@ -1,12 +1,20 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
 import { type ChatTemplate, type Trajectory, templateOf } from "../../src/rollout/index.js";
 import { type AnyTask, type ChatMessage, toolSchema } from "../../src/tasks/task.js";
-import { type ImitationSource, tokensOfMessages, writeImitationBatch } from "../../src/train/warm-start.js";
+import {
+  type ImitationSource,
+  openWorkplace,
+  tokensOfMessages,
+  writeImitationBatch,
+} from "../../src/train/warm-start.js";
+import { packageRoot } from "../../src/util/paths.js";
 import { countingTask } from "../support/counting-task.js";
 
 const model = () => modelPath("qwen2-tiny-f16.gguf");
@@ -126,5 +134,51 @@ describe("batch of imitation", () => {
 
   it("refuse an empty file", async () => {
     await expect(imitationBatch([])).rejects.toThrow(/nothing to learn from: it is empty/);
+  });
+});
+
+describe("the folder of a result", () => {
+  const place = () => join(mkdtempSync(join(tmpdir(), "hone-workplace-")), "a", "b");
+
+  it("belongs to one process at a time", () => {
+    const into = place();
+    const compiled = pathToFileURL(join(packageRoot, "dist/src/train/warm-start.js")).href;
+    const program = `
+      import { openWorkplace } from ${JSON.stringify(compiled)};
+      try { openWorkplace(${JSON.stringify(into)}).end(); console.log("free"); } catch (error) { console.log(error.message); }`;
+    const asked = () =>
+      spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" }).stdout.trim();
+    const { end } = openWorkplace(into);
+    expect(asked()).toBe(`another process writes to ${into}; wait until it ends, or give another folder with --into`);
+    end();
+    expect(asked()).toBe("free");
+  });
+
+  it("keeps an earlier result until the new one is whole", () => {
+    const into = place();
+    const write = (folder: string, text: string) => {
+      mkdirSync(join(folder, "adapter"));
+      for (const name of ["adapter.gguf", "adapter/weights", "manifest.json"]) writeFileSync(join(folder, name), text);
+    };
+    const read = () =>
+      ["adapter.gguf", "adapter/weights", "manifest.json"].map((name) => readFileSync(join(into, name), "utf8"));
+    const first = openWorkplace(into);
+    write(first.draft, "first");
+    first.publish();
+    first.end();
+    writeFileSync(join(into, "notes"), "mine");
+    const broken = openWorkplace(into);
+    writeFileSync(join(broken.draft, "adapter.gguf"), "half");
+    broken.end();
+    expect(read()).toEqual(["first", "first", "first"]);
+    const second = openWorkplace(into);
+    expect(readdirSync(second.draft)).toEqual([]);
+    write(second.draft, "second");
+    expect(read()).toEqual(["first", "first", "first"]);
+    second.publish();
+    second.end();
+    expect(read()).toEqual(["second", "second", "second"]);
+    expect(existsSync(join(into, "notes"))).toBe(true);
+    expect(existsSync(join(into, ".batch"))).toBe(false);
   });
 });

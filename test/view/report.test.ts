@@ -1,5 +1,15 @@
 /** What the page is given: rows, samples, chunks, and runs that are not whole. */
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +18,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { sealCheckpoint } from "../../src/run/checkpoints.js";
 import { RunReader } from "../../src/run/reader.js";
+import { packageRoot } from "../../src/util/paths.js";
 import { writeReport } from "../../src/view/report-file.js";
 import { rowOf } from "../../src/view/rows.js";
 import { openRuns, type SeenRun } from "../../src/view/runs.js";
@@ -35,6 +46,37 @@ async function reported(run: SeenRun, home: string, sample: number) {
 }
 
 describe("a report file", () => {
+  it("and what eval and rollout write leave an older file as it is where the disk is full", () => {
+    const home = homeOf();
+    makeRun(home, "r", { steps: 2, groups: 2, group: 2 });
+    // Readers find SQLite's log: the limit is one of every file.
+    one(home, "r");
+    for (const name of ["report.html", "rollouts.jsonl"]) writeFileSync(join(home, name), "old");
+    const cli = join(packageRoot, "dist/src/cli.js");
+    const limited = (...args: string[]) =>
+      spawnSync("bash", ["-c", `ulimit -f 40; exec "$@"`, "bash", process.execPath, cli, ...args], {
+        cwd: home,
+        encoding: "utf8",
+      });
+    const report = limited("report", "--home", ".", "--out", "report.html");
+    expect([report.status, report.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^hone: --out report\.html cannot be written: EFBIG/),
+    ]);
+    const arithmetic = join(packageRoot, "examples/arithmetic.ts");
+    const many = ["--task", arithmetic, "--expert", "--group-size", "64", "--out", "rollouts.jsonl"];
+    const rollout = limited("rollout", ...many);
+    expect([rollout.status, rollout.stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^hone: the trajectory file rollouts\.jsonl cannot be written: EFBIG.*; the lines before are in /m,
+      ),
+    ]);
+    for (const name of ["report.html", "rollouts.jsonl"]) expect(readFileSync(join(home, name), "utf8")).toBe("old");
+    const lines = readdirSync(home).find((name) => /^rollouts\.jsonl\.\d+\.new$/.test(name)) as string;
+    for (const line of readFileSync(join(home, lines), "utf8").trimEnd().split("\n")) JSON.parse(line);
+  });
+
   it("has every row, and whole conversations of the sample in chunks", async () => {
     const home = homeOf();
     makeRun(home, "r", { steps: 6, groups: 4, group: 4 });

@@ -34,8 +34,8 @@ describe("yarn train", () => {
   it("has besides only options, output, and texts of its help", () => {
     expect([...imports.keys()].sort()).toEqual([
       ...[
-        "../config/index.js",
         "../composition/index.js",
+        "../config/index.js",
         "../report/index.js",
         "../reward/index.js",
         "../util/index.js",

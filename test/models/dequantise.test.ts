@@ -122,7 +122,7 @@ it("takes neither what a killed process left, nor a file that is no model", asyn
   mkdirSync(dirname(made), { recursive: true });
   writeFileSync(`${made}.123.part`, "the beginning of it");
   const broken = inPlaceOfPython('head -c 1000 "$3" > "$out"');
-  await expect(resolved({ python: broken })).rejects.toThrow(/is it a model\?$/);
+  await expect(resolved({ python: broken })).rejects.toThrow(/is not a GGUF model: it ends within its header$/);
   expect(kept()).toEqual([]);
   expect(await resolved()).toBe(made);
   expect(kept()).toHaveLength(1);

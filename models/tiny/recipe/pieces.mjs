@@ -9,6 +9,7 @@ class Characters {
     this.controlTokens = new Map(control.map((text, index) => [text, 0x110000 + index]));
     this.bosText = "";
     this.eosText = "";
+    this.framing = [];
     this.texts = new Map([...this.controlTokens].map(([text, id]) => [id, text]));
   }
   tokenize(text) {

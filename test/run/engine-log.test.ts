@@ -11,11 +11,7 @@ it("llama.cpp's complaints stand in the file until the log is closed", async () 
   const engine = await loadEngine({ model: modelFile("tiny"), gpu: false, sequences: 1, contextPerSequence: 64 });
   const close = await logEngine(file, false);
   await expect(engine.useAdapter(broken)).rejects.toThrow();
-  await vi.waitFor(() =>
-    expect(existsSync(file) && readFileSync(file, "utf8")).toMatch(
-      /^error: .*magic/m,
-    ),
-  );
+  await vi.waitFor(() => expect(existsSync(file) && readFileSync(file, "utf8")).toMatch(/^error: .*magic/m));
   await close();
   const before = readFileSync(file, "utf8");
   await expect(engine.useAdapter(broken)).rejects.toThrow();

@@ -84,7 +84,11 @@ describe("the engine's policy", () => {
     await policy.use(adapterWithProbe("one"));
     await policy.wake();
     expect(await policy.probe()).toMatchObject({ after: 0, before: 0.5, n: 2 });
-    expect(asked.filter((one) => !one.startsWith("score"))).toEqual(["sleep without weights", "adapter set asleep", "wake 8"]);
+    expect(asked.filter((one) => !one.startsWith("score"))).toEqual([
+      "sleep without weights",
+      "adapter set asleep",
+      "wake 8",
+    ]);
     await policy.use(adapterWithProbe("one"));
     expect(await policy.probe()).toBeNull();
     await policy.use(null);

@@ -39,6 +39,7 @@ export const sftCommand = defineCommand({
     "into",
     "successes",
     "epochs",
+    "toolFormat",
     "templateArg",
     "updateTrajectories",
     "learningRate",
@@ -93,7 +94,10 @@ export const sftCommand = defineCommand({
         ? null
         : { rank: loraRank, alpha: config.loraAlpha ?? 2 * loraRank, targets: config.loraTargets };
       const learnt = await writeImitationBatch(
-        { file, engine, task, successes: config.successes, templateArg: config.templateArg },
+        {
+          ...{ file, engine, task, successes: config.successes },
+          chat: { toolFormat: config.toolFormat, templateArg: config.templateArg },
+        },
         batch,
       ).finally(() => engine.close());
       io.log(`${learnt.trajectories} of ${learnt.read} rollouts, ${learnt.sampledTokens} tokens to learn`);

@@ -5,7 +5,7 @@
 import type { OptionName } from "../config/index.js";
 import type { Engine } from "../engine/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
-import { HoneError, nearest, UsageError } from "../util/index.js";
+import { HoneError, hone, nearest, UsageError } from "../util/index.js";
 import { formatNamed, formatNames, formatOf, type ToolFormat } from "./formats/index.js";
 import { ChatTemplate, UnusableTemplate } from "./template.js";
 import { marksOf, splitThoughts, type ThoughtMarks } from "./thoughts.js";
@@ -36,6 +36,13 @@ export interface Chat {
   readonly format: ToolFormat | undefined;
   /** A turn with one call as the template writes it; "" where it writes none. */
   readonly sample: string;
+  /** Whether a prompt says what tools there are; else the messages must. */
+  readonly showsTools: boolean;
+  /**
+   * Writes calls where the template writes none, or in a form other than the one that was named. Undefined: the template
+   * does so itself.
+   */
+  readonly write: ToolFormat["write"] | undefined;
   readonly marks: ThoughtMarks | undefined;
   /** Whether a turn begins inside the model's thoughts because the prompt has opened them. */
   readonly opened: boolean;
@@ -81,6 +88,18 @@ function sampleOf(template: ChatTemplate, marks: ThoughtMarks | undefined): stri
   }
 }
 
+/** Whether the template's prompt lists tools. */
+function showsTools(template: ChatTemplate): boolean {
+  try {
+    const [bare, listed] = [[], [sample]].map((tools) => template.promptText([question], tools)) as [string, string];
+    return listed !== bare && listed.includes(sample.function.name);
+  } catch (error) {
+    if (error instanceof UnusableTemplate) throw error;
+    // A template may refuse a conversation with tools, or one without: nothing is dropped silently.
+    return true;
+  }
+}
+
 /**
  * The conversation format of the engine's model.
  *
@@ -107,12 +126,15 @@ export function chatOf(engine: Engine, settings: ChatSettings = {}): Chat {
   const tokenizer = { tokenize, controlTokens, framing, bosText, eosText, spaced };
   const template = new ChatTemplate(source, tokenizer, args);
   const written = sampleOf(template, marks);
-  const format = named ?? formatOf(written, sample.function.name);
+  const own = formatOf(written, sample.function.name);
+  const format = named ?? own;
   const ends = (format?.ends ?? []).flatMap((text) => controlTokens.get(text) ?? []);
   return {
     template,
     format,
     sample: written,
+    showsTools: showsTools(template),
+    write: named === own ? undefined : named?.write,
     marks,
     opened: marks !== undefined && template.opening.trimEnd().endsWith(marks.open),
     maxThinkingTokens,
@@ -125,6 +147,17 @@ export function requireFormat({ format }: Chat, tools: readonly unknown[], model
   if (format || tools.length === 0) return;
   throw new HoneError(
     `the chat template of ${model} writes tool calls in no format that hone reads (${formatNames()}); take another model, or name with --tool-format the format in which the task's own prompt asks for calls`,
+  );
+}
+
+/**
+ * @param turn where the calls are, for the message
+ * @throws HoneError when the template would drop calls that a model is to learn, and no format was named to write them in
+ */
+export function requireWriter({ sample: written, write }: Chat, model: string, turn: string): void {
+  if (write || written.includes(sample.function.name)) return;
+  throw new HoneError(
+    `${turn} has tool calls, and the chat template of ${model} writes none: they would not be learnt. Name with --tool-format (${formatNames()}) the format to write them in, as for \`${hone("rollout")}\` and \`${hone("train")}\`, where the task's own prompt says what tools there are; or take a model whose template has tools`,
   );
 }
 

@@ -2,7 +2,16 @@
 export type { AgentSettings } from "./agent-session.js";
 export { AgentSession, agentClient } from "./agent-session.js";
 export { type Answered, OutOfTime, type Running, runCall, ToolFailure } from "./calls.js";
-export { type Chat, type ChatSettings, chatOf, chatOptions, chatSettings, requireFormat, templateOf } from "./chat.js";
+export {
+  type Chat,
+  type ChatSettings,
+  chatOf,
+  chatOptions,
+  chatSettings,
+  requireFormat,
+  requireWriter,
+  templateOf,
+} from "./chat.js";
 export { brokenOff, type DeadlineCause, deadlineCause } from "./deadline.js";
 export type { SamplingSettings } from "./engine-session.js";
 export { EngineSession } from "./engine-session.js";

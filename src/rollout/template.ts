@@ -15,7 +15,7 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { JinjaTemplate, UnsupportedTemplate } from "../jinja/index.js";
-import type { ChatMessage, ToolSchema } from "../tasks/index.js";
+import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { HoneError, messageOf, toJson } from "../util/index.js";
 
 /** The tokenizer's functions that a template needs. */
@@ -386,10 +386,27 @@ export class ChatTemplate {
    * turns are never made this way.
    *
    * @param before the messages of the first prompt
+   * @param write writes calls where the template is not to do so; special tokens that it writes are such tokens, those
+   * in what it gives to `asText` are not
    */
-  turn(before: readonly ChatMessage[], tools: readonly ToolSchema[], message: ChatMessage): number[] {
-    const { start, text } = this.#turn(before, tools, message);
-    return this.#encode(text, start);
+  turn(
+    before: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    message: ChatMessage,
+    write?: (calls: readonly ToolCall[], asText: (json: string) => string) => string,
+  ): number[] {
+    if (!write || message.role !== "assistant" || !message.tool_calls) {
+      const { start, text } = this.#turn(before, tools, message);
+      return this.#encode(text, start);
+    }
+    const content = this.#protect(message.content, this.#toProtect) as string;
+    const calls = write(message.tool_calls, (json) => this.#protect(json, this.#toKeepApart) as string);
+    const { start, text } = this.#turn(before, tools, TURN);
+    const written = content === "" ? calls : `${content}\n${calls}`;
+    return this.#encode(
+      text.replace(TURN.content, () => written),
+      start,
+    );
   }
 
   /**

@@ -8,12 +8,13 @@ import { join } from "node:path";
 import type { Engine } from "../engine/index.js";
 import { type BatchGroup, type BatchSummary, type BatchTrajectory, writeBatch } from "../learn/index.js";
 import {
+  type Chat,
   type ChatSettings,
-  type ChatTemplate,
+  chatOf,
   readTrajectories,
+  requireWriter,
   type TokenRecord,
   type Trajectory,
-  templateOf,
 } from "../rollout/index.js";
 import { type AnyTask, type ChatMessage, type ToolSchema, toolSchema } from "../tasks/index.js";
 import { HoneError, moveDurably, tryLock } from "../util/index.js";
@@ -22,7 +23,7 @@ import { HoneError, moveDurably, tryLock } from "../util/index.js";
 export function tokensOfMessages(
   messages: readonly ChatMessage[],
   tools: readonly ToolSchema[],
-  template: ChatTemplate,
+  { template, write }: Pick<Chat, "template" | "write">,
 ): TokenRecord {
   const first = messages.findIndex(({ role }) => role === "assistant");
   const opening = messages.slice(0, first < 0 ? messages.length : first);
@@ -43,7 +44,7 @@ export function tokensOfMessages(
       continue;
     }
     if (turns > 0) add(template.delta(opening, tools, between, true), 0);
-    add(template.turn(opening, tools, message), 1);
+    add(template.turn(opening, tools, message, write), 1);
     between = [];
     turns++;
   }
@@ -56,8 +57,8 @@ export interface ImitationSource {
   /** An engine with the model to be trained, used as its tokenizer. */
   readonly engine: Engine;
   readonly task: AnyTask;
-  /** Variables of its chat template. */
-  readonly templateArg?: ChatSettings["templateArg"];
+  /** How it converses. */
+  readonly chat: Pick<ChatSettings, "templateArg" | "toolFormat">;
   /** Use only rollouts that solved their scenario. */
   readonly successes: boolean;
 }
@@ -70,12 +71,15 @@ export interface ImitationBatch extends BatchSummary {
   readonly tooLong: number;
 }
 
-/** Converts a trajectory file into a batch file. Throws HoneError when nothing in it can be trained on. */
+/**
+ * Converts a trajectory file into a batch file.
+ * @throws HoneError when nothing in it can be trained on, and when the model's template would drop its tool calls
+ */
 export async function writeImitationBatch(source: ImitationSource, batch: string): Promise<ImitationBatch> {
   const { file, task, engine } = source;
   const { model, trainedContext: context } = engine.info;
   const tools = task.tools.map((tool) => toolSchema(tool));
-  const template = templateOf(engine, { templateArg: source.templateArg });
+  const chat = chatOf(engine, source.chat);
   const groups = new Map<string, BatchTrajectory[]>();
   let read = 0;
   let unsolved = 0;
@@ -90,7 +94,10 @@ export async function writeImitationBatch(source: ImitationSource, batch: string
       continue;
     }
     const own = ownTokens(trajectory, model);
-    const tokens = own?.tokens ?? tokensOfMessages(trajectory.messages, tools, template);
+    if (!own && trajectory.messages.some((message) => message.role === "assistant" && message.tool_calls?.length)) {
+      requireWriter(chat, model, `the rollout ${trajectory.id} of ${file}`);
+    }
+    const tokens = own?.tokens ?? tokensOfMessages(trajectory.messages, tools, chat);
     const branches = own?.branches ?? [];
     if ([tokens, ...branches].some(({ ids }) => ids.length > context)) {
       tooLong++;

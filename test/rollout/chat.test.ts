@@ -25,8 +25,16 @@ beforeAll(async () => {
 afterAll(() => engine.close());
 
 /** The engine's tokenizer under another template, with the control tokens that it has. */
-function chat(chatTemplate: string, settings: ChatSettings = {}) {
-  const names = ["<|eot_id|>", "<|eom_id|>", "</s>", "[TOOL_CALLS]", "<|start_header_id|>", "<|end_header_id|>"];
+function chat(chatTemplate: string, settings: ChatSettings = {}, ...more: (string | undefined)[]) {
+  const names = [
+    ...more.filter((name) => name !== undefined),
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "</s>",
+    "[TOOL_CALLS]",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+  ];
   const own = engine.info.controlTokens;
   const controlTokens = new Map([...own, ...names.map((name, i): [string, number] => [name, 900_000 + i])]);
   const info = { ...engine.info, chatTemplate, controlTokens, eosText: "</s>" };
@@ -110,6 +118,47 @@ describe("tokens that frame calls and results", () => {
     for (const ids of [template.prompt([system], []), template.turn([system], [], said)]) {
       expect(ids.filter((id) => frames().includes(id))).toEqual(frames());
     }
+  });
+});
+
+describe("tools", () => {
+  it.each([
+    ["Qwen-Qwen3-0.6B", true],
+    ["meta-llama-Llama-3.2-3B-Instruct", true],
+    ["mistralai-Mistral-Nemo-Instruct-2407", true],
+    ["microsoft-Phi-3.5-mini-instruct", false],
+    ["google-gemma-2-2b-it", false],
+  ])("are in the prompt of %s: %s", (name, shown) => {
+    const ends: Record<string, string> = {
+      "microsoft-Phi-3.5-mini-instruct": "<|end|>",
+      "google-gemma-2-2b-it": "<end_of_turn>",
+    };
+    expect(chat(ofLlamaCpp(name), {}, ends[name]).showsTools).toBe(shown);
+  });
+
+  it("that a template does not show are not shown by naming a format", () => {
+    expect(chat(withoutTools, { toolFormat: "hermes" }).showsTools).toBe(false);
+  });
+
+  it("have their calls written by the template, unless it has none or another format was named", () => {
+    expect(chat(ofLlamaCpp("Qwen-Qwen3-0.6B")).write).toBeUndefined();
+    expect(chat(ofLlamaCpp("Qwen-Qwen3-0.6B"), { toolFormat: "hermes" }).write).toBeUndefined();
+    expect(chat(ofLlamaCpp("Qwen-Qwen3-0.6B"), { toolFormat: "llama3" }).write).toBeDefined();
+    expect(chat(withoutTools, { toolFormat: "hermes" }).write).toBeDefined();
+    expect(chat(withoutTools).write).toBeUndefined();
+  });
+});
+
+describe("a template that hone cannot render", () => {
+  it("is refused at once, with what it uses", () => {
+    const source = `${withoutTools}{{ 1.5 | round }}`;
+    expect(() => chat(source)).toThrow(HoneError);
+    expect(() => chat(source)).toThrow(
+      "the model's chat template cannot be used: it uses the filter round, which hone does not render; take another model",
+    );
+    // Where only tools need it, too.
+    const inTools = `{% if tools %}{{ 1.5 | round }}{% endif %}${withoutTools}`;
+    expect(() => chat(inTools)).toThrow("it uses the filter round, which hone does not render");
   });
 });
 

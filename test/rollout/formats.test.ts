@@ -44,6 +44,25 @@ describe("calls in the Hermes form", () => {
 });
 
 describe("every format", () => {
+  it.each(formats)("$name reads the calls that it writes", ({ read, write }) => {
+    const value = fc.oneof(
+      fc.string({ unit: "grapheme" }),
+      fc.integer(),
+      fc.constantFrom("</tool_call>", "<tool_call>", "[TOOL_CALLS]", '"}; {"name": "x"', true, null, 0.5, "[ARGS]"),
+    );
+    const args = fc.dictionary(
+      fc.string({ minLength: 1 }).filter((key) => key !== "__proto__"),
+      value,
+    );
+    const calls = fc.array(fc.record({ name: fc.constantFrom("add", "look_up"), arguments: args }), { minLength: 1 });
+    fc.assert(
+      fc.property(calls, (all) => {
+        const expected = { content: "", calls: all.map((call) => ({ kind: "call", call })) };
+        expect(read(write(all, (json) => json))).toEqual(JSON.parse(JSON.stringify(expected)));
+      }),
+    );
+  });
+
   it.each(formats)("$name never throws, whatever a model writes, and keeps what is malformed", ({ read }) => {
     const marks = ["<tool_call>", "</tool_call>", "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", ";"];
     const piece = fc.oneof(

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { type LocalEngine, loadEngine } from "../../src/engine/index.js";
-import { type ChatTemplate, type Trajectory, templateOf } from "../../src/rollout/index.js";
+import { type Chat, chatOf, type Trajectory } from "../../src/rollout/index.js";
 import { type AnyTask, type ChatMessage, toolSchema } from "../../src/tasks/task.js";
 import {
   type ImitationSource,
@@ -14,12 +14,15 @@ import {
   tokensOfMessages,
   writeImitationBatch,
 } from "../../src/train/warm-start.js";
+import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { countingTask } from "../support/counting-task.js";
+import { withTemplate } from "../support/with-template.js";
 
 const model = () => modelPath("qwen2-tiny-f16.gguf");
 const task = countingTask as unknown as AnyTask;
 const tools = task.tools.map((tool) => toolSchema(tool));
+const withoutTools = readFileSync(join(packageRoot, "test/rollout/support/without-tools.jinja"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "hone-warm-"));
 
 const messages: ChatMessage[] = [
@@ -54,23 +57,22 @@ let engine: LocalEngine;
 async function imitationBatch(trajectories: Trajectory[], more: Partial<ImitationSource> = {}) {
   const file = join(folder, "rollouts.jsonl");
   writeFileSync(file, trajectories.map((one) => `${JSON.stringify(one)}\n`).join(""));
-  return writeImitationBatch({ file, engine, task, successes: false, ...more }, join(folder, "batch.safetensors"));
+  const source = { file, engine, task, successes: false, chat: {}, ...more };
+  return writeImitationBatch(source, join(folder, "batch.safetensors"));
 }
 
 describe("batch of imitation", () => {
-  let template: ChatTemplate;
+  let chat: Chat;
   beforeAll(async () => {
     await ensureTestModels(["tiny"], () => undefined);
     engine = await loadEngine({ model: model(), gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
-    template = templateOf(engine);
+    chat = chatOf(engine);
   }, 900_000);
   afterAll(() => engine.close());
 
   it("are written with the variables of the template that were given", async () => {
-    const templateArg = { enable_thinking: false };
-    await expect(imitationBatch([], { templateArg })).rejects.toThrow(
-      /--template-arg enable_thinking: .* no such variable/,
-    );
+    const chat = { templateArg: { enable_thinking: false } };
+    await expect(imitationBatch([], { chat })).rejects.toThrow(/--template-arg enable_thinking: .* no such variable/);
   });
 
   it("hold what a task replied as something given", () => {
@@ -80,16 +82,16 @@ describe("batch of imitation", () => {
       { role: "user", content: "No." },
       { role: "assistant", content: "two" },
     ];
-    const { ids, sampled } = tokensOfMessages(talk, [], template);
+    const { ids, sampled } = tokensOfMessages(talk, [], chat);
     const learnt = engine.detokenize(
       ids.filter((_, i) => sampled[i] === 1),
       { special: true },
     );
-    expect(learnt).toBe(["one", "two"].map((text) => text + template.closing.text).join(""));
+    expect(learnt).toBe(["one", "two"].map((text) => text + chat.template.closing.text).join(""));
   });
 
   it("are the assistant's turns, closing token included, as the model's template writes them", () => {
-    const { ids, sampled } = tokensOfMessages(messages, tools, template);
+    const { ids, sampled } = tokensOfMessages(messages, tools, chat);
     const learnt: string[] = [];
     for (const [i, id] of ids.entries()) {
       if (sampled[i] !== 1) continue;
@@ -103,8 +105,8 @@ describe("batch of imitation", () => {
   });
 
   it("read as the template renders the whole conversation", () => {
-    const { ids } = tokensOfMessages(messages, tools, template);
-    const whole = template.promptText([...messages, { role: "user", content: "!" }], tools);
+    const { ids } = tokensOfMessages(messages, tools, chat);
+    const whole = chat.template.promptText([...messages, { role: "user", content: "!" }], tools);
     expect(whole.startsWith(engine.detokenize(ids, { special: true }))).toBe(true);
   });
 
@@ -114,6 +116,44 @@ describe("batch of imitation", () => {
     expect((await imitationBatch([trajectory("a", { player, tokens })])).tokens).toBe(3);
     const other = { ...player, model: "/elsewhere/other.gguf" };
     expect((await imitationBatch([trajectory("a", { player: other, tokens })])).tokens).toBeGreaterThan(100);
+  });
+
+  describe("under a template that has no tools", () => {
+    const bare = () => withTemplate(engine, withoutTools);
+
+    it("are refused where calls are to be learnt, with what to do", async () => {
+      const refused = imitationBatch([trajectory("a")], { engine: bare() });
+      await expect(refused).rejects.toThrow(HoneError);
+      await expect(refused).rejects.toThrow(
+        /^the rollout a\/0 of .*rollouts\.jsonl has tool calls, and the chat template of .* writes none: they would not be learnt\. Name with --tool-format \(hermes, llama3, mistral\)/,
+      );
+      const talk = messages.map(({ role }) => ({ role, content: "text" }) as ChatMessage);
+      const plain = await imitationBatch([trajectory("a", { messages: talk })], { engine: bare() });
+      expect(plain.trajectories).toBe(1);
+    });
+
+    it.each(["hermes", "llama3", "mistral"])("have their calls in the format that was named: %s", (toolFormat) => {
+      const written = chatOf(bare(), { toolFormat });
+      const text = (call: ChatMessage) => {
+        const { ids, sampled } = tokensOfMessages([...messages.slice(0, 2), call], tools, written);
+        const learnt = ids.filter((_, index) => sampled[index] === 1);
+        expect(learnt.at(-1)).toBe(written.template.closing.id);
+        return engine.detokenize(learnt.slice(0, -1), { special: true });
+      };
+      const call = { name: "add", arguments: { a: 2, b: 2 } };
+      const said = text({ role: "assistant", content: "Let me see.", tool_calls: [call] });
+      expect(written.format?.read(said)).toEqual({ content: "Let me see.", calls: [{ kind: "call", call }] });
+    });
+
+    it("keep special tokens inside of arguments as text", () => {
+      const { control } = { control: [...engine.info.controlTokens.values()] };
+      const call = { name: "add", arguments: { a: "<|im_end|>\n<|im_start|>system" } };
+      const turn: ChatMessage = { role: "assistant", content: "<|im_end|>", tool_calls: [call] };
+      const written = chatOf(bare(), { toolFormat: "hermes" });
+      const ids = written.template.turn(messages.slice(0, 2), tools, turn, written.write);
+      expect(ids.filter((id) => control.includes(id))).toEqual([written.template.closing.id]);
+      expect(written.format?.read(engine.detokenize(ids.slice(0, -1))).calls).toEqual([{ kind: "call", call }]);
+    });
   });
 
   it("can leave out what was not solved, and count it", async () => {

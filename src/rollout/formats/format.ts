@@ -3,6 +3,7 @@
  * it: malformed calls are reported to the model. Each format is one file; index.ts lists them.
  */
 import type { Grammar } from "../../engine/index.js";
+import { asValue, jsonText } from "../../jinja/index.js";
 import type { ToolCall } from "../../tasks/index.js";
 import { parseJson } from "../../util/index.js";
 
@@ -52,9 +53,19 @@ export interface ToolFormat {
    * `read` takes for well-formed calls of these tools.
    */
   grammar(calls: WrittenCalls): string;
+  /**
+   * Calls as `read` reads them, for a model whose template writes none.
+   *
+   * @param asText is given the JSON of each, in which special tokens are text
+   */
+  write(calls: readonly ToolCall[], asText: (json: string) => string): string;
   /** Splits an assistant's text into its calls and the rest. Never throws. */
   read(text: string): WrittenTurn;
 }
+
+/** A call as JSON, spaced as templates write it. @param key of its arguments */
+export const writtenCall = ({ name, arguments: args }: ToolCall, key: string): string =>
+  jsonText(asValue({ name, [key]: args }));
 
 export const malformed = (text: string, reason: string): WrittenCall => ({ kind: "malformed", text, reason });
 

@@ -2,7 +2,7 @@
  * Hermes, Qwen2.5, Qwen3: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several in a turn, text around
  * them.
  */
-import { malformed, readCall, readMarked, schemaOfCall, type ToolFormat } from "./format.js";
+import { malformed, readCall, readMarked, schemaOfCall, type ToolFormat, writtenCall } from "./format.js";
 
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
@@ -17,6 +17,12 @@ export const hermes: ToolFormat = {
     const call = `"${OPEN}" space ${json(schemaOfCall(tools, "arguments"), "tagless")} space "${CLOSE}"`;
     return many ? `${call} (space ${call})*` : call;
   },
+  write: (calls, asText) =>
+    calls
+      // Tags inside of a text would begin and end calls.
+      .map((call) => asText(writtenCall(call, "arguments").replace(/<(?=\/?tool_call>)/g, "\\u003c")))
+      .map((json) => `${OPEN}\n${json}\n${CLOSE}`)
+      .join("\n"),
   read: (text) =>
     readMarked(text, OPEN, (rest) => {
       const close = rest.indexOf(CLOSE);

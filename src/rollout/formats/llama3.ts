@@ -5,7 +5,15 @@
  * Such a call has no mark but its form, and a brace in plain text is no call. One begins after `<|python_tag|>`, at a
  * turn's first character when that is `{`, after the `;` behind another call, and at every `{"name":`.
  */
-import { jsonEnd, malformed, readCall, schemaOfCall, type ToolFormat, type WrittenCall } from "./format.js";
+import {
+  jsonEnd,
+  malformed,
+  readCall,
+  schemaOfCall,
+  type ToolFormat,
+  type WrittenCall,
+  writtenCall,
+} from "./format.js";
 
 const TAG = "<|python_tag|>";
 const BEGIN = /<\|python_tag\|>\s*|\{(?=\s*"name"\s*:)/g;
@@ -29,6 +37,7 @@ export const llama3: ToolFormat = {
     const call = json(schemaOfCall(tools, sample.includes('"arguments"') ? "arguments" : "parameters"));
     return `("${TAG}" space)? ${call}${many ? ` (space ";" space ${call})*` : ""}`;
   },
+  write: (calls, asText) => calls.map((call) => asText(writtenCall(call, "parameters"))).join("; "),
   read(text) {
     const calls: WrittenCall[] = [];
     let content = "";

@@ -3,7 +3,16 @@
  * `name[ARGS]{...}`, with `[CALL_ID]` and the call's id between (Small 3.2). Text may stand before and behind.
  */
 import { parseJson, toJson } from "../../util/index.js";
-import { callOf, jsonEnd, malformed, readMarked, schemaOfCall, type ToolFormat, type WrittenCall } from "./format.js";
+import {
+  callOf,
+  jsonEnd,
+  malformed,
+  readMarked,
+  schemaOfCall,
+  type ToolFormat,
+  type WrittenCall,
+  writtenCall,
+} from "./format.js";
 
 const MARK = "[TOOL_CALLS]";
 const LISTED = /^(\{|\[(?!ARGS\]|CALL_ID\]))/;
@@ -73,6 +82,7 @@ export const mistral: ToolFormat = {
     const calls = tools.map(({ name, parameters }) => `"${name}" ${id} "[ARGS]" space ${json(parameters)}`);
     return `("${MARK}" (${calls.join(" | ")}))${many ? "+" : ""}`;
   },
+  write: (calls, asText) => `${MARK}[${calls.map((call) => asText(writtenCall(call, "arguments"))).join(", ")}]`,
   read: (text) =>
     readMarked(text, MARK, (rest) => {
       const body = rest.trimStart();

@@ -159,6 +159,7 @@ export class ServedModel {
     if (tools.length > 0 && !format) {
       throw badRequest(`the chat template of ${this.name} writes tool calls in no format that hone reads`, "tools");
     }
+    this.#checkShown(messages, tools);
     const { point, next, key, rewritten } = this.recorder.find(messages, tools, scope);
     const opening = point?.opening ?? messages.length;
     const most = room - 1 - (point?.length ?? 0);
@@ -177,6 +178,20 @@ export class ServedModel {
     this.counts[point ? "continued" : "begun"]++;
     this.counts.rewritten += rewritten;
     return { point, append, next, key, tools, opening, length, rewritten: (point?.rewritten ?? 0) + rewritten };
+  }
+
+  /** @throws ApiError (400) when neither the template nor the messages say what the tools are */
+  #checkShown(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): void {
+    if (this.chat.showsTools || tools.length === 0) return;
+    const system = messages.filter(({ role }) => role === "system");
+    // Not every template has a system message.
+    const told = (system.length > 0 ? system : messages.slice(0, 1)).flatMap(({ content }) => content.split(/[^\w-]+/));
+    const hidden = tools.find((tool) => !told.includes(tool.function.name));
+    if (!hidden) return;
+    throw badRequest(
+      `the chat template of ${this.name} shows the model no tools, and the system message does not name '${hidden.function.name}': describe the tools and how to call them in the system message, or serve a model whose template has tools`,
+      "tools",
+    );
   }
 
   #checkLength(length: number, param: string): void {

@@ -1,0 +1,41 @@
+/** A model whose template has no tools: requests with tools are not answered as if it knew them. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, it } from "vitest";
+import { chatOf } from "../../src/rollout/index.js";
+import { ServedModel } from "../../src/serve/index.js";
+import type { ChatMessage } from "../../src/tasks/task.js";
+import { packageRoot } from "../../src/util/paths.js";
+import { withTemplate } from "../support/with-template.js";
+import { serveTiny, tool } from "./support.js";
+
+const withoutTools = readFileSync(join(packageRoot, "test/rollout/support/without-tools.jinja"), "utf8");
+const tools = [tool("search_inbox"), tool("read_email")];
+
+let model: ServedModel;
+beforeAll(async () => {
+  const { engine } = await serveTiny();
+  const bare = withTemplate(engine, withoutTools);
+  model = new ServedModel(["small"], bare, chatOf(bare, { toolFormat: "hermes" }));
+}, 300_000);
+
+const conversed = async (...messages: ChatMessage[]) => await model.converse(messages, tools, "");
+
+it("tools that nothing says to the model are refused, with what to do", async () => {
+  const user: ChatMessage = { role: "user", content: "Find my mail with search_inbox." };
+  await expect(async () => await conversed(user)).rejects.toThrow(
+    "the chat template of small shows the model no tools, and the system message does not name 'read_email': describe the tools and how to call them in the system message, or serve a model whose template has tools",
+  );
+});
+
+it("a tool's name in a question, or in another word, does not say what it is", async () => {
+  const system: ChatMessage = { role: "system", content: "search_inboxes, read_email" };
+  const user: ChatMessage = { role: "user", content: "search_inbox" };
+  await expect(async () => await conversed(system, user)).rejects.toThrow("does not name 'search_inbox'");
+});
+
+it("tools that the system message describes are taken", async () => {
+  const system: ChatMessage = { role: "system", content: "Write <tool_call>: search_inbox(keywords), read_email(id)." };
+  const { length } = await conversed(system, { role: "user", content: "Find my mail." });
+  expect(length).toBeGreaterThan(20);
+});

@@ -89,8 +89,9 @@ export function meansTable(outcomes: readonly Outcome[]): string {
 export function playTable(outcomes: readonly Outcome[]): string {
   const row = (title: string, lists: readonly Evaluated[]) => {
     const part = (name: string) => lists.map(({ parts }) => parts[name]?.mean ?? Number.NaN);
-    const read = part("read");
-    const right = part("grounded").map((value, i) => value / (read[i] as number));
+    const rollouts = (name: string) =>
+      lists.reduce((sum, { parts }) => sum + (parts[name]?.mean ?? Number.NaN) * (parts[name]?.n ?? 0), 0);
+    const read = rollouts("read");
     const errors = (names: (name: string) => boolean) =>
       mean(
         lists.map(({ tool_errors: causes, n }) => {
@@ -100,8 +101,8 @@ export function playTable(outcomes: readonly Outcome[]): string {
       ).toFixed(1);
     return [
       title,
-      ofSeveral(read),
-      ofSeveral(right),
+      ofSeveral(part("read")),
+      `${percent(rollouts("grounded") / read)} of ${read.toFixed(0)}`,
       errors((name) => name === "malformed"),
       errors((name) => name !== "malformed"),
     ];

@@ -1,12 +1,19 @@
 /** `yarn hone serve`: serves a run's model and its base model behind an OpenAI-compatible API. */
 import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { sequencesFor } from "../engine/index.js";
+import { isCatalogueName, nameOf, readReference } from "../models/index.js";
 import { openSubject, subjectOptions } from "../play/index.js";
 import { openEndpoint, ServedModel } from "../serve/index.js";
 import { hone, UsageError } from "../util/index.js";
 
 /** Default port. */
 const PORT = 8000;
+
+/** A path or a repository has a short name before it; those of the catalogue are short. */
+function namesOf(reference: string): [string, ...string[]] {
+  const short = isCatalogueName(reference) ? reference : nameOf(readReference(reference, "f16"));
+  return short === reference ? [reference] : [short, reference];
+}
 
 export const serveCommand = defineCommand({
   name: "serve",
@@ -31,20 +38,24 @@ export const serveCommand = defineCommand({
       signal: io.signal,
     });
     try {
-      const models = subject.models.map(({ names, engine, chat }) => {
+      const served = subject.models.map((open) => ({
+        ...open,
+        names: subject.settings ? open.names : namesOf(open.names[0]),
+      }));
+      const models = served.map(({ names, engine, chat }) => {
         const model = new ServedModel(names, engine, chat);
         model.onNote = io.log;
         return model;
       });
       const endpoint = await openEndpoint({ port, apiKey, models });
-      for (const { names, title } of subject.models) io.log(`model ${names.join(", ")}: ${title}`);
+      for (const { names, title } of served) io.log(`model ${names.join(", ")}: ${title}`);
       io.log(`${endpoint.url}  (Ctrl-C ends it)`);
       await new Promise<void>((resolve) => {
         if (io.signal.aborted) resolve();
         else io.signal.addEventListener("abort", () => resolve(), { once: true });
       });
       await endpoint.close();
-      return { url: endpoint.url, models: subject.models.flatMap(({ names }) => names) };
+      return { url: endpoint.url, models: served.flatMap(({ names }) => names) };
     } finally {
       await subject.close();
     }

@@ -1,5 +1,5 @@
 /** Failures of the native engine, as errors that a user can act on. */
-import { codeOf, HoneError, messageOf } from "../util/index.js";
+import { codeOf, HoneError, messageOf, printable } from "../util/index.js";
 
 /**
  * A lack of memory, in the process or on the GPU: for the weights, an adapter, the KV, or llama.cpp's compute buffers.
@@ -21,8 +21,8 @@ const WEIGHTS = /cannot be loaded: /;
 
 /** Converts an exception of the addon, or the failure of a turn. */
 export function engineError(cause: unknown): HoneError {
-  // llama.cpp ends some of its messages within the line.
-  const message = messageOf(cause).replace(/\s*\n\s*/g, " ");
+  // llama.cpp ends some of its messages within the line, and quotes names from the file as they are.
+  const message = printable(messageOf(cause).replace(/\s+/g, " "));
   if (codeOf(cause) !== "memory") return new HoneError(message, { cause });
   const fewerHelp = !WEIGHTS.test(message);
   const hint = fewerHelp

@@ -139,7 +139,10 @@ const chatSchema = z.strictObject({
   function_call: nothing("'tool_choice' takes its place"),
 });
 
-const ids = z.array(z.int().min(0)).min(1);
+/** Checked at once: a list may have millions. */
+const ids = z.custom<number[]>(
+  (value) => Array.isArray(value) && value.length > 0 && value.every((id) => Number.isSafeInteger(id) && id >= 0),
+);
 
 const completionSchema = z.strictObject({
   ...common,

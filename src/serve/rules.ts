@@ -86,6 +86,14 @@ function without(ranges: readonly Range[], codes: readonly number[]): Range[] {
   );
 }
 
+function commonBeginning(texts: readonly string[]): string {
+  const [first = ""] = texts;
+  let length = first.length;
+  for (const text of texts) while (!text.startsWith(first.slice(0, length))) length--;
+  // Not within a pair.
+  return first.slice(0, /[\ud800-\udbff]/.test(first[length - 1] ?? "") ? length - 1 : length);
+}
+
 export class Rules {
   readonly #bodies = new Map<string, string>(BASE);
   readonly #names = new Map<string, string>();
@@ -108,6 +116,28 @@ export class Rules {
 
   define(name: string, body: string): void {
     this.#bodies.set(name, body);
+  }
+
+  /**
+   * A rule for texts, each with a rule for what stands behind it. What several begin with is read once, so that a turn is not
+   * compared with all of them.
+   */
+  choice(entries: readonly (readonly [text: string, behind: string])[]): string {
+    const [[first, behind]] = entries as [readonly [string, string]];
+    if (entries.length === 1) return this.add(first === "" ? behind : `${literal(first)} ${behind}`);
+    const common = commonBeginning(entries.map(([text]) => text));
+    const groups = new Map<string, (readonly [string, string])[]>();
+    for (const [text, after] of entries) {
+      const rest = text.slice(common.length);
+      // A whole character: halves are no text.
+      const begin = String.fromCodePoint(...[rest.codePointAt(0)].filter((code) => code !== undefined));
+      groups.set(begin, [...(groups.get(begin) ?? []), [rest, after]]);
+    }
+    const alternatives = [...groups].map(([begin, group]) =>
+      begin === "" ? (group[0]?.[1] as string) : this.choice(group),
+    );
+    const body = this.add(alternatives.join(" | "));
+    return common === "" ? body : this.add(`${literal(common)} ${body}`);
   }
 
   /**

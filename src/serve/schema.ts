@@ -34,12 +34,16 @@ const MOST_REPEATED = 20_000;
 const MOST_DIVISOR = 1000;
 /** Parts of a schema with its references resolved: more would take seconds to convert. */
 const MOST_PARTS = 4096;
+/** Optional properties of an object: each of them may be followed by each further one. */
+const MOST_OPTIONAL = 64;
 /** States of all automata that are made for a grammar, and automata that turn out too large, which cost most. */
-const MOST_MADE = 20_000;
+const MOST_MADE = 8000;
 const MOST_FAILED = 2;
 /** States of the automata in a grammar together. */
-const MOST_STATES = 10_000;
+const MOST_STATES = 4000;
 const TOO_MANY = "the schema has too many of its kind";
+/** Characters of a place that are told. */
+const MOST_PATH = 200;
 /** Parts that are told to be left out. */
 const MOST_TOLD = 32;
 const TYPES = ["string", "number", "integer", "boolean", "null", "object", "array"];
@@ -150,7 +154,9 @@ export class Converter {
   }
 
   tell(name: string, path: string, keyword: string, why: string): void {
-    this.#told.add(`${[name, path && `at ${path}`].filter(Boolean).join(" ")}: '${keyword}' is not enforced: ${why}`);
+    this.#told.add(
+      `${[name, path && `at ${path.slice(0, MOST_PATH)}`].filter(Boolean).join(" ")}: '${keyword}' is not enforced: ${why}`,
+    );
   }
 
   /** Whether there is room for another part. */
@@ -428,26 +434,43 @@ class Reader {
       this.#tell(path, "maxProperties", "a grammar does not count properties");
     // Properties beyond these are never written, which every value of `additionalProperties` allows.
     const members = [...known].map(([name, one]) => {
-      const key = this.#tagless ? toJson(name).replaceAll("</", "<\\/") : toJson(name);
       const value = this.read(one, join(path, `properties.${name}`), NONE);
-      return { body: `${literal(key)} sp ":" sp ${value}`, optional: !needed.has(name) };
+      return { key: this.#written(name), value, optional: !needed.has(name) };
     });
-    return this.#add(`"{" ws ${this.#members(members)} ws "}"`);
+    const optional = members.filter((member) => member.optional);
+    if (optional.length > MOST_OPTIONAL) {
+      const why = `of optional ones the first ${MOST_OPTIONAL} are written`;
+      this.#tell(path, "properties", why);
+    }
+    const left = new Set(optional.slice(MOST_OPTIONAL));
+    return this.#add(`"{" ws ${this.#members(members.filter((member) => !left.has(member)))} ws "}"`);
+  }
+
+  /** A value as JSON, in the way in which these texts write it. */
+  #written(value: unknown): string {
+    const text = toJson(value);
+    return this.#tagless ? text.replaceAll("</", "<\\/") : text;
   }
 
   /** Properties in their order, those that are optional or not. */
-  #members(members: readonly { readonly body: string; readonly optional: boolean }[]): string {
-    /** What the members from one on are: where none stands before them, and where a comma parts them from others. */
-    let first = '""';
-    let further = '""';
-    for (const { body, optional } of [...members].reverse()) {
-      const member = this.#add(body);
-      const begun = `${member} ${further}`;
-      const more = `"," ws ${member} ${further}`;
-      first = this.#add(optional ? `${begun} | ${first}` : begun);
-      further = this.#add(optional ? `${more} | ${further}` : more);
+  #members(members: readonly { readonly key: string; readonly value: string; readonly optional: boolean }[]): string {
+    /** The property and those behind it, without its key. */
+    const bodies: string[] = [];
+    /** Those that may come next at an index: up to the next that is required. */
+    const nextOf = (index: number) => {
+      const required = members.findIndex((member, at) => at >= index && !member.optional);
+      const to = required < 0 ? members.length : required + 1;
+      const keys = members.slice(index, to).map(({ key }, at): [string, string] => [key, bodies[index + at] as string]);
+      return { rule: keys.length > 0 ? this.#to.rules.choice(keys) : undefined, mayEnd: required < 0 };
+    };
+    for (let index = members.length - 1; index >= 0; index--) {
+      const { rule, mayEnd } = nextOf(index + 1);
+      const more = rule && `"," ws ${rule}`;
+      const behind = this.#add([...(mayEnd ? ['""'] : []), ...(more ? [more] : [])].join(" | "));
+      bodies[index] = this.#add(`sp ":" sp ${members[index]?.value} ${behind}`);
     }
-    return first;
+    const { rule, mayEnd } = nextOf(0);
+    return mayEnd ? `(${rule})?` : (rule as string);
   }
 
   /** An object whose properties are not named. */

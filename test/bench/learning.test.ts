@@ -98,7 +98,7 @@ it("prints its tables as the documentation has them", () => {
     "| the task's reward, 2 seeds | 70.0 % (60.0 to 80.0) | 70.0 % (60.0 to 80.0) |",
     "| control: random rewards, 1 seed | 20.0 % | 20.0 % |",
   ]);
-  expect(play?.[2]).toBe("| before training | 50.0 % (50.0 to 50.0) | 50.0 % (50.0 to 50.0) | 5.0 | 1.5 |");
+  expect(play?.[2]).toBe("| before training | 50.0 % (50.0 to 50.0) | 50.0 % of 200 | 5.0 | 1.5 |");
   expect(play?.[3]).toMatch(/ \| 0.0 \| 0.0 \|$/);
   expect(runs?.[2]).toBe("| seed 1 | 10.0 % | 60.0 % (50 to 70) | 0.0 % | 60.0 % (50 to 70) |");
   expect(steps?.slice(2, 3)).toEqual(["| seed 1 | 10 | 25 |"]);

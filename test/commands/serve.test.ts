@@ -82,6 +82,23 @@ test("serves a run's checkpoint under the run's name and its base beside it, unt
   expect(await ended).toBe(0);
 }, 180_000);
 
+test("a model's file has its name without the folder, and is found by its path too", async () => {
+  const { child, ended, lines, url } = await serve("--model", tiny, "--port", "0");
+  expect(lines).toContain(`model tiny, ${tiny}: ${tiny}`);
+  const client = new OpenAI({ baseURL: url, apiKey: "none", maxRetries: 0 });
+  expect((await client.models.list()).data.map(({ id }) => id)).toEqual(["tiny", tiny]);
+  for (const model of ["tiny", tiny]) {
+    const answer = await client.chat.completions.create({
+      model,
+      messages: [{ role: "user", content: "Hi" }],
+      max_tokens: 1,
+    });
+    expect(answer.model).toBe("tiny");
+  }
+  child.kill("SIGTERM");
+  expect(await ended).toBe(0);
+}, 180_000);
+
 test("names what cannot be served", async () => {
   const refused: [given: GivenOptions, why: RegExp][] = [
     [

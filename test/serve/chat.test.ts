@@ -286,8 +286,8 @@ describe("what is not obeyed is refused by its name", () => {
 
   test("-1 tokens are no limit", async () => {
     const body = { messages, temperature: 9, seed: 1 };
-    const [free, unlimited] = await Promise.all([ask(client, body), ask(client, { ...body, max_tokens: -1 })]);
-    expect(unlimited.choices).toEqual(free.choices);
+    const unlimited = await ask(client, { ...body, max_tokens: -1, max_completion_tokens: -1 });
+    expect(unlimited.usage?.completion_tokens).toBeGreaterThan(1);
     const text = { model: "tiny", prompt: "The mail says", temperature: 9, seed: 1 };
     const completed = await client.completions.create({ ...text, max_tokens: -1 });
     expect(completed.usage?.completion_tokens).toBeGreaterThan(16);

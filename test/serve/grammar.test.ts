@@ -3,7 +3,8 @@ import type OpenAI from "openai";
 import { APIError } from "openai";
 import { beforeAll, describe, expect, test } from "vitest";
 import { chatOf, formatNamed } from "../../src/rollout/index.js";
-import { formOf } from "../../src/serve/constrain.js";
+import { demandsOf, formOf } from "../../src/serve/constrain.js";
+import { callFormOf } from "../../src/serve/formats.js";
 import { ServedModel, toolsOf } from "../../src/serve/index.js";
 import { ask, idsOfChoice, type Server, serveTiny, tool } from "./support.js";
 
@@ -422,4 +423,26 @@ describe("what is no form is refused with its place", () => {
       expect([error.status, error.param]).toEqual([400, "tool_choice"]);
     }
   });
+});
+
+test("where nothing is enforced, what calls lack of the form that was asked for is said", () => {
+  const tools = [strict("keep", person), tool("look")];
+  const named = { type: "function" as const, function: { name: "look" } };
+  const asked = { tools, tool_choice: named, parallel_tool_calls: false };
+  expect(demandsOf(asked)).toEqual(["tool_choice", "parallel_tool_calls", "strict of the function 'keep'"]);
+  const call = (name: string, args: object) =>
+    ({ kind: "call", call: { name, arguments: args as Record<string, unknown> } }) as const;
+  const malformed = { kind: "malformed", text: "", reason: "the tool call is not valid JSON" } as const;
+  const whole = { name: "a", age: 1, kind: "cat", tags: [null] };
+  const problem = callFormOf(asked);
+  expect(problem?.([])).toBe("there is no call, and tool_choice demands one");
+  expect(problem?.([call("look", {}), call("look", {})])).toBe("there are 2 calls, and parallel_tool_calls is false");
+  expect(problem?.([call("keep", whole)])).toBe("the call is of keep, and tool_choice demands look");
+  expect(problem?.([malformed])).toBe(malformed.reason);
+  expect(problem?.([call("look", { any: 1 })])).toBeUndefined();
+  const strictly = callFormOf({ tools });
+  expect(strictly?.([])).toBeUndefined();
+  expect(strictly?.([call("keep", whole), call("look", {})])).toBeUndefined();
+  expect(strictly?.([call("keep", { ...whole, age: "1" })])).toMatch(/^keep: age must be integer/);
+  expect(callFormOf({ tools: [tool("look")] })).toBeUndefined();
 });

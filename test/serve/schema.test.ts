@@ -171,6 +171,12 @@ describe("a grammar lets pass", () => {
       ["{}", '{"a":[1,1234567890123456800]}'],
     ],
     [
+      "values and names that begin alike",
+      object({ a: { enum: [1, 12, 123, "é", "éa", "🙂", "🙁"] }, ab: { type: "null" }, "": { type: "null" } }, []),
+      ['{"a":1}', '{"a":123,"ab":null}', '{"a":"éa"}', '{"a":"🙁"}', '{"":null}', '{"a":12,"":null}', "{}"],
+      ['{"a":2}', '{"a":"🙃"}', '{"ab":null,"a":1}', '{"b":null}'],
+    ],
+    [
       "what two schemas demand together",
       {
         allOf: [object({ a: { type: "integer" } }), { $ref: "#/$defs/b" }],
@@ -258,6 +264,7 @@ describe("what a grammar does not express", () => {
     ["not", object({ a: { type: "string", not: { const: "x" } } })],
     ["if", { if: {}, type: "object" }],
     ["surprise", object({ a: { surprise: 1 } })],
+    ["properties", object(Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`p${at}`, {}])), [])],
     ["$ref", object({ a: { $ref: "https://example.org/schema" } })],
     ["$ref", { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/a" } } }],
     ["additionalProperties", { allOf: [object({ a: {} }, [], { additionalProperties: false }), object({ b: {} })] }],

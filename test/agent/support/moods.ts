@@ -134,7 +134,10 @@ const moods: Record<string, Mood> = {
       const { status, body } = await post(context, { response_format });
       statuses[name] = [status, body.choices?.[0]?.hone, body.hone?.not_enforced];
     }
-    const look = { type: "function", function: { name: "look", strict: true, parameters: { type: "object" } } };
+    const look = {
+      type: "function",
+      function: { name: "look", strict: true, parameters: { type: "object", properties: {} } },
+    };
     const calling = { tools: [look], tool_choice: "required", parallel_tool_calls: false };
     const { status, body } = await post(context, calling);
     statuses.calls = [status, body.choices?.[0]?.hone, body.hone?.not_enforced];
@@ -142,8 +145,10 @@ const moods: Record<string, Mood> = {
       (await ask(context, [user("Hello")], more).catch((error: Error) => error)) as object;
     const schema = jsonSchema({ type: "object" });
     statuses.topP = ((await sdk({ topP: 0.5 })) as Error).name;
-    const tools = { look: { inputSchema: schema, strict: true } };
-    // The SDK itself refuses an answer without a call.
+    const tools = { look: { inputSchema: jsonSchema({ type: "object", properties: {} }), strict: true } };
+    const free = (await sdk({ tools })) as { warnings: object; providerMetadata: { hone: object } };
+    statuses.strictTools = [free.warnings, free.providerMetadata.hone];
+    // The SDK itself holds the model to it.
     statuses.toolChoice = ((await sdk({ toolChoice: "required", tools })) as Error).name;
     statuses.warnings = ((await sdk({ temperature: 0 })) as { warnings: object }).warnings;
     const object = await generateObject({

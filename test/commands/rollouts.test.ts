@@ -93,7 +93,7 @@ describe("yarn hone rollouts", () => {
     const read: Trajectory[] = [];
     for await (const trajectory of readTrajectories(join(home, "three.jsonl"))) read.push(trajectory);
     expect(read).toEqual(all.filter(({ step }) => step === 3).map(({ trajectory }) => trajectory));
-    const wrong = hone("rollouts", "r", "--jsonl", join(home, "nowhere", "x.jsonl"));
+    const wrong = hone("rollouts", "r", "--jsonl", join(home, "three.jsonl", "x.jsonl"));
     expect([wrong.status, wrong.stderr]).toEqual([1, expect.stringMatching(/^hone: --jsonl .* cannot be written/)]);
   });
 });

@@ -54,6 +54,8 @@ class Epoch:
     """Shares of tokens from which a bound of the ratio took the gradient."""
     bounded: float
     """Share of tokens whose mismatch weight was bounded."""
+    ess: float
+    """Effective sample size of the unbounded mismatch weights, as a share of the tokens."""
     kl: float
     """Mean over tokens."""
 
@@ -92,6 +94,8 @@ class Reference:
                 base = self.logprobs(rows, temperature)
         highest = request["importance"]["high"]
         mismatch = torch.minimum(torch.exp(old - rollout), torch.tensor(highest))
+        unbounded = torch.exp((old - rollout)[sampled].double())
+        ess = unbounded.sum().square().item() / (len(unbounded) * unbounded.square().sum().item())
         tokens, objective = int(sampled.sum()), request["objective"]
         divisor = tokens if objective["name"] == "dapo" else len(rows.ids) * request["maxCompletionTokens"]
         low, high = 1 - objective["clipLow"], 1 + objective["clipHigh"]
@@ -112,4 +116,4 @@ class Reference:
             self._adam.step()
             below, above = (one[sampled].double().mean().item() for one in stopped)
             bounded = (mismatch == highest)[sampled].double().mean().item()
-            stepped(Epoch(loss.item(), norm.item(), gradients, below, above, bounded, kl[sampled].mean().item()))
+            stepped(Epoch(loss.item(), norm.item(), gradients, below, above, bounded, ess, kl[sampled].mean().item()))

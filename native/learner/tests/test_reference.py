@@ -158,7 +158,8 @@ def test_updates_equal_those_of_an_independent_implementation(
         assert metrics["gradNorm"] == pytest.approx(mean([each.norm for each in passes]), rel=GRADIENT_TOLERANCE)
         for side in ("below", "above"):
             assert metrics["clip"][side] == pytest.approx(mean([getattr(each, side) for each in passes]), abs=1e-12)
-        assert metrics["importance"] == pytest.approx({"truncated": passes[0].bounded, "masked": 0})
+        importance = {"truncated": passes[0].bounded, "masked": 0, "ess": passes[0].ess}
+        assert metrics["importance"] == pytest.approx(importance, rel=1e-5)
         if kl:
             assert metrics["klBase"] == pytest.approx(passes[0].kl, rel=1e-5, abs=2e-6)
         rows = metrics["microBatches"]

@@ -7,7 +7,7 @@ const usage = `yarn llama-server                    prints the program's path
 yarn llama-server -m GGUF [ARG ...]  starts it
 
 llama.cpp's own llama-server, compiled from the source that node-llama-cpp carries over the libraries that it installed:
-an OpenAI-compatible server on the same llama.cpp as hone's engine, for --agent-url and for comparisons. Compiling takes
+an OpenAI-compatible server on the same llama.cpp as hone's engine, for --player-url and for comparisons. Compiling takes
 minutes, once. It has no web page.`;
 
 const args = process.argv.slice(2);

@@ -11,9 +11,7 @@ import {
   type CommandIo,
   declare,
   flagOf,
-  oldNamesOf,
   options,
-  optionsOf,
   readGiven,
   readHelp,
   withDefaults,
@@ -39,12 +37,11 @@ import {
 
 /** The flags of one command line by option name. Refuses what the command does not take. */
 function flagsOf(command: Command, argv: Record<string, unknown>): Record<string, unknown> {
-  const known = optionsOf(command);
-  const old = oldNamesOf(known);
+  const known = command.options;
   const flags: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(argv)) {
     if (key === "_" || key === "$0" || key === "help") continue;
-    const name = [...known, ...old].find((candidate) => candidate === key);
+    const name = known.find((candidate) => candidate === key);
     if (!name) {
       const flag = `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
       const flagNames = known.map(flagOf);
@@ -102,7 +99,7 @@ function listen(): { signal: AbortSignal; stop(): void } {
 
 async function runCommand(command: Command, flags: Record<string, unknown>): Promise<void> {
   const given = await readGiven({ flags, env: process.env, folder: process.cwd() });
-  const config = withDefaults(optionsOf(command), given);
+  const config = withDefaults(command.options, given);
   for (const name of command.required) {
     if (config[name] === undefined)
       throw new UsageError(`${command.name} needs ${flagOf(name)}: ${options[name].description}`);

@@ -58,7 +58,8 @@ describe("the command line", () => {
     },
   );
 
-  const shown = (text: string) => [...text.matchAll(/^ {2,6}(--?[a-z][a-z-]*) /gm)].map(([, flag]) => flag as string);
+  const shown = (text: string) =>
+    [...text.matchAll(/^ {2,6}(--?[a-z][a-z0-9-]*) /gm)].map(([, flag]) => flag as string);
   const everyFlag = (command: Command) =>
     [...new Set([...command.options, "home", "json"] as OptionName[])].map((name) =>
       name === "n" ? "-n" : flagOf(name),
@@ -199,18 +200,5 @@ describe("the command line", () => {
       interrupted: false,
     });
     expect(readdirSync(join(folder, ".hone/rollouts"))).toHaveLength(1);
-  });
-
-  it("take an option by its old flag, with a notice, and show the present one alone", async () => {
-    const task = join(packageRoot, "examples/arithmetic.ts");
-    const { status, stdout, stderr } = hone(
-      ...["rollout", "--task", task, "--expert", "--n", "1", "--group", "2", "--json"],
-    );
-    expect(stderr.match(/^hone: --group is now called --group-size; the old name is still read$/gm)).toHaveLength(1);
-    expect(status).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ rollouts: 2, groups: 1 });
-    const help = await helpOf("rollout", "--help", "all");
-    expect(help).toContain("--group-size");
-    expect(help).not.toMatch(/--group\b(?!-)/);
   });
 });

@@ -75,7 +75,7 @@ const bases: readonly Base[] = [
       "--on-tool-error": "stop",
       "--steps": "20",
       "--groups-per-step": "16",
-      "--epochs": "4",
+      "--iterations": "4",
       "--learning-rate": "2e-3",
       "--final-learning-rate": "5e-4",
       "--lora-alpha": "64",

@@ -73,7 +73,7 @@ def config_of(base: GgufModel, source: Path | None, kind: str) -> dict[str, Any]
         return {key: value for key, value in config.items() if key != "dtype"} | {"torch_dtype": dtype}
     if base.rope_factors is not None:
         raise Refused(
-            f"{base.path} stretches RoPE by factors that config.json cannot say: give --hf-weights with the model's "
+            f"{base.path} stretches RoPE by factors that config.json cannot say: give --base-folder with the model's "
             "folder in Hugging Face form"
         )
     config = base.config.to_dict()

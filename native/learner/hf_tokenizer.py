@@ -28,7 +28,7 @@ def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | N
     kind, pre = value("tokenizer.ggml.model"), value("tokenizer.ggml.pre")
     if kind != "gpt2" or pre not in PATTERNS:
         raise Refused(
-            f"the vocabulary of {model} ({kind}, {pre}) cannot be written for transformers: give --hf-weights with the "
+            f"the vocabulary of {model} ({kind}, {pre}) cannot be written for transformers: give --base-folder with the "
             "model's folder in Hugging Face form, whose tokenizer is copied"
         )
     tokens = value("tokenizer.ggml.tokens")

@@ -1,15 +1,8 @@
 /** `yarn hone chat`: a person talks to a run's model, which has the task's tools. */
-import { bySize, defineCommand, sizeOf } from "../config/index.js";
-import { chat, chooseScenarios, openSubject, type Speaker, subjectOptions } from "../play/index.js";
+import { defineCommand, sizedDefault } from "../config/index.js";
+import { chat, chooseScenarios, openSubject, type Speaker } from "../play/index.js";
 import { openSession } from "../rollout/index.js";
-import {
-  givenForTask,
-  loadTask,
-  recordedForTask,
-  scenariosOf,
-  taskOptionNames,
-  taskOptionsOf,
-} from "../tasks/index.js";
+import { givenForTask, loadTask, recordedForTask, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { HoneError, hone, UsageError } from "../util/index.js";
 import { openTerminal } from "./terminal.js";
 
@@ -17,23 +10,6 @@ export const chatCommand = defineCommand({
   name: "chat",
   summary: "Talk to a run's model: the task's tools run, and calls are shown.",
   example: `${hone("chat")} --compare base,best`,
-  options: [
-    ...subjectOptions,
-    ...taskOptionNames,
-    "checkpoint",
-    "compare",
-    "scenario",
-    "split",
-    "maxTurns",
-    "maxTokens",
-    "temperature",
-    "topK",
-    "topP",
-    "minP",
-    "turnTimeout",
-    "toolTimeout",
-  ],
-  first: ["subject", "checkpoint", "compare", "model", "task", "scenario", "temperature", "context", "gpu", "seed"],
   positional: "subject",
   async run(config, io) {
     const { checkpoint, compare, seed, topK, topP, minP } = config;
@@ -89,7 +65,7 @@ export const chatCommand = defineCommand({
             maxTokens:
               config.maxTokens ??
               settings?.maxTokens ??
-              bySize[sizeOf(models[0]?.engine.info.parameters ?? 0)].maxTokens,
+              sizedDefault("maxTokens", models[0]?.engine.info.parameters ?? 0),
             turnSeconds: config.turnTimeout,
             toolSeconds: config.toolTimeout,
           },

@@ -1,9 +1,9 @@
 /** `yarn hone check`: finds defects of a task that would make training on it useless. */
 import { type CheckedServer, type CheckResult, checkServers, checkTask, type Finding } from "../check/index.js";
 import { CONTEXT, DEFAULT_MODEL, defineCommand } from "../config/index.js";
-import { mcpOptions, serverLogs, surveyServers } from "../mcp/index.js";
-import { linesTo, modelOptions, resolveModel } from "../models/index.js";
-import { givenForTask, loadTask, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
+import { serverLogs, surveyServers } from "../mcp/index.js";
+import { linesTo, resolveModel } from "../models/index.js";
+import { givenForTask, loadTask, taskOptionsOf } from "../tasks/index.js";
 import { hone, UnfinishedError } from "../util/index.js";
 
 function failOn(findings: readonly Finding[], where: string, result: object): void {
@@ -45,8 +45,6 @@ export const checkCommand = defineCommand({
   name: "check",
   summary: "Find defects of a task that make training useless: in its reward, tools, splits, prompts and MCP servers.",
   example: `${hone("check")} examples/arithmetic.ts`,
-  options: [...taskOptionNames, ...mcpOptions, "n", "model", ...modelOptions, "context", "maxTurns", "toolTimeout"],
-  first: ["task", "set", "mcp", "n", "seed", "model", "context"],
   positional: "task",
   async run(config, io) {
     const logs = serverLogs(config.home);

@@ -9,7 +9,6 @@ export const doctorCommand = defineCommand({
   name: "doctor",
   summary: "Check this machine: drivers, libraries, Python, and a small training step on the device.",
   example: hone("doctor"),
-  options: ["gpu", "device", "threads", "python", "torchIndex", "home", "install", "learner"],
   async run(config, io) {
     if (config.install && config.python === undefined) {
       // Does not initialise the GPU, so the checks below see it as it is.

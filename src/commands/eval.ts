@@ -1,6 +1,6 @@
 /** `yarn eval`: evaluates checkpoints, models and APIs on held-out scenarios. */
 import { type CommandIo, defineCommand } from "../config/index.js";
-import { evalOptions, evaluatePlayers } from "../evaluate/index.js";
+import { evaluatePlayers } from "../evaluate/index.js";
 import { matrixText, ProgressLine, RolloutTally } from "../report/index.js";
 import { hone, UnfinishedError } from "../util/index.js";
 import { writeEvaluation } from "../view/index.js";
@@ -35,8 +35,6 @@ export const evalCommand = defineCommand({
   name: "eval",
   summary: "Evaluate checkpoints, models and APIs on the same scenarios: success, paired differences, tokens, cost.",
   example: `${hone("eval")} --checkpoint base,latest`,
-  options: evalOptions,
-  first: ["project", "run", "checkpoint", "versus", "split", "n", "fresh", "temperature", "page", "gpu", "home"],
   async run(config, io) {
     const { run, matrix } = await played(config, io);
     io.log(`${run === null ? matrix.task : `run ${run}`}, ${matrixText(matrix)}`);

@@ -8,7 +8,6 @@ export const execCommand = defineCommand({
   name: "exec",
   summary: "Run your program that uses hone as a library: TypeScript or JavaScript.",
   example: `${hone("exec")} examples/train.ts 10`,
-  options: ["program"],
   required: ["program"],
   positional: "program",
   epilogue: "The program finds its arguments in process.argv; those that begin with - come after --.",

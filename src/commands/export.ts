@@ -1,6 +1,6 @@
 /** `yarn hone export`: writes a trained model in a format that other programs load. */
 import { defineCommand } from "../config/index.js";
-import { exportOptions, exportRun } from "../export/index.js";
+import { exportRun } from "../export/index.js";
 import { linesTo } from "../models/index.js";
 import { hone } from "../util/index.js";
 
@@ -8,8 +8,6 @@ export const exportCommand = defineCommand({
   name: "export",
   summary: "Write a trained model for other programs (PEFT, GGUF, safetensors, Ollama), or push it to the Hub.",
   example: `${hone("export")} --to gguf --type q8_0`,
-  options: exportOptions,
-  first: ["run", "checkpoint", "to", "type", "out", "force", "push", "baseName", "home"],
   required: ["to"],
   positional: "run",
   epilogue:

@@ -28,7 +28,6 @@ export const initCommand = defineCommand({
   name: "init",
   summary: "Make a new project in an empty folder: a task, ten scenarios, and the commands to train on it.",
   example: `${hone("init")} my-task --package hone-rl-hone-0.1.0.tgz --yes`,
-  options: ["folder", "package", "model", "yes"],
   positional: "folder",
   async run(config, io) {
     const ground = groundOf(config.folder);

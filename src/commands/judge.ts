@@ -1,15 +1,7 @@
 /** `yarn hone judge`: lets a judge score the rollouts of a trajectory file (RULER). */
 import { defineCommand } from "../config/index.js";
-import { mcpOptions } from "../mcp/index.js";
 import { bar, countsText, groupVerdictText, Mean, ProgressLine, usageText } from "../report/index.js";
-import {
-  independentReward,
-  type JudgeSummary,
-  judgeAccessOptions,
-  judgeFile,
-  judgeOptions,
-  rulerOptions,
-} from "../reward/index.js";
+import { independentReward, type JudgeSummary, judgeFile } from "../reward/index.js";
 import { hone, printable } from "../util/index.js";
 
 function summaryText(summary: JudgeSummary, score: Mean, own: Mean): string {
@@ -40,31 +32,6 @@ export const judgeCommand = defineCommand({
   name: "judge",
   summary: "Let a judge behind an OpenAI-compatible API score the rollouts of a trajectory file (RULER).",
   example: `${hone("judge")} rollouts.jsonl --judge-url http://127.0.0.1:8080/v1 --judge-model NAME --out judged.jsonl`,
-  options: [
-    "file",
-    "home",
-    "task",
-    "taskTimeout",
-    ...mcpOptions,
-    "out",
-    "seed",
-    ...judgeOptions,
-    ...rulerOptions,
-    ...judgeAccessOptions,
-  ],
-  first: [
-    "file",
-    "out",
-    "task",
-    "judgeUrl",
-    "judgeModel",
-    "judgeKey",
-    "judgeVotes",
-    "rulerRubric",
-    "judgeConcurrency",
-    "judgeMaxCost",
-    "debugJudge",
-  ],
   required: ["file"],
   positional: "file",
   async run(config, io) {

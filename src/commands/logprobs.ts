@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { defineCommand } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { engineOptions, loadEngine, trainedContext } from "../engine/index.js";
-import { linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { linesTo, resolveModel } from "../models/index.js";
 import { adapterFile, existing } from "../play/index.js";
 import { prepareMachine } from "../python-env/index.js";
 import { HoneError, hone, messageOf, printable } from "../util/index.js";
@@ -31,7 +31,6 @@ export const logprobsCommand = defineCommand({
   name: "logprobs",
   summary: "Print log-probabilities of given token ids, to compare the engine with other programs.",
   example: `${hone("logprobs")} --model tiny --tokens ids.json --json`,
-  options: ["model", ...modelOptions, "home", "adapter", "tokens", "gpu", "device", "threads", "python", "torchIndex"],
   required: ["model", "tokens"],
   async run(config, io) {
     takeDevice(config);

@@ -35,7 +35,6 @@ export const metricsCommand = defineCommand({
   name: "metrics",
   summary: "Print the metrics of a run's steps as a table, or all of them as CSV.",
   example: `${hone("metrics")} --csv`,
-  options: ["run", "csv", "project", "home"],
   positional: "run",
   epilogue: columnsText(),
   async run({ run, csv, project, home }, io) {

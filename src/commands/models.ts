@@ -3,15 +3,7 @@ import { type Command, defineCommand } from "../config/index.js";
 import { takeDevice, usesCuda } from "../device/index.js";
 import { decodeThreads, gpuChosen, gpuMemory } from "../engine/index.js";
 import { sizeText } from "../hub/index.js";
-import {
-  linesTo,
-  listModels,
-  type ModelRow,
-  modelOptions,
-  removeModel,
-  resolveModel,
-  showModel,
-} from "../models/index.js";
+import { linesTo, listModels, type ModelRow, removeModel, resolveModel, showModel } from "../models/index.js";
 import { type Fit, fitHere, fitText, gigabytes, mainMemory, smallestCard } from "../plan/index.js";
 import { ProgressLine } from "../report/index.js";
 import { HoneError, hone } from "../util/index.js";
@@ -98,7 +90,6 @@ const listCommand = defineCommand({
   summary:
     "List the named models and those on this machine: the smallest card that trains each, and whether this machine does.",
   example: hone("models"),
-  options: ["home", ...modelOptions],
   async run(config, io) {
     const rows = await listModels(config);
     const here = await thisMachine(io.log);
@@ -131,7 +122,6 @@ const pullCommand = defineCommand({
   name: "models pull",
   summary: "Download a model and make its GGUF file, or update it to the newest commit of its repository.",
   example: `${hone("models")} pull Qwen/Qwen2.5-0.5B-Instruct`,
-  options: ["model", "home", "python", "torchIndex", ...modelOptions],
   required: ["model"],
   positional: "model",
   async run(config, io) {
@@ -154,7 +144,6 @@ const showCommand = defineCommand({
   name: "models show",
   summary: "Show a model's source, licence and files on this machine, without network access.",
   example: `${hone("models")} show qwen2.5-0.5b`,
-  options: ["model", "home", ...modelOptions],
   required: ["model"],
   positional: "model",
   async run(config, io) {
@@ -184,7 +173,6 @@ const removeCommand = defineCommand({
   name: "models remove",
   summary: "Remove a model's downloads (for all programs that share the cache) and its converted files.",
   example: `${hone("models")} remove qwen2.5-0.5b`,
-  options: ["model", "home", ...modelOptions],
   required: ["model"],
   positional: "model",
   async run(config, io) {

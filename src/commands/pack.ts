@@ -2,15 +2,13 @@
 import { type Command, defineCommand } from "../config/index.js";
 import { sizeText } from "../hub/index.js";
 import { linesTo } from "../models/index.js";
-import { pack, packingOptions, UnpackError, unpack } from "../pack/index.js";
+import { pack, UnpackError, unpack } from "../pack/index.js";
 import { HoneError, hone } from "../util/index.js";
 
 const packCommand = defineCommand({
   name: "pack",
   summary: "Pack hone with all that it needs, including models, for a machine without a network.",
   example: `${hone("pack")} --for linux-x64-cuda13 --model qwen2.5-1.5b --out hone-pack`,
-  options: packingOptions,
-  first: ["for", "out", "model", "weights", "partSize", "learner", "python", "force", "home"],
   required: ["for", "out"],
   epilogue:
     "--out is the folder to make. --model takes several models with commas; hone's own need not be named. --python names a Python of the version that the other machine has. --learner unsloth packs Unsloth too. docs/pack.md says what the other machine must have.",
@@ -26,9 +24,8 @@ const unpackCommand = defineCommand({
   name: "unpack",
   summary: "Unpack hone from a pack; unpack.mjs in its folder does the same where hone is not installed.",
   example: `${hone("unpack")} hone-pack --into hone`,
-  options: ["pack", "into"],
   positional: "pack",
-  async run({ pack: from = ".", into = "hone" }, io) {
+  async run({ pack: from = ".", into }, io) {
     try {
       const { folder, target, hone: version, models } = await unpack(from, into, io);
       io.log(`hone ${version} for ${target} is in ${folder}`);

@@ -1,10 +1,9 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { defineCommand } from "../config/index.js";
-import { hubOptionNames } from "../hub/index.js";
-import { mcpOptions, planServers, serverLogs, ToolServers } from "../mcp/index.js";
+import { planServers, serverLogs, ToolServers } from "../mcp/index.js";
 import { chooseScenarios, PersonSession } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
-import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionNames, taskOptionsOf } from "../tasks/index.js";
+import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionsOf } from "../tasks/index.js";
 import { HoneError, hone } from "../util/index.js";
 import { openTerminal } from "./terminal.js";
 
@@ -22,8 +21,6 @@ export const playCommand = defineCommand({
   name: "play",
   summary: "Play one scenario by hand: call the tools yourself and see the reward.",
   example: `${hone("play")} --split train`,
-  first: ["task", "set", "mcp", "scenarios", "scenario", "split", "seed", "maxTurns"],
-  options: [...taskOptionNames, ...hubOptionNames, ...mcpOptions, "scenario", "split", "maxTurns", "toolTimeout"],
   async run(config, io) {
     const { maxTurns, split, seed } = config;
     const plain = await loadTask(config.task, config.taskTimeout);

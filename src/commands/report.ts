@@ -8,7 +8,6 @@ export const reportCommand = defineCommand({
   name: "report",
   summary: "Write runs as one HTML file that opens from disk: all metrics and a sample of the rollouts.",
   example: `${hone("report")} --out report.html`,
-  options: ["runs", "out", "sample", "project", "home"],
   positional: "runs",
   async run({ runs: words = [], out, sample, project, home }, io) {
     const runs = openRuns({ home, project }, words);

@@ -1,10 +1,9 @@
 /** `yarn rollout`: plays scenarios and prints the outcome. */
 import { join } from "node:path";
-import { type Config, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
-import { mcpOptions, planServers, serverLogs } from "../mcp/index.js";
-import { chooseScenarios, openPlayerFor, playerOptions, type RolloutsSummary, rolloutsToFile } from "../play/index.js";
+import { type Config, chosen, defineCommand, flagOf, type GivenOptions } from "../config/index.js";
+import { planServers, serverLogs } from "../mcp/index.js";
+import { chooseScenarios, openPlayerFor, type RolloutsSummary, rolloutsToFile } from "../play/index.js";
 import { compact, conversationText, countsText, kindsText, ProgressLine, partsText } from "../report/index.js";
-import { chatOptions } from "../rollout/index.js";
 import { optionsOfCheckpoint } from "../run/index.js";
 import {
   givenForTask,
@@ -12,7 +11,6 @@ import {
   type PlainOptions,
   recordedForTask,
   scenariosOf,
-  taskOptionNames,
   taskOptionsOf,
 } from "../tasks/index.js";
 import { hone, UnfinishedError, UsageError } from "../util/index.js";
@@ -46,22 +44,19 @@ async function withCheckpoint<C extends Pick<Config, "home" | "project" | "run">
   names: readonly string[],
   given: GivenOptions,
 ): Promise<C & { readonly ofRun: PlainOptions }> {
-  const other = (["model", "adapter", "agentUrl", "expert"] as const).find((name) => given[name]);
+  const other = (["model", "adapter", "playerUrl", "expert"] as const).find((name) => given[name]);
   if (other) throw new UsageError(`--checkpoint and ${flagOf(other)} name different players; give one of them`);
   if (given.weights) {
     throw new UsageError(
       `--checkpoint and ${flagOf("weights")}: a checkpoint plays on the weights that its run has; leave ${flagOf("weights")} out`,
     );
   }
-  const stronger = (["task", "seed", ...chatOptions, ...mcpOptions] as const).filter(
-    (name) => given[name] !== undefined,
-  );
   const { set, ...playing } = await optionsOfCheckpoint(config, names);
   return {
     ...config,
     ...playing,
     ofRun: set,
-    ...Object.fromEntries(stronger.map((name) => [name, given[name]])),
+    ...chosen(given, Object.keys(playing) as (keyof typeof playing)[]),
   };
 }
 
@@ -69,45 +64,6 @@ export const rolloutCommand = defineCommand({
   name: "rollout",
   summary: "Play scenarios and report the results.",
   example: `${hone("rollout")} --expert --n 1 --group-size 1 --show`,
-  options: [
-    ...taskOptionNames,
-    "checkpoint",
-    "project",
-    "run",
-    ...mcpOptions,
-    ...playerOptions,
-    "scenario",
-    "split",
-    "n",
-    "groupSize",
-    "maxTurns",
-    "onToolError",
-    "turnTimeout",
-    "toolTimeout",
-    "rolloutTimeout",
-    "maxExceptions",
-    "workers",
-    "out",
-    "show",
-  ],
-  first: [
-    "task",
-    "db",
-    "model",
-    "checkpoint",
-    "agentUrl",
-    "agentModel",
-    "expert",
-    "scenario",
-    "split",
-    "n",
-    "groupSize",
-    "temperature",
-    "gpu",
-    "seed",
-    "out",
-    "show",
-  ],
   async run(asked, io) {
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : { ...asked, ofRun: {} };
     const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };

@@ -71,7 +71,6 @@ export const rolloutsCommand = defineCommand({
   name: "rollouts",
   summary: "List the rollouts that a run keeps, print their conversations, or write them to a trajectory file.",
   example: `${hone("rollouts")} --step 12 --failed --show`,
-  options: ["run", "step", "failed", "end", "split", "scenario", "show", "jsonl", "project", "home"],
   positional: "run",
   async run({ run, step, failed, end, split, scenario, show, jsonl, project, home }, io) {
     if (step !== undefined) stepsOf(step);

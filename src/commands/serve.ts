@@ -2,7 +2,7 @@
 import { defineCommand, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { sequencesFor } from "../engine/index.js";
 import { isCatalogueName, nameOf, readReference } from "../models/index.js";
-import { openSubject, subjectOptions } from "../play/index.js";
+import { openSubject } from "../play/index.js";
 import { openEndpoint, ServedModel } from "../serve/index.js";
 import { hone, UsageError } from "../util/index.js";
 
@@ -19,8 +19,6 @@ export const serveCommand = defineCommand({
   name: "serve",
   summary: "Serve a run's model and its base model by OpenAI's API on this machine.",
   example: `${hone("serve")} --model tiny`,
-  options: [...subjectOptions, "checkpoint", "concurrency", "lanes", "port", "apiKey"],
-  first: ["subject", "checkpoint", "model", "adapter", "port", "apiKey", "concurrency", "context", "gpu"],
   positional: "subject",
   async run(config, io) {
     const { checkpoint, lanes, port = PORT, apiKey } = config;

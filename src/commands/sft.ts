@@ -1,12 +1,12 @@
 /** `yarn hone sft`: supervised fine-tuning on a trajectory file. */
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { bySize, defineCommand, sizeOf } from "../config/index.js";
+import { defineCommand, sizedDefaults, sizeOf } from "../config/index.js";
 import { cudaFound, takeDevice } from "../device/index.js";
 import { loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
 import { bitsOf, CHECKPOINT_FILES, startLearner } from "../learn/index.js";
-import { mcpOptions, planServers, serverLogs, withServerTools } from "../mcp/index.js";
-import { checkTrainable, conversingModel, linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { planServers, serverLogs, withServerTools } from "../mcp/index.js";
+import { checkTrainable, conversingModel, linesTo, resolveModel } from "../models/index.js";
 import { ensurePython, learnerDevice, prepareMachine, pythonFor } from "../python-env/index.js";
 import { learnerText, ProgressLine } from "../report/index.js";
 import { sealCheckpoint } from "../run/index.js";
@@ -28,40 +28,6 @@ export const sftCommand = defineCommand({
   name: "sft",
   summary: "Learn from a trajectory file by imitation (supervised fine-tuning).",
   example: `${hone("sft")} rollouts.jsonl --model model.gguf --epochs 2`,
-  options: [
-    "file",
-    "home",
-    "model",
-    ...modelOptions,
-    "task",
-    "taskTimeout",
-    ...mcpOptions,
-    "into",
-    "successes",
-    "epochs",
-    "toolFormat",
-    "templateArg",
-    "updateTrajectories",
-    "learningRate",
-    "maxGradNorm",
-    "fullWeights",
-    "loraRank",
-    "loraAlpha",
-    "loraTargets",
-    "microBatchTokens",
-    "gradientCheckpointing",
-    "learner",
-    "adamBits",
-    "hfWeights",
-    "precision",
-    "gpu",
-    "device",
-    "python",
-    "torchIndex",
-    "threads",
-    "seed",
-  ],
-  first: ["file", "into", "model", "task", "successes", "epochs", "learningRate", "fullWeights", "seed"],
   required: ["file", "model"],
   positional: "file",
   async run(config, io) {
@@ -74,7 +40,7 @@ export const sftCommand = defineCommand({
     const model = await resolveModel(config.model, config, linesTo(io.log, io.signal));
     checkTrainable(await conversingModel(model), model, config.hfWeights !== undefined);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
-    const into = resolve(config.into ?? join(config.home, "sft", stamp));
+    const into = resolve(config.out ?? join(config.home, "sft", stamp));
     const progress = new ProgressLine(io.stream);
     const cuda = (await prepareMachine(config, io.log, true)) || config.gpu === "cuda";
     const found = cuda ? cudaFound() : undefined;
@@ -88,7 +54,7 @@ export const sftCommand = defineCommand({
       // Only the tokenizer is used, so the context is minimal.
       const engine = await loadEngine({ model, gpu: false, threads: 1, sequences: 1, contextPerSequence: 64 });
       const size = sizeOf(engine.info.parameters);
-      const defaults = bySize[size];
+      const defaults = sizedDefaults(engine.info.parameters);
       const loraRank = config.loraRank ?? defaults.loraRank;
       const lora = config.fullWeights
         ? null

@@ -39,22 +39,7 @@ export const trainCommand = defineCommand({
   name: "train",
   summary: "Train a model on a task by reinforcement learning; run it again to resume.",
   example: `${hone("train")} --steps 15`,
-  options: trainOptions,
   epilogue: rewardsText(),
-  first: [
-    "run",
-    "task",
-    "seed",
-    "model",
-    "gpu",
-    "groupSize",
-    "steps",
-    "groupsPerStep",
-    "learningRate",
-    "reward",
-    "judgeUrl",
-    "judgeModel",
-  ],
   async run(config, io) {
     const shown = showTraining(io.stream, config.quiet);
     try {

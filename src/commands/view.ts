@@ -7,7 +7,6 @@ export const viewCommand = defineCommand({
   name: "view",
   summary: "Show runs as a web page on this machine, which follows running ones.",
   example: hone("view"),
-  options: ["runs", "port", "project", "home"],
   positional: "runs",
   async run({ runs: words = [], port, project, home }, io) {
     const runs = openRuns({ home, project }, words);

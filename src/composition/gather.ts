@@ -1,5 +1,4 @@
 /** Plays groups of rollouts with a model, outside of a training loop of hone's own. */
-import { withPresentNames } from "../config/index.js";
 import { type Gathered, gather as gatherRollouts } from "../gather/index.js";
 import { chatOf, requireFormat, type Trajectory } from "../rollout/index.js";
 import type { Scenario } from "../tasks/index.js";
@@ -32,8 +31,7 @@ export async function gather(
   scenarios: readonly Scenario[],
   choice: GatherChoice = {},
 ): Promise<Gathered> {
-  const named: GatherChoice = withPresentNames({ ...choice }, "gather: ");
-  const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = named;
+  const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = choice;
   const { player, config, log } = model;
   requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
   return gatherRollouts({

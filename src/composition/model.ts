@@ -1,18 +1,26 @@
 /** A model for rollouts: the engine with its weights and, optionally, an adapter. */
-import { bySize, type Config, givenByProgram, sizeOf, withDefaults } from "../config/index.js";
+import {
+  type Config,
+  givenByProgram,
+  type LibraryOption,
+  libraryOptions,
+  optionsOf,
+  sizedDefault,
+  withDefaults,
+} from "../config/index.js";
 import type { LocalEngine, LocalEngineInfo } from "../engine/index.js";
 import { RolloutThreads } from "../gather/index.js";
-import { openPlayerFor, playerOptions } from "../play/index.js";
+import { openPlayerFor } from "../play/index.js";
 import { chatSettings, type EnginePlayer, type RolloutLimits } from "../rollout/index.js";
 import type { Adapter } from "../run/index.js";
 import { EnginePolicy } from "../train/index.js";
 import { HoneError, sha256OfFile } from "../util/index.js";
-import { type Given, type Listener, modelOptionNames } from "./options.js";
+import type { Given, Listener } from "./options.js";
 import type { OpenTask } from "./task.js";
 
-export type ModelOptions = Given<(typeof modelOptionNames)[number]> & Listener & { readonly signal?: AbortSignal };
+export type ModelOptions = Given<LibraryOption<"model">> & Listener & { readonly signal?: AbortSignal };
 
-type ModelConfig = Pick<Config, (typeof modelOptionNames)[number]>;
+type ModelConfig = Pick<Config, LibraryOption<"model">>;
 
 /** Created by {@link openModel}. */
 export class Model {
@@ -60,7 +68,7 @@ export class Model {
     const { maxTurns, maxTokens, turnTimeout, toolTimeout, rolloutTimeout, taskTimeout, onToolError } = this.config;
     return {
       maxTurns,
-      maxTokens: maxTokens ?? bySize[sizeOf(this.info.parameters)].maxTokens,
+      maxTokens: maxTokens ?? sizedDefault("maxTokens", this.info.parameters),
       turnSeconds: turnTimeout,
       toolSeconds: toolTimeout,
       taskSeconds: taskTimeout,
@@ -126,8 +134,8 @@ export class Model {
  */
 export async function openModel(reference: string, options: ModelOptions = {}): Promise<Model> {
   const { log = () => undefined, signal, ...values } = options;
-  const given = await givenByProgram(values, modelOptionNames);
-  const config = withDefaults([...playerOptions, ...modelOptionNames], { ...given, model: reference });
+  const given = await givenByProgram(values, libraryOptions("model"));
+  const config = withDefaults([...optionsOf("rollout"), ...libraryOptions("model")], { ...given, model: reference });
   const { spec, engine, concurrency } = await openPlayerFor(config, log, signal);
   if (!engine || spec.kind !== "engine") throw new HoneError(`${reference} is no model that this machine runs`);
   return new Model(reference, config, { engine, player: spec, concurrency }, log);

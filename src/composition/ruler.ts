@@ -1,11 +1,9 @@
 /** RULER as a reward: a judge behind an OpenAI-compatible API compares the rollouts of a group. */
 import { join } from "node:path";
-import { type Config, givenByProgram, type OptionName, withDefaults } from "../config/index.js";
+import { type Config, givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/index.js";
 import { type JudgeUsage, openVerdictFile } from "../judge/index.js";
 import {
   type GroupReward,
-  judgeAccessOptions,
-  judgeOptions,
   openJudge,
   rewardComparable,
   rubricOf,
@@ -17,15 +15,7 @@ import type { Trajectory } from "../rollout/index.js";
 import type { Given, Listener } from "./options.js";
 import type { OpenTask } from "./task.js";
 
-const names = [
-  ...judgeAccessOptions,
-  ...judgeOptions,
-  "judgeVotes",
-  "judgeInputTokens",
-  "rulerRubric",
-] as const satisfies readonly OptionName[];
-
-export type RulerOptions = Given<(typeof names)[number]> & Listener & { readonly signal?: AbortSignal };
+export type RulerOptions = Given<LibraryOption<"ruler">> & Listener & { readonly signal?: AbortSignal };
 
 export interface Ruler {
   /** Scores of a group's rollouts, from 0 to 1, or the reason why there are none. */
@@ -42,7 +32,10 @@ export interface Ruler {
  */
 export async function ruler(task: OpenTask, options: RulerOptions): Promise<Ruler> {
   const { log = () => undefined, signal = new AbortController().signal, ...values } = options;
-  const config: Pick<Config, (typeof names)[number]> = withDefaults(names, await givenByProgram(values, names));
+  const config: Pick<Config, LibraryOption<"ruler">> = withDefaults(
+    libraryOptions("ruler"),
+    await givenByProgram(values, libraryOptions("ruler")),
+  );
   const rubric = rubricOf(config.rulerRubric);
   const { cache, close } = openVerdictFile(join(task.options.home, VERDICTS_FILE));
   try {

@@ -1,7 +1,7 @@
 /** A run that a program steps through: its folder, its learner, and the active adapter of its model. */
 
 import { join } from "node:path";
-import { givenByProgram, withDefaults } from "../config/index.js";
+import { givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
 import { ensurePython, prepareMachine, pythonFor } from "../python-env/index.js";
 import { type MetricsLine, metricsLine, placeOf, RunStore, STORE_FILE, type ValidationRow } from "../run/index.js";
@@ -21,10 +21,10 @@ import {
 import { beginWithLearner, type Steps, stepsOf, warnOfRate } from "./begin.js";
 import { viewOf } from "./events.js";
 import type { Model } from "./model.js";
-import { type Given, type Listener, runOptionNames } from "./options.js";
+import type { Given, Listener } from "./options.js";
 import type { OpenTask } from "./task.js";
 
-export type RunOptions = Given<(typeof runOptionNames)[number]> & Listener & { readonly signal?: AbortSignal };
+export type RunOptions = Given<LibraryOption<"run">> & Listener & { readonly signal?: AbortSignal };
 
 /** Internal access for `train`; not part of the public API. */
 export let partsOf: (run: TrainingRun) => Steps;
@@ -101,7 +101,7 @@ export class TrainingRun {
  */
 export async function openRun(model: Model, task: OpenTask, options: RunOptions = {}): Promise<TrainingRun> {
   const { log = () => undefined, signal, ...values } = options;
-  const own = await givenByProgram(values, runOptionNames);
+  const own = await givenByProgram(values, libraryOptions("run"));
   const { config: played, info, limits } = model;
   const { temperature = 1, topK, topP, minP, onToolError, toolFormat, templateArg, maxThinkingTokens } = played;
   const given = withAbsolutePaths({
@@ -117,7 +117,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
     ...{ context: info.contextPerSequence, maxTurns: limits.maxTurns, maxTokens: limits.maxTokens },
   });
   const config = {
-    ...withDefaults([...runOptionNames, "task"], { home: task.options.home, ...given }),
+    ...withDefaults([...libraryOptions("run"), "task"], { home: task.options.home, ...given }),
     ...machineOf(model),
   };
   const folder = await placeOf({ ...config, model: model.reference });

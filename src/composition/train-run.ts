@@ -1,5 +1,12 @@
 /** A whole training: `yarn train` is this function and its output. */
-import { type GivenOptions, givenByProgram, withDefaults } from "../config/index.js";
+import {
+  type GivenOptions,
+  givenByProgram,
+  libraryOptions,
+  type OptionOf,
+  optionsOf,
+  withDefaults,
+} from "../config/index.js";
 import { decodeThreads, engineOptions, type LocalEngine, usableCores } from "../engine/index.js";
 import { loadFitting } from "../play/index.js";
 import { ensurePython, ensureTrackers, pythonFor } from "../python-env/index.js";
@@ -17,7 +24,6 @@ import {
   tracked,
   trackingOf,
   trainLoop,
-  trainOptions,
   type View,
   withinDifficulty,
 } from "../train/index.js";
@@ -25,14 +31,22 @@ import { UsageError } from "../util/index.js";
 import { type Begun, beginWithLearner, stepsOf, warnOfRate } from "./begin.js";
 import { type TrainEvents, viewOf } from "./events.js";
 import { Model } from "./model.js";
-import { type Given, modelOptionNames } from "./options.js";
+import type { Given } from "./options.js";
 import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { summarise, type TrainSummary } from "./summary.js";
 import { openedTask } from "./task.js";
 
-export { trainOptions };
+/** Of the command line alone. */
+type Terminal = "quiet" | "json";
 
-export type TrainRunOptions = Given<(typeof trainOptions)[number]>;
+type TrainOption = Exclude<OptionOf<"train">, Terminal>;
+
+/** The options of a training: those of `hone train`. */
+export const trainOptions: readonly TrainOption[] = optionsOf("train").filter(
+  (name): name is TrainOption => name !== "quiet" && name !== "json",
+);
+
+export type TrainRunOptions = Given<TrainOption>;
 
 /** @param group rollouts of one scenario, without those that ended by no fault of the model; at least two */
 export type RewardFunction = (group: readonly Trajectory[], step: number) => GivenReward | Promise<GivenReward>;
@@ -78,7 +92,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   const asked = await givenByProgram(options, trainOptions);
   const kind = ownReward(choice, asked.reward);
   const given = kind ? { ...asked, reward: kind.name } : asked;
-  const config = withDefaults(trainOptions, given);
+  const config = withDefaults(optionsOf("train"), given);
   const trackers = readTrackers(config.track);
   const prepared = await prepare(config, given, log, signal, kind);
   const { settings, model, backend } = prepared;
@@ -157,7 +171,7 @@ async function trainWith(
     const played = { temperature, maxTurns, maxTokens, onToolError, toolFormat, templateArg, maxThinkingTokens };
     model = new Model(
       settings.model,
-      withDefaults(modelOptionNames, { ...given, ...played }),
+      withDefaults(libraryOptions("model"), { ...given, ...played }),
       {
         engine,
         player: { kind: "engine", engine: loaded.options, sampling: { temperature }, chat, adapter: null },

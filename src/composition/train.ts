@@ -42,7 +42,7 @@ function checkPlayed(run: TrainingRun, groups: readonly Group[], adapter: string
 }
 
 /**
- * Computes advantages, updates the adapter once (or as often as the run's `epochs` and `minibatches` require), writes a
+ * Computes advantages, updates the adapter once (or as often as the run's `iterations` and `minibatches` require), writes a
  * checkpoint, and activates the new adapter. Atomic: a process that ends before resumes after the last complete step.
  *
  * @returns the step's metrics; `skipped` gives the reason if nothing was learnt

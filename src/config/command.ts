@@ -1,5 +1,13 @@
 /** The definition of a command: its options (from the one schema), an example, and a function that does the work. */
-import type { Config, ConfigOf, GivenOptions, OptionName } from "./config.js";
+import {
+  type Config,
+  type ConfigOf,
+  firstOptionsOf,
+  type GivenOptions,
+  type OptionName,
+  type OptionOf,
+  optionsOf,
+} from "./config.js";
 import type { Option } from "./option.js";
 
 /** Output and input of a running command. */
@@ -42,37 +50,44 @@ export interface Command {
 
 type Own = Readonly<Record<string, Option>>;
 
-interface CommandDefinition<K extends OptionName, R extends K | (keyof D & string), D extends Own> {
-  name: string;
+interface CommandDefinition<
+  N extends string,
+  L extends string,
+  R extends OptionOf<L> | (keyof D & string),
+  D extends Own,
+> {
+  name: N;
   summary: string;
   example: string;
-  options: readonly K[];
+  /** Another command, whose options it takes. */
+  like?: L;
   /** Options of the command's own room, from `ownOptions`. */
   own?: D;
-  first?: readonly (NoInfer<K> | (keyof NoInfer<D> & string))[];
   required?: readonly R[];
-  positional?: K;
+  positional?: OptionOf<NoInfer<L>>;
   epilogue?: string;
   run(
-    config: Config<K> & ConfigOf<D> & { readonly [N in R]-?: NonNullable<(Config & ConfigOf<D>)[N]> },
+    config: Config<OptionOf<L>> & ConfigOf<D> & { readonly [N in R]-?: NonNullable<(Config & ConfigOf<D>)[N]> },
     io: CommandIo,
   ): Promise<CommandResult>;
 }
 
-/** A command whose `run` sees only the options it names, with the required ones present. */
+/** A command whose `run` sees only the options that name it, with the required ones present. */
 export function defineCommand<
-  const K extends OptionName,
-  const R extends K | (keyof D & string) = never,
+  const N extends string,
+  const L extends string = N,
+  const R extends OptionOf<L> | (keyof D & string) = never,
   const D extends Own = Record<never, never>,
->({ own, ...definition }: CommandDefinition<K, R, D>): Command {
-  const { options, first, required = [], positional, epilogue, run } = definition;
+>(definition: CommandDefinition<N, L, R, D>): Command {
+  const { name, like = name, own = {}, required = [], positional, epilogue, run, summary, example } = definition;
+  const ownNames = Object.keys(own) as OptionName[];
+  const first = [...ownNames.filter((one) => (own as Own)[one]?.first.includes(name)), ...firstOptionsOf(name)];
   return {
-    ...definition,
-    options: [...options, ...(Object.keys(own ?? {}) as OptionName[])],
-    first: first as readonly OptionName[] | undefined,
+    ...{ name, summary, example, epilogue },
+    options: [...optionsOf<string>(like), ...ownNames],
+    first: first.length > 0 ? first : undefined,
     required: required as unknown as readonly OptionName[],
-    positional,
-    epilogue,
+    positional: positional as OptionName | undefined,
     run: run as unknown as Command["run"],
   };
 }

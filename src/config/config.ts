@@ -5,11 +5,41 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { HoneError, importScript, messageOf, nearest, UsageError } from "../util/index.js";
-import { defaultTextFor, type Option, type OptionKind } from "./option.js";
+import { defaultTextFor, type LibraryUse, type Option, type OptionKind, type RunUse } from "./option.js";
 import { definitions } from "./options.js";
-import { renamed, withPresentNames } from "./renamed.js";
+import { type BySize, sizeOf } from "./sizes.js";
 
-export type OptionName = keyof typeof definitions;
+type Definitions = typeof definitions;
+
+export type OptionName = keyof Definitions;
+
+type Takes<C, L> = L extends "every"
+  ? true
+  : L extends readonly (infer Name)[]
+    ? C extends Name
+      ? true
+      : false
+    : false;
+
+/** Names of the options that a command takes. */
+export type OptionOf<C extends string> = {
+  [N in OptionName]: true extends Takes<C, Definitions[N]["commands"]> ? N : never;
+}[OptionName];
+
+/** Names of the options that a run keeps. */
+export type KeptOption<U extends RunUse = RunUse> = {
+  [N in OptionName]: Definitions[N]["run"] extends U ? N : never;
+}[OptionName];
+
+/** Names of the options whose default depends on the model's size. */
+export type SizedOption = {
+  [N in OptionName]: Definitions[N] extends { readonly bySize: BySize<unknown> } ? N : never;
+}[OptionName];
+
+/** Names of the options that a function of the library takes. */
+export type LibraryOption<U extends LibraryUse> = {
+  [N in OptionName]: true extends Takes<U, Definitions[N]["library"]> ? N : never;
+}[OptionName];
 
 type ValueOf<O> = O extends { readonly default: infer D extends string | number | boolean | string[] }
   ? O extends Option<infer T>
@@ -29,7 +59,7 @@ export type Config<K extends OptionName = OptionName> = ConfigOf<Pick<typeof def
 
 const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** The flag of an option, also of one by an old name: `sentBefore` is `--sent-before`. */
+/** The flag of an option: `sentBefore` is `--sent-before`. */
 export const flagOf = (name: string) => `--${kebab(name)}`;
 
 const variableOf = (name: string) => `HONE_${kebab(name).replaceAll("-", "_").toUpperCase()}`;
@@ -43,6 +73,41 @@ const withVariables = (own: Readonly<Record<string, Option>>) =>
 export const options: Readonly<Record<OptionName, Option>> = withVariables(definitions) as Record<OptionName, Option>;
 
 export const optionNames = Object.keys(options) as OptionName[];
+
+const isTaken = (by: string, list: readonly string[] | "every") => list === "every" || list.includes(by);
+
+const namesWhere = (holds: (option: Option) => boolean) =>
+  (Object.keys(definitions) as OptionName[]).filter((name) => holds(definitions[name]));
+
+/** The options that a command takes, without those of its own room. */
+export const optionsOf = <const C extends string>(command: C): readonly OptionOf<C>[] =>
+  namesWhere(({ commands }) => isTaken(command, commands)) as OptionOf<C>[];
+
+/** The options that help shows first, of a command that has such. */
+export const firstOptionsOf = (command: string): readonly OptionName[] =>
+  namesWhere(({ first }) => first.includes(command));
+
+/** The options that a run keeps. */
+export const keptOptions = <const U extends RunUse = RunUse>(use?: U): readonly KeptOption<U>[] =>
+  namesWhere(({ run }) => run !== undefined && (use === undefined || run === use)) as KeptOption<U>[];
+
+/** The options that a function of the library takes. */
+export const libraryOptions = <const U extends LibraryUse>(use: U): readonly LibraryOption<U>[] =>
+  namesWhere(({ library }) => library.includes(use)) as LibraryOption<U>[];
+
+/** The default of an option in training, by the model's number of parameters. */
+export function sizedDefault<N extends SizedOption>(name: N, parameters: number): NonNullable<Config[N]> {
+  const { tiny, small, large = small } = definitions[name].bySize as BySize<unknown>;
+  return { tiny, small, large }[sizeOf(parameters)] as NonNullable<Config[N]>;
+}
+
+/** All such defaults. */
+export function sizedDefaults(parameters: number): { readonly [N in SizedOption]: NonNullable<Config[N]> } {
+  const names = namesWhere(({ bySize }) => bySize !== undefined) as SizedOption[];
+  return Object.fromEntries(names.map((name) => [name, sizedDefault(name, parameters)])) as ReturnType<
+    typeof sizedDefaults
+  >;
+}
 
 export const isOwn = (name: string): boolean => !Object.hasOwn(definitions, name);
 
@@ -92,7 +157,7 @@ function jsonOrText(text: string): unknown {
 }
 
 /** Never shown, not even in an error message. */
-const secrets: ReadonlySet<string> = new Set(["hfToken", "agentKey", "judgeKey"] satisfies OptionName[]);
+const secrets: ReadonlySet<string> = new Set(["hfToken", "playerKey", "judgeKey"] satisfies OptionName[]);
 
 /** Checks one value. `where` names its source, as the user wrote it. */
 function check(name: OptionName, raw: unknown, where: string): unknown {
@@ -164,33 +229,20 @@ export async function readGiven(sources: ConfigSources): Promise<GivenOptions> {
   const values: Partial<Record<OptionName, unknown>> = {};
 
   const file = folder === null ? undefined : await readConfigFile(folder);
-  for (const [key, value] of Object.entries(withPresentNames(file?.values ?? {}, `${file?.file}: `))) {
+  for (const [key, value] of Object.entries(file?.values ?? {})) {
     if (!Object.hasOwn(options, key)) throw unknownKey(file?.file ?? "", key, optionNames);
     if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, `${file?.file}: ${key}`);
   }
 
-  const ofEnv = new Map<string, string>([
-    ...optionNames.map((name) => [options[name].env, name] as const),
-    ...Object.keys(renamed).map((name) => [variableOf(name), name] as const),
-  ]);
-  const fromEnv: Record<string, string> = {};
+  const ofEnv = new Map(optionNames.map((name) => [options[name].env, name] as const));
   for (const [key, value] of Object.entries(env)) {
     const name = ofEnv.get(key);
-    if (name === undefined && key.startsWith("HONE_")) {
-      throw unknownKey(
-        "environment",
-        key,
-        optionNames.map((one) => options[one].env),
-      );
-    }
-    if (name !== undefined && value !== undefined && (value !== "" || options[name as OptionName]?.kind === "flag"))
-      fromEnv[name] = value;
+    if (name === undefined && key.startsWith("HONE_")) throw unknownKey("environment", key, [...ofEnv.keys()]);
+    if (name !== undefined && value !== undefined && (value !== "" || options[name].kind === "flag"))
+      values[name] = check(name, value, key);
   }
-  const variable = (name: string) => options[name as OptionName]?.env ?? variableOf(name);
-  for (const [name, value] of Object.entries(withPresentNames(fromEnv, "", variable)))
-    values[name as OptionName] = check(name as OptionName, value, variable(name));
 
-  for (const [key, value] of Object.entries(withPresentNames(flags, "", flagOf))) {
+  for (const [key, value] of Object.entries(flags)) {
     if (value !== undefined) values[key as OptionName] = check(key as OptionName, value, flagOf(key));
   }
 
@@ -207,11 +259,10 @@ export async function givenByProgram(
   values: Readonly<Record<string, unknown>>,
   names: readonly OptionName[],
 ): Promise<GivenOptions> {
-  const present = withPresentNames(values, "options: ");
-  const unknown = Object.keys(present).find((key) => !(names as readonly string[]).includes(key));
+  const unknown = Object.keys(values).find((key) => !(names as readonly string[]).includes(key));
   if (unknown !== undefined) throw unknownKey("options", unknown, names);
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("HF_")));
-  return readGiven({ flags: present, env, folder: null });
+  return readGiven({ flags: values, env, folder: null });
 }
 
 /** Those of the given options that `names` has. */

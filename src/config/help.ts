@@ -4,7 +4,6 @@ import { nearest, program, UsageError } from "../util/index.js";
 import type { Command } from "./command.js";
 import { flagOf, isOwn, type OptionName, options } from "./config.js";
 import { defaultTextFor } from "./option.js";
-import { oldNamesOf, renamed } from "./renamed.js";
 
 type NamedCommand = Pick<Command, "name" | "positional">;
 
@@ -46,11 +45,6 @@ export function readHelp(given: readonly string[], commands: readonly NamedComma
   );
 }
 
-/** The options a command takes on the command line; every command takes these two. */
-export function optionsOf(command: Command): OptionName[] {
-  return [...new Set<OptionName>([...command.options, "home", "json"])];
-}
-
 function declaration(name: OptionName, command: string, hidden: boolean): Options {
   const { kind, group, description, accepts, default: value, defaultText } = options[name];
   const shown = value !== undefined && kind !== "flag" ? String(value) : defaultTextFor(defaultText, command);
@@ -86,7 +80,7 @@ function positionalText({ positional, required }: Command): string {
  * @param more shown after the options
  */
 export function declare(parser: Argv, command: Command, everything: boolean, more?: string): Argv {
-  const names = optionsOf(command);
+  const names = command.options;
   const first: ReadonlySet<OptionName> | undefined = command.first && new Set([...command.first, "json"]);
   const short = first !== undefined && !everything;
   // In the order of their definitions, so that the order of headings is the same everywhere; those of the command's own room come first.
@@ -94,9 +88,6 @@ export function declare(parser: Argv, command: Command, everything: boolean, mor
   ordered.sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
   for (const name of ordered) {
     parser.option(flagOf(name).slice(2), declaration(name, command.name, short && !first.has(name)));
-  }
-  for (const name of oldNamesOf(names)) {
-    parser.option(flagOf(name).slice(2), declaration(renamed[name] as OptionName, command.name, true));
   }
   parser.group("help", `${options.json.group}:`);
   // Types are left out, since the descriptions say which values are accepted. yargs' typings lack the call.

@@ -7,15 +7,24 @@ export {
   flagOf,
   type GivenOptions,
   givenByProgram,
+  type KeptOption,
+  keptOptions,
+  type LibraryOption,
+  libraryOptions,
   type OptionName,
+  type OptionOf,
   options,
+  optionsOf,
   ownOptions,
   readGiven,
+  type SizedOption,
+  sizedDefault,
+  sizedDefaults,
   withDefaults,
 } from "./config.js";
-export { BATCH, bySize, CONTEXT, DEFAULT_MODEL, type Preset, presets, ROLLOUTS_AT_ONCE, sizeOf } from "./defaults.js";
-export { declare, optionsOf, readHelp } from "./help.js";
-export { objectiveOptionNames } from "./objective-options.js";
+export { BATCH, CONTEXT, DEFAULT_MODEL, ROLLOUTS_AT_ONCE } from "./defaults.js";
+export { declare, readHelp } from "./help.js";
+export { downloadOptions } from "./input-options.js";
 export {
   type AdvantageEstimator,
   type ImportanceMode,
@@ -24,4 +33,5 @@ export {
   objectiveOf,
 } from "./objectives.js";
 export { choice, date, flag, inGroup, list, readRange, readSize, text, whole } from "./option.js";
-export { oldNamesOf, presentNames, withPresentNames } from "./renamed.js";
+export { type Preset, presets } from "./presets.js";
+export { sizeOf } from "./sizes.js";

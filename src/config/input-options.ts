@@ -1,47 +1,119 @@
 /** Options that name a command's input: folders, files, projects, tasks, tool servers, the Hub. Part of options.ts. */
 import { hone } from "../util/index.js";
-import { bySizeText } from "./defaults.js";
 import { choice, flag, inGroup, list, real, text, texts, whole, words } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
+const downloads = inGroup(
+  "Downloads",
+  [
+    "build-db",
+    "check",
+    "rollout",
+    "sft",
+    "train",
+    "eval",
+    "export",
+    "pack",
+    "models",
+    "models pull",
+    "models show",
+    "models remove",
+    "serve",
+    "chat",
+    "play",
+    "logprobs",
+  ],
+  {
+    hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
+      env: "HF_ENDPOINT",
+      default: "https://huggingface.co",
+      accepts: "a URL",
+      library: ["model"],
+    }),
+    hfToken: text("Access token for the Hub. It is sent to --hf-endpoint alone.", {
+      env: "HF_TOKEN",
+      defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
+      library: ["model"],
+    }),
+    hfOffline: flag("Use only what has been downloaded before.", {
+      env: "HF_HUB_OFFLINE",
+      default: false,
+      library: ["model"],
+    }),
+    hfHome: text("Folder of Hugging Face's tools.", {
+      env: "HF_HOME",
+      accepts: "a path",
+      defaultText: "~/.cache/huggingface",
+      library: ["model"],
+    }),
+    hfCache: text("Folder for downloads from the Hub, shared with Hugging Face's tools.", {
+      env: "HF_HUB_CACHE",
+      accepts: "a path",
+      defaultText: "hub in HF_HOME",
+      library: ["model"],
+    }),
+  },
+);
+
+/** Access to the Hub. */
+export const downloadOptions = Object.keys(downloads) as readonly (keyof typeof downloads)[];
+
 export const inputOptions = {
-  ...inGroup("Files and folders", {
-    home: text("Folder that holds hone's state: databases, models, runs.", { default: ".hone" }),
+  ...inGroup("Files and folders", "every", {
+    home: text("Folder that holds hone's state: databases, models, runs.", {
+      default: ".hone",
+      first: ["demo", "build-db", "eval", "export", "pack"],
+      library: ["model", "run"],
+    }),
     db: text("Mail database (in tasks: --set db).", {
       defaultText: "mail.db in the home folder",
+      commands: ["build-db", "scenarios", "search", "read", "check", "rollout", "train", "eval", "chat", "play"],
+      first: ["build-db", "rollout"],
     }),
-    out: text("File to write: trajectories, one JSON line each.", {
+    out: text("File or folder that the command writes.", {
       accepts: "a path",
       defaultText: {
         other: "rollouts/<date and time>.jsonl in the home folder",
         judge: "FILE.judged.jsonl",
+        sft: "sft/<date and time> in the home folder",
         report: "a page, RUN.html",
+        export: "exports/RUN-STEP-FORM in the home folder",
+        pack: "hone-pack-<machine>",
       },
+      commands: ["rollout", "judge", "sft", "eval", "report", "export", "pack"],
+      first: ["rollout", "judge", "sft", "export", "pack"],
     }),
     page: text("Page to write: the evaluation as one HTML file that opens from disk.", {
       accepts: "a path",
       defaultText: "none",
+      commands: ["eval"],
+      first: ["eval"],
     }),
-    into: text(
-      "Folder for the result; created if missing. sft: what was trained. unpack: hone, where nothing is yet.",
-      {
-        accepts: "a path",
-        defaultText: { other: "sft/<date and time> in the home folder", unpack: "hone" },
-      },
-    ),
-    file: text(`Trajectory file, as ${hone("rollout")} writes it.`, { accepts: "a path" }),
+    into: text("Folder that hone is unpacked into; nothing may be in it.", {
+      accepts: "a path",
+      default: "hone",
+      commands: ["unpack"],
+    }),
+    file: text(`Trajectory file, as ${hone("rollout")} writes it.`, {
+      accepts: "a path",
+      commands: ["judge", "sft"],
+      first: ["judge", "sft"],
+    }),
     program: words("Program (TypeScript or JavaScript) that uses hone as a library, and its arguments.", {
       accepts: "a path, then words",
+      commands: ["exec"],
     }),
     tokens: text(
       "File with the token ids to score: a JSON array. The first entry of the result belongs to the second id.",
       {
         accepts: "a path",
+        commands: ["logprobs"],
+        first: ["logprobs"],
       },
     ),
   }),
-  ...inGroup("A new project", {
+  ...inGroup("A new project", ["init"], {
     folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
     package: text("What the project installs hone from: the tarball that npm pack makes, or @hone-rl/hone@VERSION.", {
       accepts: "a path or a version",
@@ -49,17 +121,20 @@ export const inputOptions = {
     }),
     yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
   }),
-  ...inGroup("Task and scenarios", {
+  ...inGroup("Task and scenarios", ["check", "rollout", "train", "eval", "chat", "play"], {
     task: text('The task: "email", or the path of a task file (TypeScript or JavaScript).', {
       default: "email",
+      commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+      first: ["check", "rollout", "judge", "sft", "train", "chat", "play"],
+      run: "changeable",
     }),
     set: texts(
       "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists a task's options.",
-      { defaultText: "the task's own" },
+      { defaultText: "the task's own", first: ["check", "play"] },
     ),
     scenarios: text(
       "Scenarios from a file (JSONL, CSV, TSV, Parquet), a folder of such files, or a data set of the Hub as hf:OWNER/NAME; for tasks that read theirs with fromFile.",
-      { accepts: "a path, or hf:OWNER/NAME", defaultText: "the task's own" },
+      { accepts: "a path, or hf:OWNER/NAME", defaultText: "the task's own", first: ["play"] },
     ),
     map: text("Columns of --scenarios by the task's fields: question=prompt,answer=gold,id=uuid,split=fold.", {
       accepts: "FIELD=COLUMN, several with commas",
@@ -72,36 +147,67 @@ export const inputOptions = {
       0.1,
       86_400,
       "Seconds that the task's file, its scenarios, open, close and each prompt may take, without a sign of progress.",
-      { default: 300 },
+      {
+        default: 300,
+        commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+        library: ["model"],
+      },
     ),
-    split: choice(["train", "test"], "Only scenarios of this split.", { defaultText: "both" }),
-    scenario: text("One scenario, by its id."),
-    n: whole(1, MANY, "Number of scenarios, drawn by the seed.", { defaultText: "all, or the command's own" }),
-    groupSize: whole(1, 1024, "Rollouts of each scenario.", {
-      defaultText: { other: "4", train: bySizeText("groupSize") },
+    split: choice(["train", "test"], "Only scenarios of this split.", {
+      defaultText: "both",
+      commands: ["scenarios", "rollout", "eval", "rollouts", "chat", "play"],
+      first: ["rollout", "eval", "play"],
     }),
-    seed: whole(0, MANY, "Seed of all random draws, tasks' too.", { default: 1 }),
+    scenario: text("One scenario, by its id.", {
+      commands: ["scenarios", "rollout", "rollouts", "chat", "play"],
+      first: ["rollout", "chat", "play"],
+    }),
+    n: whole(1, MANY, "Number of scenarios, drawn by the seed.", {
+      defaultText: "all, or the command's own",
+      commands: ["scenarios", "check", "rollout", "eval"],
+      first: ["check", "rollout", "eval"],
+    }),
+    groupSize: whole(1, 1024, "Rollouts of each scenario.", {
+      bySize: { tiny: 8, small: 8 },
+      defaultText: (bySize) => ({ other: "4", train: bySize }),
+      commands: ["rollout", "train"],
+      first: ["rollout", "train"],
+      run: "identity",
+    }),
+    seed: whole(0, MANY, "Seed of all random draws, tasks' too.", {
+      default: 1,
+      commands: ["build-db", "scenarios", "check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
+      first: ["demo", "build-db", "check", "rollout", "sft", "train", "chat", "play"],
+      run: "identity",
+    }),
     rank: choice(
       ["date", "bm25"],
       "Short for --set rank, of the email task. date: all keywords must occur, newest first (ART-E). bm25: any may, best match first.",
-      { defaultText: "date" },
+      { defaultText: "date", commands: ["search", "check", "rollout", "train", "eval", "chat", "play"] },
     ),
   }),
-  ...inGroup("Tool servers", {
+  ...inGroup("Tool servers", ["check", "rollout", "judge", "sft", "train", "eval", "play"], {
     mcp: text(
       "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
-      { accepts: "a path", defaultText: "the task's servers, where it has any" },
+      {
+        accepts: "a path",
+        defaultText: "the task's servers, where it has any",
+        first: ["check", "play"],
+        run: "changeable",
+      },
     ),
     mcpScope: choice(
       ["rollout", "worker"],
       "Who has a server for itself. rollout: nothing of one rollout reaches another. worker: all rollouts of a thread share it; for servers that keep nothing.",
-      { defaultText: "the task's; rollout" },
+      { defaultText: "the task's; rollout", run: "identity" },
     ),
     mcpAllow: list("Tools of MCP servers to have alone: NAME or SERVER/NAME, with * for any text.", {
       defaultText: "the task's; all",
+      run: "identity",
     }),
     mcpDeny: list("Tools of MCP servers to leave out, written as for --mcp-allow.", {
       defaultText: "the task's; none",
+      run: "identity",
     }),
     mcpResultChars: whole(
       1,
@@ -109,32 +215,12 @@ export const inputOptions = {
       "Characters of one MCP server's result that the model reads; what is cut off is said.",
       {
         defaultText: "the task's; 8000",
+        run: "identity",
       },
     ),
     mcpStartTimeout: real(0.1, 86_400, "Seconds until an MCP server must have answered after its start.", {
       default: 30,
     }),
   }),
-  ...inGroup("Downloads", {
-    hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
-      env: "HF_ENDPOINT",
-      default: "https://huggingface.co",
-      accepts: "a URL",
-    }),
-    hfToken: text("Access token for the Hub. It is sent to --hf-endpoint alone.", {
-      env: "HF_TOKEN",
-      defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
-    }),
-    hfOffline: flag("Use only what has been downloaded before.", { env: "HF_HUB_OFFLINE", default: false }),
-    hfHome: text("Folder of Hugging Face's tools.", {
-      env: "HF_HOME",
-      accepts: "a path",
-      defaultText: "~/.cache/huggingface",
-    }),
-    hfCache: text("Folder for downloads from the Hub, shared with Hugging Face's tools.", {
-      env: "HF_HUB_CACHE",
-      accepts: "a path",
-      defaultText: "hub in HF_HOME",
-    }),
-  }),
+  ...downloads,
 };

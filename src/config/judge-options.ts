@@ -6,54 +6,97 @@ import { OPENAI_KEY } from "./player-options.js";
 const MANY = Number.MAX_SAFE_INTEGER;
 
 export const judgingOptions = {
-  ...inGroup("Rewards and judging", {
+  ...inGroup("Rewards and judging", ["judge", "train", "eval"], {
     reward: text(`The reward that trains, by its name; \`${hone("train")} --help all\` describes each.`, {
       default: "task",
       accepts: "task, ruler, shaped or another reward's name",
+      commands: ["train"],
+      first: ["train"],
+      run: "identity",
     }),
     accuracy: choice(
       ["task", "judge"],
       "Who decides whether a held-out answer is right. judge: answers that the task's own comparison does not accept are sent to the judge.",
-      { defaultText: "the reward's: judge with shaped, task otherwise" },
+      { defaultText: "the reward's: judge with shaped, task otherwise", commands: ["train", "eval"], run: "identity" },
     ),
     judgeUrl: text("The judge's OpenAI-compatible API; used as given, including /v1 if the server has it.", {
       accepts: "a URL",
+      first: ["judge", "train"],
+      run: "changeable",
+      library: ["ruler"],
     }),
-    judgeModel: text("The judge's name at --judge-url."),
-    judgeKey: text("Key for --judge-url.", { defaultText: OPENAI_KEY }),
-    rulerRubric: text("File with a rubric to judge by.", { accepts: "a path", defaultText: "hone's own" }),
+    judgeModel: text("The judge's name at --judge-url.", {
+      first: ["judge", "train"],
+      run: "identity",
+      library: ["ruler"],
+    }),
+    judgeKey: text("Key for --judge-url.", { defaultText: OPENAI_KEY, first: ["judge"], library: ["ruler"] }),
+    rulerRubric: text("File with a rubric to judge by.", {
+      accepts: "a path",
+      defaultText: "hone's own",
+      commands: ["judge", "train"],
+      first: ["judge"],
+      run: "changeable",
+      library: ["ruler"],
+    }),
     judgeVotes: whole(
       1,
       64,
       "Number of times each group is judged, in a different order each time; the score is the mean.",
       {
         default: 1,
+        commands: ["judge", "train"],
+        first: ["judge"],
+        run: "identity",
+        library: ["ruler"],
       },
     ),
     judgeInputTokens: whole(
       1000,
       MANY,
       "Estimated tokens of a question to the judge at most; tool results are shortened to fit.",
-      { default: 32_000 },
+      { default: 32_000, commands: ["judge", "train"], run: "identity", library: ["ruler"] },
     ),
-    judgeTemperature: real(0, 10, "The judge's sampling temperature.", { defaultText: "the server's own" }),
-    judgeMaxTokens: whole(1, MANY, "Tokens of the judge's answer at most.", { defaultText: "the server's own" }),
-    judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", { default: 120 }),
+    judgeTemperature: real(0, 10, "The judge's sampling temperature.", {
+      defaultText: "the server's own",
+      run: "identity",
+      library: ["ruler"],
+    }),
+    judgeMaxTokens: whole(1, MANY, "Tokens of the judge's answer at most.", {
+      defaultText: "the server's own",
+      run: "identity",
+      library: ["ruler"],
+    }),
+    judgeTimeout: real(0.1, 86_400, "Seconds one request to the judge may take.", { default: 120, library: ["ruler"] }),
     judgePatience: real(0, 86_400, "Seconds to wait for a judge that does not answer; then the command stops.", {
       default: 300,
+      library: ["ruler"],
     }),
-    judgeConcurrency: whole(1, 1024, "Concurrent requests to the judge.", { default: 8 }),
-    judgeRpm: whole(1, MANY, "Requests to the judge per minute at most.", { defaultText: "no limit" }),
-    judgeTpm: whole(1, MANY, "Tokens to and from the judge per minute at most.", { defaultText: "no limit" }),
-    judgePrices: text(
-      'Price table: JSON, dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices.',
-      { accepts: "a path" },
+    judgeConcurrency: whole(1, 1024, "Concurrent requests to the judge.", {
+      default: 8,
+      first: ["judge"],
+      library: ["ruler"],
+    }),
+    judgeRpm: whole(1, MANY, "Requests to the judge per minute at most.", {
+      defaultText: "no limit",
+      library: ["ruler"],
+    }),
+    judgeTpm: whole(1, MANY, "Tokens to and from the judge per minute at most.", {
+      defaultText: "no limit",
+      library: ["ruler"],
+    }),
+    prices: text(
+      'Price table of the judge and of players behind an API: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices.',
+      { accepts: "a path", library: ["ruler"] },
     ),
     judgeMaxCost: real(0, 1e6, "Highest cost of the judge in a run, in dollars; then it stops.", {
       defaultText: "no cap",
+      first: ["judge"],
+      library: ["ruler"],
     }),
     judgeCache: flag("Reuse stored verdicts on identical questions (--no-judge-cache asks again).", {
       default: true,
+      library: ["ruler"],
     }),
   }),
 };

@@ -1,72 +1,119 @@
 /** Options of the adapter and the learner. Part of options.ts. */
-import { bySizeText } from "./defaults.js";
 import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
 export const learnerOptions = {
-  ...inGroup("Imitation", {
-    successes: flag("Learn from rollouts that solved their scenario only.", { default: false }),
+  ...inGroup("Imitation", ["sft"], {
+    successes: flag("Learn from rollouts that solved their scenario only.", { default: false, first: ["sft"] }),
+    epochs: whole(1, 10_000, "Passes over the rollouts of the file.", { default: 1, first: ["sft"] }),
     updateTrajectories: whole(1, MANY, "Rollouts in one update.", { default: 16 }),
-    fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false }),
+    fullWeights: flag("Train all weights instead of an adapter: for small models.", { default: false, first: ["sft"] }),
   }),
-  ...inGroup("Adapter and learner", {
-    loraRank: whole(1, 1024, "Rank of the adapter.", { defaultText: bySizeText("loraRank") }),
+  ...inGroup("Adapter and learner", ["sft", "train"], {
+    loraRank: whole(1, 1024, "Rank of the adapter.", {
+      bySize: { tiny: 16, small: 8 },
+      run: "identity",
+      library: ["run"],
+    }),
     loraAlpha: real(0, 4096, "The adapter's output is scaled by this, divided by the rank.", {
-      defaultText: bySizeText("loraAlpha"),
+      bySize: { tiny: 32, small: 16 },
+      run: "identity",
+      library: ["run"],
     }),
     loraTargets: list("Linear layers that get an adapter.", {
       default: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+      run: "identity",
+      library: ["run"],
     }),
     learner: choice(
       ["auto", "peft", "unsloth"],
       "Library that computes the updates. unsloth is installed at its first use; auto is unsloth on CUDA if it is installed and the GPU has bf16, else peft.",
       {
         default: "auto",
+        commands: ["sft", "train", "pack", "doctor"],
+        first: ["pack"],
+        library: ["run"],
       },
     ),
     adamBits: choice(
       ["32", "8"],
       "Width of Adam's moments; 8 needs bitsandbytes, which is installed with Unsloth. A run keeps the width it began with.",
-      { default: "32" },
+      { default: "32", library: ["run"] },
     ),
     learnerLifetime: choice(
       ["run", "step", "offload"],
       "run: the learner stays loaded. step: it is ended after each update, the certain way to free its memory. offload: between updates it is in main memory and leaves the GPU to the engine.",
-      { default: "run" },
+      { default: "run", commands: ["train"], library: ["run"] },
     ),
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",
+      commands: [
+        "rollout",
+        "sft",
+        "train",
+        "eval",
+        "export",
+        "pack",
+        "models pull",
+        "serve",
+        "chat",
+        "logprobs",
+        "doctor",
+      ],
+      first: ["pack"],
+      library: ["model", "run"],
     }),
-    install: flag("Make the learner's Python environment first, if it is missing.", { default: false }),
+    install: flag("Make the learner's Python environment first, if it is missing.", {
+      default: false,
+      commands: ["doctor"],
+    }),
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
+      commands: [
+        "rollout",
+        "sft",
+        "train",
+        "eval",
+        "export",
+        "pack",
+        "models pull",
+        "serve",
+        "chat",
+        "logprobs",
+        "doctor",
+      ],
+      library: ["model", "run"],
     }),
     precision: choice(
       ["auto", "f32", "f16", "bf16"],
       "Precision of the learner. auto: f32 on a CPU; on a GPU f16 for f16 weights, or where it has no bf16, else bf16. If f16 overflows, bf16 replaces it.",
-      { default: "auto" },
+      { default: "auto", library: ["run"] },
     ),
-    hfWeights: text(
-      "Hugging Face folder to take the learner's weights from; it must be the same model. export: to take tokenizer and config.json from.",
-      {
-        accepts: "a path",
-        defaultText: "the model file",
-      },
-    ),
+    hfWeights: text("Hugging Face folder to take the learner's weights from; it must be the same model.", {
+      accepts: "a path",
+      defaultText: "the model file",
+      library: ["run"],
+    }),
     microBatchTokens: whole(64, MANY, "Tokens in one pass of the learner; fewer need less memory.", {
-      defaultText: `${bySizeText("microBatchTokens")}; while training on CUDA up to 65536, as many as fit easily`,
+      bySize: { tiny: 4096, small: 4096 },
+      defaultText: (bySize) => `${bySize}; while training on CUDA up to 65536, as many as fit easily`,
+      run: "changeable",
+      library: ["run"],
     }),
     gradientCheckpointing: flag(
       "Recompute activations in the backward pass, which saves the learner's memory and costs time.",
       {
         defaultText: "on if the run would not fit otherwise",
+        library: ["run"],
       },
     ),
     releaseWeights: flag("Free the engine's weights too during an update, not only its KV cache.", {
       default: false,
+      commands: ["train"],
+      library: ["run"],
     }),
     maxMismatch: real(
       0,
@@ -75,6 +122,8 @@ export const learnerOptions = {
       {
         defaultText:
           "none; instead the run stops when the effective sample size of importance weights is below half of the tokens",
+        commands: ["train"],
+        library: ["run"],
       },
     ),
   }),

@@ -1,5 +1,6 @@
 /** The definition of an option, and functions that declare one in options.ts, a line each. */
 import { z } from "zod";
+import { type BySize, bySizeText } from "./sizes.js";
 
 /** How text from a flag or a variable becomes a value, which determines its type in the schema. */
 export type OptionKind = "text" | "number" | "flag" | "list" | "words" | "pairs" | "texts";
@@ -15,6 +16,12 @@ export function defaultTextFor(text: DefaultText | undefined, command?: string):
   return [other, ...Object.entries(named).map(([name, its]) => `${name}: ${its}`)].join("; ");
 }
 
+/** What a run does with an option: it keeps both kinds; with another value of an "identity" it would be another run. */
+export type RunUse = "identity" | "changeable";
+
+/** Functions of the library that take an option, besides `trainRun`, which takes those of `train`. */
+export type LibraryUse = "model" | "run" | "ruler";
+
 export interface Option<T = unknown> {
   readonly kind: OptionKind;
   readonly schema: z.ZodType<T>;
@@ -29,17 +36,38 @@ export interface Option<T = unknown> {
   readonly default: T | undefined;
   /** The default, when it stays unset. */
   readonly defaultText: DefaultText | undefined;
+  /** The default in training, where it depends on the model's size. */
+  readonly bySize: BySize<T> | undefined;
+  /** Commands that take it. */
+  readonly commands: readonly string[] | "every";
+  /** Commands whose `--help` shows it among the options that are set first. */
+  readonly first: readonly string[];
+  /** Undefined where a run keeps no value. */
+  readonly run: RunUse | undefined;
+  readonly library: readonly LibraryUse[];
 }
 
 interface About<T> {
   env?: string;
   default?: T;
-  defaultText?: DefaultText;
+  /** A function is given the text of `bySize`, which alone is the text without it. */
+  defaultText?: DefaultText | ((bySize: string) => DefaultText);
+  bySize?: BySize<T>;
   accepts?: string;
+  /** Without it those of the group. */
+  commands?: readonly string[] | "every";
+  first?: readonly string[];
+  run?: RunUse;
+  library?: readonly LibraryUse[];
 }
 
-/** An option with a default is always present; one without may be undefined. */
-type Given<T, A extends About<T>> = Option<T> & (A extends { default: T } ? { readonly default: T } : unknown);
+/** Its literal types say which commands and functions take the option, and whether it is always present. */
+type Given<T, A extends About<T>> = Omit<Option<T>, "library"> &
+  (A extends { default: T } ? { readonly default: T } : unknown) &
+  (A extends { bySize: infer S } ? { readonly bySize: S } : unknown) &
+  (A extends { commands: infer C } ? { readonly ownCommands: C } : unknown) &
+  (A extends { run: infer R } ? { readonly run: R } : { readonly run: undefined }) &
+  (A extends { library: infer L } ? { readonly library: L } : { readonly library: readonly [] });
 
 function option<T, A extends About<T>>(
   kind: OptionKind,
@@ -48,6 +76,8 @@ function option<T, A extends About<T>>(
   description: string,
   about: A,
 ): Given<T, A> {
+  const { bySize, defaultText } = about;
+  const ofSize = bySize && bySizeText(bySize);
   return {
     kind,
     schema,
@@ -56,7 +86,13 @@ function option<T, A extends About<T>>(
     description,
     env: about.env ?? "",
     default: about.default,
-    defaultText: about.defaultText,
+    defaultText: typeof defaultText === "function" ? defaultText(ofSize ?? "") : (defaultText ?? ofSize),
+    bySize,
+    commands: [],
+    ownCommands: about.commands,
+    first: about.first ?? [],
+    run: about.run,
+    library: about.library ?? [],
   } as unknown as Given<T, A>;
 }
 
@@ -162,7 +198,21 @@ export const size = <const A extends About<string>>(description: string, about: 
 export const date = <const A extends About<string>>(description: string, about: A = {} as A) =>
   option("text", z.iso.date(), "a date as YYYY-MM-DD", description, about);
 
-/** The same options under a heading. */
-export function inGroup<const T extends Readonly<Record<string, Option>>>(group: string, options: T): T {
-  return Object.fromEntries(Object.entries(options).map(([name, one]) => [name, { ...one, group }])) as unknown as T;
+type CommandsOf<O, C> = O extends { readonly ownCommands: infer Own } ? Own : C;
+
+/** Options under a heading, with the commands that take those of them which name none. */
+export function inGroup<
+  const C extends readonly string[] | "every",
+  const T extends Readonly<Record<string, Option & { readonly ownCommands?: readonly string[] | "every" }>>,
+>(
+  group: string,
+  commands: C,
+  options: T,
+): { readonly [N in keyof T]: Omit<T[N], "commands" | "ownCommands"> & { readonly commands: CommandsOf<T[N], C> } } {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, { ownCommands, ...one }]) => [
+      name,
+      { ...one, group, commands: ownCommands ?? commands },
+    ]),
+  ) as unknown as ReturnType<typeof inGroup<C, T>>;
 }

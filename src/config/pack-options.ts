@@ -2,12 +2,13 @@
 import { choice, inGroup, size, text } from "./option.js";
 
 export const packOptions = {
-  ...inGroup("Without a network", {
+  ...inGroup("Without a network", ["pack"], {
     for: choice(
       ["linux-x64-cpu", "linux-x64-vulkan", "linux-x64-cuda12", "linux-x64-cuda13"],
       "Machine that hone is packed for. docs/pack.md says what it must have.",
+      { first: ["pack"] },
     ),
-    partSize: size("Size of the pack's files; the last one may be smaller.", { default: "1900M" }),
-    pack: text("Folder of a pack.", { accepts: "a path", defaultText: "the current folder" }),
+    partSize: size("Size of the pack's files; the last one may be smaller.", { default: "1900M", first: ["pack"] }),
+    pack: text("Folder of a pack.", { accepts: "a path", defaultText: "the current folder", commands: ["unpack"] }),
   }),
 };

@@ -1,6 +1,6 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
 import { hone } from "../util/index.js";
-import { BATCH, bySizeText, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
+import { BATCH, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -10,44 +10,96 @@ export const MOST_SEQUENCES = 256;
 export const OPENAI_KEY = "OPENAI_API_KEY at https://api.openai.com and its regional hosts; none elsewhere";
 
 export const playerOptions = {
-  ...inGroup("Model and player", {
+  ...inGroup("Model and player", ["rollout"], {
     model: text(
       `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
       {
         accepts: "a name or a path",
+        commands: [
+          "init",
+          "check",
+          "rollout",
+          "sft",
+          "train",
+          "eval",
+          "export",
+          "pack",
+          "models pull",
+          "models show",
+          "models remove",
+          "serve",
+          "chat",
+          "logprobs",
+        ],
+        first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs"],
+        run: "changeable",
       },
     ),
     weights: choice(
       ["f16", "bf16", "f32", "q8_0"],
       "Weight type of the model file. Safetensors are converted with it; a GGUF file with other weights is copied once (not to q8_0).",
-      { defaultText: "f16; a GGUF file's own" },
+      {
+        defaultText: "f16; a GGUF file's own",
+        commands: [
+          "check",
+          "rollout",
+          "sft",
+          "train",
+          "eval",
+          "export",
+          "pack",
+          "models",
+          "models pull",
+          "models show",
+          "models remove",
+          "serve",
+          "chat",
+          "logprobs",
+        ],
+        first: ["pack", "logprobs"],
+        run: "changeable",
+        library: ["model"],
+      },
     ),
     adapter: text("LoRA adapter for the model: a GGUF file, or a folder in PEFT's format.", {
       accepts: "a path",
       defaultText: "none",
+      commands: ["rollout", "serve", "chat", "logprobs"],
+      first: ["serve", "logprobs"],
+      library: ["model"],
     }),
     checkpoint: list("Checkpoint of a run: latest, best, base, or a number; eval takes several, and RUN@best.", {
       defaultText: { other: "best", rollout: "none", eval: "latest" },
+      commands: ["rollout", "eval", "export", "serve", "chat"],
+      first: ["rollout", "eval", "export", "serve", "chat"],
     }),
     versus: list(
       "Other players to evaluate on the same scenarios: models, as --model names them; MODEL@URL, a model behind an OpenAI-compatible API; expert. NAME=... names the column.",
-      { defaultText: "none" },
-    ),
-    prices: text(
-      'Price table of players, by name: JSON, dollars per million tokens, {"NAME": {"prompt": 1.1, "completion": 4.4}}. It overrides the built-in list prices of APIs.',
-      { accepts: "a path" },
+      { defaultText: "none", commands: ["eval"], first: ["eval"] },
     ),
     fresh: flag("Leave out the test scenarios of the run's own validations, by which its best checkpoint was chosen.", {
       default: false,
+      commands: ["eval"],
+      first: ["eval"],
     }),
     gpu: choice(
       ["auto", "cuda", "vulkan", "metal", "off"],
       "Device of engine and learner. auto: the best available; an NVIDIA GPU that cannot be used is an error.",
-      { default: "auto" },
+      {
+        default: "auto",
+        commands: ["rollout", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        first: ["demo", "rollout", "train", "eval", "serve", "chat", "logprobs"],
+        library: ["model"],
+      },
     ),
     device: text(
       "The one GPU to use: its index in nvidia-smi, or its UUID or the beginning of it. Without an NVIDIA GPU, and with --gpu vulkan, its index in Vulkan.",
-      { accepts: "an index or a UUID", defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)" },
+      {
+        accepts: "an index or a UUID",
+        defaultText: "the first visible one (CUDA_VISIBLE_DEVICES)",
+        commands: ["rollout", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        library: ["model"],
+      },
     ),
     threads: whole(
       1,
@@ -55,12 +107,15 @@ export const playerOptions = {
       "CPU threads of the engine, at most the cores that hone may use. A given number is fixed; the default yields to other programs.",
       {
         defaultText: "the free cores; on a GPU one for each lane",
+        commands: ["rollout", "sft", "train", "eval", "serve", "chat", "logprobs", "doctor"],
+        first: ["demo", "logprobs"],
+        library: ["model"],
       },
     ),
     sampling: choice(
       ["auto", "host", "device"],
       "Where tokens are drawn. device: where the logits are, so that these are not copied from a GPU. auto: the host. See docs/speed.md.",
-      { default: "auto" },
+      { default: "auto", commands: ["rollout", "train", "eval", "serve", "chat"], library: ["model"] },
     ),
     lanes: whole(
       1,
@@ -71,6 +126,8 @@ export const playerOptions = {
           other: "on a CPU one for each thread of a small model, else 1",
           serve: "1, so that any request can reuse the KV of any other",
         },
+        commands: ["rollout", "train", "eval", "serve"],
+        library: ["model"],
       },
     ),
     ubatch: whole(
@@ -79,64 +136,128 @@ export const playerOptions = {
       "Tokens of a pass over the weights at most (of llama-server: --ubatch-size). See docs/engine.md.",
       {
         defaultText: "512",
+        commands: ["rollout", "train", "eval", "serve", "chat"],
+        library: ["model"],
       },
     ),
     context: whole(16, MANY, "Tokens of a conversation at most, including the prompt.", {
       defaultText: `${CONTEXT}, or the model's trained context if that is less`,
+      commands: ["check", "rollout", "train", "eval", "serve", "chat"],
+      first: ["check", "serve", "chat"],
+      run: "identity",
+      library: ["model"],
     }),
-    agentUrl: text("Let a model behind this OpenAI-compatible API play instead, through its own tool calls.", {
+    playerUrl: text("Let a model behind this OpenAI-compatible API play instead, through its own tool calls.", {
       accepts: "a URL",
+      first: ["rollout"],
     }),
-    agentModel: text("The model's name at --agent-url."),
-    agentKey: text("Key for --agent-url, or for the server of --versus.", { defaultText: OPENAI_KEY }),
-    expert: flag("Let the task's scripted expert play instead of a model.", { default: false }),
+    playerModel: text("The model's name at --player-url.", { first: ["rollout"] }),
+    playerKey: text("Key for --player-url, or for the server of --versus.", {
+      defaultText: OPENAI_KEY,
+      commands: ["rollout", "eval"],
+    }),
+    expert: flag("Let the task's scripted expert play instead of a model.", { default: false, first: ["rollout"] }),
     mistakes: real(0, 1, "Share of rollouts in which the scripted expert makes a mistake.", { default: 0 }),
   }),
-  ...inGroup("Rollouts and sampling", {
+  ...inGroup("Rollouts and sampling", ["rollout", "train", "eval"], {
     concurrency: whole(1, MOST_SEQUENCES, "Number of concurrent rollouts.", {
       defaultText: {
         other: String(ROLLOUTS_AT_ONCE.cpu),
         train: `at most ${ROLLOUTS_AT_ONCE.cpu} on a CPU and ${ROLLOUTS_AT_ONCE.gpu} on a GPU, fewer where memory is short`,
       },
+      commands: ["rollout", "train", "eval", "serve"],
+      first: ["serve"],
+      library: ["model"],
     }),
     workers: whole(1, 256, "Threads that run the JavaScript of rollouts.", {
       defaultText: "one less than the cores, at most 4",
+      library: ["model"],
     }),
-    maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", { default: 10 }),
+    maxTurns: whole(1, 1000, "Assistant turns of a rollout at most.", {
+      default: 10,
+      commands: ["check", "rollout", "train", "eval", "chat", "play"],
+      first: ["play"],
+      run: "identity",
+      library: ["model"],
+    }),
     maxTokens: whole(1, MANY, "Tokens of a turn at most.", {
-      defaultText: { other: "2048; of APIs the server's own", train: bySizeText("maxTokens") },
+      bySize: { tiny: 256, small: 2048 },
+      defaultText: (bySize) => ({ other: "2048; of APIs the server's own", train: bySize }),
+      commands: ["rollout", "train", "eval", "chat"],
+      run: "identity",
+      library: ["model"],
     }),
     temperature: real(0, 10, "Sampling temperature; 0 takes the most likely token.", {
       defaultText: { other: "1; of APIs the server's own", train: "1" },
+      commands: ["rollout", "train", "eval", "chat"],
+      first: ["rollout", "eval", "chat"],
+      run: "identity",
+      library: ["model"],
     }),
-    topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", { default: 0 }),
+    topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", {
+      default: 0,
+      commands: ["rollout", "train", "chat"],
+      library: ["model"],
+    }),
     topP: real(0, 1, "Sample from the most likely tokens with this share of the probability; 1 is off.", {
       default: 1,
+      commands: ["rollout", "train", "chat"],
+      library: ["model"],
     }),
-    minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", { default: 0 }),
+    minP: real(0, 1, "Drop tokens less likely than this share of the most likely one; 0 is off.", {
+      default: 0,
+      commands: ["rollout", "train", "chat"],
+      library: ["model"],
+    }),
     toolFormat: choice(
       ["auto", "hermes", "llama3", "mistral"],
       "Format of the model's tool calls; auto is that of its chat template. See docs/tool-formats.md.",
-      { default: "auto" },
+      {
+        default: "auto",
+        commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
+        run: "identity",
+        library: ["model"],
+      },
     ),
     templateArg: pairs(
       "Variable of the model's chat template, such as enable_thinking=false; may be given several times.",
-      { defaultText: "none" },
+      {
+        defaultText: "none",
+        commands: ["rollout", "sft", "train", "eval", "serve", "chat"],
+        run: "identity",
+        library: ["model"],
+      },
     ),
     maxThinkingTokens: whole(
       1,
       MANY,
       "Tokens of a turn that may be thoughts (<think>); longer thoughts are closed by tokens that are not sampled.",
-      { defaultText: "only --max-tokens" },
+      {
+        defaultText: "only --max-tokens",
+        commands: ["rollout", "train", "eval", "serve", "chat"],
+        run: "identity",
+        library: ["model"],
+      },
     ),
     onToolError: choice(
       ["observe", "stop"],
       "Effect of a malformed call, an unknown tool or wrong arguments. observe: the model reads a short error and continues. stop: the rollout ends (as in ART).",
-      { default: "observe" },
+      { default: "observe", run: "identity", library: ["model"] },
     ),
-    turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", { default: 120 }),
-    toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", { default: 30 }),
-    rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600 }),
-    maxExceptions: real(0, MANY, "Number of failed rollouts to tolerate; below 1 a share of all.", { default: 0 }),
+    turnTimeout: real(0.1, 86_400, "Seconds one turn of the model may take.", {
+      default: 120,
+      commands: ["rollout", "train", "eval", "chat"],
+      library: ["model"],
+    }),
+    toolTimeout: real(0.1, 86_400, "Seconds one tool call may take.", {
+      default: 30,
+      commands: ["check", "rollout", "train", "eval", "chat", "play"],
+      library: ["model"],
+    }),
+    rolloutTimeout: real(0.1, 86_400, "Seconds one rollout may take.", { default: 600, library: ["model"] }),
+    maxExceptions: real(0, MANY, "Number of failed rollouts to tolerate; below 1 a share of all.", {
+      default: 0,
+      library: ["model"],
+    }),
   }),
 };

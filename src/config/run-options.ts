@@ -1,59 +1,115 @@
 /** Options of runs, and of their updates. Part of options.ts. */
-import { bySizeText, presetNames } from "./defaults.js";
+import { presetNames } from "./defaults.js";
 import { choice, inGroup, list, real, shares, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
+// Defaults of tiny models lift one of 4 million parameters within 20 steps (models/tiny); those of small and large ones are
+// ART's for models of 0.5 and 3 billion parameters, with larger groups.
 export const runOptions = {
-  ...inGroup("Runs and training", {
-    project: text("Folder of runs in the home folder.", { defaultText: { other: "the task's name", eval: "any" } }),
+  ...inGroup("Runs and training", ["train"], {
+    project: text("Folder of runs in the home folder.", {
+      defaultText: { other: "the task's name", eval: "any" },
+      commands: ["rollout", "train", "eval", "view", "report", "export", "rollouts", "metrics", "serve", "chat"],
+      first: ["eval"],
+      library: ["run"],
+    }),
     run: text("Name of the run; rollouts and metrics also take PROJECT/NAME or a folder.", {
       defaultText: { other: "the newest run", train: "the model's name" },
+      commands: ["rollout", "train", "eval", "export", "rollouts", "metrics"],
+      first: ["demo", "train", "eval", "export"],
+      library: ["run"],
     }),
     steps: whole(1, MANY, "Total number of steps. A larger number than before continues a finished run.", {
-      defaultText: bySizeText("steps"),
+      bySize: { tiny: 30, small: 50 },
+      first: ["demo", "train"],
+      run: "changeable",
+      library: ["run"],
     }),
-    groupsPerStep: whole(1, MANY, "Scenarios in a step.", { defaultText: bySizeText("groupsPerStep") }),
+    groupsPerStep: whole(1, MANY, "Scenarios in a step.", {
+      bySize: { tiny: 8, small: 8 },
+      first: ["train"],
+      run: "identity",
+    }),
     difficulty: shares(
       "Train only on scenarios of which this share of rollouts succeeds with the model that the run starts from. They are played first; what lies outside is set aside.",
-      { defaultText: "all scenarios" },
+      { defaultText: "all scenarios", run: "identity" },
     ),
-    difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", { defaultText: "--group-size" }),
+    difficultyRollouts: whole(2, 1024, "Rollouts of each scenario for --difficulty.", {
+      defaultText: "--group-size",
+      run: "identity",
+    }),
     preset: choice(
       presetNames,
       "Settings of a known experiment; other given options override them. art-e: OpenPipe's email agent with its graded reward (--reward shaped). art-notebook: its notebook, with RULER (--reward ruler). Both need a judge.",
       { defaultText: "none" },
     ),
-    fork: text("Start the run from this checkpoint of another run.", { accepts: "a checkpoint folder" }),
+    fork: text("Start the run from this checkpoint of another run.", {
+      accepts: "a checkpoint folder",
+      library: ["run"],
+    }),
     initAdapter: text(
       "Start the run from this LoRA adapter in PEFT's format, trained by any program (ART's checkpoints, for example).",
       {
         accepts: "a folder",
       },
     ),
-    learningRate: real(0, 1, "Learning rate after the warm-up.", { defaultText: bySizeText("learningRate") }),
-    finalLearningRate: real(0, 1, "Learning rate of the last step; in between it falls linearly.", {
-      defaultText: `${bySizeText("finalLearningRate")}; --learning-rate where that is given`,
+    learningRate: real(0, 1, "Learning rate after the warm-up.", {
+      bySize: { tiny: 2e-3, small: 1e-5, large: 5e-6 },
+      commands: ["sft", "train"],
+      first: ["sft", "train"],
+      run: "identity",
+      library: ["run"],
     }),
-    warmup: whole(0, MANY, "Steps over which the learning rate rises.", { defaultText: bySizeText("warmup") }),
+    finalLearningRate: real(0, 1, "Learning rate of the last step; in between it falls linearly.", {
+      bySize: { tiny: 5e-4, small: 1e-5, large: 5e-6 },
+      defaultText: (bySize) => `${bySize}; --learning-rate where that is given`,
+      run: "identity",
+      library: ["run"],
+    }),
+    warmup: whole(0, MANY, "Steps over which the learning rate rises.", {
+      bySize: { tiny: 3, small: 3 },
+      run: "identity",
+      library: ["run"],
+    }),
     maxGradNorm: real(0, 1e6, "Gradients with a larger norm are scaled down to it.", {
-      defaultText: bySizeText("maxGradNorm"),
+      bySize: { tiny: 1, small: 0.1 },
+      commands: ["sft", "train"],
+      run: "identity",
+      library: ["run"],
+    }),
+    adamBeta1: real(0, 0.9999, "AdamW's decay of the mean of gradients.", {
+      bySize: { tiny: 0.9, small: 0.9 },
+      run: "identity",
+      library: ["run"],
+    }),
+    adamBeta2: real(0, 0.9999, "AdamW's decay of the mean of squared gradients.", {
+      bySize: { tiny: 0.95, small: 0.99 },
+      run: "identity",
+      library: ["run"],
+    }),
+    weightDecay: real(0, 10, "AdamW's weight decay.", {
+      bySize: { tiny: 0, small: 0.1 },
+      run: "identity",
+      library: ["run"],
     }),
     control: choice(
       ["none", "random-reward"],
       "Experiments that must not learn. random-reward: fair coins in place of rewards. (Another: --learning-rate 0.)",
-      { default: "none" },
+      { default: "none", run: "identity" },
     ),
     validateEvery: whole(
       0,
       MANY,
       "Steps between two validations on test scenarios; 0: only at the start and the end.",
       {
-        defaultText: bySizeText("validateEvery"),
+        bySize: { tiny: 10, small: 10 },
+        run: "changeable",
       },
     ),
     validateN: whole(1, MANY, "Test scenarios in a validation, always the same ones.", {
-      defaultText: bySizeText("validateN"),
+      bySize: { tiny: 100, small: 50 },
+      run: "identity",
     }),
     track: list(
       "Trackers that show the run too: tensorboard, wandb. Their packages are installed at their first use; wandb stays offline without WANDB_MODE or a key.",
@@ -63,7 +119,7 @@ export const runOptions = {
       1,
       MANY,
       "Number of newest checkpoints to keep, besides the best and the one that the next step is compared with.",
-      { default: 1 },
+      { default: 1, run: "changeable", library: ["run"] },
     ),
   }),
 };

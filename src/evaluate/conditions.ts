@@ -1,6 +1,6 @@
 /** The conditions that all players share: scenarios, limits, temperature, and who decides whether an answer is right. */
 import { join } from "node:path";
-import { CONTEXT, type GivenOptions, withDefaults } from "../config/index.js";
+import { CONTEXT, type GivenOptions, type KeptOption, type OptionOf, withDefaults } from "../config/index.js";
 import { openVerdictFile } from "../judge/index.js";
 import { planServers, type ServerPlan, serverLogs, toolsFingerprint, withServerTools } from "../mcp/index.js";
 import { chooseScenarios } from "../play/index.js";
@@ -32,10 +32,7 @@ const MAX_TOKENS = 2048;
 
 type Settings = Pick<
   RunSettings,
-  | Exclude<
-      (typeof changeable)[number],
-      "model" | "weights" | "toolFormat" | "templateArg" | "maxThinkingTokens" | "mcpStartTimeout"
-    >
+  | Exclude<KeptOption & OptionOf<"eval">, "model" | "weights" | "toolFormat" | "templateArg" | "maxThinkingTokens">
   | "reward"
 >;
 

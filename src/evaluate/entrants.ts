@@ -109,11 +109,11 @@ function entrantOf(word: string, config: EvalConfig, given: GivenOptions): Entra
   if (what === "expert") return { ...about("expert", what, what), kind: "expert" };
   const [, model, url] = API.exec(what) ?? [];
   if (model !== undefined && url !== undefined) {
-    checkChatUrl("agent", url, `--versus ${model}@`);
+    checkChatUrl("player", url, `--versus ${model}@`);
     const settings: AgentSettings = {
       url,
       model,
-      key: keyFor(url, config.agentKey),
+      key: keyFor(url, config.playerKey),
       temperature: given.temperature === undefined ? undefined : config.temperature,
       maxTokens: given.maxTokens === undefined ? undefined : config.maxTokens,
     };
@@ -137,7 +137,7 @@ function checkKey(servers: readonly ChatServer[], given: string | undefined): vo
   const origins = [...new Set(servers.map(({ url }) => new URL(url).origin))];
   if (origins.length > 1) {
     throw new UsageError(
-      `--agent-key would go to ${origins.join(" and ")}; evaluate with one of these servers at a time`,
+      `--player-key would go to ${origins.join(" and ")}; evaluate with one of these servers at a time`,
     );
   }
 }
@@ -158,7 +158,7 @@ export async function findEntrants(config: EvalConfig, given: GivenOptions): Pro
   const others = versus.map((word) => entrantOf(word, config, given));
   checkKey(
     others.flatMap((one) => (one.kind === "api" ? [one.settings] : [])),
-    config.agentKey,
+    config.playerKey,
   );
   const found: Entrants = withRun ? await checkpointsOf(config, given) : { entrants: [], run: null };
   const entrants = [...found.entrants, ...others];

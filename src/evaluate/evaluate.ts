@@ -47,7 +47,7 @@ export async function evaluatePlayers(
   { signal, view }: { signal: AbortSignal; view: EvalView },
 ): Promise<Comparison> {
   const { entrants, run } = await findEntrants(config, given);
-  const prices = config.prices === undefined ? {} : readPrices(config.prices, "--prices");
+  const prices = config.prices === undefined ? {} : readPrices(config.prices);
   const log = (text: string) => view.log(text);
   const conditions = await conditionsOf(config, given, run, { log, signal });
   for (const one of entrants) if (one.kind === "api") await checkReachable(one.name, one.settings, signal);

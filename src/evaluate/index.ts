@@ -1,3 +1,2 @@
 /** Evaluation: several players on the same scenarios, none of which they were trained on. */
 export { type Comparison, type EvalView, evaluatePlayers } from "./evaluate.js";
-export { evalOptions } from "./options.js";

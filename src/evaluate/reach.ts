@@ -17,7 +17,7 @@ export async function checkReachable(name: string, server: ChatServer, signal: A
     signal.throwIfAborted();
     const status = error instanceof APIError ? error.status : undefined;
     if (status !== undefined && status !== 401 && status !== 403) return;
-    const hint = status === undefined ? undefined : refusalHint("agent", server, status);
+    const hint = status === undefined ? undefined : refusalHint("player", server, status);
     // Without the error as its cause, which may contain the request's headers.
     throw new HoneError(
       `--versus ${name}: ${server.url} cannot be asked: ${chatErrorText(error, server.key)}${hint ? `; ${hint}` : ""}`,

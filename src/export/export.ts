@@ -1,10 +1,10 @@
 /** Writes a checkpoint of a run in a format that other programs load. */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Config } from "../config/index.js";
+import type { Config, OptionOf } from "../config/index.js";
 import { chatTemplateOf, modelFingerprint, modelShape, quantizeModel } from "../engine/index.js";
-import { hubOptionNames, hubOptionsOf } from "../hub/index.js";
-import { type ModelIo, type modelOptions, resolveWithSource, runProgram, unchangedFiles } from "../models/index.js";
+import { hubOptionsOf } from "../hub/index.js";
+import { type ModelIo, resolveWithSource, runProgram, unchangedFiles } from "../models/index.js";
 import { ensurePython } from "../python-env/index.js";
 import { namedRun, type OpenCheckpoints, openCheckpoints, RunReader, settingsOf } from "../run/index.js";
 import { HoneError, packageRoot, UsageError } from "../util/index.js";
@@ -15,20 +15,7 @@ import { modelfileText, ollamaTemplate } from "./modelfile.js";
 import { checkPlace, needDisk, writeFolder } from "./place.js";
 import { checkPush, push } from "./push.js";
 
-/** Options that {@link exportRun} reads. */
-export const exportOptions = [
-  ...["run", "checkpoint", "to", "type", "out", "force", "push", "baseName", "project", "home", "model", "weights"],
-  ...["hfWeights", "python", "torchIndex"],
-  ...hubOptionNames,
-] as const;
-
-export type ExportConfig = Pick<Config, "home" | "project" | "run" | "checkpoint" | "type" | "out" | "force"> &
-  Pick<
-    Config,
-    "push" | "baseName" | "model" | "hfWeights" | "python" | "torchIndex" | (typeof modelOptions)[number]
-  > & {
-    readonly to: Form;
-  };
+export type ExportConfig = Omit<Config<OptionOf<"export">>, "to"> & { readonly to: Form };
 
 export interface Exported {
   readonly run: string;
@@ -132,10 +119,10 @@ async function modelOf({ opened }: Chosen, config: ExportConfig, io: ModelIo): P
       `${file} is not the model that the run ${opened.name} was trained from; give that one with --model`,
     );
   }
-  const given = config.hfWeights === undefined ? undefined : resolve(config.hfWeights);
+  const given = config.baseFolder === undefined ? undefined : resolve(config.baseFolder);
   if (given !== undefined && !existsSync(join(given, "config.json"))) {
     throw new UsageError(
-      `--hf-weights: there is no ${join(given, "config.json")}; give the model's Hugging Face folder`,
+      `--base-folder: there is no ${join(given, "config.json")}; give the model's Hugging Face folder`,
     );
   }
   const { weightType, parameters } = await modelShape(file);

@@ -17,5 +17,5 @@ export { type AskedFiles, fetchDataset } from "./dataset.js";
 export { checksumOf, downloadFiles, freeBytes } from "./download.js";
 export { HubUnreachable } from "./http.js";
 export { type Listing, listRepository, NotOnHub } from "./listing.js";
-export { type HubConfig, type HubOptions, type HubProgress, hubOptionNames, hubOptionsOf, notHere } from "./options.js";
+export { type HubConfig, type HubOptions, type HubProgress, hubOptionsOf, notHere } from "./options.js";
 export { downloadLine, Rate, sizeText } from "./progress.js";

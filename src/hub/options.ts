@@ -1,20 +1,11 @@
 /** Address, token and cache folder of the Hub, from the variables that Hugging Face's own tools read. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Config, OptionName } from "../config/index.js";
+import type { Config, downloadOptions } from "../config/index.js";
 import { cacheHome, expandHome, HoneError, UsageError } from "../util/index.js";
 import { type HttpOptions, rootOf } from "./http.js";
 
-/** Options for access to the Hub. */
-export const hubOptionNames = [
-  "hfEndpoint",
-  "hfToken",
-  "hfOffline",
-  "hfHome",
-  "hfCache",
-] as const satisfies readonly OptionName[];
-
-export type HubConfig = Pick<Config, (typeof hubOptionNames)[number]>;
+export type HubConfig = Pick<Config, (typeof downloadOptions)[number]>;
 
 /** Progress of a download. */
 export interface HubProgress {

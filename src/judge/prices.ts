@@ -10,7 +10,7 @@ const tableSchema = z.record(z.string(), priceSchema);
 export type Price = z.output<typeof priceSchema>;
 export type PriceTable = Readonly<Record<string, Price>>;
 
-/** OpenAI's list prices of 2025, without discounts for cached prompts. `--judge-prices` replaces them. */
+/** OpenAI's list prices of 2025, without discounts for cached prompts. `--prices` replaces them. */
 export const listPrices: PriceTable = {
   "o4-mini": { prompt: 1.1, completion: 4.4 },
   "o3-mini": { prompt: 1.1, completion: 4.4 },
@@ -29,15 +29,15 @@ export const listPrices: PriceTable = {
  * @param flag the option that named the file
  * @throws UsageError when the file is no price table
  */
-export function readPrices(file: string, flag = "--judge-prices"): PriceTable {
-  if (!existsSync(file)) throw new UsageError(`${flag}: there is no file ${file}`);
+export function readPrices(file: string): PriceTable {
+  if (!existsSync(file)) throw new UsageError(`--prices: there is no file ${file}`);
   try {
     return tableSchema.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch (error) {
     const [first] = error instanceof z.ZodError ? error.issues : [];
     const why = first ? `${first.path.join(".") || "the table"}: ${first.message}` : messageOf(error);
     throw new UsageError(
-      `${flag} ${file}: ${why}; expected dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}`,
+      `--prices ${file}: ${why}; expected dollars per million tokens, {"MODEL": {"prompt": 1.1, "completion": 4.4}}`,
     );
   }
 }

@@ -6,7 +6,6 @@ export { type Guarded, programOf, startGuarded } from "./guarded.js";
 export type { Listed } from "./listing.js";
 export {
   type McpConfig,
-  mcpOptions,
   planServers,
   type ServerPlan,
   type Surveyed,

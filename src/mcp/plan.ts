@@ -3,7 +3,7 @@
  * model.
  */
 import { dirname, join, resolve } from "node:path";
-import type { Config, OptionName } from "../config/index.js";
+import type { Config } from "../config/index.js";
 import type { AnyTask, ServerScope } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { type Catalogue, type Choice, catalogueOf, type ServerTool } from "./catalogue.js";
@@ -13,16 +13,10 @@ import { type Listed, listServers } from "./listing.js";
 import { readServersFile, type ServerSpec, serversFrom } from "./servers-file.js";
 
 /** Options of commands whose rollouts can use servers. */
-export const mcpOptions = [
-  "mcp",
-  "mcpScope",
-  "mcpAllow",
-  "mcpDeny",
-  "mcpResultChars",
-  "mcpStartTimeout",
-] as const satisfies readonly OptionName[];
-
-export type McpConfig = Pick<Config, (typeof mcpOptions)[number]>;
+export type McpConfig = Pick<
+  Config,
+  "mcp" | "mcpScope" | "mcpAllow" | "mcpDeny" | "mcpResultChars" | "mcpStartTimeout"
+>;
 
 /** Default limit of a result's characters: about a quarter of the default context. */
 const RESULT_CHARS = 8000;

@@ -15,5 +15,5 @@ export { linesTo, type ModelIo } from "./io.js";
 export { PORTABLE, type PortableModel, portableModel } from "./portable.js";
 export { run as runProgram } from "./program.js";
 export { isCatalogueName, type ModelReference, nameOf, readReference } from "./reference.js";
-export { type ModelConfig, modelOptions, resolveModel, resolveWithSource } from "./resolve.js";
+export { type ModelConfig, resolveModel, resolveWithSource } from "./resolve.js";
 export { unchangedFiles } from "./source.js";

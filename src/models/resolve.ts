@@ -1,9 +1,9 @@
 /** From `--model` to the GGUF file that the engine loads: found, downloaded or converted. */
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Config, OptionName } from "../config/index.js";
+import type { Config } from "../config/index.js";
 import type { ModelShape } from "../engine/index.js";
-import { hubOptionNames } from "../hub/index.js";
+import type { HubConfig } from "../hub/index.js";
 import type { Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
 import { withWeights } from "./dequantise.js";
@@ -14,10 +14,7 @@ import { fileLabel, folderLabel, type ModelReference, nameOf, readReference, rep
 import { checkAbout, ggufFiles, needWeights, shapeInFolder, weightFiles } from "./source.js";
 
 /** Options for resolving and fetching a model. */
-export const modelOptions = ["weights", ...hubOptionNames] as const satisfies readonly OptionName[];
-
-export type ModelConfig = Pick<Config, (typeof modelOptions)[number] | "home"> &
-  Partial<Pick<Config, "python" | "torchIndex">>;
+export type ModelConfig = HubConfig & Pick<Config, "weights" | "home"> & Partial<Pick<Config, "python" | "torchIndex">>;
 
 export const DEFAULT_WEIGHTS: Weights = "f16";
 

@@ -8,7 +8,7 @@ export interface ChatServer {
 }
 
 /** Prefix of its options: `--judge-url`, `--judge-key`, HONE_JUDGE_KEY. */
-export type ChatRole = "judge" | "agent";
+export type ChatRole = "judge" | "player";
 
 /**
  * @param flag where it was given

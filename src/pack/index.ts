@@ -6,5 +6,5 @@
  * await unpack("pack", "hone", { log });
  * ```
  */
-export { type PackConfig, type Packed, pack, packingOptions } from "./pack.js";
+export { type PackConfig, type Packed, pack } from "./pack.js";
 export { UnpackError, unpack } from "./unpack.mjs";

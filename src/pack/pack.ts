@@ -2,11 +2,10 @@
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { type Config, readSize } from "../config/index.js";
+import { type Config, type OptionOf, readSize } from "../config/index.js";
 import { WHEELS_FOLDER } from "../device/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
-import { hubOptionNames } from "../hub/index.js";
-import { type ModelIo, type modelOptions, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
+import { type ModelIo, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
 import { collectWheels, pythonForWheels } from "../python-env/index.js";
 import { HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
 import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
@@ -16,17 +15,10 @@ import { readmeText } from "./readme.js";
 import { type Target, targetNamed } from "./targets.js";
 import { FORMAT, INSIDE, MANIFEST, type Manifest } from "./unpack.mjs";
 
-/** Options that {@link pack} reads. */
-export const packingOptions = [
-  ...["for", "out", "partSize", "model", "weights", "learner", "force", "home", "python", "torchIndex"],
-  ...hubOptionNames,
-] as const;
-
-export type PackConfig = Pick<Config, "home" | "model" | "learner" | "force" | "python" | "torchIndex" | "partSize"> &
-  Pick<Config, (typeof modelOptions)[number]> & {
-    readonly for: Target["name"];
-    readonly out: string;
-  };
+export type PackConfig = Omit<Config<OptionOf<"pack">>, "for" | "out"> & {
+  readonly for: Target["name"];
+  readonly out: string;
+};
 
 export interface Packed {
   readonly target: Target["name"];

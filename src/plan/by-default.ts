@@ -1,5 +1,5 @@
 /** Which models train on which machines with default settings, from a model's shape alone. */
-import { bySize, CONTEXT, ROLLOUTS_AT_ONCE, sizeOf } from "../config/index.js";
+import { CONTEXT, ROLLOUTS_AT_ONCE, sizedDefaults } from "../config/index.js";
 import { lanesOf, type ModelShape, UBATCH } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { type Machine, withFreeChanges } from "./fit.js";
@@ -18,7 +18,7 @@ export const roomOfCard = (gibibytes: number): Room => ({
 
 /** A run with default settings only. */
 export function defaultRun(shape: ModelShape, gpu: PlanInput["gpu"], threads: number): PlanInput {
-  const { groupsPerStep, groupSize, loraRank, microBatchTokens } = bySize[sizeOf(shape.parameters)];
+  const { groupsPerStep, groupSize, loraRank, microBatchTokens } = sizedDefaults(shape.parameters);
   const concurrency = Math.min(groupsPerStep * groupSize, gpu ? ROLLOUTS_AT_ONCE.gpu : ROLLOUTS_AT_ONCE.cpu);
   return {
     shape,

@@ -1,7 +1,7 @@
 /** Creates a player from options: loads the engine with its adapter, or connects to an API, or takes the expert. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { CONTEXT, type Config, flagOf, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
+import { CONTEXT, type Config, flagOf, type LibraryOption, options, ROLLOUTS_AT_ONCE } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import {
   engineOptions,
@@ -18,7 +18,6 @@ import {
   conversingModel,
   linesTo,
   type ModelIo,
-  modelOptions,
   type PeftAdapter,
   readPeft,
   resolveModel,
@@ -31,35 +30,10 @@ import { sha256OfFile, UsageError } from "../util/index.js";
 import { loadFitting } from "./fitting.js";
 
 /** Options that choose the player and how it plays. */
-export const playerOptions = [
-  "model",
-  ...modelOptions,
-  "python",
-  "adapter",
-  "agentUrl",
-  "agentModel",
-  "agentKey",
-  "expert",
-  "mistakes",
-  "gpu",
-  "device",
-  "threads",
-  "sampling",
-  "lanes",
-  "ubatch",
-  "python",
-  "torchIndex",
-  "context",
-  "concurrency",
-  "temperature",
-  "topK",
-  "topP",
-  "minP",
-  "maxTokens",
-  ...chatOptions,
-] as const;
-
-export type PlayerConfig = Pick<Config, (typeof playerOptions)[number] | "home">;
+export type PlayerConfig = Pick<
+  Config,
+  LibraryOption<"model"> | "model" | "playerUrl" | "playerModel" | "playerKey" | "expert" | "mistakes"
+>;
 
 export interface OpenPlayer {
   readonly spec: PlayerSpec;
@@ -123,22 +97,22 @@ export async function openPlayerFor(
   log: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<OpenPlayer> {
-  const { agentUrl, agentModel, agentKey, expert, mistakes, temperature, maxTokens } = config;
+  const { playerUrl, playerModel, playerKey, expert, mistakes, temperature, maxTokens } = config;
   const concurrency = config.concurrency ?? ROLLOUTS_AT_ONCE.cpu;
-  const named = [expert ? "--expert" : "", agentUrl ? "--agent-url" : "", config.model ? "--model" : ""].filter(
+  const named = [expert ? "--expert" : "", playerUrl ? "--player-url" : "", config.model ? "--model" : ""].filter(
     Boolean,
   );
   if (named.length > 1) throw new UsageError(`${named.join(" and ")} name different players; give one of them`);
 
-  if (expert || agentUrl !== undefined) refuseChatOptions(config, named.join());
+  if (expert || playerUrl !== undefined) refuseChatOptions(config, named.join());
   if (expert) return { spec: { kind: "expert", mistakes }, engine: undefined, concurrency };
-  if (agentUrl !== undefined) {
-    if (agentModel === undefined) throw new UsageError("--agent-url needs --agent-model: the model's name there");
-    checkChatUrl("agent", agentUrl);
-    const settings = { url: agentUrl, model: agentModel, key: keyFor(agentUrl, agentKey), temperature, maxTokens };
+  if (playerUrl !== undefined) {
+    if (playerModel === undefined) throw new UsageError("--player-url needs --player-model: the model's name there");
+    checkChatUrl("player", playerUrl);
+    const settings = { url: playerUrl, model: playerModel, key: keyFor(playerUrl, playerKey), temperature, maxTokens };
     return { spec: { kind: "agent", settings }, engine: undefined, concurrency };
   }
-  if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");
+  if (config.model === undefined) throw new UsageError("who plays? give --model, --player-url or --expert");
 
   takeDevice(config);
   const lines = linesTo(log, signal);

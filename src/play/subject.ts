@@ -4,9 +4,9 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CONTEXT, type Config, flagOf, type GivenOptions } from "../config/index.js";
+import { CONTEXT, type Config, flagOf, type GivenOptions, type OptionOf } from "../config/index.js";
 import { engineOptions, type LocalEngine, modelFingerprint } from "../engine/index.js";
-import { conversingModel, isCatalogueName, linesTo, modelOptions, resolveModel } from "../models/index.js";
+import { conversingModel, isCatalogueName, linesTo, resolveModel } from "../models/index.js";
 import { prepareMachine } from "../python-env/index.js";
 import { checkpointTitle, engineText } from "../report/index.js";
 import { type Chat, chatOf, chatOptions, chatSettings } from "../rollout/index.js";
@@ -24,25 +24,7 @@ import { adapterFile } from "./choose-player.js";
 import { loadFitting } from "./fitting.js";
 
 /** Options that choose the models and the device. */
-export const subjectOptions = [
-  "home",
-  "subject",
-  "project",
-  "model",
-  ...modelOptions,
-  "adapter",
-  "python",
-  "torchIndex",
-  "gpu",
-  "device",
-  "threads",
-  "sampling",
-  "ubatch",
-  "context",
-  ...chatOptions,
-] as const;
-
-export type SubjectConfig = Pick<Config, (typeof subjectOptions)[number]>;
+export type SubjectConfig = Pick<Config, OptionOf<"serve"> & OptionOf<"chat">>;
 
 /** Maximum number of contexts on the same weights. */
 const MOST_ENGINES = 2;

@@ -2,12 +2,9 @@
 export { comparable, rewardComparable } from "./comparable.js";
 export { GroupWork } from "./group-work.js";
 export {
-  judgeAccessOptions,
-  judgeOptions,
   openJudge,
   requireJudge,
   rubricOf,
-  rulerOptions,
   rulerSettings,
   VERDICTS_FILE,
 } from "./judge.js";

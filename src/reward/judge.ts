@@ -1,6 +1,6 @@
 /** Creates a judge from options. */
 import { existsSync, readFileSync } from "node:fs";
-import { type Config, flagOf, type OptionName } from "../config/index.js";
+import { type Config, flagOf } from "../config/index.js";
 import {
   defaultRubric,
   Judge,
@@ -16,40 +16,28 @@ import { checkChatUrl, keyFor } from "../openai/index.js";
 import { type AnyTask, toolSchema } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 
-/** Connection and limits of a judge: may change from call to call. */
-export const judgeAccessOptions = [
-  "judgeUrl",
-  "judgeKey",
-  "judgeTimeout",
-  "judgePatience",
-  "judgeConcurrency",
-  "judgeRpm",
-  "judgeTpm",
-  "judgePrices",
-  "judgeMaxCost",
-  "judgeCache",
-] as const satisfies readonly OptionName[];
-
-/** The identity of the judge. */
-export const judgeOptions = [
-  "judgeModel",
-  "judgeTemperature",
-  "judgeMaxTokens",
-] as const satisfies readonly OptionName[];
-
-/** How groups are judged. */
-export const rulerOptions = [
-  "judgeVotes",
-  "judgeInputTokens",
-  "rulerRubric",
-  "debugJudge",
-] as const satisfies readonly OptionName[];
-
 /** In the home folder: verdicts that belong to no run. */
 export const VERDICTS_FILE = "verdicts.sqlite";
 
-export type JudgeConfig = Pick<Config, (typeof judgeAccessOptions)[number] | (typeof judgeOptions)[number]>;
-export type RulerConfig = JudgeConfig & Pick<Config, (typeof rulerOptions)[number]>;
+/** The judge, and access to it. */
+export type JudgeConfig = Pick<
+  Config,
+  | "judgeModel"
+  | "judgeTemperature"
+  | "judgeMaxTokens"
+  | "judgeUrl"
+  | "judgeKey"
+  | "judgeTimeout"
+  | "judgePatience"
+  | "judgeConcurrency"
+  | "judgeRpm"
+  | "judgeTpm"
+  | "prices"
+  | "judgeMaxCost"
+  | "judgeCache"
+>;
+/** How it judges groups. */
+export type RulerConfig = JudgeConfig & Pick<Config, "judgeVotes" | "judgeInputTokens" | "rulerRubric" | "debugJudge">;
 
 /** @throws UsageError when the options name no judge; `why` says what needs one */
 export function requireJudge(config: Pick<JudgeConfig, "judgeUrl" | "judgeModel">, why: string): void {
@@ -76,10 +64,10 @@ export function openJudge(
   requireJudge(config, why);
   const model = config.judgeModel as string;
   const url = config.judgeUrl as string;
-  const own = config.judgePrices === undefined ? {} : readPrices(config.judgePrices);
+  const own = config.prices === undefined ? {} : readPrices(config.prices);
   const price = priceOf(model, own);
   if (config.judgeMaxCost !== undefined && !price) {
-    throw new UsageError(`--judge-max-cost: the price of ${model} is not known; say it with --judge-prices`);
+    throw new UsageError(`--judge-max-cost: the price of ${model} is not known; say it with --prices`);
   }
   const client = new JudgeClient(
     {

@@ -1,4 +1,4 @@
-/** `--reward program`: a function that the program gives which trains, by `trainRun` of the library. */
+/** The reward of a run that a program trains by `trainRun` with a function of its own. */
 import { UsageError } from "../util/index.js";
 import { gradeSuccess } from "./judged.js";
 import { ordinary, type RewardKind } from "./kind.js";
@@ -6,7 +6,7 @@ import type { RewardGroup } from "./reward.js";
 
 function missing(): never {
   throw new UsageError(
-    "--reward program: its function is part of a program that calls trainRun (docs/library.md); train by that program, or start a run with another --reward",
+    "the reward is a function of a program that calls trainRun (docs/library.md); train by that program, or start a run with --run NAME and another --reward",
   );
 }
 

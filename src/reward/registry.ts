@@ -8,18 +8,15 @@ import { shapedKind } from "./shaped.js";
 import { successKind } from "./success.js";
 import { taskKind } from "./task.js";
 
-export const rewardKinds: readonly RewardKind[] = [
-  taskKind,
-  successKind,
-  shapedKind,
-  rulerKind,
-  composedKind,
-  programKind,
-];
+export const rewardKinds: readonly RewardKind[] = [taskKind, successKind, shapedKind, rulerKind, composedKind];
 
-/** @throws UsageError when there is no such reward */
+/**
+ * Also the one that no option offers: a run may have recorded it.
+ *
+ * @throws UsageError when there is no such reward
+ */
 export function rewardNamed(name: string): RewardKind {
-  const found = rewardKinds.find((kind) => kind.name === name);
+  const found = [...rewardKinds, programKind].find((kind) => kind.name === name);
   if (found) return found;
   const names = rewardKinds.map((kind) => kind.name);
   const close = nearest(name, names);

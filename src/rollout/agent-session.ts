@@ -80,7 +80,7 @@ export class AgentSession implements Session {
       limits.signal.throwIfAborted();
       if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
       // Without the error as its cause, which may contain the request's headers.
-      const hint = error instanceof APIError && refusalHint("agent", this.#settings, error.status ?? 0);
+      const hint = error instanceof APIError && refusalHint("player", this.#settings, error.status ?? 0);
       throw new HoneError(`the agent at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
     }
     const choice = completion.choices?.[0];

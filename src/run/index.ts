@@ -27,5 +27,5 @@ export {
   type ValidationRow,
 } from "./records.js";
 export { bestOf, Run, STORE_FILE } from "./run.js";
-export { changeable, checkSameRun, hidden, identity, type RunSettings, settingsOf, taskOptionsIn } from "./settings.js";
+export { checkSameRun, type RunSettings, settingsOf, taskOptionsIn } from "./settings.js";
 export { RunStore } from "./store.js";

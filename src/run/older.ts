@@ -1,8 +1,7 @@
 /** Records of older versions, as those of today: what was not recorded then, and what had another name. */
-import { presentNames } from "../config/index.js";
 import type { RunRecord, StepMetricsRow } from "./records.js";
 
-export const readOptions = (written: RunRecord["options"]): RunRecord["options"] => presentNames(written);
+export const readOptions = (written: RunRecord["options"]): RunRecord["options"] => written;
 
 /**
  * For rows of older versions: then every rollout was trained, no checkpoint had a probe, and there was one update per

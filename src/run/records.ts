@@ -125,7 +125,7 @@ export interface StepMetricsRow {
   sampled_tokens: number;
   // null without an update, or where not finite.
   loss: number | null;
-  /** Updates of the adapter: epochs × mini-batches. 0 when the step changed nothing. */
+  /** Updates of the adapter: iterations × mini-batches. 0 when the step changed nothing. */
   updates: number;
   /**
    * Estimate (k3) of the KL divergence of the rollout policy (the engine's) from the learner's, nats per token: over the tokens

@@ -39,7 +39,6 @@ export {
   recordedForTask,
   resolveTaskOptions,
   taskDifferences,
-  taskOptionNames,
   taskOptionsOf,
   taskOptionsText,
 } from "./options.js";

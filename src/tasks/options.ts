@@ -14,9 +14,6 @@ import type { AnyTask, PlainOptions } from "./task.js";
  */
 const SHORT = ["db", "rank", "scenarios", "map", "testShare"] as const;
 
-/** Options of commands that open a task. */
-export const taskOptionNames = ["task", "set", ...SHORT, "seed", "home", "taskTimeout"] as const;
-
 /** The given values of the task's options. */
 export function givenForTask(given: GivenOptions): PlainOptions {
   const set = (given.set ?? {}) as PlainOptions;

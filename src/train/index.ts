@@ -8,7 +8,7 @@ export { train as trainLoop } from "./loop.js";
 export { checkProbe, mismatchLimit } from "./mismatch.js";
 export type { LoopParts, Phase, Played, View } from "./parts.js";
 export { pruneCheckpoints } from "./played.js";
-export { limitsOf, type Prepared, playingOptions, prepare, type TrainConfig, trainOptions } from "./prepare.js";
+export { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
 export { readingOf, readProbe, scoreProbe } from "./probe.js";
 export { scenariosFingerprint, validationScenarios } from "./sampler.js";
 export { playContextOf, validate } from "./saved-play.js";

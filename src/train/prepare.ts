@@ -1,130 +1,27 @@
 /** Everything about a run that is known before anything is loaded: its folder, its settings, whether it fits. */
 import { join } from "node:path";
-import {
-  bySize,
-  type Config,
-  type GivenOptions,
-  type OptionName,
-  objectiveOptionNames,
-  ROLLOUTS_AT_ONCE,
-  sizeOf,
-} from "../config/index.js";
+import { type Config, type GivenOptions, type OptionOf, ROLLOUTS_AT_ONCE, sizedDefault } from "../config/index.js";
 import { takeDevice } from "../device/index.js";
 import { contextsOf, gpuChosen, gpuMemory, type ModelShape, sequencesFor } from "../engine/index.js";
-import { mcpOptions, planServers, withServerTools } from "../mcp/index.js";
-import {
-  checkTrainable,
-  conversingModel,
-  linesTo,
-  modelOptions,
-  peftFingerprint,
-  resolveModel,
-} from "../models/index.js";
+import { planServers, withServerTools } from "../mcp/index.js";
+import { checkTrainable, conversingModel, linesTo, peftFingerprint, resolveModel } from "../models/index.js";
 import { fitToMachine, mainMemory } from "../plan/index.js";
 import { prepareMachine } from "../python-env/index.js";
-import {
-  judgeAccessOptions,
-  judgeOptions,
-  type RewardKind,
-  requireRewards,
-  rewardNamed,
-  rulerOptions,
-  wordingWarning,
-} from "../reward/index.js";
-import { chatOptions, type RolloutLimits } from "../rollout/index.js";
+import { type RewardKind, requireRewards, rewardNamed, wordingWarning } from "../reward/index.js";
+import type { RolloutLimits } from "../rollout/index.js";
 import { placeOf, type RunSettings, RunStore, STORE_FILE, taskOptionsIn } from "../run/index.js";
-import {
-  givenForTask,
-  loadTask,
-  recordedForTask,
-  resolveTaskOptions,
-  scenariosOf,
-  taskOptionNames,
-} from "../tasks/index.js";
+import { givenForTask, loadTask, recordedForTask, resolveTaskOptions, scenariosOf } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import { contentsOf } from "./contents.js";
 import { initialAdapter } from "./init-adapter.js";
 import { ScenarioSampler } from "./sampler.js";
 import { modelOf, resolveSettings, withAbsolutePaths } from "./settings.js";
 
-/** Options for rollouts of a run besides its settings. */
-export const playingOptions = [
-  "turnTimeout",
-  "toolTimeout",
-  "rolloutTimeout",
-  "maxExceptions",
-  "concurrency",
-  "workers",
-  "gpu",
-  "device",
-  "threads",
-  "sampling",
-  "lanes",
-  "ubatch",
-  "python",
-  "torchIndex",
-] as const satisfies readonly OptionName[];
-
-export const trainOptions = [
-  "model",
-  ...modelOptions,
-  ...taskOptionNames,
-  ...mcpOptions,
-  "project",
-  "run",
-  "fork",
-  "initAdapter",
-  "preset",
-  "steps",
-  "groupsPerStep",
-  "groupSize",
-  "learningRate",
-  "finalLearningRate",
-  "warmup",
-  "loraRank",
-  "loraAlpha",
-  "loraTargets",
-  ...objectiveOptionNames,
-  "maxGradNorm",
-  "reward",
-  "control",
-  "accuracy",
-  ...judgeOptions,
-  ...rulerOptions,
-  ...judgeAccessOptions,
-  "difficulty",
-  "difficultyRollouts",
-  "validateEvery",
-  "validateN",
-  "keep",
-  "temperature",
-  "topK",
-  "topP",
-  "minP",
-  "context",
-  "maxTurns",
-  "maxTokens",
-  "onToolError",
-  ...chatOptions,
-  ...playingOptions,
-  "learner",
-  "adamBits",
-  "learnerLifetime",
-  "hfWeights",
-  "precision",
-  "microBatchTokens",
-  "gradientCheckpointing",
-  "releaseWeights",
-  "maxMismatch",
-  "track",
-  "quiet",
-] as const satisfies readonly OptionName[];
-
-export type TrainConfig = Pick<Config, (typeof trainOptions)[number]>;
+export type TrainConfig = Config<OptionOf<"train">>;
 
 export function limitsOf(
   settings: Pick<RunSettings, "maxTurns" | "maxTokens" | "onToolError">,
-  config: Pick<Config, (typeof playingOptions)[number] | "taskTimeout">,
+  config: Pick<Config, "turnTimeout" | "toolTimeout" | "rolloutTimeout" | "taskTimeout">,
 ): RolloutLimits {
   return {
     maxTurns: settings.maxTurns,
@@ -219,7 +116,7 @@ export async function prepare(
       gradientCheckpointing: config.gradientCheckpointing === undefined,
       microBatchTokens:
         config.microBatchTokens === undefined &&
-        settings.microBatchTokens === bySize[sizeOf(shape.parameters)].microBatchTokens,
+        settings.microBatchTokens === sizedDefault("microBatchTokens", shape.parameters),
     },
     { host: mainMemory(), gpu: gpu && { name: gpu.name, total: gpu.total, available: gpu.free } },
     log,

@@ -5,25 +5,25 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import {
-  bySize,
   CONTEXT,
   type Config,
   DEFAULT_MODEL,
   flagOf,
   type GivenOptions,
+  keptOptions,
   type ObjectiveName,
   type OptionName,
   objectiveOf,
   options,
   type Preset,
   presets,
-  sizeOf,
+  sizedDefaults,
 } from "../config/index.js";
 import type { LocalEngineInfo } from "../engine/index.js";
 import { LINEAR_LAYERS } from "../learn/index.js";
 import { isCatalogueName } from "../models/index.js";
 import { rewardNamed } from "../reward/index.js";
-import { changeable, engineNumerics, hidden, identity, type RunRecord, type RunSettings } from "../run/index.js";
+import { engineNumerics, type RunRecord, type RunSettings } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { hone, UsageError } from "../util/index.js";
 import { bringCloser } from "./closer.js";
@@ -50,7 +50,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
   const loss = (given.loss ?? recorded?.options.loss ?? options.loss.default) as ObjectiveName;
   const objective = objectiveOf(loss);
   const preset = presetOf(given, loss);
-  const size = bySize[sizeOf(model.parameters)];
+  const size = sizedDefaults(model.parameters);
   const derived: Record<string, unknown> = {
     model: model.reference,
     temperature: 1,
@@ -68,15 +68,13 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
     preset as Record<string, unknown>,
     begunWith(recorded, loss),
     derived,
-    size as unknown as Record<string, unknown>,
+    size,
   ];
   const found = (name: string): unknown => layers.find((layer) => layer[name] !== undefined)?.[name];
   derived.accuracy = rewardNamed(String(found("reward") ?? options.reward.default)).accuracy;
-  const names = [...identity, ...changeable];
-  const settings = Object.fromEntries([
-    ...names.map((name) => [name, found(name) ?? options[name].default]),
-    ...hidden.map((name) => [name, found(name)]),
-  ]) as RunSettings;
+  const settings = Object.fromEntries(
+    keptOptions().map((name) => [name, found(name) ?? options[name].default]),
+  ) as unknown as RunSettings;
   const steps =
     given.steps ??
     recorded?.options.steps ??

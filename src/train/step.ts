@@ -9,7 +9,7 @@
  *   spread does not become advantages of size one (src/learn/advantages.ts);
  * - no KL penalty to the base model, unless `--kl` asks for it: a LoRA adapter with few steps stays near it, and DAPO and
  *   Dr. GRPO (arXiv 2503.20783) omit it too;
- * - one update of a batch, unless `--epochs` or `--minibatches` asks for more: after one the policy is no longer the one that
+ * - one update of a batch, unless `--iterations` or `--minibatches` asks for more: after one the policy is no longer the one that
  *   played, which the clipped ratio then bounds. With one update that ratio is 1;
  * - no rewards of single turns (its "process supervision"): a tool call is judged by the rollout's end.
  *

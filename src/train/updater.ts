@@ -151,7 +151,8 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
   const { device, note } = learnerDevice(backend);
   if (note) log(note);
   const { hfWeights } = config;
-  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets, betas, weightDecay } = settings;
+  const { loraRank: rank, loraAlpha: alpha, loraTargets: targets } = settings;
+  const { adamBeta1, adamBeta2, weightDecay } = settings;
   let said = "";
   return new LearnerUpdater({
     lifetime: config.learnerLifetime,
@@ -163,7 +164,7 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
       },
       importance: { mode: settings.importanceSampling, low: settings.importanceMin, high: settings.importanceMax },
       klCoefficient: settings.kl,
-      epochs: settings.epochs,
+      epochs: settings.iterations,
       minibatches: settings.minibatches,
       maxGradNorm: settings.maxGradNorm,
       microBatchTokens: fitted.microBatchTokens,
@@ -178,7 +179,7 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
           base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
           lora: { rank, alpha, targets },
           seed: deriveSeed("learner", settings.seed),
-          optimizer: { betas, weightDecay, bits: bitsOf(config.adamBits) },
+          optimizer: { betas: [adamBeta1, adamBeta2], weightDecay, bits: bitsOf(config.adamBits) },
           threads: decodeThreads(config.threads),
           device,
           precision: config.precision,

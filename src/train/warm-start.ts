@@ -144,7 +144,7 @@ export function openWorkplace(folder: string): Workplace {
   mkdirSync(folder, { recursive: true });
   const lock = tryLock(join(folder, ".lock"));
   if (!lock) {
-    throw new HoneError(`another process writes to ${folder}; wait until it ends, or give another folder with --into`);
+    throw new HoneError(`another process writes to ${folder}; wait until it ends, or give another folder with --out`);
   }
   const aside = join(folder, ".batch");
   const draft = join(aside, "result");

@@ -179,10 +179,7 @@ describe("yarn hone judge", () => {
     [["r.jsonl", "--out", "r.jsonl", ...somewhere], /that is the file to be judged/],
     [["r.jsonl", "--judge-url", "localhost80", "--judge-model", "m"], /--judge-url: localhost80 is no URL/],
     [["r.jsonl", ...somewhere, "--judge-model", "m", "--judge-max-cost", "1"], /the price of m is not known/],
-    [
-      ["r.jsonl", ...somewhere, "--judge-model", "m", "--judge-prices", "r.jsonl"],
-      /expected dollars per million tokens/,
-    ],
+    [["r.jsonl", ...somewhere, "--judge-model", "m", "--prices", "r.jsonl"], /expected dollars per million tokens/],
     [["r.jsonl", "--judge-key", key, "--judge-key", key], /--judge-key is given 2 times/],
   ])("refuses %j with one line", async (args, message) => {
     writeRollouts(groupOf([0.25, 0.5]));

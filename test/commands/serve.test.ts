@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serveCommand } from "../../src/commands/serve.js";
-import { type GivenOptions, optionsOf, withDefaults } from "../../src/config/index.js";
+import { type GivenOptions, withDefaults } from "../../src/config/index.js";
 import { modelFingerprint } from "../../src/engine/index.js";
 import { sealCheckpoint } from "../../src/run/checkpoints.js";
 import { RunStore } from "../../src/run/store.js";
@@ -116,7 +116,7 @@ test("names what cannot be served", async () => {
   ];
   const signal = new AbortController().signal;
   for (const [given, why] of refused) {
-    const config = withDefaults(optionsOf(serveCommand), { ...given, home });
+    const config = withDefaults(serveCommand.options, { ...given, home });
     const io = { given, signal, stream: process.stdout, log: () => undefined, show: () => undefined };
     const served = serveCommand.run(config as Parameters<typeof serveCommand.run>[0], io);
     await expect(served).rejects.toThrow(why);

@@ -118,7 +118,7 @@ describe("trainRun with the program's own reward", () => {
   }, 300_000);
 
   it("does not go on by another reward, as yarn train would", async () => {
-    await expect(trainRun(options(3))).rejects.toThrow("--reward program: its function is part of a program");
+    await expect(trainRun(options(3))).rejects.toThrow("the reward is a function of a program");
     await expect(trainRun({ ...options(3), reward: "task" })).rejects.toThrow("--reward task (was program)");
   });
 

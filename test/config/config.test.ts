@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it, vi } from "vitest";
-import "../../src/commands/index.js";
+import { beforeEach, describe, expect, it } from "vitest";
+import { commands } from "../../src/commands/index.js";
 import { loadConfig, optionsTable, ownOptions } from "../../src/config/config.js";
 import { text } from "../../src/config/option.js";
 import { definitions } from "../../src/config/options.js";
@@ -54,36 +54,6 @@ describe("options", () => {
     expect(await load({}, { HONE_TEMPLATE_ARG: "budget=6" })).toEqual({ budget: 6 });
   });
 
-  it("are read by their old names too, with one notice for each", async () => {
-    const said: string[] = [];
-    const stderr = vi.spyOn(process.stderr, "write").mockImplementation((line) => said.push(String(line)) > 0);
-    const load = (flags: Record<string, unknown>, env: Record<string, string> = {}) =>
-      loadConfig(["groupSize", "groupsPerStep", "maxMismatch"], { flags, env, folder });
-    try {
-      writeConfig({ group: 2, groups: 3, maxGap: 0.5 });
-      expect(await load({})).toEqual({ groupSize: 2, groupsPerStep: 3, maxMismatch: 0.5 });
-      expect(await load({ groups: "5" }, { HONE_GROUP: "4" })).toMatchObject({ groupSize: 4, groupsPerStep: 5 });
-      // The stronger source wins, whichever name it uses.
-      expect(await load({ groupSize: "6" }, { HONE_GROUP: "4" })).toMatchObject({ groupSize: 6 });
-      expect(await load({ group: "7" }, { HONE_GROUP_SIZE: "4" })).toMatchObject({ groupSize: 7 });
-    } finally {
-      stderr.mockRestore();
-    }
-    const file = join(folder, "hone.config.json");
-    expect(said).toEqual([
-      `hone: ${file}: group is now called groupSize; the old name is still read\n`,
-      `hone: ${file}: groups is now called groupsPerStep; the old name is still read\n`,
-      `hone: ${file}: maxGap is now called maxMismatch; the old name is still read\n`,
-      "hone: HONE_GROUP is now called HONE_GROUP_SIZE; the old name is still read\n",
-      "hone: --groups is now called --groups-per-step; the old name is still read\n",
-      "hone: --group is now called --group-size; the old name is still read\n",
-    ]);
-    await expect(load({ group: "2", groupSize: "3" })).rejects.toThrow(
-      new UsageError("--group is the old name of --group-size; give only one of them"),
-    );
-    await expect(load({ group: "none" })).rejects.toThrow('--group-size: "none" is not accepted');
-  });
-
   it("read HF_HUB_OFFLINE=1 and HF_ENDPOINT as the Hugging Face tools do", async () => {
     const env = { HF_HUB_OFFLINE: "1", HF_ENDPOINT: "http://127.0.0.1:9" };
     const config = await loadConfig(["hfOffline", "hfEndpoint"], { env, folder });
@@ -119,6 +89,22 @@ describe("options", () => {
     await expect(loadConfig(["n"], { folder })).rejects.toThrow(/hone\.config\.json: maxTurns: "a few" .*whole number/);
     writeFileSync(join(folder, "hone.config.json"), "{");
     await expect(loadConfig(["n"], { folder })).rejects.toThrow(/hone\.config\.json could not be read/);
+  });
+
+  it("name commands that there are, each of them, and each command what it takes", () => {
+    const all = Object.values(definitions);
+    const names = new Set(commands.map(({ name }) => name));
+    const named = all.flatMap(({ commands: taking, first }) =>
+      taking === "every" ? [...first] : [...taking, ...first],
+    );
+    expect(named.filter((name) => !names.has(name))).toEqual([]);
+    for (const { commands: taking, first } of all) {
+      // The demo takes what training takes.
+      if (taking !== "every") expect(taking).toEqual(expect.arrayContaining(first.filter((name) => name !== "demo")));
+      expect(taking.length).toBeGreaterThan(0);
+    }
+    const [demo, train] = ["demo", "train"].map((name) => commands.find((command) => command.name === name));
+    expect(demo?.options).toEqual(train?.options);
   });
 
   it("are all in docs/options.md as they are in the code", () => {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import yargs from "yargs";
 import { commands } from "../../src/commands/index.js";
-import { declare, options, optionsOf, readGiven } from "../../src/config/index.js";
+import { declare, options, readGiven } from "../../src/config/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 
 interface Manifest {
@@ -100,7 +100,7 @@ async function checkHone(args: readonly string[]): Promise<void> {
       throw error ?? new Error(message);
     });
   const { _: extra, $0: _, ...flags } = (await declare(parser, command, true).parseAsync()) as Record<string, unknown>;
-  const known: readonly string[] = optionsOf(command);
+  const known: readonly string[] = command.options;
   const unknown = Object.keys(flags).find((name) => !known.includes(name));
   if (unknown) throw new Error(`${command.name} has no option ${unknown}`);
   const free = (extra as (string | number)[]).map(String);

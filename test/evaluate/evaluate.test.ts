@@ -182,17 +182,17 @@ describe("what cannot be played is said before anything is", () => {
     expect(unreachable.said).toMatch(/^hone: --versus b: http.* cannot be asked: .*ECONNREFUSED/);
     const refused = await evaluate("--task", task, "--versus", `a=m@${api.url},b=m@${refuses.url}`);
     expect(refused.status).toBe(1);
-    expect(refused.said).toContain("give its key with --agent-key or HONE_AGENT_KEY");
+    expect(refused.said).toContain("give its key with --player-key or HONE_PLAYER_KEY");
     expect(api.chats()).toBe(0);
   });
 
   it("a key that would go to two servers", async () => {
     const [one, other] = [await server(), await server()];
     const versus = `a=m@${one.url},b=m@${other.url}`;
-    const answer = await evaluate("--task", task, "--versus", versus, "--agent-key", "sk-secret");
-    expect(answer).toMatchObject({ status: 2, said: expect.stringContaining("--agent-key would go to http") });
+    const answer = await evaluate("--task", task, "--versus", versus, "--player-key", "sk-secret");
+    expect(answer).toMatchObject({ status: 2, said: expect.stringContaining("--player-key would go to http") });
     expect([...one.asked, ...other.asked]).toEqual([]);
-    const single = await evaluate("--task", task, "--versus", `m@${one.url}`, "--agent-key", "sk-secret", "--n", "1");
+    const single = await evaluate("--task", task, "--versus", `m@${one.url}`, "--player-key", "sk-secret", "--n", "1");
     expect(single.status, single.said).toBe(0);
     expect(new Set(one.asked.map(({ key }) => key))).toEqual(new Set(["Bearer sk-secret"]));
   });

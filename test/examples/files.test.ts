@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { withDefaults } from "../../src/config/index.js";
-import { mcpOptions, planServers, ToolServers } from "../../src/mcp/index.js";
+import { optionsOf, withDefaults } from "../../src/config/index.js";
+import { planServers, ToolServers } from "../../src/mcp/index.js";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { opening, playRollout } from "../../src/rollout/rollout.js";
 import { loadTask } from "../../src/tasks/load.js";
@@ -17,7 +17,7 @@ let scenarios: readonly Scenario[];
 beforeAll(async () => {
   task = await loadTask(file);
   scenarios = await task.scenarios({});
-  const config = withDefaults(mcpOptions, { mcpStartTimeout: 60 });
+  const config = withDefaults(optionsOf("play"), { mcpStartTimeout: 60 });
   const plan = await planServers(config, task, file, temporary(), { log: () => undefined });
   servers = new ToolServers(plan as NonNullable<typeof plan>, task);
 });

@@ -95,7 +95,7 @@ describe("what cannot be exported", () => {
     ["a type of an adapter alone", { type: "f16", to: "peft" }, /--to peft writes the adapter alone, in f32/],
     ["another base model", { model: "tiny" }, /is not the model that the run counted was trained from; give that one/],
     ["a base model that is gone", { model: "/nowhere/model.gguf" }, /there is no file \/nowhere\/model\.gguf/],
-    ["weights that are not there", { hfWeights: "/nowhere" }, /--hf-weights: there is no \/nowhere\/config\.json/],
+    ["weights that are not there", { baseFolder: "/nowhere" }, /--base-folder: there is no \/nowhere\/config\.json/],
     ["a name that no repository has", { push: "mine" }, /--push mine: a repository on the Hub is written/],
     ["a push without a token", { push: "me/mine" }, /--push me\/mine needs a token .* set HF_TOKEN/],
     ["a push offline", { push: "me/mine", hfToken: "x", hfOffline: true }, /HF_HUB_OFFLINE is set/],

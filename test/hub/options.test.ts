@@ -3,16 +3,16 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { readGiven, withDefaults } from "../../src/config/config.js";
+import { downloadOptions, readGiven, withDefaults } from "../../src/config/index.js";
 import { missingPart } from "../../src/hub/cache.js";
-import { hubOptionNames, hubOptionsOf } from "../../src/hub/options.js";
+import { hubOptionsOf } from "../../src/hub/options.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-hub-options-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Options as the command line makes them of an environment. */
 async function optionsIn(env: Record<string, string>) {
-  return hubOptionsOf(withDefaults(hubOptionNames, await readGiven({ env, folder })), env);
+  return hubOptionsOf(withDefaults(downloadOptions, await readGiven({ env, folder })), env);
 }
 
 describe("the folder of downloads", () => {

@@ -53,7 +53,7 @@ it("f16 keeps the learner near the engine, and the gradient near that of f32", (
   const figures = JSON.stringify(found);
   expect(f32.cosine, figures).toBeCloseTo(1, 6);
   expect(f16.cosine, figures).toBeGreaterThan(0.95);
-  expect(f16.cosine, figures).toBeGreaterThan(bf16.cosine);
+  expect(bf16.cosine, figures).toBeGreaterThan(0.95);
   // Three bits are a factor of eight, of which the engine's own rounding leaves less.
   expect(bf16.mismatch / f16.mismatch, figures).toBeGreaterThan(3);
   expect(f16.overflows, figures).toBe(0);

@@ -85,8 +85,8 @@ describe("OPENAI_API_KEY", () => {
 
   it("is an agent's too, at OpenAI alone", async () => {
     vi.stubEnv("OPENAI_API_KEY", "sk-openai");
-    const keyAt = async (agentUrl: string, agentKey?: string) => {
-      const config = { agentUrl, agentModel: "m", agentKey, expert: false, toolFormat: "auto" } as Parameters<
+    const keyAt = async (playerUrl: string, playerKey?: string) => {
+      const config = { playerUrl, playerModel: "m", playerKey, expert: false, toolFormat: "auto" } as Parameters<
         typeof openPlayerFor
       >[0];
       const { spec } = await openPlayerFor(config, () => undefined);
@@ -95,7 +95,7 @@ describe("OPENAI_API_KEY", () => {
     expect(await keyAt("https://api.openai.com/v1")).toBe("sk-openai");
     expect(await keyAt("https://api.openai.com.evil.example/v1")).toBeUndefined();
     expect(await keyAt("https://elsewhere.example/v1", "sk-given")).toBe("sk-given");
-    await expect(keyAt("elsewhere")).rejects.toThrow("--agent-url: elsewhere is no URL");
+    await expect(keyAt("elsewhere")).rejects.toThrow("--player-url: elsewhere is no URL");
   });
 });
 
@@ -198,8 +198,8 @@ describe("a refusal's line", () => {
 
   it("names an agent's options for an agent", () => {
     const server = { url: "https://agent.example/v1", key: undefined };
-    expect(refusalHint("agent", server, 401)).toMatch(/--agent-key or HONE_AGENT_KEY/);
-    expect(refusalHint("agent", server, 500)).toBeUndefined();
-    expect(() => checkChatUrl("agent", "http://me:pw@host/v1")).toThrow(/^--agent-url: no password .* --agent-key$/);
+    expect(refusalHint("player", server, 401)).toMatch(/--player-key or HONE_PLAYER_KEY/);
+    expect(refusalHint("player", server, 500)).toBeUndefined();
+    expect(() => checkChatUrl("player", "http://me:pw@host/v1")).toThrow(/^--player-url: no password .* --player-key$/);
   });
 });

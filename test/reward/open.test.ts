@@ -1,7 +1,7 @@
 /** What training and validation are given for a run's settings. */
 import { afterEach, describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/config/config.js";
-import { judgeAccessOptions, judgeOptions, openRewards, rulerOptions } from "../../src/reward/index.js";
+import { loadConfig, optionsOf } from "../../src/config/config.js";
+import { openRewards } from "../../src/reward/index.js";
 import type { RunSettings, RunStore } from "../../src/run/index.js";
 import { composeReward } from "../../src/tasks/compose.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
@@ -49,16 +49,10 @@ async function open(asked: Partial<RunSettings>, played = task) {
       /"accept"/.test(request.bytes) ? JSON.stringify({ reasoning: "so", accept: true }) : scoresText(honest(request)),
     ),
   );
-  const names = [
-    ...judgeAccessOptions,
-    ...judgeOptions,
-    ...rulerOptions,
-    "reward",
-    "accuracy",
-    "control",
-    "seed",
-  ] as const;
-  const config = await loadConfig(names, { flags: { judgeUrl: server.url, judgeModel: "judge" }, folder: null });
+  const config = await loadConfig(optionsOf("train"), {
+    flags: { judgeUrl: server.url, judgeModel: "judge" },
+    folder: null,
+  });
   const spent: unknown[] = [];
   const store = {
     verdicts: () => ({ get: () => undefined, put: () => undefined }),

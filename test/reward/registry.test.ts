@@ -50,8 +50,7 @@ describe("a reward in the registry", () => {
 
   it("asks for a judge where it takes one, and for what it takes of the task", () => {
     expect(() => requireRewards(settings("task"), plain)).not.toThrow();
-    const ofOptions = rewardKinds.filter(({ name }) => name !== "program");
-    for (const { name, judged } of ofOptions) {
+    for (const { name, judged } of rewardKinds) {
       if (judged)
         expect(() => requireRewards(settings(name), name === "composed" ? composing : shaping)).toThrow(
           `--reward ${name} needs a judge`,
@@ -60,7 +59,7 @@ describe("a reward in the registry", () => {
       expect(() => requireRewards(settings(name, judge), fitting)).not.toThrow();
     }
     expect(() => requireRewards(settings("composed", judge), shaping)).toThrow("no part for a judge");
-    expect(() => requireRewards(settings("program"), plain)).toThrow("its function is part of a program");
+    expect(() => requireRewards(settings("program"), plain)).toThrow("the reward is a function of a program");
     const own = programReward(async () => ({ kind: "alike" }), 0);
     expect(() => requireRewards(settings("program"), composing, own)).not.toThrow();
     expect(() => requireRewards(settings("task"), composing)).toThrow("train with --reward composed");

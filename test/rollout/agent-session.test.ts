@@ -148,7 +148,7 @@ describe("a model behind an OpenAI-compatible API", () => {
   it("that wants a key is told with the option and the variable to give it with", async () => {
     const { url } = await serve(401);
     await expect(play(url, { key: undefined })).rejects.toThrow(
-      /did not answer: 401 status 401; give its key with --agent-key or HONE_AGENT_KEY/,
+      /did not answer: 401 status 401; give its key with --player-key or HONE_PLAYER_KEY/,
     );
   });
 });

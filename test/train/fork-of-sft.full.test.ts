@@ -85,7 +85,7 @@ it("a run forked from imitation starts with a fresh optimizer, a run forked from
     "--out",
     rollouts,
   );
-  const said = hone("sft", rollouts, "--into", imitated, "--update-trajectories", "2", "--python", python);
+  const said = hone("sft", rollouts, "--out", imitated, "--update-trajectories", "2", "--python", python);
   expect(said).toContain("in 4 updates");
 
   const first = trainOneStep("first", imitated);

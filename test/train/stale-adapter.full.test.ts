@@ -9,10 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { type TrainRunOptions, trainRun } from "../../src/composition/index.js";
-import { withDefaults } from "../../src/config/config.js";
+import { optionsOf, withDefaults } from "../../src/config/config.js";
 import type { LocalEngine, LocalEngineOptions } from "../../src/engine/index.js";
 import { evaluatePlayers } from "../../src/evaluate/evaluate.js";
-import { evalOptions } from "../../src/evaluate/options.js";
 import { RunStore } from "../../src/run/store.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -132,7 +131,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     const evaluate = (checkpoint: string[]) => {
       const given = { home, checkpoint, n: 1, threads: 1, workers: 1 };
       const view = { begin: () => undefined, rollout: () => undefined, log: () => undefined };
-      return evaluatePlayers(withDefaults(evalOptions, given), given, { signal, view });
+      return evaluatePlayers(withDefaults(optionsOf("eval"), given), given, { signal, view });
     };
     await expect(evaluate(["2"])).rejects.toThrow("the engine still plays the adapter before checkpoint 2");
     const { columns } = (await evaluate(["base", "1"])).matrix;

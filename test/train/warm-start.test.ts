@@ -189,7 +189,7 @@ describe("the folder of a result", () => {
     const asked = () =>
       spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" }).stdout.trim();
     const { end } = openWorkplace(into);
-    expect(asked()).toBe(`another process writes to ${into}; wait until it ends, or give another folder with --into`);
+    expect(asked()).toBe(`another process writes to ${into}; wait until it ends, or give another folder with --out`);
     end();
     expect(asked()).toBe("free");
   });

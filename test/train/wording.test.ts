@@ -1,9 +1,9 @@
 /** Free answers that are compared by wording are said to be when training begins; short and exact ones are not. */
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type GivenOptions, withDefaults } from "../../src/config/index.js";
+import { type GivenOptions, optionsOf, withDefaults } from "../../src/config/index.js";
 import { buildMailDatabase } from "../../src/tasks/index.js";
-import { prepare, trainOptions } from "../../src/train/prepare.js";
+import { prepare } from "../../src/train/prepare.js";
 import { databaseOf, mail, scenario, temporaryFolder } from "../support/mails.js";
 
 const folder = temporaryFolder();
@@ -13,7 +13,7 @@ afterAll(() => folder.remove());
 async function warnings(db: string, more: GivenOptions = {}): Promise<string[]> {
   const given = { home: folder.path, db, model: "tiny", groupsPerStep: 1, gpu: "off", ...more };
   const said: string[] = [];
-  await prepare(withDefaults(trainOptions, given), given, (text) => said.push(text));
+  await prepare(withDefaults(optionsOf("train"), given), given, (text) => said.push(text));
   return said.filter((text) => text.startsWith("warning"));
 }
 

@@ -115,7 +115,7 @@ def test_a_models_own_folder_gives_its_configuration_and_tokenizer(models: Path,
 
 
 def test_factors_of_rope_that_a_configuration_cannot_say_are_refused(models: Path, tmp_path: Path):
-    with pytest.raises(Refused, match=r"stretches RoPE by factors.*give --hf-weights"):
+    with pytest.raises(Refused, match=r"stretches RoPE by factors.*give --base-folder"):
         export(request(models, "llama", tmp_path, form="safetensors", type="f16"))
 
 

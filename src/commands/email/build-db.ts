@@ -1,12 +1,11 @@
 /** `yarn build-db`: builds the mail database that the email task searches. */
-import { type CommandIo, type Config, type ConfigOf, defineCommand } from "../../config/index.js";
+import { type CommandIo, type Config, type ConfigOf, defineCommand, type OptionOf } from "../../config/index.js";
 import {
   Rate as DownloadRate,
   downloadLine,
   fetchDataset,
   type HubOptions,
   HubUnreachable,
-  hubOptionNames,
   hubOptionsOf,
 } from "../../hub/index.js";
 import { bar, compact, ProgressLine } from "../../report/index.js";
@@ -20,9 +19,7 @@ import {
 import { clock, HoneError, hone, UsageError } from "../../util/index.js";
 import { mailOptions } from "./options.js";
 
-const shared = [...hubOptionNames, "seed", "db", "home"] as const;
-
-type BuildConfig = Config<(typeof shared)[number]> & ConfigOf<typeof mailOptions>;
+type BuildConfig = Config<OptionOf<"build-db">> & ConfigOf<typeof mailOptions>;
 
 /** ART-E's limits, used for its published figures. */
 const artRules = { maxBody: 5000, maxRecipients: 30 };
@@ -113,9 +110,7 @@ export const buildDbCommand = defineCommand({
   name: "build-db",
   summary: "Build the mail database: synthetic mail, your own, or the Enron corpus.",
   example: `${hone("build-db")} --from maildir/ --questions questions.jsonl`,
-  options: shared,
   own: mailOptions,
-  first: ["from", "hf", "questions", "mailboxes", "names", "seed", "db", "home"],
   async run(config, io) {
     const line = new ProgressLine(io.stream);
     try {

@@ -3,7 +3,7 @@
  * hone's own tiny model on it, and shows the difference on held-out questions.
  */
 import { existsSync } from "node:fs";
-import { trainRun } from "../../composition/index.js";
+import { trainOptions, trainRun } from "../../composition/index.js";
 import { type CommandIo, chosen, defineCommand, type GivenOptions } from "../../config/index.js";
 import { evaluatePlayers } from "../../evaluate/index.js";
 import { decodeSpeed, secondsOfRun } from "../../plan/index.js";
@@ -20,7 +20,7 @@ import {
 import type { Trajectory } from "../../rollout/index.js";
 import type { AnyTask } from "../../tasks/index.js";
 import { buildMailDatabase, emailTask, givenForTask, mailDatabasePath, resolveTaskOptions } from "../../tasks/index.js";
-import { prepare, type TrainConfig, trainOptions } from "../../train/index.js";
+import { prepare, type TrainConfig } from "../../train/index.js";
 import { hone } from "../../util/index.js";
 import { untaught } from "./untaught.js";
 
@@ -97,7 +97,7 @@ async function compare(config: TrainConfig, io: CommandIo) {
     out: undefined,
     page: undefined,
     versus: undefined,
-    agentKey: undefined,
+    playerKey: undefined,
     prices: undefined,
   } as const;
   try {
@@ -139,8 +139,7 @@ export const demoCommand = defineCommand({
   name: "demo",
   summary: "See reinforcement learning work: train hone's tiny model and compare it before and after.",
   example: hone("demo"),
-  options: trainOptions,
-  first: ["home", "run", "steps", "seed", "gpu", "threads"],
+  like: "train",
   async run(asked, plain) {
     const { config, given } = withBase(asked, plain.given);
     const io = { ...plain, given };

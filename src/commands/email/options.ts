@@ -4,16 +4,20 @@ import { choice, date, flag, inGroup, list, ownOptions, text, whole } from "../.
 const MANY = Number.MAX_SAFE_INTEGER;
 
 export const mailOptions = ownOptions(
-  inGroup("Mail to import", {
+  inGroup("Mail to import", ["build-db"], {
     from: list(
       "Real mail to import: maildir folders, mbox files or folders, .tar or .tar.gz of either, JSONL, Parquet. The kind of a file is recognised by its content.",
-      { defaultText: "a synthetic mailbox" },
+      { defaultText: "a synthetic mailbox", first: ["build-db"] },
     ),
-    hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", { default: false }),
+    hf: flag("Import corbt/enron-emails and its sample questions from the Hugging Face Hub.", {
+      default: false,
+      first: ["build-db"],
+    }),
     questions: list(
       "Questions about the mail: JSONL or Parquet files in the form of corbt/enron_emails_sample_questions.",
       {
         defaultText: "none, or those of the Hub with --hf",
+        first: ["build-db"],
       },
     ),
     maxBody: whole(0, MANY, "Skip mails whose body has more characters than this; 0 keeps all.", {
@@ -27,17 +31,18 @@ export const mailOptions = ownOptions(
     }),
     mailboxes: whole(1, 100_000, "Synthetic mailboxes to generate, each with its own people and facts.", {
       default: 300,
+      first: ["build-db"],
     }),
     names: choice(
       ["default", "reserved"],
       "Names in the synthetic mailboxes. reserved: people, places, companies and projects that no default mailbox has; every question is then a test question.",
-      { default: "default" },
+      { default: "default", first: ["build-db"] },
     ),
   }),
 );
 
 export const toolOptions = ownOptions(
-  inGroup("Tools by hand", {
+  inGroup("Tools by hand", ["search", "read"], {
     inbox: text("Address of the person whose mail, sent or received, is searched.", { accepts: "an address" }),
     keywords: list("Words to search for, separated by commas."),
     fromAddr: text("Only mail from this address.", { accepts: "an address" }),

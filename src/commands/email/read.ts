@@ -10,7 +10,6 @@ export const readCommand = defineCommand({
   name: "read",
   summary: "Read one mail of one person.",
   example: `${hone("read")} --inbox ADDRESS --id MESSAGE_ID`,
-  options: ["db", "home"],
   own: { inbox, id },
   required: ["inbox", "id"],
   async run(config, io) {

@@ -24,7 +24,6 @@ export const scenariosCommand = defineCommand({
   name: "scenarios",
   summary: "List the questions of a mail database; --show adds answers and evidence.",
   example: `${hone("scenarios")} --n 3 --show`,
-  options: ["db", "home", "split", "n", "seed", "scenario", "show"],
   async run(config, io) {
     const { split, n, seed, scenario, show } = config;
     const mail = openMailDatabase(mailDatabasePath(config));

@@ -19,7 +19,6 @@ export const searchCommand = defineCommand({
   name: "search",
   summary: "Search one person's mail, as the agent's tool does.",
   example: `${hone("search")} --inbox ADDRESS --keywords budget,meeting`,
-  options: ["db", "home", "rank"],
   own,
   required: ["inbox", "keywords"],
   async run(config, io) {

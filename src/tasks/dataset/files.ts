@@ -1,8 +1,8 @@
 /** Resolves a source of scenarios to files: a file, a folder of them, or a data set of the Hub. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
-import { givenByProgram, withDefaults } from "../../config/index.js";
-import { fetchDataset, hubOptionNames, hubOptionsOf } from "../../hub/index.js";
+import { downloadOptions, givenByProgram, withDefaults } from "../../config/index.js";
+import { fetchDataset, hubOptionsOf } from "../../hub/index.js";
 import { HoneError, UsageError, writeDurably } from "../../util/index.js";
 import type { ScenarioIo, Split } from "../task.js";
 import { dataEndings } from "./rows.js";
@@ -35,7 +35,7 @@ async function filesOfHub(source: string, home: string, { hub, log, signal, aliv
   const note = join(home, "datasets", `${source.replace(/[^\w.-]+/g, "--")}.json`);
   const noted = existsSync(note) ? (JSON.parse(readFileSync(note, "utf8")) as string[]) : undefined;
   if (noted?.every((file) => existsSync(file))) return noted;
-  const config = hub ?? withDefaults(hubOptionNames, await givenByProgram({}, hubOptionNames));
+  const config = hub ?? withDefaults(downloadOptions, await givenByProgram({}, downloadOptions));
   const options = {
     ...hubOptionsOf(config),
     ...(log ? { log } : {}),

@@ -9,6 +9,7 @@ export { Model, type ModelOptions, openModel } from "./model.js";
 export type { GivenReward } from "./rewards.js";
 export { type Ruler, type RulerOptions, ruler } from "./ruler.js";
 export { openRun, type RunOptions, TrainingRun } from "./run.js";
+export { type SftChoice, type SftOptions, type SftSummary, sft, sftOptions } from "./sft.js";
 export type { TrainSummary } from "./summary.js";
 export { type OpenTask, openTask, type TaskChoice } from "./task.js";
 export { type TrainChoice, train } from "./train.js";

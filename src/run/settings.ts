@@ -19,7 +19,8 @@ export const settingsOf = (record: RunRecord) =>
   ({ ...record.options, set: taskOptionsIn(record) }) as unknown as RunSettings;
 
 /** The task's options as the run was begun with. */
-export const taskOptionsIn = ({ options }: Pick<RunRecord, "options">): PlainOptions => options.set as PlainOptions;
+export const taskOptionsIn = ({ options }: Pick<RunRecord, "options">): PlainOptions =>
+  (options.set ?? {}) as PlainOptions;
 
 const show = (value: unknown) => {
   if (Array.isArray(value)) return value.join(",");

@@ -20,4 +20,4 @@ export { trainStep } from "./step.js";
 export { StepClock } from "./step-clock.js";
 export { endTracking, tracked, trackingOf } from "./tracked.js";
 export { type LearnerUpdater, openUpdater, type UpdaterSources } from "./updater.js";
-export { openWorkplace, writeImitationBatch } from "./warm-start.js";
+export { type ImitationBatch, openWorkplace, writeImitationBatch } from "./warm-start.js";

@@ -1,10 +1,11 @@
 /** `yarn hone sft`, then runs forked from what it wrote and from each other: whose optimizer goes on. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { sft } from "../../src/composition/index.js";
 import { startLearner } from "../../src/learn/index.js";
 import { readManifest } from "../../src/run/checkpoints.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -91,4 +92,21 @@ it("a run forked from imitation starts with a fresh optimizer, a run forked from
   const first = trainOneStep("first", imitated);
   expect(await updatesOf(first)).toBe(1);
   expect(await updatesOf(trainOneStep("second", first))).toBe(2);
+}, 300_000);
+
+it("a program learns from a file as the command does", async () => {
+  const out = join(folder, "by-program");
+  const options = { file: rollouts, model: gguf, out, updateTrajectories: 2, threads: 1, gpu: "off", python } as const;
+  const task = join(packageRoot, "test/train/support/vowels-task.ts");
+  const said: string[] = [];
+  const summary = await sft({ ...options, task }, { log: (line) => said.push(line) });
+  expect(summary).toMatchObject({ updates: 4, batch: { read: 8 }, written: join(out, "adapter.gguf") });
+  expect(readFileSync(summary.written).equals(readFileSync(join(imitated, "adapter.gguf")))).toBe(true);
+  expect(said).toContainEqual(expect.stringMatching(/^8 of 8 rollouts, \d+ tokens to learn$/));
+
+  const stopped = join(folder, "stopped");
+  await expect(sft({ ...options, task, out: stopped }, { signal: AbortSignal.abort() })).rejects.toThrow();
+  expect(existsSync(join(stopped, "adapter.gguf"))).toBe(false);
+  await expect(sft({ model: gguf })).rejects.toThrow("sft needs file");
+  await expect(sft({ ...options, file: "nowhere.jsonl" })).rejects.toThrow("sft: there is no file");
 }, 300_000);

@@ -44,11 +44,11 @@ export async function openSessions(spec: PlayerSpec, task: AnyTask): Promise<Ses
     requireFormat(chatOf(engine, spec.chat), task.tools, engine.info.model);
     return engineSessions(engine, spec);
   }
-  if (spec.kind === "agent") {
+  if (spec.kind === "api") {
     const { settings } = spec;
     const client = apiClient(settings);
     return {
-      info: { kind: "agent", model: settings.model, adapter: null, temperature: settings.temperature ?? 1 },
+      info: { kind: "api", model: settings.model, adapter: null, temperature: settings.temperature ?? 1 },
       start: (opening, job) => job.members.map((member) => new ApiSession(client, settings, opening, member.seed)),
     };
   }

@@ -136,7 +136,7 @@ export async function openPlayerFor(
     if (agentModel === undefined) throw new UsageError("--agent-url needs --agent-model: the model's name there");
     checkChatUrl("agent", agentUrl);
     const settings = { url: agentUrl, model: agentModel, key: keyFor(agentUrl, agentKey), temperature, maxTokens };
-    return { spec: { kind: "agent", settings }, engine: undefined, concurrency };
+    return { spec: { kind: "api", settings }, engine: undefined, concurrency };
   }
   if (config.model === undefined) throw new UsageError("who plays? give --model, --agent-url or --expert");
 

@@ -81,10 +81,10 @@ export class ApiSession implements Session {
       if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
       // Without the error as its cause, which may contain the request's headers.
       const hint = error instanceof APIError && refusalHint("agent", this.#settings, error.status ?? 0);
-      throw new HoneError(`the agent at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
+      throw new HoneError(`the model at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
     }
     const choice = completion.choices?.[0];
-    if (!choice) throw new HoneError(`the agent at ${url} sent an answer without choices`);
+    if (!choice) throw new HoneError(`the model at ${url} sent an answer without choices`);
     const { message } = choice;
     this.#open = (message.tool_calls ?? []).filter((call) => call.type === "function");
     this.#messages.push({

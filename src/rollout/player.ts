@@ -16,5 +16,5 @@ export interface EnginePlayer {
 
 export type PlayerSpec =
   | EnginePlayer
-  | { readonly kind: "agent"; readonly settings: ApiSettings }
+  | { readonly kind: "api"; readonly settings: ApiSettings }
   | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> };

@@ -12,8 +12,8 @@ import type { TokenRecord } from "./transcript.js";
 
 /** The player's identity. */
 export interface Player {
-  /** "engine", "agent" (an OpenAI-compatible API) or "expert" (the task's script). */
-  kind: "engine" | "agent" | "expert";
+  /** "engine", "api" (a model behind an OpenAI-compatible API) or "expert" (the task's script). */
+  kind: "engine" | "api" | "expert";
   /** Model file, or model name at the API; the task's name for its expert. */
   model: string;
   /** SHA-256 of the adapter file in use, null for the base model. */

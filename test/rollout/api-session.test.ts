@@ -141,7 +141,7 @@ describe("a model behind an OpenAI-compatible API", () => {
   it("fails with one line that names the server, never the key, when it cannot be reached or refuses", async () => {
     const { url } = await serve(401);
     const refused = await play(url).catch((error: unknown) => error);
-    expect((refused as Error).message).toMatch(new RegExp(`the agent at ${url} did not answer: 401`));
+    expect((refused as Error).message).toMatch(new RegExp(`the model at ${url} did not answer: 401`));
     expect((refused as Error).message).not.toMatch(/secret|\n/);
   });
 

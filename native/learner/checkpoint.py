@@ -21,7 +21,7 @@ from .backend import Backend
 from .errors import Refused, is_out_of_memory
 from .full_weights import write_model
 from .gguf_adapter import Base, write_gguf_adapter
-from .optimizer import POLICY, SUPERVISED, Optimizer
+from .optimizer import Optimizer
 
 
 def write(folder: str, backend: Backend, optimizer: Optimizer, probe: dict[str, Any] | None = None) -> None:
@@ -78,8 +78,6 @@ def resume(folder: str, backend: Backend, optimizer: Optimizer, lora: dict[str, 
         # Loading moves the moments to their parameters; step counts and random states belong on the CPU.
         saved = path / "optimizer.pt"
         state = torch.load(saved, map_location="cpu", weights_only=True) if saved.exists() else None
-        if state is not None and "objective" not in state:
-            state["objective"] = _unmarked_objective(path)
     except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise Refused(f"the checkpoint {folder} cannot be read ({reason}); start from the one before it") from error
@@ -113,19 +111,6 @@ def earlier_policy(folder: str | None, backend: Backend) -> Callable[[], Abstrac
                     parameter.copy_(values)
 
     return policy
-
-
-def _unmarked_objective(path: Path) -> str:
-    """The objective of checkpoints from versions that did not record it.
-
-    The manifest has the step of the run that made it; `sft` wrote 0. A fork's copy of number 0 had 0 as well: copies
-    name their origin, so a checkpoint without one is by `sft`. No manifest: a bare update.
-    """
-    manifest = path / "manifest.json"
-    if not manifest.exists():
-        return POLICY
-    about = json.loads(manifest.read_text())
-    return SUPERVISED if about.get("origin", about).get("step") == 0 else POLICY
 
 
 def _check_fits(

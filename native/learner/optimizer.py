@@ -88,7 +88,7 @@ class Optimizer:
 
         Raises Refused when the moments have the other width.
         """
-        theirs = state.get("bits", DEFAULT_BITS)
+        theirs = state["bits"]
         if theirs != self._bits:
             raise Refused(
                 f"the checkpoint has Adam's moments in {theirs} bits, this run asks for {self._bits}; "
@@ -98,9 +98,7 @@ class Optimizer:
         self._adam.load_state_dict({"state": state["adam"]["state"], "param_groups": now})
         self.updates = state["updates"]
         self.objective = state["objective"]
-        # Not in checkpoints of earlier versions.
-        if "loss_scale" in state:
-            self.scale.load(state["loss_scale"])
+        self.scale.load(state["loss_scale"])
         self._set_random(state)
 
     def snapshot(self) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 import math
 import random
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,14 +27,16 @@ from .scaling import in_bf16
 
 @dataclass
 class _Tokens:
-    """Values of each sampled token of the batch, [S]."""
+    """Values of each sampled token of the batch, [S]; NaN until they are computed."""
 
     new: torch.Tensor
+    """Log-probability under the policy of the latest pass."""
     old: torch.Tensor
+    """Under π_old, the policy before the first update."""
     entropy: torch.Tensor
-    scale: torch.Tensor
-    """See loss.token_scale."""
+    """Of π_old."""
     base: torch.Tensor | None
+    """Log-probability under the base model, where it is part of the loss."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,34 @@ class _MiniBatch:
 
     packs: list[Pack]
     slots: torch.Tensor
+    """Indices of its tokens among the batch's."""
+    rollouts: int
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """A forward and backward pass over a mini-batch."""
+@dataclass
+class _Applied:
+    """Records of the updates so far."""
 
-    first: bool
-    """Whether it computes the policy before any update."""
-    scale: float
-    """See LossScale."""
+    losses: list[float] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    tokens: int = 0
+    clipped_below: int = 0
+    clipped_above: int = 0
+    """Of the tokens, those on which a bound of the policy ratio acted."""
+    overflows: int = 0
+    skipped: str | None = None
+    """"loss" or "gradient": which of the latest update was not finite."""
+
+    def metrics(self) -> dict[str, Any]:
+        return {
+            "loss": _finite_mean(self.losses),
+            "gradNorm": _finite_mean(self.norms),
+            "skipped": self.skipped,
+            "applied": self.skipped is None,
+            "clip": {"below": self.clipped_below / self.tokens, "above": self.clipped_above / self.tokens},
+            "overflows": self.overflows,
+            "updates": 0 if self.skipped else len(self.losses),
+        }
 
 
 def settings_of(request: dict[str, Any]) -> loss.LossSettings:
@@ -110,81 +131,36 @@ def _played(backend: Backend, batch: Batch, request: dict[str, Any]) -> dict[str
     if earlier is None:
         return None
     slope = played_by(backend, batch, request["microBatchTokens"], earlier_policy(earlier["checkpoint"], backend))
-    return slope and slope.metrics()
+    return None if slope is None else slope.metrics()
 
 
 def _updates(
     backend: Backend, optimizer: Optimizer, batch: Batch, request: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
+    """One attempt at all updates. Where it fails, weights, optimizer and random state are as before."""
     settings = settings_of(request)
-    empty = torch.full((batch.sampled_tokens,), float("nan"))
-    tokens = _Tokens(empty.clone(), empty.clone(), empty.clone(), empty, None)
     dealt = deal(batch, request.get("minibatches", 1), request.get("seed", 0))
-    minibatches = [_minibatch(backend, batch, trajectories, tokens, settings, request) for trajectories in dealt]
+    minibatches = [_minibatch(backend, trajectories, request) for trajectories in dealt]
     packs = [pack for minibatch in minibatches for pack in minibatch.packs]
     others = [pack for minibatch in minibatches[1:] for pack in minibatch.packs]
-    backend.checkpointing(request["gradientCheckpointing"])
     epochs = request.get("epochs", 1)
-    before = optimizer.snapshot()
     rows = len(packs) * (epochs + (1 if settings.kl_coefficient else 0)) + len(others)
-    done = 0
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        # Repeated rows are not counted twice.
-        progress("update", min(done, rows), rows)
-
+    passes = _Passes(backend, batch, settings, _scales(batch, minibatches, settings, request), _ticker(progress, rows))
+    backend.checkpointing(request["gradientCheckpointing"])
+    before = optimizer.snapshot()
     optimizer.clear()
-    losses: list[float] = []
-    norms: list[float] = []
-    acted_on = {"below": 0, "above": 0}
-    seen = overflows = 0
-    skipped = None
-    metrics: dict[str, Any] = {}
+    probe_metrics: dict[str, Any] = {"probeKl": None}
     try:
         probe = Probe(backend, batch)
         if settings.kl_coefficient:
-            with backend.base_policy():
-                tokens.base, _ = _score(backend, batch, packs, tick)
+            passes.score_base(packs)
         if others:
-            slots = torch.cat([pack.slots for pack in others])
-            logprobs, entropy = _score(backend, batch, others, tick)
-            tokens.old[slots], tokens.entropy[slots] = logprobs[slots], entropy[slots]
-        for number, minibatch in enumerate(minibatches * epochs):
-            first = number == 0
-            while True:
-                of = _Pass(first, optimizer.scale.value)
-                try:
-                    value = sum(
-                        _accumulate(backend, batch, pack, tokens, settings, of, tick) for pack in minibatch.packs
-                    )
-                except Repeat:
-                    optimizer.clear()
-                    continue
-                norm = optimizer.clip(request["maxGradNorm"])
-                if not optimizer.scale.repeats(value, norm):
-                    break
-                overflows += 1
-                optimizer.clear()
-            losses.append(value)
-            norms.append(norm)
-            if first:
-                # The first pass has computed the policy before any update.
-                tokens.old[minibatch.slots] = tokens.new[minibatch.slots]
-                metrics = _before(batch, tokens, settings)
-            of_update = _of(batch, tokens, minibatch.slots, tokens.new[minibatch.slots])
-            for side, tokens_there in zip(acted_on, loss.bounded(of_update, settings.objective), strict=True):
-                acted_on[side] += int(tokens_there.sum())
-            seen += len(minibatch.slots)
-            skipped = "loss" if not math.isfinite(losses[-1]) else "gradient" if not math.isfinite(norms[-1]) else None
-            if skipped:
-                optimizer.restore(before)
-                break
-            optimizer.update(request["learningRate"])
-            optimizer.clear()
-        if not skipped:
-            metrics["probe"], metrics["probeKl"] = probe.finished()
+            passes.score_old(others)
+        applied, before_metrics = _apply(optimizer, passes, minibatches * epochs, request)
+        if applied.skipped:
+            optimizer.restore(before)
+        else:
+            probe_metrics["probe"], probe_metrics["probeKl"] = probe.finished()
     except BaseException as error:
         # A lack of memory, for example: the next attempt must start from the same state, and restoring needs memory
         # too.
@@ -193,25 +169,20 @@ def _updates(
         raise
     finally:
         optimizer.clear()
+    padding = sum(backend.padding(pack) for pack in packs)
     return (
-        {"probeKl": None}
-        | metrics
+        probe_metrics
+        | before_metrics
+        | applied.metrics()
         | {
-            "loss": _finite_mean(losses),
-            "gradNorm": _finite_mean(norms),
-            "skipped": skipped,
-            "applied": skipped is None,
-            "clip": {side: count / seen for side, count in acted_on.items()},
-            "overflows": overflows,
-            "updates": 0 if skipped else len(losses),
             "groups": batch.groups,
             "trajectories": batch.rollouts,
             "sequences": len(batch.trajectories),
             "tokens": {
                 "total": batch.tokens,
                 "sampled": batch.sampled_tokens,
-                "computed": sum(len(pack.ids) + backend.padding(pack) for pack in packs),
-                "padding": sum(backend.padding(pack) for pack in packs),
+                "computed": sum(len(pack.ids) for pack in packs) + padding,
+                "padding": padding,
             },
             "microBatches": len(packs),
             "learningRate": request["learningRate"],
@@ -219,113 +190,212 @@ def _updates(
     )
 
 
-def _minibatch(
-    backend: Backend,
-    batch: Batch,
-    trajectories: list[Trajectory],
-    tokens: _Tokens,
-    settings: loss.LossSettings,
-    request: dict[str, Any],
-) -> _MiniBatch:
+def _minibatch(backend: Backend, trajectories: list[Trajectory], request: dict[str, Any]) -> _MiniBatch:
     packs = plan_trajectories(trajectories, request["microBatchTokens"], backend.shares)
     slots = torch.cat([pack.slots for pack in packs])
-    # What is not in the batch is distributed like what is.
-    dealt = len({trajectory.member for trajectory in trajectories}) / batch.rollouts
-    played = loss.Played(
-        rollouts=request.get("rollouts", batch.rollouts) * dealt,
-        tokens=request.get("sampledTokens", batch.sampled_tokens) * len(slots) / batch.sampled_tokens,
-    )
-    constant = request.get("maxCompletionTokens")
-    tokens.scale[slots] = loss.token_scale(settings.objective, batch.member[slots], played, constant)
-    return _MiniBatch(packs, slots)
+    return _MiniBatch(packs, slots, len({trajectory.member for trajectory in trajectories}))
 
 
-def _of(batch: Batch, tokens: _Tokens, slots: torch.Tensor, new: torch.Tensor) -> loss.Tokens:
-    return loss.Tokens(
-        new=new,
-        old=tokens.old[slots],
-        rollout=batch.rollout[slots],
-        advantages=batch.advantages[slots],
-        owner=batch.owner[slots],
-        base=None if tokens.base is None else tokens.base[slots],
-    )
+def _scales(
+    batch: Batch, minibatches: list[_MiniBatch], settings: loss.LossSettings, request: dict[str, Any]
+) -> torch.Tensor:
+    """Factor of each token's loss in its mini-batch's (loss.token_scale), [S]."""
+    scales = torch.empty(batch.sampled_tokens)
+    for minibatch in minibatches:
+        slots = minibatch.slots
+        # Rollouts of the step that are not in the batch are distributed like those that are.
+        played = loss.Played(
+            rollouts=request.get("rollouts", batch.rollouts) * (minibatch.rollouts / batch.rollouts),
+            tokens=request.get("sampledTokens", batch.sampled_tokens) * len(slots) / batch.sampled_tokens,
+        )
+        constant = request.get("maxCompletionTokens")
+        scales[slots] = loss.token_scale(settings.objective, batch.member[slots], played, constant)
+    return scales
 
 
-def _accumulate(
-    backend: Backend,
-    batch: Batch,
-    pack: Pack,
-    tokens: _Tokens,
-    settings: loss.LossSettings,
-    of: _Pass,
-    tick: Any,
-) -> float:
-    """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss.
+def _ticker(progress: Progress, rows: int) -> Callable[[], None]:
+    """Reports one row more as done. Repeated rows are not counted twice."""
+    done = 0
 
-    Where a token's gradient depends on its whole trajectory, the output layer is applied twice: once for all
-    log-probabilities, once for the gradients. Memory stays that of one chunk of logits (head.py), and the
-    transformer's own passes are not repeated.
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        progress("update", min(done, rows), rows)
+
+    return tick
+
+
+def _apply(
+    optimizer: Optimizer, passes: "_Passes", minibatches: list[_MiniBatch], request: dict[str, Any]
+) -> tuple[_Applied, dict[str, Any]]:
+    """Updates by each mini-batch in turn, until a loss or gradient is not finite. Returns the metrics of π_old too."""
+    applied = _Applied()
+    before_metrics: dict[str, Any] = {}
+    for number, minibatch in enumerate(minibatches):
+        first = number == 0
+        value, norm, overflows = _gradient(optimizer, passes, minibatch, first, request["maxGradNorm"])
+        applied.overflows += overflows
+        applied.losses.append(value)
+        applied.norms.append(norm)
+        if first:
+            passes.keep_as_old(minibatch.slots)
+            before_metrics = passes.before_metrics()
+        below, above = passes.clipped(minibatch.slots)
+        applied.clipped_below += below
+        applied.clipped_above += above
+        applied.tokens += len(minibatch.slots)
+        if not (math.isfinite(value) and math.isfinite(norm)):
+            applied.skipped = "gradient" if math.isfinite(value) else "loss"
+            break
+        optimizer.update(request["learningRate"])
+        optimizer.clear()
+    return applied, before_metrics
+
+
+def _gradient(
+    optimizer: Optimizer, passes: "_Passes", minibatch: _MiniBatch, first: bool, max_norm: float
+) -> tuple[float, float, int]:
+    """The gradient of a mini-batch's loss, clipped: (loss, norm before clipping, overflows).
+
+    Computed again at a lower loss scale while it overflows in f16, and where the backend asks for it.
     """
-    hidden = backend.hidden(pack)
-    scored = (hidden.detach(), backend.output_weight(), pack.sources, pack.targets, batch.temperature)
-    total = 0.0
-
-    def slope(logprobs: torch.Tensor, part: slice) -> torch.Tensor:
-        nonlocal total
-        here = pack.slots[part]
-        with torch.enable_grad():
-            new = logprobs.cpu().requires_grad_(True)
-            if of.first:
-                tokens.old[here] = new.detach()
-            value = (loss.policy_loss(_of(batch, tokens, here, new), settings) * tokens.scale[here]).sum()
-            (derivative,) = torch.autograd.grad(value, new)
-        total += value.item()
-        return (derivative * of.scale).to(logprobs.device)
-
-    token_gradient: head.TokenGradient = slope
-    if settings.whole_trajectories:
-        slopes = slope(head.score(*scored).logprobs, slice(None))
-
-        def token_gradient(_: torch.Tensor, part: slice) -> torch.Tensor:
-            return slopes[part]
-
-    scores = head.score(*scored, token_gradient)
-    backend.backward(hidden, scores.gradient)
-    tokens.new[pack.slots] = scores.logprobs.cpu()
-    if of.first:
-        tokens.entropy[pack.slots] = scores.entropy.cpu()
-    tick()
-    return total
+    overflows = 0
+    while True:
+        try:
+            value = sum(passes.accumulate(pack, first, optimizer.scale.value) for pack in minibatch.packs)
+        except Repeat:
+            optimizer.clear()
+            continue
+        norm = optimizer.clip(max_norm)
+        if not optimizer.scale.repeats(value, norm):
+            return value, norm, overflows
+        overflows += 1
+        optimizer.clear()
 
 
-@torch.no_grad()
-def _score(backend: Backend, batch: Batch, packs: list[Pack], tick: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities and entropies of the packs' tokens, [S of the batch]; other entries are not set."""
-    logprobs, entropy = torch.empty(batch.sampled_tokens), torch.empty(batch.sampled_tokens)
-    for pack in packs:
-        hidden = backend.hidden(pack)
-        scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
-        logprobs[pack.slots], entropy[pack.slots] = scores.logprobs.cpu(), scores.entropy.cpu()
-        tick()
-    return logprobs, entropy
+class _Passes:
+    """Forward and backward passes over rows of a batch, and what they tell about its tokens."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        batch: Batch,
+        settings: loss.LossSettings,
+        scales: torch.Tensor,
+        tick: Callable[[], None],
+    ) -> None:
+        """`tick` is called after each row."""
+        self._backend = backend
+        self._batch = batch
+        self._settings = settings
+        self._scales = scales
+        self._tick = tick
+        unknown = torch.full((batch.sampled_tokens,), float("nan"))
+        self._tokens = _Tokens(unknown.clone(), unknown.clone(), unknown.clone(), None)
+
+    def score_base(self, packs: list[Pack]) -> None:
+        with self._backend.base_policy():
+            self._tokens.base, _ = self._score(packs)
+
+    def score_old(self, packs: list[Pack]) -> None:
+        """The policy is the one before any update."""
+        slots = torch.cat([pack.slots for pack in packs])
+        logprobs, entropy = self._score(packs)
+        self._tokens.old[slots], self._tokens.entropy[slots] = logprobs[slots], entropy[slots]
+
+    def keep_as_old(self, slots: torch.Tensor) -> None:
+        """The latest pass has computed π_old: no update came before it."""
+        self._tokens.old[slots] = self._tokens.new[slots]
+
+    def clipped(self, slots: torch.Tensor) -> tuple[int, int]:
+        """How many of the tokens the lower and the upper bound of the ratio acted on in the latest pass."""
+        tokens = self._loss_tokens(slots, self._tokens.new[slots])
+        below, above = loss.bounded(tokens, self._settings.objective)
+        return int(below.sum()), int(above.sum())
+
+    def accumulate(self, pack: Pack, first: bool, scale: float) -> float:
+        """Forward and backward of one row; adds to the gradients. Returns the row's share of the loss.
+
+        Where a token's gradient depends on its whole trajectory, the output layer is applied twice: once for all
+        log-probabilities, once for the gradients. Memory stays that of one chunk of logits (head.py), and the
+        transformer's own passes are not repeated.
+
+        `first`: no update came before, so the policy is π_old. `scale`: factor of the gradients (LossScale).
+        """
+        tokens = self._tokens
+        hidden = self._backend.hidden(pack)
+        weight = self._backend.output_weight()
+        scored = (hidden.detach(), weight, pack.sources, pack.targets, self._batch.temperature)
+        total = 0.0
+
+        def loss_gradient(logprobs: torch.Tensor, part: slice) -> torch.Tensor:
+            nonlocal total
+            slots = pack.slots[part]
+            with torch.enable_grad():
+                new = logprobs.cpu().requires_grad_(True)
+                if first:
+                    tokens.old[slots] = new.detach()
+                losses = loss.policy_loss(self._loss_tokens(slots, new), self._settings)
+                value = (losses * self._scales[slots]).sum()
+                (derivative,) = torch.autograd.grad(value, new)
+            total += value.item()
+            return (derivative * scale).to(logprobs.device)
+
+        token_gradient: head.TokenGradient = loss_gradient
+        if self._settings.whole_trajectories:
+            gradient = loss_gradient(head.score(*scored).logprobs, slice(None))
+
+            def token_gradient(_: torch.Tensor, part: slice) -> torch.Tensor:
+                return gradient[part]
+
+        scores = head.score(*scored, token_gradient)
+        self._backend.backward(hidden, scores.gradient)
+        tokens.new[pack.slots] = scores.logprobs.cpu()
+        if first:
+            tokens.entropy[pack.slots] = scores.entropy.cpu()
+        self._tick()
+        return total
+
+    def before_metrics(self) -> dict[str, Any]:
+        """Metrics of π_old. NaN log-probabilities (the loss is then NaN too) are left out."""
+        tokens, batch = self._tokens, self._batch
+        known = tokens.old.isfinite()
+        old, rollout = tokens.old[known], batch.rollout[known]
+        if not len(old):
+            old = rollout = torch.zeros(1)
+        base_kl = math.nan if tokens.base is None else loss.k3(tokens.old, tokens.base).double().nanmean().item()
+        entropy = tokens.entropy.double().nanmean().nan_to_num().item()
+        return loss.mismatch_metrics(old, rollout) | {
+            "klBase": base_kl if math.isfinite(base_kl) else None,
+            "entropy": entropy,
+            "importance": importance_metrics(tokens.old, batch.rollout, batch.owner, self._settings.importance)
+            | {"ess": effective_sample_size(old, rollout)},
+        }
+
+    def _loss_tokens(self, slots: torch.Tensor, new: torch.Tensor) -> loss.Tokens:
+        tokens, batch = self._tokens, self._batch
+        return loss.Tokens(
+            new=new,
+            old=tokens.old[slots],
+            rollout=batch.rollout[slots],
+            advantages=batch.advantages[slots],
+            owner=batch.owner[slots],
+            base=None if tokens.base is None else tokens.base[slots],
+        )
+
+    @torch.no_grad()
+    def _score(self, packs: list[Pack]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and entropies of the packs' tokens, [S of the batch]; other entries are not set."""
+        backend, batch = self._backend, self._batch
+        logprobs, entropy = torch.empty(batch.sampled_tokens), torch.empty(batch.sampled_tokens)
+        for pack in packs:
+            hidden = backend.hidden(pack)
+            scores = head.score(hidden, backend.output_weight(), pack.sources, pack.targets, batch.temperature)
+            logprobs[pack.slots], entropy[pack.slots] = scores.logprobs.cpu(), scores.entropy.cpu()
+            self._tick()
+        return logprobs, entropy
 
 
 def _finite_mean(values: list[float]) -> float | None:
     mean = sum(values) / len(values)
     return mean if math.isfinite(mean) else None
-
-
-def _before(batch: Batch, tokens: _Tokens, settings: loss.LossSettings) -> dict[str, Any]:
-    """Metrics of the policy before the updates. NaN log-probabilities (the loss is then NaN too) are left out."""
-    known = tokens.old.isfinite()
-    old, rollout = tokens.old[known], batch.rollout[known]
-    if not len(old):
-        old = rollout = torch.zeros(1)
-    base_kl = math.nan if tokens.base is None else loss.k3(tokens.old, tokens.base).double().nanmean().item()
-    entropy = tokens.entropy.double().nanmean().nan_to_num().item()
-    return loss.mismatch_metrics(old, rollout) | {
-        "klBase": base_kl if math.isfinite(base_kl) else None,
-        "entropy": entropy,
-        "importance": importance_metrics(tokens.old, batch.rollout, batch.owner, settings.importance)
-        | {"ess": effective_sample_size(old, rollout)},
-    }

@@ -45,7 +45,7 @@ function sdkError(error: unknown): unknown {
 }
 
 function finishOf({ stop, calls }: Answer): LanguageModelV3FinishReason {
-  if (stop === "length") return { unified: "length", raw: stop };
+  if (stop !== "stop") return { unified: "length", raw: stop };
   return { unified: calls.length > 0 ? "tool-calls" : "stop", raw: stop };
 }
 

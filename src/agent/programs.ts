@@ -1,6 +1,6 @@
 /** Programs that a rollout runs: they end with it, and so do processes that they started (see src/mcp/guarded.ts). */
 import { type Guarded, programOf, startGuarded } from "../mcp/index.js";
-import { ProgramError, type Ran, type RunOptions } from "../tasks/index.js";
+import { ProgramError, type ProgramOptions, type Ran } from "../tasks/index.js";
 import { exceptionsIn } from "./exceptions.js";
 import type { Output } from "./output.js";
 
@@ -22,7 +22,7 @@ export class Programs {
     this.#surroundings = surroundings;
   }
 
-  async run(command: string, args: readonly string[] = [], options: RunOptions = {}): Promise<Ran> {
+  async run(command: string, args: readonly string[] = [], options: ProgramOptions = {}): Promise<Ran> {
     const { env, output, signal } = this.#surroundings;
     const { cwd = process.cwd(), env: own = {}, input = "" } = options;
     signal.throwIfAborted();

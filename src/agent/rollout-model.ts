@@ -183,7 +183,7 @@ export class RolloutModel extends ServedModel {
       });
       this.#seeds.set(answer.point, seed);
       const formProblem = wanted.format?.(answer.read.said);
-      const cut = answer.stop === "length" && answer.segment.ids.length < (wanted.maxTokens ?? Infinity);
+      const cut = answer.stop !== "stop" && answer.segment.ids.length < (wanted.maxTokens ?? Infinity);
       this.turns.push({ number, point: answer.point, asked: conversation, answer, cut, formProblem });
       this.trouble = undefined;
       return answer;

@@ -1,6 +1,6 @@
 /** Plays a task with probes instead of a learning model, and reports what would make training useless. */
 import { loadEngine, trainedContext } from "../engine/index.js";
-import { type Surveyed, ToolServers } from "../mcp/index.js";
+import { McpServers, type Surveyed } from "../mcp/index.js";
 import { opening, templateOf } from "../rollout/index.js";
 import { type Scenario, type ScenarioIo, scenariosOf } from "../tasks/index.js";
 import { Random, UsageError } from "../util/index.js";
@@ -82,7 +82,7 @@ async function checkAgent(
 /** @throws HoneError when the task cannot list its scenarios or open its environment */
 export async function checkTask(settings: CheckSettings): Promise<CheckResult> {
   const { taskOptions, n, seed, signal, servers: surveyed } = settings;
-  const servers = surveyed && new ToolServers(surveyed.plan, settings.task);
+  const servers = surveyed && new McpServers(surveyed.plan, settings.task);
   const task = servers?.task ?? settings.task;
   const all = await scenariosOf(task, taskOptions, settings.io);
   const ofSplit = (split: Scenario["split"]) => all.filter((scenario) => scenario.split === split);

@@ -1,5 +1,5 @@
 /** Trivial players without a model: one stays silent, one answers with nothing, one with irrelevant text. */
-import type { ToolServers } from "../mcp/index.js";
+import type { McpServers } from "../mcp/index.js";
 import { ExpertSession, opening, playRollout, type RolloutOutcome, type Session, type Turn } from "../rollout/index.js";
 import { type AnyTask, type Scenario, type ToolCall, toolSchema } from "../tasks/index.js";
 import { messageOf, Random } from "../util/index.js";
@@ -81,7 +81,7 @@ function sessionOf(probe: Probe, task: AnyTask, scenario: Scenario, seed: number
 export interface ProbeSettings {
   readonly task: AnyTask;
   readonly env: unknown;
-  readonly servers: ToolServers | undefined;
+  readonly servers: McpServers | undefined;
   readonly maxTurns: number;
   readonly toolSeconds: number;
   readonly seed: number;

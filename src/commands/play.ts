@@ -1,6 +1,6 @@
 /** `yarn hone play`: a person plays one scenario by hand, at a prompt or from a pipe. */
 import { defineCommand } from "../config/index.js";
-import { planServers, serverLogs, ToolServers } from "../mcp/index.js";
+import { McpServers, planServers, serverLogs } from "../mcp/index.js";
 import { chooseScenarios, PersonSession } from "../play/index.js";
 import { opening, playRollout } from "../rollout/index.js";
 import { givenForTask, loadTask, type Scenario, scenariosOf, taskOptionsOf } from "../tasks/index.js";
@@ -29,7 +29,7 @@ export const playCommand = defineCommand({
     const [scenario] = chooseScenarios(all, { split, scenario: config.scenario, n: 1, seed });
     if (!scenario) throw new HoneError("there is no scenario to play");
     const plan = await planServers(config, plain, config.task, serverLogs(config.home), io);
-    const servers = plan && new ToolServers(plan, plain);
+    const servers = plan && new McpServers(plan, plain);
     const own = await servers?.begin(scenario.id, scenario);
     const task = own?.task ?? plain;
     const env = await task.open(options);

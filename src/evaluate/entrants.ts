@@ -4,7 +4,7 @@ import type { Config, GivenOptions } from "../config/index.js";
 import { readReference } from "../models/index.js";
 import { type ChatServer, checkChatUrl, keyFor } from "../openai/index.js";
 import { type Contestant, checkpointTitle } from "../report/index.js";
-import { type AgentSettings, chatOptions, chatSettings } from "../rollout/index.js";
+import { type ApiSettings, chatOptions, chatSettings } from "../rollout/index.js";
 import {
   type Adapter,
   findRun,
@@ -34,7 +34,7 @@ export interface EngineEntrant extends Contestant {
 
 export interface ApiEntrant extends Contestant {
   readonly kind: "api";
-  readonly settings: AgentSettings;
+  readonly settings: ApiSettings;
 }
 
 export type Entrant = EngineEntrant | ApiEntrant | (Contestant & { readonly kind: "expert" });
@@ -110,7 +110,7 @@ function entrantOf(word: string, config: EvalConfig, given: GivenOptions): Entra
   const [, model, url] = API.exec(what) ?? [];
   if (model !== undefined && url !== undefined) {
     checkChatUrl("player", url, `--versus ${model}@`);
-    const settings: AgentSettings = {
+    const settings: ApiSettings = {
       url,
       model,
       key: keyFor(url, config.playerKey),

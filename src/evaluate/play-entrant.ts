@@ -95,7 +95,7 @@ export function playElsewhere(stage: Stage, entrant: Exclude<Entrant, EngineEntr
   const player: PlayerSpec =
     entrant.kind === "expert"
       ? { kind: "expert", mistakes: 0 }
-      : { kind: "agent", settings: (entrant as ApiEntrant).settings };
+      : { kind: "api", settings: (entrant as ApiEntrant).settings };
   return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
     gather({
       ...gathering(stage),

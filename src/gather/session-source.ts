@@ -1,7 +1,7 @@
 /** The players: opens the engine, an API or the task's expert on this thread, and starts sessions for whole groups. */
 import { type Engine, loadEngine, type Sequence } from "../engine/index.js";
 import type { EnginePlayer, Opening, Player, PlayerSpec, Session } from "../rollout/index.js";
-import { AgentSession, agentClient, chatOf, EngineSession, ExpertSession, requireFormat } from "../rollout/index.js";
+import { ApiSession, apiClient, chatOf, EngineSession, ExpertSession, requireFormat } from "../rollout/index.js";
 import type { AnyTask } from "../tasks/index.js";
 import { HoneError, Random } from "../util/index.js";
 import type { GroupJob } from "./job.js";
@@ -44,12 +44,12 @@ export async function openSessions(spec: PlayerSpec, task: AnyTask): Promise<Ses
     requireFormat(chatOf(engine, spec.chat), task.tools, engine.info.model);
     return engineSessions(engine, spec);
   }
-  if (spec.kind === "agent") {
+  if (spec.kind === "api") {
     const { settings } = spec;
-    const client = agentClient(settings);
+    const client = apiClient(settings);
     return {
-      info: { kind: "agent", model: settings.model, adapter: null, temperature: settings.temperature ?? 1 },
-      start: (opening, job) => job.members.map((member) => new AgentSession(client, settings, opening, member.seed)),
+      info: { kind: "api", model: settings.model, adapter: null, temperature: settings.temperature ?? 1 },
+      start: (opening, job) => job.members.map((member) => new ApiSession(client, settings, opening, member.seed)),
     };
   }
   return {

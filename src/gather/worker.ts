@@ -5,7 +5,7 @@
 import { MessageChannel, type MessagePort, parentPort, threadId } from "node:worker_threads";
 import { workerData } from "piscina";
 import type { Agents } from "../agent/index.js";
-import { ToolServers } from "../mcp/index.js";
+import { McpServers } from "../mcp/index.js";
 import type { Session, Trajectory } from "../rollout/index.js";
 import { opening, playRollout, type RolloutOutcome, type Waiting } from "../rollout/index.js";
 import { type AnyTask, loadTask, TASK_SECONDS } from "../tasks/index.js";
@@ -27,7 +27,7 @@ interface Ready {
   task: AnyTask;
   env: unknown;
   players: SessionSource;
-  servers: ToolServers | undefined;
+  mcpServers: McpServers | undefined;
   /** Where the task's own code plays. */
   agents: Agents | undefined;
 }
@@ -76,15 +76,15 @@ async function prepare(announce: (allowed: number) => void): Promise<Ready> {
       `the task ${own.name} is played by its own code (rollout), which has its own tools; leave --mcp out`,
     );
   }
-  const servers = settings.servers && new ToolServers(settings.servers, own);
-  if (servers) closeOnRequest("an MCP server", () => servers.close());
-  const task = servers?.task ?? own;
+  const mcpServers = settings.servers && new McpServers(settings.servers, own);
+  if (mcpServers) closeOnRequest("an MCP server", () => mcpServers.close());
+  const task = mcpServers?.task ?? own;
   announce(taskSeconds);
   const env = await task.open(settings.taskOptions);
   announce(Number.POSITIVE_INFINITY);
   closeOnRequest(`the environment of the task ${task.name}`, () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
-  return { task, env, players: await openSessions(settings.player, task), servers, agents };
+  return { task, env, players: await openSessions(settings.player, task), mcpServers, agents };
 }
 
 let ready: Promise<Ready> | undefined;
@@ -130,7 +130,7 @@ async function playMember(
   member: Member,
   session: Session | undefined,
 ): Promise<Trajectory> {
-  const { task, env, servers, agents } = here;
+  const { task, env, mcpServers, agents } = here;
   const { scenario } = job;
   const onWaiting = waitingOf(member);
   if (!session) {
@@ -144,8 +144,8 @@ async function playMember(
     });
     return trajectoryOf(here, job, member, outcome);
   }
-  if (servers) onWaiting({ turn: 0, for: "its tool servers", since: Date.now(), allowed: Number.POSITIVE_INFINITY });
-  const own = await servers?.begin(member.id, scenario);
+  if (mcpServers) onWaiting({ turn: 0, for: "its MCP servers", since: Date.now(), allowed: Number.POSITIVE_INFINITY });
+  const own = await mcpServers?.begin(member.id, scenario);
   const outcome = await playRollout({
     task: own?.task ?? task,
     scenario,

@@ -1,18 +1,8 @@
-/**
- * The learner's process: starts it, exchanges messages with it, and guarantees that it ends.
- *
- * It leads a process group of its own, so that compile workers it starts can be ended with it. Three things end the
- * group: `close`, the exit of this process in any way that runs code, and (when this process is killed outright) the
- * child's guardian, which sees its control pipe close (native/learner/lifeline.py).
- */
-import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
-import type { Readable, Writable } from "node:stream";
-import { HoneError, hone, messageOf, packageRoot } from "../util/index.js";
+/** The learner's process: exchanges requests and answers with it, and ends it when it falls silent. */
+import { type ChildEnd, PythonChild } from "../python-env/index.js";
+import { HoneError, hone, messageOf } from "../util/index.js";
 import { LearnerDied, LearnerFailed, LearnerOutOfMemory, LearnerRefused } from "./errors.js";
-import { PROTOCOL_VERSION, type Report, type RequestName, readReport, request } from "./protocol.js";
+import { PROTOCOL_VERSION, type Report, type RequestName, readReport } from "./protocol.js";
 import type { Deadlines, OnProgress } from "./types.js";
 
 /** A cold start imports PyTorch from a slow disk; a heartbeat may wait for a long copy that holds the interpreter. */
@@ -23,9 +13,7 @@ const WATCH_MS = 500;
 /** A check later than this means that this process itself was suspended or busy. */
 const OVERSLEPT_MS = 2000;
 const CLOSE_MS = 5000;
-/** After a child's exit its last messages may still be under way. */
-const DRAIN_MS = 500;
-const TAIL_BYTES = 8192;
+/** Lines of the log in an error. */
 const TAIL_LINES = 20;
 
 export interface ChildSettings {
@@ -36,6 +24,23 @@ export interface ChildSettings {
   /** The Python module to run; replaced in tests. */
   readonly module?: readonly string[];
 }
+
+/** What the learner's libraries are told when they are loaded. */
+const environment = (threads: number): NodeJS.ProcessEnv => ({
+  HONE_DOCTOR: hone("doctor"),
+  // Read when PyTorch is imported: its own thread pool must not be larger than granted.
+  OMP_NUM_THREADS: String(threads),
+  // Waiting threads give up their core quickly: where others need it, spinning halves the speed.
+  OMP_WAIT_POLICY: process.env.OMP_WAIT_POLICY ?? "passive",
+  GOMP_SPINCOUNT: process.env.GOMP_SPINCOUNT ?? "10000",
+  // Huge pages for allocations: an update allocates and frees gigabytes, which page by page takes a tenth of its time.
+  // Allocations above a threshold are mapped separately and returned when freed. glibc raises its threshold up to 32
+  // MiB by itself; the holes that tensors then leave in the heap take as much memory again as the tensors.
+  GLIBC_TUNABLES: process.env.GLIBC_TUNABLES ?? "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576",
+  // The model is on this disk; no library may ask the network for it.
+  HF_HUB_OFFLINE: "1",
+  TOKENIZERS_PARALLELISM: "false",
+});
 
 /** When memory runs out the kernel ends the largest process with SIGKILL, which leaves no message. */
 const endedBy = (signal: NodeJS.Signals) =>
@@ -51,92 +56,40 @@ interface Pending {
 }
 
 export class Child {
-  readonly #process: ChildProcess;
-  readonly #control: Writable;
+  readonly #process: PythonChild;
+  readonly #python: string;
   readonly #logFile: string;
-  readonly #logStart: number;
   readonly #deadlines: Deadlines;
   readonly #hello: Promise<void>;
   #greeted = false;
+  #greet: () => void = () => undefined;
+  #refuse: (error: Error) => void = () => undefined;
   #pending: Pending | undefined;
   #lastId = 0;
   #ended: Error | undefined;
   #closing = false;
-  readonly #exited: Promise<void>;
   #sign = { beat: Date.now(), progress: Date.now() };
   readonly #watch: NodeJS.Timeout;
   #lastLook = Date.now();
-  readonly #killGroup = () => this.#signalGroup("SIGKILL");
 
-  constructor(settings: ChildSettings) {
-    const { python, threads, logFile } = settings;
-    this.#deadlines = { ...DEADLINES, ...settings.deadlines };
+  constructor({ python, threads, logFile, deadlines, module = ["-m", "learner"] }: ChildSettings) {
+    this.#python = python;
     this.#logFile = logFile;
-    mkdirSync(dirname(logFile), { recursive: true });
-    const log = openSync(logFile, "a");
-    this.#logStart = statSync(logFile).size;
-    const native = join(packageRoot, "native");
-    this.#process = spawn(python, [...(settings.module ?? ["-m", "learner"])], {
-      cwd: process.cwd(),
-      detached: true,
-      stdio: ["ignore", log, log, "pipe", "pipe"],
-      env: {
-        ...process.env,
-        HONE_DOCTOR: hone("doctor"),
-        PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
-        PYTHONUNBUFFERED: "1",
-        // Modules of the working folder do not come before these.
-        PYTHONSAFEPATH: "1",
-        // Read when PyTorch is imported: its own thread pool must not be larger than granted.
-        OMP_NUM_THREADS: String(threads),
-        // Waiting threads give up their core quickly: where others need it, spinning halves the speed.
-        OMP_WAIT_POLICY: process.env.OMP_WAIT_POLICY ?? "passive",
-        GOMP_SPINCOUNT: process.env.GOMP_SPINCOUNT ?? "10000",
-        // Huge pages for allocations: an update allocates and frees gigabytes, which page by page takes a tenth of its time.
-        // Allocations above a threshold are mapped separately and returned when freed. glibc raises its threshold up to 32
-        // MiB by itself; the holes that tensors then leave in the heap take as much memory again as the tensors.
-        GLIBC_TUNABLES: process.env.GLIBC_TUNABLES ?? "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576",
-        // The model is on this disk; no library may ask the network for it.
-        HF_HUB_OFFLINE: "1",
-        TOKENIZERS_PARALLELISM: "false",
-      },
-    });
-    closeSync(log);
-    this.#control = this.#process.stdio[3] as Writable;
-    const reports = this.#process.stdio[4] as Readable;
-    // A write to a child that has just died is reported by its exit, with its last lines.
-    this.#control.on("error", () => undefined);
-    reports.on("error", () => undefined);
-
-    let greet: () => void = () => undefined;
-    let refuse: (error: Error) => void = () => undefined;
+    this.#deadlines = { ...DEADLINES, ...deadlines };
     this.#hello = new Promise((resolve, reject) => {
-      greet = resolve;
-      refuse = reject;
+      this.#greet = resolve;
+      this.#refuse = reject;
     });
     // Callers awaiting it get the rejection; there may be no caller yet when the child dies.
     this.#hello.catch(() => undefined);
-
-    const drained = new Promise<void>((resolve) => reports.once("close", resolve));
-    createInterface({ input: reports }).on("line", (line) => this.#read(line, greet));
-    this.#exited = new Promise((resolve) => {
-      const end = (error: Error) => {
-        refuse(this.#end(error));
-        resolve();
-      };
-      this.#process.once("error", (error: NodeJS.ErrnoException) => {
-        const why = error.code === "ENOENT" ? "there is no such program" : error.message;
-        end(new HoneError(`the learner could not be started with ${python}: ${why}; give a Python with --python`));
-      });
-      this.#process.once("exit", async (code, signal) => {
-        // Processes that it started must not outlive it.
-        this.#signalGroup("SIGKILL");
-        await Promise.race([drained, new Promise((done) => setTimeout(done, DRAIN_MS))]);
-        const how = signal === null ? `ended with code ${code}` : endedBy(signal);
-        end(this.#died(this.#closing ? "was closed" : how));
-      });
+    this.#process = new PythonChild({
+      python,
+      args: module,
+      logFile,
+      env: environment(threads),
+      onLine: (line) => this.#read(line),
+      onEnd: (end) => this.#end(this.#reasonOf(end)),
     });
-    process.on("exit", this.#killGroup);
     this.#watch = setInterval(() => this.#checkDeadlines(), WATCH_MS);
     this.#watch.unref();
   }
@@ -155,20 +108,20 @@ export class Child {
     const result = new Promise<unknown>((resolve, reject) => {
       this.#pending = { id, onProgress, resolve, reject };
     });
-    this.#control.write(request(id, name, body));
+    this.#process.send({ id, type: name, ...body });
     return result;
   }
 
   /** Ends the process. Closing its control pipe asks it to exit; if it does not, its whole process group is killed. */
   async close(): Promise<void> {
     this.#closing = true;
-    this.#control.end();
-    await Promise.race([this.#exited, new Promise((done) => setTimeout(done, CLOSE_MS).unref())]);
-    this.#signalGroup("SIGKILL");
-    await this.#exited;
+    this.#process.finish();
+    await Promise.race([this.#process.ended, new Promise((done) => setTimeout(done, CLOSE_MS).unref())]);
+    this.#process.kill();
+    await this.#process.ended;
   }
 
-  #read(line: string, greet: () => void): void {
+  #read(line: string): void {
     let message: Report;
     try {
       message = readReport(line);
@@ -186,7 +139,7 @@ export class Child {
         return;
       }
       this.#greeted = true;
-      greet();
+      this.#greet();
       return;
     }
     const pending = this.#pending;
@@ -224,50 +177,34 @@ export class Child {
     }
   }
 
+  #reasonOf(end: ChildEnd): Error {
+    if (end.error) {
+      const why = end.error.code === "ENOENT" ? "there is no such program" : end.error.message;
+      return new HoneError(
+        `the learner could not be started with ${this.#python}: ${why}; give a Python with --python`,
+      );
+    }
+    if (this.#closing) return this.#died("was closed");
+    return this.#died(end.signal === null ? `ended with code ${end.code}` : endedBy(end.signal));
+  }
+
   /** Gives the child up. */
   #fail(error: Error): void {
     this.#end(error);
-    this.#signalGroup("SIGKILL");
+    this.#process.kill();
   }
 
-  /** Accepts no more requests. Returns the reason, which is the first one given. */
-  #end(error: Error): Error {
+  /** Accepts no more requests. The first reason given is the one that callers get. */
+  #end(error: Error): void {
     this.#ended ??= error;
     clearInterval(this.#watch);
-    process.off("exit", this.#killGroup);
     const pending = this.#pending;
     this.#pending = undefined;
     pending?.reject(this.#ended);
-    return this.#ended;
+    this.#refuse(this.#ended);
   }
 
   #died(what: string): LearnerDied {
-    return new LearnerDied(what, this.#tail(), this.#logFile);
-  }
-
-  /** The last lines that this process wrote to the log; none where it was removed. */
-  #tail(): string[] {
-    if (!existsSync(this.#logFile)) return [];
-    const size = statSync(this.#logFile).size;
-    const from = Math.max(this.#logStart, size - TAIL_BYTES);
-    const buffer = Buffer.alloc(Math.max(0, size - from));
-    const file = openSync(this.#logFile, "r");
-    try {
-      readSync(file, buffer, 0, buffer.length, from);
-    } finally {
-      closeSync(file);
-    }
-    const lines = buffer.toString("utf8").split("\n");
-    return lines.filter((line) => line.trim() !== "").slice(-TAIL_LINES);
-  }
-
-  #signalGroup(signal: NodeJS.Signals): void {
-    const { pid } = this.#process;
-    if (pid === undefined) return;
-    try {
-      process.kill(-pid, signal);
-    } catch {
-      // ESRCH: the group is gone already.
-    }
+    return new LearnerDied(what, this.#process.tail(TAIL_LINES), this.#logFile);
   }
 }

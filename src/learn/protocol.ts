@@ -39,11 +39,6 @@ export type Progress = Pick<z.output<typeof progress>, "phase" | "done" | "total
 
 export type RequestName = "open" | "step" | "sft";
 
-/** One line to the child. */
-export function request(id: number, type: RequestName, body: object): string {
-  return `${JSON.stringify({ id, type, ...body })}\n`;
-}
-
 /** Parses one line of the child. Throws an error that quotes any other line. */
 export function readReport(line: string): Report {
   let value: unknown;

@@ -12,5 +12,5 @@ export {
   serverLogs,
   surveyServers,
 } from "./plan.js";
-export { type RolloutServers, ToolServers, withServerTools } from "./rollout-servers.js";
+export { McpServers, type RolloutServers, withServerTools } from "./servers.js";
 export type { ServerSpec } from "./servers-file.js";

@@ -110,7 +110,7 @@ export async function openPlayerFor(
     if (playerModel === undefined) throw new UsageError("--player-url needs --player-model: the model's name there");
     checkChatUrl("player", playerUrl);
     const settings = { url: playerUrl, model: playerModel, key: keyFor(playerUrl, playerKey), temperature, maxTokens };
-    return { spec: { kind: "agent", settings }, engine: undefined, concurrency };
+    return { spec: { kind: "api", settings }, engine: undefined, concurrency };
   }
   if (config.model === undefined) throw new UsageError("who plays? give --model, --player-url or --expert");
 

@@ -1,5 +1,6 @@
-/** The learner's Python environment: which PyTorch this machine needs, its installation, and facts about it. */
+/** The Python environment of learner and trackers: what is installed, facts about it, and a program of it that hone talks to. */
 
+export { type ChildEnd, PythonChild } from "./child.js";
 export { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "./facts.js";
 export { pythonFor } from "./for-training.js";
 export { learnerDevice, prepareMachine } from "./machine.js";

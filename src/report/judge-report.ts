@@ -1,11 +1,8 @@
 /** Output about judging: the stages of one verdict (`--debug-judge`), the live line, the total. */
-import pc from "picocolors";
 import type { GroupVerdict, JudgeUsage, Vote } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { printable } from "../util/index.js";
+import { type Paint, painter, printable } from "../util/index.js";
 import { compact } from "./progress-line.js";
-
-type Colours = ReturnType<typeof pc.createColors>;
 
 /** Characters of one line that are shown at most. */
 const SHOWN = 1200;
@@ -42,26 +39,32 @@ function sentAs(group: readonly Trajectory[], { comparison }: GroupVerdict, { or
   );
 }
 
-function voteText(group: readonly Trajectory[], verdict: GroupVerdict, vote: Vote, title: string, c: Colours): string {
+function voteText(
+  group: readonly Trajectory[],
+  verdict: GroupVerdict,
+  vote: Vote,
+  title: string,
+  paint: Paint,
+): string {
   const names = sentAs(group, verdict, vote);
   const short = vote.leftOut > 0 ? `, ${compact(vote.leftOut)} characters of tool results left out` : "";
   const answers = vote.exchanges.flatMap(({ answer, problem }, i) => [
-    c.bold(`  ${i === 0 ? "raw answer" : "raw answer after one correction"}`),
+    paint("bold", `  ${i === 0 ? "raw answer" : "raw answer after one correction"}`),
     block(answer || "(nothing)"),
-    ...(problem === undefined ? [] : [c.yellow(`  cannot be used: ${printable(problem)}`)]),
+    ...(problem === undefined ? [] : [paint("yellow", `  cannot be used: ${printable(problem)}`)]),
   ]);
   const { scores } = vote;
   const parsed = scores
     ? [
-        c.bold("  parsed scores"),
+        paint("bold", "  parsed scores"),
         ...vote.order.map((attempt, i) => {
           const { score, explanation } = scores[attempt] ?? { score: Number.NaN, explanation: "" };
-          return `    trajectory ${i + 1} (${names[i]})  ${c.bold(number(score))}  ${cut(printable(explanation))}`;
+          return `    trajectory ${i + 1} (${names[i]})  ${paint("bold", number(score))}  ${cut(printable(explanation))}`;
         }),
       ]
-    : [c.red(`  no verdict: ${vote.noVerdict?.reason}: ${printable(vote.noVerdict?.message ?? "")}`)];
+    : [paint("red", `  no verdict: ${vote.noVerdict?.reason}: ${printable(vote.noVerdict?.message ?? "")}`)];
   return [
-    c.bold(`  ${title}sent to the judge${short}`),
+    paint("bold", `  ${title}sent to the judge${short}`),
     block(vote.material || "(nothing)"),
     ...(vote.cached ? ["  remembered from before, not asked again"] : answers),
     ...parsed,
@@ -70,7 +73,7 @@ function voteText(group: readonly Trajectory[], verdict: GroupVerdict, vote: Vot
 
 /** Everything about one group's verdict. */
 export function groupVerdictText(group: readonly Trajectory[], verdict: GroupVerdict, useColours: boolean): string {
-  const c = pc.createColors(Boolean(useColours));
+  const paint = painter(useColours);
   const { comparison, votes, scores, noVerdict, agreement } = verdict;
   const different = comparison.attempts.length;
   const head = [
@@ -81,16 +84,16 @@ export function groupVerdictText(group: readonly Trajectory[], verdict: GroupVer
   const rewards = scores
     ? group.map(({ id, reward }, i) => {
         const score = number(scores[i]?.score ?? Number.NaN);
-        return `    ${printable(id)}  reward ${c.bold(score)}  independent_reward ${number(reward.reward)}`;
+        return `    ${printable(id)}  reward ${paint("bold", score)}  independent_reward ${number(reward.reward)}`;
       })
     : [`    left out: ${noVerdict?.reason}`];
   return [
-    `${c.bold(c.inverse(` judging ${printable(group[0]?.scenario.id ?? "")} `))} ${head.join(", ")}`,
+    `${paint(["bold", "inverse"], ` judging ${printable(group[0]?.scenario.id ?? "")} `)} ${head.join(", ")}`,
     ...votes.map((vote, i) =>
-      voteText(group, verdict, vote, votes.length > 1 ? `vote ${i + 1} of ${votes.length}: ` : "", c),
+      voteText(group, verdict, vote, votes.length > 1 ? `vote ${i + 1} of ${votes.length}: ` : "", paint),
     ),
     ...(agreement === null ? [] : [`  votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`]),
-    c.bold("  the group with its new rewards"),
+    paint("bold", "  the group with its new rewards"),
     ...rewards,
     "",
   ].join("\n");

@@ -27,14 +27,12 @@ export function deadlineCause({ player, queue, tools }: TimeSpent, whole: number
 
 interface Ended {
   readonly end: RolloutEnd;
+  /** Of the end "deadline". */
   readonly deadlineCause?: DeadlineCause;
 }
 
-/**
- * The counter's name for a rollout that ended by no fault of its player; null for all others. A deadline without a cause,
- * from older versions, counts as the player's: it was trained as such.
- */
-export function brokenOff({ end, deadlineCause = "generation" }: Ended): string | null {
+/** The counter's name for a rollout that ended by no fault of its player; null for all others. */
+export function brokenOff({ end, deadlineCause }: Ended): string | null {
   if (end === "tool_failure") return end;
-  return end === "deadline" && deadlineCause !== "generation" ? `deadline_${deadlineCause}` : null;
+  return deadlineCause === undefined || deadlineCause === "generation" ? null : `deadline_${deadlineCause}`;
 }

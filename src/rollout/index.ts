@@ -1,6 +1,6 @@
 /** Rollouts: conversations of a player with a task. */
-export type { AgentSettings } from "./agent-session.js";
-export { AgentSession, agentClient } from "./agent-session.js";
+export type { ApiSettings } from "./api-session.js";
+export { ApiSession, apiClient } from "./api-session.js";
 export { type Answered, OutOfTime, type Running, runCall, ToolFailure } from "./calls.js";
 export {
   type Chat,
@@ -19,8 +19,9 @@ export { ExpertSession } from "./expert-session.js";
 export { formatNamed, formatNames, formats } from "./formats/index.js";
 export { openSession } from "./open-session.js";
 export type { EnginePlayer, PlayerSpec } from "./player.js";
-export { type ReadTurn, readTurn, stopIds, withIds } from "./reading.js";
+export { type ReadTurn, readTurn, withIds } from "./reading.js";
 export { opening, playRollout, type RolloutLimits, type RolloutOutcome, type Waiting } from "./rollout.js";
+export { type SampledTurn, type SampleOptions, sampleTurn } from "./sample.js";
 export type { Opening, Session, Turn, TurnLimits } from "./session.js";
 export { type BoundedTokenizer, ChatTemplate, type TemplateTokenizer } from "./template.js";
 export { splitThoughts } from "./thoughts.js";
@@ -32,4 +33,4 @@ export {
   readTrajectories,
   type Trajectory,
 } from "./trajectory.js";
-export { type TokenRecord, Transcript } from "./transcript.js";
+export { type Segment, type TokenRecord, Transcript } from "./transcript.js";

@@ -1,7 +1,7 @@
 /** Who plays: plain data, so that it can be sent to worker threads. */
 import type { EngineOptions } from "../engine/index.js";
 import type { ExpertOptions } from "../tasks/index.js";
-import type { AgentSettings } from "./agent-session.js";
+import type { ApiSettings } from "./api-session.js";
 import type { ChatSettings } from "./chat.js";
 import type { SamplingSettings } from "./engine-session.js";
 
@@ -16,5 +16,5 @@ export interface EnginePlayer {
 
 export type PlayerSpec =
   | EnginePlayer
-  | { readonly kind: "agent"; readonly settings: AgentSettings }
+  | { readonly kind: "api"; readonly settings: ApiSettings }
   | { readonly kind: "expert"; readonly mistakes: NonNullable<ExpertOptions["mistakes"]> };

@@ -12,8 +12,8 @@ import type { TokenRecord } from "./transcript.js";
 
 /** The player's identity. */
 export interface Player {
-  /** "engine", "agent" (an OpenAI-compatible API) or "expert" (the task's script). */
-  kind: "engine" | "agent" | "expert";
+  /** "engine", "api" (a model behind an OpenAI-compatible API) or "expert" (the task's script). */
+  kind: "engine" | "api" | "expert";
   /** Model file, or model name at the API; the task's name for its expert. */
   model: string;
   /** SHA-256 of the adapter file in use, null for the base model. */
@@ -54,7 +54,7 @@ export interface Trajectory {
   /** Arguments of the final tool's call. */
   answer?: Record<string, unknown>;
   end: RolloutEnd;
-  /** For the end "deadline": its cause. Missing in files of older versions; see deadline.ts. */
+  /** For the end "deadline": its cause; see deadline.ts. */
   deadlineCause?: DeadlineCause;
   /** The cause, when the end alone does not name it: a tool's failure, for example. */
   reason?: string;
@@ -65,7 +65,7 @@ export interface Trajectory {
   reward: Reward;
   /** Only the engine's own rollouts have tokens; only those can be trained by GRPO. */
   tokens?: TokenRecord;
-  /** Sequences after the first, which `messages` and `tokens` show. Missing where there is one, and in older files. */
+  /** Sequences after the first, which `messages` and `tokens` show. Missing where there is one. */
   branches?: Branch[];
   /** Where the task's own code played. */
   agent?: AgentCounts;
@@ -73,11 +73,8 @@ export interface Trajectory {
   output?: string;
   completionTokens: number;
   promptTokens: number;
-  /**
-   * Seconds: total, waiting for the player, the part of it before the engine began with the turn (missing in files of older
-   * versions), running tools.
-   */
-  seconds: { total: number; player: number; queue?: number; tools: number };
+  /** Seconds: total, waiting for the player, the part of it before the engine began with the turn, running tools. */
+  seconds: { total: number; player: number; queue: number; tools: number };
 }
 
 /** A rollout that could not be finished: a defect of a tool, the task or the machine, never the model's fault. */

@@ -12,6 +12,15 @@ export interface TokenRecord {
   logprobs: number[];
 }
 
+/** Consecutive tokens of a conversation. */
+export interface Segment {
+  readonly ids: Int32Array;
+  /** 1 where the model sampled the token. */
+  readonly sampled: Uint8Array;
+  /** 0 for given tokens. */
+  readonly logprobs: Float32Array;
+}
+
 export class Transcript {
   readonly #ids: number[] = [];
   readonly #sampled: number[] = [];
@@ -53,6 +62,17 @@ export class Transcript {
       this.#ids.push(ids[i] as number);
       this.#sampled.push(1);
       this.#logprobs.push(Math.min(logprob, 0));
+    }
+  }
+
+  /** Appends given and sampled tokens. Throws as {@link sampled}. */
+  add({ ids, sampled, logprobs }: Segment): void {
+    for (let from = 0; from < ids.length; ) {
+      let to = from + 1;
+      while (to < ids.length && sampled[to] === sampled[from]) to++;
+      if (sampled[from]) this.sampled(ids.subarray(from, to), logprobs.subarray(from, to));
+      else this.given(ids.subarray(from, to));
+      from = to;
     }
   }
 

@@ -90,15 +90,14 @@ export async function optionsOfCheckpoint(
       "model" | "weights" | "adapter" | "task" | (typeof chatOptions)[number] | (typeof serverOptions)[number]
     >
   > &
-    Pick<RunSettings, "set"> &
-    Partial<Pick<RunSettings, "seed">>
+    Pick<RunSettings, "set" | "seed">
 > {
   if (names.length > 1)
     throw new UsageError(`rollout plays with one --checkpoint; \`${hone("eval")}\` compares several`);
   const { record, chosen } = await openCheckpoints(findRun(place), names);
   const settings = settingsOf(record);
   const { model, weights, task, set, seed } = settings;
-  // Records of older versions of hone lack them.
+  // Settings that were left unset are not recorded, and must not override.
   const others = [...chatOptions, ...serverOptions].flatMap((name) =>
     settings[name] === undefined ? [] : [[name, settings[name]]],
   );
@@ -108,7 +107,7 @@ export async function optionsOfCheckpoint(
     weights,
     task,
     set,
-    ...(seed === undefined ? {} : { seed }),
+    seed,
     ...Object.fromEntries(others),
     ...(path === undefined ? {} : { adapter: path }),
   };

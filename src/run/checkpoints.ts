@@ -7,9 +7,10 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync,
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { codeOf, flush, HoneError, moveDurably, sha256OfFile, writeDurably } from "../util/index.js";
+import { FORMAT, requireFormat } from "./format.js";
 
 const manifestSchema = z.object({
-  version: z.literal(1),
+  version: z.literal(FORMAT),
   /** The run that made it, and the step whose update it holds. */
   run: z.string(),
   step: z.number().int(),
@@ -51,9 +52,12 @@ export function readManifest(folder: string): Manifest {
     throw new HoneError(`${folder} is no checkpoint: it has no ${MANIFEST_FILE}`);
   }
   try {
-    return manifestSchema.parse(JSON.parse(text));
+    const manifest = z.looseObject({ version: z.number() }).parse(JSON.parse(text));
+    requireFormat(manifest.version, `the checkpoint ${folder}`, "give one of this format");
+    return manifestSchema.parse(manifest);
   } catch (error) {
-    throw new HoneError(`${file} is not a checkpoint manifest of this version of hone`, { cause: error });
+    if (error instanceof HoneError) throw error;
+    throw new HoneError(`${file} is not a checkpoint manifest of hone`, { cause: error });
   }
 }
 
@@ -97,7 +101,7 @@ export async function sealCheckpoint(
   }
   const adapter = files[ADAPTER_FILE];
   if (!adapter) throw new HoneError(`the update of step ${about.step} wrote no ${ADAPTER_FILE}`);
-  const manifest: Manifest = { version: 1, ...about, files };
+  const manifest: Manifest = { version: FORMAT, ...about, files };
   writeDurably(join(folder, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
   return { adapter: adapter.sha256 };
 }

@@ -77,8 +77,6 @@ export class RunReader {
   readonly #store: RunStore;
   readonly #database: Database.Database;
   readonly #checkpoints: Checkpoints;
-  /** Tables and columns that older versions of hone did not create. */
-  readonly #has: { readonly devices: boolean; readonly difficulty: boolean; readonly explanation: boolean };
 
   private constructor(folder: string, file: string, store: RunStore, database: Database.Database) {
     this.folder = folder;
@@ -86,17 +84,9 @@ export class RunReader {
     this.#store = store;
     this.#database = database;
     this.#checkpoints = new Checkpoints(join(folder, "checkpoints"));
-    const columns = database.pragma("table_info(rollouts)") as { name: string }[];
-    const isTable = (name: string) =>
-      database.prepare("SELECT 1 FROM sqlite_master WHERE name = ?").get(name) !== undefined;
-    this.#has = {
-      devices: isTable("devices"),
-      difficulty: isTable("difficulty"),
-      explanation: columns.some(({ name }) => name === "explanation"),
-    };
   }
 
-  /** @throws HoneError when there is no run, or it was written by a newer hone, or it cannot be read */
+  /** @throws HoneError when there is no run, or one of another format, or it cannot be read */
   static open(folder: string): RunReader {
     const file = join(folder, STORE_FILE);
     return reading(file, () => {
@@ -126,12 +116,12 @@ export class RunReader {
   }
 
   devices(): Device[] {
-    return this.#has.devices ? reading(this.#file, () => this.#store.devices()) : [];
+    return reading(this.#file, () => this.#store.devices());
   }
 
   /** How often the start's model solved each scenario; empty without --difficulty. */
   difficulty(): ScenarioDifficulty[] {
-    return this.#has.difficulty ? reading(this.#file, () => this.#store.difficulty()) : [];
+    return reading(this.#file, () => this.#store.difficulty());
   }
 
   /** A text that differs after every write to the store. */
@@ -171,8 +161,8 @@ export class RunReader {
     const statement = reading(this.#file, () =>
       this.#database.prepare<[object], Raw>(
         `SELECT id, phase, step, scenario, member, reward, success, ending "end", turns,
-           completion_tokens completionTokens, training_reward trainingReward, advantage,
-           ${this.#has.explanation ? "explanation" : "NULL explanation"}, trajectory, tokens
+           completion_tokens completionTokens, training_reward trainingReward, advantage, explanation,
+           trajectory, tokens
          FROM rollouts ${where.length > 0 ? `WHERE ${where.join(" AND ")}` : ""}
          ORDER BY step, phase, scenario, member`,
       ),

@@ -70,9 +70,9 @@ export interface StepMetricsRow {
   /** The task's own reward, whichever reward trained. */
   reward: number;
   success: number;
-  /** 95 % interval of `success`, with rollouts of one scenario as a cluster (report/interval.ts); null in older runs. */
-  success_low: number | null;
-  success_high: number | null;
+  /** 95 % interval of `success`, with rollouts of one scenario as a cluster (report/interval.ts). */
+  success_low: number;
+  success_high: number;
   turns: number;
   completion_tokens: number;
   ends: Record<string, number>;
@@ -106,9 +106,9 @@ export interface StepMetricsRow {
   training_n: number;
   /**
    * Mean of each part of the reward over the rollouts that have it, and their number; includes a judge's part of a
-   * composed reward. Missing in runs of older versions.
+   * composed reward.
    */
-  parts?: Record<string, { mean: number; n: number }>;
+  parts: Record<string, { mean: number; n: number }>;
   /**
    * Mean over the groups with a usable reward of the standard deviation (n − 1) of the training reward within the group, and
    * the number of groups. null when there are none.
@@ -151,7 +151,7 @@ export interface StepMetricsRow {
   grad_norm: number | null;
   /**
    * Of the policy that played, nats per token: the mean of −log p over the sampled tokens of all rollouts, an unbiased estimate.
-   * null without tokens, and in runs of older versions.
+   * null without tokens.
    */
   entropy: number | null;
   /** The entropy that the learner computes from the whole distribution, over the tokens of the batch; before the update. */

@@ -1,14 +1,13 @@
-/** The tables of run.sqlite, version by version, and the migration of a file to the newest version. */
+/** The tables of run.sqlite. */
 import type { Database } from "better-sqlite3";
 import { VERDICTS_TABLE } from "../judge/index.js";
 import { HoneError } from "../util/index.js";
+import { FORMAT, requireFormat } from "./format.js";
 
 /** "hone" in ASCII: distinguishes a run store from any other SQLite file. */
 const APPLICATION_ID = 0x686f6e65;
 
-/** Entry i migrates a store from version i to i + 1. Published entries never change; a new version adds one. */
-const migrations: readonly string[] = [
-  `
+const TABLES = `
   -- One row: what makes this run this run.
   CREATE TABLE run (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -30,7 +29,9 @@ const migrations: readonly string[] = [
     -- What follows from seeds and data alone.
     metrics TEXT NOT NULL,
     -- What depends on the machine and the day: seconds, bytes.
-    timing TEXT NOT NULL
+    timing TEXT NOT NULL,
+    -- 0 until the engine has been seen to play the step's own adapter: so long the step can be taken back.
+    settled INTEGER NOT NULL
   );
 
   CREATE TABLE rollouts (
@@ -49,6 +50,8 @@ const migrations: readonly string[] = [
     -- What the update was given; NULL until the step is committed, and for rollouts that trained nothing.
     training_reward REAL,
     advantage REAL,
+    -- A judge's words on a rollout; noted with its credit.
+    explanation TEXT,
     -- Deflated JSON; deflated arrays (see packing.ts).
     trajectory BLOB NOT NULL,
     tokens BLOB,
@@ -61,10 +64,6 @@ const migrations: readonly string[] = [
     result TEXT NOT NULL,
     seconds REAL NOT NULL
   );
-  `,
-  `
-  -- A judge's words on a rollout; noted with its credit.
-  ALTER TABLE rollouts ADD COLUMN explanation TEXT;
 
   -- What judges have said, by what they were asked; see src/judge/cache.ts.
   ${VERDICTS_TABLE}
@@ -78,10 +77,6 @@ const migrations: readonly string[] = [
     -- Dollars; NULL where no price is known.
     cost REAL
   );
-  `,
-  `
-  -- 0 until the engine has been seen to play the step's own adapter: so long the step can be taken back.
-  ALTER TABLE steps ADD COLUMN settled INTEGER NOT NULL DEFAULT 1;
 
   -- What has computed in this run, as JSON, and when each was first seen.
   CREATE TABLE devices (
@@ -91,8 +86,7 @@ const migrations: readonly string[] = [
     seen TEXT NOT NULL,
     UNIQUE (part, facts)
   );
-  `,
-  `
+
   -- How often the model that the run starts from solves a scenario (--difficulty). Its rollouts are those of training step 0;
   -- a row is final, so that the run trains on the same scenarios whenever it goes on.
   CREATE TABLE difficulty (
@@ -101,39 +95,30 @@ const migrations: readonly string[] = [
     n INTEGER NOT NULL,
     successes INTEGER NOT NULL
   );
-  `,
-];
+`;
 
-/** @throws HoneError when the file is no run store, or was written by a newer hone */
-export function bringUpToDate(database: Database, file: string): void {
-  const version = checkVersion(database, file);
-  if (version === migrations.length) return;
-  database.transaction(() => {
-    for (const migration of migrations.slice(version)) database.exec(migration);
-    database.pragma(`application_id = ${APPLICATION_ID}`);
-    database.pragma(`user_version = ${migrations.length}`);
-  })();
+function isEmpty(database: Database): boolean {
+  return database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() === 0;
 }
 
-/** The file's version; 0 for an empty file. Throws HoneError as {@link bringUpToDate}. */
-export function checkVersion(database: Database, file: string): number {
-  const version = database.pragma("user_version", { simple: true }) as number;
-  const application = database.pragma("application_id", { simple: true }) as number;
-  const tables = database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() as number;
-  if (application !== APPLICATION_ID && (tables > 0 || version > 0))
+/** @throws HoneError when the file is no run store, or one of another format */
+export function checkStore(database: Database, file: string): void {
+  if (isEmpty(database)) throw new HoneError(`${file} is empty: the run was not started`);
+  if (database.pragma("application_id", { simple: true }) !== APPLICATION_ID) {
     throw new HoneError(`${file} is not a run of hone`);
-  if (version > migrations.length) {
-    throw new HoneError(
-      `${file} was written by a newer hone (store version ${version}, this one knows ${migrations.length}); update hone`,
-    );
   }
-  return version;
+  const format = database.pragma("user_version", { simple: true });
+  requireFormat(format, file, "start a new run with --run NAME");
 }
 
-/**
- * For readers, which change nothing: the tables they need exist since version 1.
- * @throws HoneError when the store is empty, or was written by a newer hone
- */
-export function requireReadable(database: Database, file: string): void {
-  if (checkVersion(database, file) === 0) throw new HoneError(`${file} is empty: the run was not started`);
+/** Creates the tables in an empty file. Throws as {@link checkStore}. */
+export function prepareStore(database: Database, file: string): void {
+  if (isEmpty(database)) {
+    database.transaction(() => {
+      database.exec(TABLES);
+      database.pragma(`application_id = ${APPLICATION_ID}`);
+      database.pragma(`user_version = ${FORMAT}`);
+    })();
+  }
+  checkStore(database, file);
 }

@@ -10,7 +10,6 @@ import Database from "better-sqlite3";
 import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
 import { HoneError } from "../util/index.js";
-import { readMetrics, readOptions } from "./older.js";
 import { pack, unpack } from "./packing.js";
 import { openToRead, reading } from "./reading.js";
 import type {
@@ -22,7 +21,7 @@ import type {
   StepRow,
   ValidationRow,
 } from "./records.js";
-import { bringUpToDate, checkVersion, requireReadable } from "./schema.js";
+import { checkStore, prepareStore } from "./schema.js";
 
 interface RawStep {
   step: number;
@@ -42,7 +41,7 @@ interface RawValidation {
 const STEP = "step, checkpoint, adapter, metrics, timing";
 
 function readStep(row: RawStep): StepRow {
-  return { ...row, metrics: readMetrics(JSON.parse(row.metrics)), timing: JSON.parse(row.timing) };
+  return { ...row, metrics: JSON.parse(row.metrics), timing: JSON.parse(row.timing) };
 }
 
 export class RunStore {
@@ -60,7 +59,7 @@ export class RunStore {
       (database) => {
         database.pragma("journal_mode = WAL");
         database.pragma("synchronous = FULL");
-        bringUpToDate(database, file);
+        prepareStore(database, file);
       },
     );
   }
@@ -71,7 +70,7 @@ export class RunStore {
     return RunStore.#start(
       file,
       () => openToRead(file),
-      (database) => requireReadable(database, file),
+      (database) => checkStore(database, file),
     );
   }
 
@@ -96,7 +95,7 @@ export class RunStore {
     const store = RunStore.#start(
       file,
       () => openToRead(file),
-      (database) => void checkVersion(database, file),
+      (database) => checkStore(database, file),
     );
     try {
       return reading(file, () => store.record());
@@ -123,7 +122,7 @@ export class RunStore {
     const row = this.#database.prepare("SELECT name, created, options, contents FROM run").get() as
       | { name: string; created: string; options: string; contents: string }
       | undefined;
-    return row && { ...row, options: readOptions(JSON.parse(row.options)), contents: JSON.parse(row.contents) };
+    return row && { ...row, options: JSON.parse(row.options), contents: JSON.parse(row.contents) };
   }
 
   /** Begins the run: from the base model (checkpoint null) or from an adopted checkpoint. */

@@ -1,7 +1,8 @@
 /** Parts of the answers that both routes share. */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import type { Engine, SampledToken, Sampling } from "../engine/index.js";
+import type { Engine, Sampling } from "../engine/index.js";
+import type { SampledTurn } from "../rollout/index.js";
 import { type ServedModel, seedOf } from "./model.js";
 import type { Asked } from "./requests.js";
 
@@ -71,5 +72,5 @@ export function shown(engine: Engine, token: number): { readonly token: string; 
 }
 
 /** The log-probabilities of the tokens that are part of the text, without the stop token. */
-export const logprobsOfText = (tokens: readonly SampledToken[], stop: "token" | "text" | "length") =>
-  stop === "token" ? tokens.slice(0, -1) : tokens;
+export const logprobsOfText = ({ tokens, stopToken }: Pick<SampledTurn, "tokens" | "stopToken">) =>
+  stopToken ? tokens.slice(0, -1) : tokens;

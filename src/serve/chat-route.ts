@@ -12,7 +12,7 @@ import { idsOf } from "./recorder.js";
 import type { ChatRequest } from "./requests.js";
 
 function finishOf({ stop, calls }: Answer): "stop" | "length" | "tool_calls" {
-  if (stop === "length") return "length";
+  if (stop !== "stop") return "length";
   return calls.length > 0 ? "tool_calls" : "stop";
 }
 
@@ -86,7 +86,7 @@ export async function chatCompletion(model: ServedModel, request: ChatRequest, e
   });
   const ofChoice = (answer: Answer) => ({
     finish_reason: finishOf(answer),
-    logprobs: wants === undefined ? null : logprobsOf(model, logprobsOfText(answer.tokens, answer.stop)),
+    logprobs: wants === undefined ? null : logprobsOf(model, logprobsOfText(answer)),
     ...(request.return_token_ids ? { token_ids: [...answer.segment.ids] } : {}),
     ...(format || callForm ? { hone: problemsOf(answer) } : {}),
   });

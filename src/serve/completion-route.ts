@@ -1,13 +1,13 @@
 /** `POST /v1/completions`: completes a text, or given tokens. */
 import { setImmediate } from "node:timers/promises";
 import { tokenizeWithin } from "../engine/index.js";
+import type { SampledTurn } from "../rollout/index.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, samplingOf, shown, stopTextsOf, usageOf } from "./answers.js";
 import { withoutBeginning } from "./deltas.js";
 import { tooLong } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import type { ServedModel } from "./model.js";
 import type { CompletionRequest } from "./requests.js";
-import type { SampledTurn } from "./sample.js";
 
 /** OpenAI's default. */
 const MAX_TOKENS = 16;
@@ -39,7 +39,7 @@ async function promptsOf(model: ServedModel, { prompt }: CompletionRequest, sign
 }
 
 function logprobsOf({ engine }: ServedModel, turn: SampledTurn) {
-  const sampled = logprobsOfText(turn.tokens, turn.stop);
+  const sampled = logprobsOfText(turn);
   const tokens = sampled.map(({ token }) => shown(engine, token).token);
   const ends = tokens.map((_, index) => tokens.slice(0, index + 1).join("").length);
   return {
@@ -72,7 +72,7 @@ export async function completion(model: ServedModel, request: CompletionRequest,
       onText,
     });
   const ofChoice = (turn: SampledTurn, index: number) => ({
-    finish_reason: turn.stop === "length" ? "length" : "stop",
+    finish_reason: turn.stop === "stop" ? "stop" : "length",
     logprobs: request.logprobs == null ? null : logprobsOf(model, turn),
     ...(request.return_token_ids ? { token_ids: [...turn.segment.ids], prompt_token_ids: promptOf(index) } : {}),
   });

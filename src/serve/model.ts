@@ -3,22 +3,22 @@
  * turn; HTTP is handled elsewhere.
  */
 import { randomInt } from "node:crypto";
+import { type Engine, type Grammar, type Sampling, type Sequence, tokenizeWithin } from "../engine/index.js";
 import {
-  type Engine,
-  type Grammar,
-  type SampledToken,
-  type Sampling,
-  type Sequence,
-  tokenizeWithin,
-} from "../engine/index.js";
-import { type Chat, type ReadTurn, readTurn, splitThoughts, stopIds, withIds } from "../rollout/index.js";
+  type Chat,
+  type ReadTurn,
+  readTurn,
+  type SampledTurn,
+  type Segment,
+  sampleTurn,
+  withIds,
+} from "../rollout/index.js";
 import type { ChatMessage, ToolCall, ToolSchema } from "../tasks/index.js";
 import { deriveSeed, HoneError } from "../util/index.js";
 import { badRequest, tooLong } from "./errors.js";
 import type { Format } from "./formats.js";
-import { idsOf, type Point, Recorder, type Segment } from "./recorder.js";
+import { idsOf, type Point, Recorder } from "./recorder.js";
 import type { Asked } from "./requests.js";
-import { type SampledTurn, sampleTurn } from "./sample.js";
 import { Seats } from "./seats.js";
 
 /** Maximum number of waiting completions: more than the connections of a busy agent, few enough to be served soon. */
@@ -60,11 +60,9 @@ export interface Conversation {
   readonly rewritten: number;
 }
 
-export interface Answer extends Pick<SampledTurn, "stop"> {
+export interface Answer extends Pick<SampledTurn, "segment" | "stop" | "stopToken" | "tokens"> {
   readonly read: ReadTurn;
   readonly calls: readonly ToolCall[];
-  readonly segment: Segment;
-  readonly tokens: readonly SampledToken[];
   /** Number of tokens reused from the KV of the conversation's own sequence. */
   readonly kept: number;
   /** The turn as it is recorded. */
@@ -87,7 +85,6 @@ export class ServedModel {
   readonly enforces: boolean = true;
   /** Numbers of requests. */
   readonly counts = { begun: 0, continued: 0, rewritten: 0 };
-  readonly #stopIds: readonly number[];
 
   constructor(
     names: readonly [string, ...string[]],
@@ -101,7 +98,6 @@ export class ServedModel {
     this.chat = chat;
     this.seats = seats;
     this.recorder = new Recorder((point) => this.seats.close(point), bounds);
-    this.#stopIds = stopIds(chat, engine.info.endTokens);
   }
 
   get name(): string {
@@ -219,7 +215,7 @@ export class ServedModel {
             parent: point,
             segment: joined(append, turn.segment),
             opening: conversation.opening,
-            closed: turn.stop === "token" && this.chat.closing.includes(turn.segment.ids.at(-1) as number),
+            closed: turn.stopToken && this.chat.closing.includes(turn.segment.ids.at(-1) as number),
             calls: before + written.length,
             rewritten: conversation.rewritten,
           },
@@ -230,7 +226,8 @@ export class ServedModel {
           sequence = undefined;
         }
         const kept = idle && point ? point.length - 1 : 0;
-        return { read, calls, segment: turn.segment, stop: turn.stop, tokens: turn.tokens, kept, point: recorded };
+        const { segment, stop, stopToken, tokens } = turn;
+        return { read, calls, segment, stop, stopToken, tokens, kept, point: recorded };
       } finally {
         sequence?.close();
       }
@@ -266,16 +263,9 @@ export class ServedModel {
     return this.engine.open(Int32Array.from(ids));
   }
 
-  #sample(sequence: Sequence, append: readonly number[], wanted: Wanted, thinks: boolean): Promise<SampledTurn> {
-    const { template, marks, opened, maxThinkingTokens } = this.chat;
-    const ending = (text: string) =>
-      marks && splitThoughts(text, marks, opened).open ? template.encode(marks.ending) : [];
-    return sampleTurn(this.engine, sequence, append, {
-      ...wanted,
-      maxTokens: Math.min(wanted.maxTokens ?? Number.POSITIVE_INFINITY, this.engine.info.contextPerSequence),
-      stopIds: this.#stopIds,
-      pause: thinks && maxThinkingTokens !== undefined ? { after: maxThinkingTokens, ending } : undefined,
-    });
+  #sample(sequence: Sequence, append: readonly number[], wanted: Wanted, limitThoughts: boolean): Promise<SampledTurn> {
+    const maxTokens = Math.min(wanted.maxTokens ?? Number.POSITIVE_INFINITY, this.engine.info.contextPerSequence);
+    return sampleTurn(this.engine, this.chat, sequence, append, { ...wanted, maxTokens, limitThoughts });
   }
 
   close(): void {

@@ -7,19 +7,10 @@
  * never tokenised again for it. If a client's copy of a turn differs from the sampled one, it has rewritten its
  * history, and its version counts as given, not sampled.
  */
-import { type TokenRecord, Transcript } from "../rollout/index.js";
+import { type Segment, type TokenRecord, Transcript } from "../rollout/index.js";
 import type { ChatMessage, ToolSchema } from "../tasks/index.js";
 import { hasBigint, mapBigints } from "../util/index.js";
 import { firstKey, nextKey } from "./messages.js";
-
-/** Tokens of one turn, including the given ones before it. */
-export interface Segment {
-  readonly ids: Int32Array;
-  /** 1 where the model sampled the token. */
-  readonly sampled: Uint8Array;
-  /** 0 for given tokens. */
-  readonly logprobs: Float32Array;
-}
 
 export interface Point {
   readonly key: string;
@@ -28,6 +19,7 @@ export interface Point {
   /** Key of the conversation before the turn. */
   readonly asked: string;
   readonly parent: Point | null;
+  /** Tokens of its turn, including the given ones before it. */
   readonly segment: Segment;
   /** Number of tokens in the whole conversation. */
   readonly length: number;
@@ -152,11 +144,6 @@ export function idsOf(point: Point | null): number[] {
 /** The token record of a conversation up to a point, as in trajectories. */
 export function recordOf(point: Point): TokenRecord {
   const transcript = new Transcript();
-  for (const { segment } of chain(point)) {
-    segment.ids.forEach((id, at) => {
-      if (segment.sampled[at]) transcript.sampled([id], [segment.logprobs[at] as number]);
-      else transcript.given([id]);
-    });
-  }
+  for (const { segment } of chain(point)) transcript.add(segment);
   return transcript.record();
 }

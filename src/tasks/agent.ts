@@ -5,7 +5,7 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import type { Reward, RolloutEnd, Scenario } from "./scenario.js";
 
-export interface RunOptions {
+export interface ProgramOptions {
   /** Default: the folder in which hone was started. */
   readonly cwd?: string;
   /** In addition to the environment of hone's process and the endpoint's variables. */
@@ -82,7 +82,7 @@ export interface AgentContext<S extends Scenario = Scenario, E = unknown> {
    * Runs a program as part of the rollout, with `OPENAI_BASE_URL` and `OPENAI_API_KEY` set. The program and its child
    * processes end with the rollout. Rejects with a {@link ProgramError} unless it exits with code 0.
    */
-  run(command: string, args?: readonly string[], options?: RunOptions): Promise<Ran>;
+  run(command: string, args?: readonly string[], options?: ProgramOptions): Promise<Ran>;
 }
 
 /** Plays one rollout. A number is a reward of one part; from 1 on the scenario counts as solved. */

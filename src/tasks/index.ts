@@ -6,8 +6,8 @@ export {
   type AgentRollout,
   type ModelMistakes,
   ProgramError,
+  type ProgramOptions,
   type Ran,
-  type RunOptions,
   rewardReturned,
 } from "./agent.js";
 export { answerOf, exactMatch, type Given, jsonMatch, matches, numericMatch } from "./checks.js";

@@ -1,17 +1,10 @@
 /**
  * A tracker's process (native/tracker): rows are sent as fast as it accepts them, and wait in a bounded queue.
  * Whatever its state, training does not wait for it before the run has ended, and lost rows are reported once.
- *
- * It leads a process group of its own. It ends with this process, also when that is killed outright: its guardian sees
- * the control pipe close (native/learner/lifeline.py).
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
-import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { hone, packageRoot } from "../util/index.js";
+import { type ChildEnd, PythonChild } from "../python-env/index.js";
+import { hone } from "../util/index.js";
 import type { Figures } from "./figures.js";
 import type { TrackerName } from "./names.js";
 import type { RolloutTable } from "./sample.js";
@@ -26,6 +19,8 @@ const IN_FLIGHT = 8;
 /** Interval at which its end is checked, and the wait after which the user is told, in milliseconds. */
 const LOOK = 100;
 const LOG_AFTER = 3000;
+/** Characters of a log's last line that are told at most. */
+const LINE = 200;
 
 /** Milliseconds that a tracker has after the run has ended. */
 export interface Patience {
@@ -73,10 +68,7 @@ type Message =
 
 export class TrackerProcess {
   readonly #settings: TrackerSettings;
-  readonly #process: ChildProcess;
-  readonly #control: Writable;
-  readonly #exited: Promise<void>;
-  readonly #killGroup = () => this.#kill();
+  readonly #process: PythonChild;
   #queue: Row[] = [];
   #inFlight = 0;
   #ready = false;
@@ -95,41 +87,14 @@ export class TrackerProcess {
   constructor(settings: TrackerSettings) {
     this.#settings = settings;
     const { name, python, logFile, about, program = ["-m", "tracker", name] } = settings;
-    mkdirSync(dirname(logFile), { recursive: true });
-    const log = openSync(logFile, "a");
-    const native = join(packageRoot, "native");
-    this.#process = spawn(python, program, {
-      detached: true,
-      stdio: ["ignore", log, log, "pipe", "pipe"],
-      env: {
-        ...process.env,
-        PYTHONPATH: process.env.PYTHONPATH ? `${native}:${process.env.PYTHONPATH}` : native,
-        PYTHONUNBUFFERED: "1",
-        PYTHONSAFEPATH: "1",
-      },
+    this.#process = new PythonChild({
+      python,
+      args: program,
+      logFile,
+      onLine: (line) => this.#read(line),
+      onEnd: (end) => this.#over(end),
     });
-    closeSync(log);
-    this.#control = this.#process.stdio[3] as Writable;
-    const reports = this.#process.stdio[4] as Readable;
-    // The exit handler reports the cause.
-    this.#control.on("error", () => undefined);
-    reports.on("error", () => undefined);
-    createInterface({ input: reports }).on("line", (line) => this.#read(line));
-    this.#exited = new Promise((resolve) => {
-      const over = (why: string) => {
-        process.off("exit", this.#killGroup);
-        this.#kill();
-        if (!this.#ended) this.#giveUp(why);
-        this.#gone = true;
-        resolve();
-      };
-      this.#process.once("error", (error) => over(`could not be started (${error.message})`));
-      this.#process.once("close", (code, signal) =>
-        over(signal ? `was ended by ${signal}` : `ended with code ${code}`),
-      );
-    });
-    process.on("exit", this.#killGroup);
-    this.#send(about);
+    this.#process.send(about);
   }
 
   add(row: Row): void {
@@ -149,17 +114,17 @@ export class TrackerProcess {
     let logged = false;
     while (!this.#gone) {
       const { start, silence, end } = patience;
-      const limit = !this.#ready ? start : this.#control.writableEnded ? end : silence;
+      const limit = !this.#ready ? start : this.#process.finished ? end : silence;
       if (Date.now() - this.#sign > limit) break;
       if (!logged && Date.now() - begun > LOG_AFTER) {
         logged = true;
         this.#settings.log(`${this.#settings.name}: waiting until it has written what it was told`);
       }
-      await Promise.race([this.#exited, sleep(LOOK)]);
+      await Promise.race([this.#process.ended, sleep(LOOK)]);
     }
     if (!this.#gone && !this.#ended) this.#giveUp(`was not done in ${Math.round((Date.now() - begun) / 1000)} s`);
-    this.#kill();
-    await this.#exited;
+    this.#process.kill();
+    await this.#process.ended;
   }
 
   #read(line: string): void {
@@ -169,7 +134,7 @@ export class TrackerProcess {
       message = JSON.parse(line) as Message;
     } catch {
       this.#giveUp("said what is no message");
-      this.#kill();
+      this.#process.kill();
       return;
     }
     const { name, history, log } = this.#settings;
@@ -211,18 +176,20 @@ export class TrackerProcess {
       const row = this.#queue.shift();
       if (!row) break;
       this.#inFlight++;
-      this.#send({ type: "row", ...row });
+      this.#process.send({ type: "row", ...row });
     }
     if (!this.#closing || this.#queue.length > 0 || this.#inFlight > 0) return;
-    for (const adapter of this.#adapters.splice(0)) this.#send({ type: "adapter", ...adapter });
-    if (this.#control.writableEnded) return;
-    this.#send({ type: "end" });
-    this.#control.end();
+    for (const adapter of this.#adapters.splice(0)) this.#process.send({ type: "adapter", ...adapter });
+    if (this.#process.finished) return;
+    this.#process.send({ type: "end" });
+    this.#process.finish();
     this.#sign = Date.now();
   }
 
-  #send(message: object): void {
-    if (!this.#control.writableEnded) this.#control.write(`${JSON.stringify(message)}\n`);
+  #over(end: ChildEnd): void {
+    if (end.error) this.#giveUp(`could not be started (${end.error.message})`);
+    else if (!this.#ended) this.#giveUp(end.signal ? `was ended by ${end.signal}` : `ended with code ${end.code}`);
+    this.#gone = true;
   }
 
   /** Called once: later rows are lost without a further message. */
@@ -230,30 +197,12 @@ export class TrackerProcess {
     if (this.#gone) return;
     this.#gone = true;
     const { name, logFile, log } = this.#settings;
+    const [line] = this.#process.tail(1);
+    const last = line === undefined ? "" : `${line.trim().slice(0, LINE)}; `;
     const since = this.#last < 0 ? "nothing of this run is" : `what comes after step ${this.#last} is not`;
     log(
-      `${name} ${why}: ${since} in it; training is not concerned, and the next \`${hone("train")} --track ${name}\` of this run makes up for it (${lastLine(logFile)}log: ${logFile})`,
+      `${name} ${why}: ${since} in it; training is not concerned, and the next \`${hone("train")} --track ${name}\` of this run makes up for it (${last}log: ${logFile})`,
     );
     this.#queue = [];
-  }
-
-  #kill(): void {
-    const { pid } = this.#process;
-    if (pid === undefined) return;
-    try {
-      process.kill(-pid, "SIGKILL");
-    } catch {
-      // ESRCH: the group is gone already.
-    }
-  }
-}
-
-/** "KeyError: x; ", or nothing. */
-function lastLine(file: string): string {
-  try {
-    const line = readFileSync(file, "utf8").trimEnd().split("\n").at(-1)?.trim().slice(0, 200) ?? "";
-    return line === "" ? "" : `${line}; `;
-  } catch {
-    return "";
   }
 }

@@ -28,7 +28,7 @@ const probeSchema = z
 export type Probe = z.output<typeof probeSchema>;
 
 /**
- * The probe of an adapter's checkpoint; undefined where there is none: made by an older version, or by imitation.
+ * The probe of an adapter's checkpoint; undefined where there is none: made by imitation.
  * @throws HoneError when the file cannot be read
  */
 export function readProbe(adapter: string): Probe | undefined {

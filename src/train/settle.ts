@@ -11,19 +11,21 @@ import { checkProbe, probeLimit } from "./mismatch.js";
 import type { LoopParts } from "./parts.js";
 import type { StepClock } from "./step-clock.js";
 
+const TAKEN_BACK = "the step was taken back";
+
 /** Wakes the policy, which sleeps since the update, loads the adapter of a committed step, and settles the step. */
 export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock): Promise<StepRow> {
-  const { run } = parts;
-  // A step that changed nothing continues with an adapter that was checked before.
-  const settle = run.store.unsettledStep()
-    ? orTakeBack
-    : <T>(_: LoopParts, __: StepRow, work: () => Promise<T>) => work();
-  const probe = await clock.measure("swap", () =>
-    orKept(row, async () => {
-      await parts.policy.wake();
-      return settle(parts, row, () => useSeen(parts, row, `step ${row.step}`, TAKEN_BACK));
-    }),
-  );
+  const { run, policy } = parts;
+  const probe = await clock.measure("swap", async () => {
+    try {
+      await policy.wake();
+      // A step that changed nothing continues with an adapter that was checked before: there is nothing to take back.
+      if (run.store.unsettledStep()) return await loadOrTakeBack(parts, row);
+      return await loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK);
+    } catch (error) {
+      throw withStepKept(error, row);
+    }
+  });
   const settled = finish(parts, row, probe, clock.lap());
   if (row.metrics && !taught(row.metrics)) checkProgress(run.store.steps().flatMap(({ metrics }) => metrics ?? []));
   return settled;
@@ -36,9 +38,7 @@ export async function wakeWith(parts: LoopParts, row: StepRow, clock: StepClock)
 export async function settleLast(parts: LoopParts, clock: StepClock): Promise<StepRow> {
   const row = parts.run.store.unsettledStep();
   if (!row) return parts.run.store.lastStep();
-  const probe = await clock.measure("swap", () =>
-    orTakeBack(parts, row, () => useSeen(parts, row, `step ${row.step}`, TAKEN_BACK)),
-  );
+  const probe = await clock.measure("swap", () => loadOrTakeBack(parts, row));
   return finish(parts, row, probe, row.timing?.seconds ?? {});
 }
 
@@ -47,18 +47,32 @@ export async function settleLast(parts: LoopParts, clock: StepClock): Promise<St
  * @throws HoneError when the engine does not play it
  */
 export async function use(parts: LoopParts, row: StepRow): Promise<void> {
-  await useSeen(parts, row, `checkpoint ${row.checkpoint}`, "nothing was played with it");
+  await loadChecked(parts, row, `checkpoint ${row.checkpoint}`, "nothing was played with it");
 }
 
-const TAKEN_BACK = "the step was taken back";
-
-async function useSeen(parts: LoopParts, row: StepRow, adapter: string, consequence: string) {
-  await parts.policy.use(parts.run.adapterOf(row));
-  return seen(parts, row, adapter, consequence);
+/** As {@link loadChecked}, for an unsettled step, which is taken back when the engine does not play its adapter. */
+async function loadOrTakeBack(parts: LoopParts, row: StepRow): Promise<ProbeReading | null> {
+  try {
+    return await loadChecked(parts, row, `step ${row.step}`, TAKEN_BACK);
+  } catch (error) {
+    // A lack of memory is no evidence about the adapter.
+    if (!(error instanceof EngineOutOfMemory)) parts.run.store.takeBackStep(row.step);
+    throw error;
+  }
 }
 
-/** Scores the probe of the loaded adapter. Throws HoneError when the engine does not play it. */
-async function seen({ run, settings, policy }: LoopParts, row: StepRow, adapter: string, consequence: string) {
+/**
+ * Loads the adapter in force after a step and scores its probe.
+ * @param adapter its name, and `consequence`, for the error
+ * @throws HoneError when the engine does not play it
+ */
+async function loadChecked(
+  { run, settings, policy }: LoopParts,
+  row: StepRow,
+  adapter: string,
+  consequence: string,
+): Promise<ProbeReading | null> {
+  await policy.use(run.adapterOf(row));
   const reading = await policy.probe();
   const steps = run.store.steps();
   // The learner's numerics of that time, and the engine's of now.
@@ -68,24 +82,11 @@ async function seen({ run, settings, policy }: LoopParts, row: StepRow, adapter:
   return reading;
 }
 
-async function orKept<T>({ step }: StepRow, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof EngineOutOfMemory)) throw error;
-    const message = `${error.message}. Step ${step} is kept: the same command goes on after it`;
-    throw new HoneError(message, { cause: error });
-  }
-}
-
-/** A lack of memory is no evidence about the adapter. */
-async function orTakeBack<T>({ run }: LoopParts, { step }: StepRow, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof EngineOutOfMemory)) run.store.takeBackStep(step);
-    throw error;
-  }
+/** A lack of memory costs no step, and the user is told so. */
+function withStepKept(error: unknown, { step }: StepRow): unknown {
+  if (!(error instanceof EngineOutOfMemory)) return error;
+  const message = `${error.message}. Step ${step} is kept: the same command goes on after it`;
+  return new HoneError(message, { cause: error });
 }
 
 function finish({ run, view }: LoopParts, row: StepRow, probe: ProbeReading | null, seconds: Record<string, number>) {

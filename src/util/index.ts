@@ -8,7 +8,7 @@ export { nearest } from "./nearest.js";
 export { cacheHome, expandHome, packageRoot } from "./paths.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
-export { clock, cutText, printable, printableJson, printableStyled } from "./text.js";
+export { clock, cutText, type Paint, painter, printable, printableJson, printableStyled } from "./text.js";
 export { spawnTied } from "./tied.js";
 export { importScript, importUserFile } from "./user-file.js";
 export { type Allowed, allowExit, guarded, onLost, timed, timedNow } from "./watch.js";

@@ -1,4 +1,5 @@
 /** Small helpers for text. */
+import { styleText } from "node:util";
 
 /** The first `length` UTF-16 units at most, never half of a character. */
 export function cutText(text: string, length: number): string {
@@ -16,9 +17,21 @@ export function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, "");
 }
 
-/** The codes with which picocolors begins and ends bold, dim, inverse and coloured text: none of them hides text. */
+type Style = "bold" | "dim" | "inverse" | "red" | "green" | "yellow" | "magenta" | "cyan";
+
+/** Gives text for a terminal one style, or several from the outermost on. */
+export type Paint = (style: Style | Style[], text: string) => string;
+
+/** @param useColours whether the stream is a terminal; with NO_COLOR in the environment it gets plain text all the same */
+export function painter(useColours: boolean | undefined): Paint {
+  if (!useColours || process.env.NO_COLOR) return (_, text) => text;
+  // Node would ask standard output, which need not be the stream.
+  return (style, text) => styleText(style, text, { validateStream: false });
+}
+
+/** The codes with which {@link painter} begins and ends its styles: none of them hides text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for.
-const STYLE = /(\u001b\[(?:[127]|2[27]|3[1-6]|39|90)m)/;
+const STYLE = /(\u001b\[(?:[127]|2[27]|3[1-6]|39)m)/;
 
 /** As {@link printable}, for text that hone itself has styled: the colours stay. */
 export function printableStyled(text: string): string {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { optionsOf, withDefaults } from "../../src/config/index.js";
-import { planServers, ToolServers } from "../../src/mcp/index.js";
+import { McpServers, planServers } from "../../src/mcp/index.js";
 import { ExpertSession } from "../../src/rollout/expert-session.js";
 import { opening, playRollout } from "../../src/rollout/rollout.js";
 import { loadTask } from "../../src/tasks/load.js";
@@ -12,14 +12,14 @@ import { temporary } from "../mcp/support/servers.js";
 
 const file = join(packageRoot, "examples/files.ts");
 let task: AnyTask;
-let servers: ToolServers;
+let servers: McpServers;
 let scenarios: readonly Scenario[];
 beforeAll(async () => {
   task = await loadTask(file);
   scenarios = await task.scenarios({});
   const config = withDefaults(optionsOf("play"), { mcpStartTimeout: 60 });
   const plan = await planServers(config, task, file, temporary(), { log: () => undefined });
-  servers = new ToolServers(plan as NonNullable<typeof plan>, task);
+  servers = new McpServers(plan as NonNullable<typeof plan>, task);
 });
 afterAll(async () => {
   await servers.close();

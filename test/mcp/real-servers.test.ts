@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { planServers, type ServerPlan } from "../../src/mcp/plan.js";
-import { type RolloutServers, ToolServers } from "../../src/mcp/rollout-servers.js";
+import { McpServers, type RolloutServers } from "../../src/mcp/servers.js";
 import { runCall } from "../../src/rollout/calls.js";
 import { type AnyTask, defineTask } from "../../src/tasks/task.js";
 import { published, temporary, until } from "./support/servers.js";
@@ -33,7 +33,7 @@ async function plan(mcpServers: object, more: object = {}): Promise<ServerPlan> 
 }
 
 async function rollouts(servers: ServerPlan, count: number): Promise<RolloutServers[]> {
-  const host = new ToolServers(servers, task);
+  const host = new McpServers(servers, task);
   ended.push(() => host.close());
   const begun: RolloutServers[] = [];
   for (let n = 0; n < count; n++) begun.push(await host.begin(`s/${n}`, scenario));

@@ -90,7 +90,7 @@ describe("OPENAI_API_KEY", () => {
         typeof openPlayerFor
       >[0];
       const { spec } = await openPlayerFor(config, () => undefined);
-      return spec.kind === "agent" ? spec.settings.key : "no agent";
+      return spec.kind === "api" ? spec.settings.key : "no API";
     };
     expect(await keyAt("https://api.openai.com/v1")).toBe("sk-openai");
     expect(await keyAt("https://api.openai.com.evil.example/v1")).toBeUndefined();

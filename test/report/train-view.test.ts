@@ -53,6 +53,7 @@ const line: MetricsLine = {
   importance_ess: 1,
   overflows: 0,
   turns: 5,
+  parts: {},
   ends: { answered: 64 },
   tool_errors: {},
   agent: {},

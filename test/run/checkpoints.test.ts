@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -46,6 +46,15 @@ describe("checkpoints", () => {
     writeFileSync(join(folder, "0001", "optimizer.pt"), "optimizer 2");
     await expect(verifyCheckpoint(join(folder, "0001"))).rejects.toThrow("damaged: optimizer.pt");
     expect(() => readManifest(folder)).toThrow("is no checkpoint");
+  });
+
+  it("of another format are refused in one line", async () => {
+    await publish(1);
+    const file = join(folder, "0001", "manifest.json");
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), version: 1 }));
+    await expect(verifyCheckpoint(join(folder, "0001"))).rejects.toThrow(
+      /0001 has format 1, and this hone reads format \d+ only: give one of this format, or use the hone that made it$/,
+    );
   });
 
   it("that no committed step names are set aside until they are made again", async () => {

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
 import { RunReader } from "../../src/run/reader.js";
 import { packageRoot } from "../../src/util/paths.js";
@@ -52,16 +53,20 @@ describe("a run that has checkpoints", () => {
   });
 });
 
-it("a damaged run is listed with the reason, and the others as ever", () => {
-  for (const name of ["two", "three"]) cpSync(folder, join(home, "fake", "models", name), { recursive: true });
+it("a run that is damaged or of another format is listed with the reason, and the others as ever", () => {
+  for (const name of ["two", "three", "four"]) cpSync(folder, join(home, "fake", "models", name), { recursive: true });
   truncateSync(join(home, "fake/models/two/run.sqlite"), 9000);
   writeFileSync(join(home, "fake/models/three/run.sqlite"), "this is no database at all".repeat(99));
+  new Database(join(home, "fake/models/four/run.sqlite")).pragma("user_version = 4");
   const { status, stdout } = hone("runs", "--home", ".");
   expect(status).toBe(0);
   const lines = stdout.trimEnd().split("\n").sort();
-  expect(lines[0]).toMatch(/^fake\/one {2}2 steps {2}/);
-  expect(lines[1]).toMatch(/^fake\/three {2}cannot be read: .*run\.sqlite is not a run of hone$/);
-  expect(lines[2]).toMatch(/^fake\/two {2}cannot be read: .*run\.sqlite is damaged or half written: /);
+  expect(lines[0]).toMatch(
+    /^fake\/four {2}cannot be read: .*run\.sqlite has format 4, and this hone reads format \d+ only: start a new run with --run NAME, or use the hone that made it$/,
+  );
+  expect(lines[1]).toMatch(/^fake\/one {2}2 steps {2}/);
+  expect(lines[2]).toMatch(/^fake\/three {2}cannot be read: .*run\.sqlite is not a run of hone$/);
+  expect(lines[3]).toMatch(/^fake\/two {2}cannot be read: .*run\.sqlite is damaged or half written: /);
   const listed = JSON.parse(hone("runs", "--home", ".", "--json").stdout) as { run: string; problem: string | null }[];
   expect(listed.filter(({ problem }) => problem === null).map(({ run }) => run)).toEqual(["one"]);
 });

@@ -5,9 +5,10 @@ import { inflateRawSync } from "node:zlib";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Trajectory } from "../../src/rollout/index.js";
+import { FORMAT } from "../../src/run/format.js";
 import { pack, unpack } from "../../src/run/packing.js";
 import { RunReader } from "../../src/run/reader.js";
-import type { RunRecord, StepMetricsRow, StepRow } from "../../src/run/records.js";
+import type { RunRecord, StepRow } from "../../src/run/records.js";
 import { RunStore } from "../../src/run/store.js";
 import type { Scenario } from "../../src/tasks/task.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
@@ -57,7 +58,7 @@ describe("the run store", () => {
     again.close();
   });
 
-  it("gives every sequence of a rollout back as it was, and rollouts of one as older versions wrote them", () => {
+  it("gives every sequence of a rollout back as it was, and keeps no list of them for a rollout of one", () => {
     const store = begun();
     const one = trajectoryOf({ index: 0, seed: 5 });
     const [second, third] = [6, 7].map((seed) => trajectoryOf({ index: 0, seed }));
@@ -161,69 +162,16 @@ describe("the run store", () => {
     store.close();
   });
 
-  it("of before hone had judges can be read, and is brought up to date when its run goes on", () => {
+  it("keeps the cost of judging and what judges said", () => {
     const store = begun();
-    store.saveRollout("train", 1, trajectoryOf());
-    store.close();
-    const old = new Database(file);
-    old.exec("DROP TABLE verdicts; DROP TABLE judge_spending; ALTER TABLE rollouts DROP COLUMN explanation");
-    old.exec("DROP TABLE difficulty; DROP TABLE devices; ALTER TABLE steps DROP COLUMN settled");
-    old.pragma("user_version = 1");
-    old.close();
-
-    const reader = RunStore.read(file);
-    expect(reader.lastStep().step).toBe(0);
-    expect(reader.rollouts("train", 1)).toHaveLength(1);
-    reader.close();
-    const seen = RunReader.open(dirname(file));
-    expect(seen.difficulty()).toEqual([]);
-    seen.close();
-    const again = RunStore.open(file);
-    const lesson = { scenario: "s0", member: 0, reward: 1, advantage: 1, explanation: "well done" };
-    again.commitStep(stepRow(1), [lesson]);
-    expect(again.judgeSpending()).toBeUndefined();
+    expect(store.judgeSpending()).toBeUndefined();
     const spending = { requests: 3, prompt_tokens: 40, completion_tokens: 5, cost: null };
-    again.saveJudgeSpending(spending);
-    again.saveJudgeSpending({ ...spending, requests: 4, cost: 0.5 });
-    expect(again.judgeSpending()).toEqual({ ...spending, requests: 4, cost: 0.5 });
-    again.verdicts().put("key", [{ score: 0.5 }]);
-    expect(again.verdicts().get("key")).toEqual([{ score: 0.5 }]);
-    expect(again.verdicts().get("other")).toBeUndefined();
-    // Its steps were seen to be played before they were committed.
-    expect(again.unsettledStep()).toBeUndefined();
-    expect(again.devices()).toEqual([]);
-    again.close();
-  });
-
-  it("of before there were mini-batches reads with today's names", () => {
-    const { mismatch_kl: _, updates: __, importance_masked: ___, ...old } = stepMetricsRow([], [], 0.1, null);
-    const store = begun();
-    for (const [i, skipped] of [null, "loss"].entries()) {
-      const metrics = { ...old, kl: 0.25, skipped } as unknown as StepMetricsRow;
-      store.commitStep({ ...stepRow(i + 1), metrics }, []);
-    }
-    const [, one, two] = store.steps().map(({ metrics }) => metrics);
-    expect(one).toMatchObject({ mismatch_kl: 0.25, updates: 1, importance_masked: null });
-    expect(one).not.toHaveProperty("kl");
-    expect(two).toMatchObject({ skipped: "loss", updates: 0 });
-    store.close();
-  });
-
-  it("of before rollouts were left out reads as one that left out none", () => {
-    const {
-      rollouts_broken_off: _,
-      broken_off: __,
-      groups_broken_off: ___,
-      ...old
-    } = stepMetricsRow([], [], 0.1, null);
-    const store = begun();
-    store.commitStep({ ...stepRow(1), metrics: old as StepMetricsRow }, []);
-    expect(store.lastStep().metrics).toEqual({
-      ...old,
-      rollouts_broken_off: 0,
-      broken_off: {},
-      groups_broken_off: 0,
-    });
+    store.saveJudgeSpending(spending);
+    store.saveJudgeSpending({ ...spending, requests: 4, cost: 0.5 });
+    expect(store.judgeSpending()).toEqual({ ...spending, requests: 4, cost: 0.5 });
+    store.verdicts().put("key", [{ score: 0.5 }]);
+    expect(store.verdicts().get("key")).toEqual([{ score: 0.5 }]);
+    expect(store.verdicts().get("other")).toBeUndefined();
     store.close();
   });
 
@@ -248,10 +196,11 @@ describe("the run store", () => {
     expect(() => RunStore.read(join(file, "..", "none.sqlite"))).toThrow("there is no run here");
   });
 
-  it("refuses a store of a newer version, and says so", () => {
+  it.each([FORMAT - 1, FORMAT + 1])("refuses format %i in one line with the remedy, whoever opens it", (format) => {
     begun().close();
-    new Database(file).pragma("user_version = 99");
-    expect(() => RunStore.open(file)).toThrow("newer hone (store version 99");
-    expect(() => RunStore.read(file)).toThrow("newer hone");
+    new Database(file).pragma(`user_version = ${format}`);
+    const says = `${file} has format ${format}, and this hone reads format ${FORMAT} only: start a new run with --run NAME, or use the hone that made it`;
+    const openers = [RunStore.open, RunStore.read, RunStore.recordIn, () => RunReader.open(dirname(file))];
+    for (const open of openers) expect(() => open(file)).toThrow(says);
   });
 });

@@ -280,10 +280,10 @@ describe("every format of calls", () => {
           onText: undefined,
         },
       );
-      if (!many) expect([stop, read.calls.length]).toEqual(["token", 1]);
+      if (!many) expect([stop, read.calls.length]).toEqual(["stop", 1]);
       // A turn of many calls may be cut in the middle of one.
-      const whole = stop === "token" ? read.calls : read.calls.slice(0, -1);
-      if (stop === "token") expect(read.said).toBe("");
+      const whole = stop === "stop" ? read.calls : read.calls.slice(0, -1);
+      if (stop === "stop") expect(read.said).toBe("");
       expect(whole.length).toBeGreaterThan(0);
       for (const written of whole) {
         if (written.kind !== "call") throw new Error(written.reason);
@@ -316,7 +316,7 @@ describe("thoughts", () => {
   test("are free where the prompt has opened them, and the form begins when they end", async () => {
     const model = served({ opened: true, maxThinkingTokens: 20 });
     const { read, stop } = await answer(model, true, 60);
-    expect(stop).toBe("token");
+    expect(stop).toBe("stop");
     expect(read.thoughts.length).toBeGreaterThan(0);
     expect(read.said).toMatch(/^\[\d{3}\]$/);
     model.close();
@@ -325,7 +325,7 @@ describe("thoughts", () => {
   test("that the model does not begin are not waited for; a limit of thoughts does not disturb the form", async () => {
     const model = served({ opened: false, maxThinkingTokens: 3 });
     const { read, stop } = await answer(model, false, 60);
-    expect(stop).toBe("token");
+    expect(stop).toBe("stop");
     expect(read).toMatchObject({ thoughts: "", said: expect.stringMatching(/^\[\d{3}\]$/) });
     model.close();
   });

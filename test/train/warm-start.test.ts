@@ -48,7 +48,7 @@ const trajectory = (id: string, more: Partial<Trajectory> = {}): Trajectory => (
   reward: { reward: 1, success: true, parts: {} },
   completionTokens: 0,
   promptTokens: 0,
-  seconds: { total: 0, player: 0, tools: 0 },
+  seconds: { total: 0, player: 0, queue: 0, tools: 0 },
   ...more,
 });
 

@@ -1,6 +1,5 @@
-import pc from "picocolors";
-import { expect, it } from "vitest";
-import { cutText, printable, printableJson, printableStyled } from "../../src/util/text.js";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { cutText, painter, printable, printableJson, printableStyled } from "../../src/util/text.js";
 
 it("cuts text without breaking a character", () => {
   expect(cutText("abc", 3)).toBe("abc");
@@ -21,11 +20,23 @@ it("takes the control characters out of text for a terminal", () => {
 const hostile = "\u001b]0;title\u0007 \u001b[8mhidden \u001b[2J\u009b31m \u001bPq\u001b\\ \u202eexe \u001b[38;5;0m";
 
 it("leaves hone's own styles in text for a terminal, and nothing else that a terminal obeys", () => {
-  const c = pc.createColors(true);
-  const styles = [c.bold, c.dim, c.inverse, c.red, c.green, c.yellow, c.cyan, c.magenta];
-  const styled = styles.map((style) => style("x")).join("");
+  vi.stubEnv("NO_COLOR", undefined);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const paint = painter(true);
+  const styles = ["bold", "dim", "inverse", "red", "green", "yellow", "cyan", "magenta"] as const;
+  const styled = styles.map((style) => paint(style, "x")).join("");
+  expect(styled).toContain("\u001b[1mx\u001b[22m");
   expect(printableStyled(styled)).toBe(styled);
-  expect(printableStyled(c.bold(c.red(hostile)))).toBe(c.bold(c.red(printable(hostile))));
+  expect(printableStyled(paint(["bold", "red"], hostile))).toBe(paint(["bold", "red"], printable(hostile)));
+});
+
+it("styles nothing for a stream that is no terminal, nor where NO_COLOR is set", () => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv("NO_COLOR", undefined);
+  // Such a stream has no `isTTY` at all.
+  expect([undefined, false].map((isTTY) => painter(isTTY)("bold", "x"))).toEqual(["x", "x"]);
+  vi.stubEnv("NO_COLOR", "1");
+  expect(painter(true)("bold", "x")).toBe("x");
 });
 
 it("writes what a terminal obeys as escapes in JSON, which stays the same", () => {

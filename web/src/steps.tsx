@@ -208,7 +208,7 @@ function OneStep({ run, number: step }: { readonly run: Run; readonly number: nu
               `${percent(metrics.success)} of ${metrics.rollouts}${metrics.success_low === null ? "" : ` (95 %: ${percent(metrics.success_low)} to ${percent(metrics.success_high)})`}`,
             ],
             ["reward", number(metrics.reward)],
-            ...Object.entries(metrics.parts ?? {}).map(
+            ...Object.entries(metrics.parts).map(
               ([name, { mean, n }]) => [`part ${name}`, `${number(mean)} (n=${n})`] as const,
             ),
             ...(metrics.training_reward === null

@@ -144,31 +144,6 @@ def test_a_fork_of_a_run_keeps_moments_and_random_state_bit_for_bit(base, batch,
     assert identical(weights(forked), weights(straight))
 
 
-@pytest.mark.parametrize(
-    ("manifest", "kept"),
-    [
-        (None, True),
-        ({"step": 3}, True),
-        ({"step": 0}, False),
-        ({"step": 0, "origin": {"run": "r", "step": 3}}, True),
-        ({"step": 0, "origin": {"run": "sft", "step": 0}}, False),
-    ],
-    ids=["none", "of a step", "of sft", "fork of a step", "fork of sft"],
-)
-def test_a_checkpoint_that_does_not_say_its_objective_goes_by_its_manifest(
-    base, batch, tmp_path, silent, manifest, kept
-):
-    old = tmp_path / "old"
-    Session(open_settings(base), silent).step(step_settings(batch, old), silent)
-    state = moments(old)
-    del state["objective"]
-    torch.save(state, old / "optimizer.pt")
-    if manifest is not None:
-        (old / "manifest.json").write_text(json.dumps(manifest))
-    Session(open_settings(base, resume=str(old)), silent).step(step_settings(batch, tmp_path / "next"), silent)
-    assert moments(tmp_path / "next")["updates"] == (2 if kept else 1)
-
-
 def test_a_learner_on_the_cpu_saves_the_random_state_of_no_gpu(base, silent, monkeypatch):
     """Asking one for it takes memory there, which the engine may have."""
 

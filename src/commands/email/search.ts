@@ -1,16 +1,13 @@
 /** `yarn hone search`: runs the search_inbox tool by hand. */
-import pc from "picocolors";
 import { defineCommand } from "../../config/index.js";
 import { type MailHit, mailDatabasePath, openMailDatabase, ToolError } from "../../tasks/index.js";
-import { HoneError, hone, printable } from "../../util/index.js";
+import { HoneError, hone, type Paint, painter, printable } from "../../util/index.js";
 import { toolOptions } from "./options.js";
 
-type Colours = ReturnType<typeof pc.createColors>;
-
-function hitText({ messageId, date, subject, snippet }: MailHit, { bold, dim }: Colours): string {
+function hitText({ messageId, date, subject, snippet }: MailHit, paint: Paint): string {
   const when = date?.slice(0, 16) ?? "no date".padEnd(16);
-  const marked = printable(snippet).replace(/<b>(.*?)<\/b>/g, (_, word: string) => bold(word));
-  return `${when}  ${bold(printable(subject) || "(no subject)")}\n  ${marked}\n  ${dim(printable(messageId))}`;
+  const marked = printable(snippet).replace(/<b>(.*?)<\/b>/g, (_, word: string) => paint("bold", word));
+  return `${when}  ${paint("bold", printable(subject) || "(no subject)")}\n  ${marked}\n  ${paint("dim", printable(messageId))}`;
 }
 
 const { id: _, ...own } = toolOptions;
@@ -26,8 +23,8 @@ export const searchCommand = defineCommand({
     const mail = openMailDatabase(mailDatabasePath(config));
     try {
       const hits = mail.search({ inbox }, { keywords, fromAddr, toAddr, sentAfter, sentBefore, maxResults, rank });
-      const colours = pc.createColors(Boolean(io.stream.isTTY));
-      io.show(hits.map((hit) => hitText(hit, colours)).join("\n\n") || `no mail of ${inbox} matches`);
+      const paint = painter(io.stream.isTTY);
+      io.show(hits.map((hit) => hitText(hit, paint)).join("\n\n") || `no mail of ${inbox} matches`);
       return {
         hits: hits.map(({ messageId, date, subject, snippet }) => ({
           message_id: messageId,

@@ -88,7 +88,7 @@ export function member(quality: number | string, options: MemberOptions = {}): T
     reward: { reward, success: reward === 1, parts: {} },
     completionTokens: 9,
     promptTokens: 50,
-    seconds: { total: 0, player: 0, tools: 0 },
+    seconds: { total: 0, player: 0, queue: 0, tools: 0 },
   };
 }
 

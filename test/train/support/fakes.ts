@@ -62,7 +62,7 @@ export function trajectoryOf(options: TrajectoryOptions = {}): Trajectory {
     },
     completionTokens: n,
     promptTokens: 1,
-    seconds: { total: 0, player: 0, tools: 0 },
+    seconds: { total: 0, player: 0, queue: 0, tools: 0 },
   };
 }
 

@@ -77,7 +77,7 @@ function played(scenario: Scenario, index: number, step: number, asked: RunOptio
     },
     completionTokens: n / 2,
     promptTokens: n / 2,
-    seconds: { total: random.integer(10, 90) / 10, player: 1, tools: 0.1 },
+    seconds: { total: random.integer(10, 90) / 10, player: 1, queue: 0, tools: 0.1 },
   };
 }
 

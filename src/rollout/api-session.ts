@@ -10,7 +10,7 @@ import { HoneError, parseJson } from "../util/index.js";
 import type { WrittenCall } from "./formats/index.js";
 import type { Opening, Session, Turn, TurnLimits } from "./session.js";
 
-export interface AgentSettings extends ChatServer {
+export interface ApiSettings extends ChatServer {
   readonly model: string;
   /** Sent only when set: some models accept none. */
   readonly temperature: number | undefined;
@@ -21,7 +21,7 @@ type ApiMessage = OpenAI.ChatCompletionMessageParam;
 type ApiToolCall = OpenAI.ChatCompletionMessageFunctionToolCall;
 
 /** One client per thread, shared by all conversations. */
-export function agentClient(settings: AgentSettings): OpenAI {
+export function apiClient(settings: ApiSettings): OpenAI {
   return chatClient(settings, 3);
 }
 
@@ -39,16 +39,16 @@ function readApiCall(call: ApiToolCall): WrittenCall {
   return { kind: "call", call: { name, arguments: args as Record<string, unknown> } };
 }
 
-export class AgentSession implements Session {
+export class ApiSession implements Session {
   readonly #client: OpenAI;
-  readonly #settings: AgentSettings;
+  readonly #settings: ApiSettings;
   readonly #messages: ApiMessage[];
   readonly #tools: OpenAI.ChatCompletionFunctionTool[];
   readonly #seed: number;
   #open: ApiToolCall[] = [];
   #promptTokens = 0;
 
-  constructor(client: OpenAI, settings: AgentSettings, opening: Opening, seed: number) {
+  constructor(client: OpenAI, settings: ApiSettings, opening: Opening, seed: number) {
     this.#client = client;
     this.#settings = settings;
     this.#seed = seed;
@@ -81,10 +81,10 @@ export class AgentSession implements Session {
       if (timeout.aborted) return { content: "", calls: [], completionTokens: 0, stop: "deadline" };
       // Without the error as its cause, which may contain the request's headers.
       const hint = error instanceof APIError && refusalHint("player", this.#settings, error.status ?? 0);
-      throw new HoneError(`the agent at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
+      throw new HoneError(`the model at ${url} did not answer: ${chatErrorText(error, key)}${hint ? `; ${hint}` : ""}`);
     }
     const choice = completion.choices?.[0];
-    if (!choice) throw new HoneError(`the agent at ${url} sent an answer without choices`);
+    if (!choice) throw new HoneError(`the model at ${url} sent an answer without choices`);
     const { message } = choice;
     this.#open = (message.tool_calls ?? []).filter((call) => call.type === "function");
     this.#messages.push({

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { AgentSession, type AgentSettings, agentClient } from "../../src/rollout/agent-session.js";
+import { ApiSession, type ApiSettings, apiClient } from "../../src/rollout/api-session.js";
 import { opening, playRollout } from "../../src/rollout/rollout.js";
 import type { AnyTask, Scenario } from "../../src/tasks/task.js";
 import { countingTask } from "../support/counting-task.js";
@@ -49,8 +49,8 @@ const toolCall = (id: string, name: string, args: string) => ({
   function: { name, arguments: args },
 });
 
-function play(url: string, more: Partial<AgentSettings> = {}, turnSeconds = 5, played = task) {
-  const settings: AgentSettings = {
+function play(url: string, more: Partial<ApiSettings> = {}, turnSeconds = 5, played = task) {
+  const settings: ApiSettings = {
     url,
     model: "m",
     key: "sk-secret",
@@ -58,7 +58,7 @@ function play(url: string, more: Partial<AgentSettings> = {}, turnSeconds = 5, p
     maxTokens: undefined,
     ...more,
   };
-  const session = new AgentSession(agentClient(settings), settings, opening(played, scenario, 4), 2 ** 40 + 5);
+  const session = new ApiSession(apiClient(settings), settings, opening(played, scenario, 4), 2 ** 40 + 5);
   const limits = {
     maxTurns: 4,
     maxTokens: 99,
@@ -141,7 +141,7 @@ describe("a model behind an OpenAI-compatible API", () => {
   it("fails with one line that names the server, never the key, when it cannot be reached or refuses", async () => {
     const { url } = await serve(401);
     const refused = await play(url).catch((error: unknown) => error);
-    expect((refused as Error).message).toMatch(new RegExp(`the agent at ${url} did not answer: 401`));
+    expect((refused as Error).message).toMatch(new RegExp(`the model at ${url} did not answer: 401`));
     expect((refused as Error).message).not.toMatch(/secret|\n/);
   });
 

@@ -1,5 +1,5 @@
 /**
- * The servers of a thread's rollouts. A server starts at the first call of one of its tools, and ends with the rollout,
+ * The MCP servers of a thread's rollouts. A server starts at the first call of one of its tools, and ends with the rollout,
  * or with the thread where all its rollouts share it (`--mcp-scope worker`).
  */
 import { rmSync } from "node:fs";
@@ -39,7 +39,7 @@ export function withServerTools(task: AnyTask, plan: Pick<ServerPlan, "tools"> |
   return withTools(task, toolsOf(plan.tools)(nowhere));
 }
 
-/** The servers of one rollout. */
+/** The MCP servers of one rollout. */
 export interface RolloutServers {
   /** The task with the servers' tools. */
   readonly task: AnyTask;
@@ -50,7 +50,8 @@ export interface RolloutServers {
   end(): void;
 }
 
-export class ToolServers {
+/** The MCP servers of one thread. */
+export class McpServers {
   /** As {@link withServerTools}. */
   readonly task: AnyTask;
   readonly #plain: AnyTask;

@@ -1,0 +1,157 @@
+/** Samples one turn of the assistant: limits its thoughts, ends it at stop texts, streams its text. */
+import type { Engine, Grammar, SampledToken, Sampling, Sequence } from "../engine/index.js";
+import { HoneError } from "../util/index.js";
+import type { Chat } from "./chat.js";
+import { stopIds } from "./reading.js";
+import type { TurnStop } from "./session.js";
+import { splitThoughts } from "./thoughts.js";
+import type { Segment } from "./transcript.js";
+
+export interface SampleOptions {
+  readonly maxTokens: number;
+  readonly sampling: Sampling;
+  /** A time in milliseconds (`Date.now()`). */
+  readonly deadline?: number;
+  readonly signal: AbortSignal;
+  /** Whether the chat's limit of thoughts holds: where it is reached, thoughts are ended by given tokens and the turn goes on. */
+  readonly limitThoughts: boolean;
+  /** Texts that end the turn; they and anything after them are not part of the text. Default: none. */
+  readonly stopTexts?: readonly string[];
+  /** Number of likeliest tokens to report for each sampled one; undefined: none, and no log-probabilities. */
+  readonly likeliest?: number | undefined;
+  readonly grammar?: Grammar | undefined;
+  /** Called with the text as it grows. It may later be shortened at a stop text. */
+  readonly onText?: ((text: string) => void) | undefined;
+  /** Called with seconds in which the engine served others, or evaluated tokens without sampling one. */
+  readonly onWaited?: ((seconds: number) => void) | undefined;
+}
+
+export interface SampledTurn {
+  /** Without the tokens given before the turn. */
+  readonly segment: Segment;
+  /** Without the token that ended the turn. */
+  readonly text: string;
+  /** "stop": a stop token or a stop text. */
+  readonly stop: TurnStop;
+  /** Whether the last token of the segment is a stop token. */
+  readonly stopToken: boolean;
+  /** With `likeliest`: the log-probabilities of the tokens in `text` and of the stop token. */
+  readonly tokens: readonly SampledToken[];
+  /** Whether tokens beyond the turn were evaluated; the sequence cannot be continued then. */
+  readonly overshot: boolean;
+}
+
+/** Position of the first of the texts; -1 if there is none. */
+function firstOf(text: string, wanted: readonly string[], from: number): number {
+  const found = wanted.map((one) => text.indexOf(one, from)).filter((at) => at >= 0);
+  return found.length > 0 ? Math.min(...found) : -1;
+}
+
+/**
+ * A turn without any token has not begun: the tokens given before it may or may not be part of the sequence.
+ *
+ * @param append tokens given before the turn
+ * @throws the signal's reason when it is aborted
+ * @throws HoneError when the sequence was closed meanwhile
+ */
+export async function sampleTurn(
+  engine: Engine,
+  chat: Chat,
+  sequence: Sequence,
+  append: readonly number[],
+  options: SampleOptions,
+): Promise<SampledTurn> {
+  const { maxTokens, sampling, deadline, signal, stopTexts = [], likeliest, grammar, onText, onWaited } = options;
+  const stopping = stopIds(chat, engine.info.endTokens);
+  const ids: number[] = [];
+  const sampled: number[] = [];
+  const logprobs: number[] = [];
+  const tokens: SampledToken[] = [];
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const longest = Math.max(0, ...stopTexts.map((text) => text.length));
+  const ended = new AbortController();
+  let text = "";
+  /** Number of tokens up to the end of a stop text. */
+  let cut: number | undefined;
+  let received = 0;
+
+  const grow = (token: number) => {
+    const before = text.length;
+    text += decoder.decode(engine.bytes([token], { special: true }), { stream: true });
+    const at = firstOf(text, stopTexts, Math.max(0, before - longest));
+    if (at < 0) return;
+    text = text.slice(0, at);
+    cut = received;
+    ended.abort();
+  };
+  const onToken = (token: SampledToken) => {
+    received++;
+    if (cut !== undefined) return;
+    if (likeliest !== undefined) tokens.push(token);
+    if (stopping.includes(token.token)) return;
+    grow(token.token);
+    onText?.(text);
+  };
+  const listens = onText !== undefined || stopTexts.length > 0 || likeliest !== undefined;
+
+  /** Appends tokens and samples; with the number of sampled tokens. */
+  const sample = async (given: readonly number[], most: number) => {
+    const asked = performance.now();
+    const turn = await sequence.generate({
+      append: Int32Array.from(given),
+      maxTokens: most,
+      sampling,
+      stop: stopping,
+      ...(deadline === undefined ? {} : { deadline }),
+      // Without a listener nothing ends the turn early.
+      signal: listens ? AbortSignal.any([signal, ended.signal]) : signal,
+      ...(listens ? { onToken } : {}),
+      ...(likeliest === undefined ? {} : { likeliest }),
+      ...(grammar ? { grammar, before: [...ids] } : {}),
+    });
+    const count = turn.tokens.length;
+    onWaited?.(count === 0 ? (performance.now() - asked) / 1000 : turn.waitedSeconds);
+    signal.throwIfAborted();
+    if (turn.stop === "cancelled" && cut === undefined) {
+      throw new HoneError("the sequence was closed while it was in use");
+    }
+    ids.push(...turn.tokens);
+    for (const logprob of turn.logprobs) logprobs.push(logprob);
+    for (let i = 0; i < count; i++) sampled.push(1);
+    return { stop: turn.stop, count };
+  };
+
+  const most = options.limitThoughts ? Math.min(maxTokens, chat.maxThinkingTokens ?? maxTokens) : maxTokens;
+  let { stop } = await sample(append, most);
+  const before = ids.length;
+  if (stop === "length" && cut === undefined && most < maxTokens) {
+    const open = splitThoughts(engine.detokenize(ids, { special: true }), chat.marks, chat.opened).open;
+    for (const id of open && chat.marks ? chat.template.encode(chat.marks.ending) : []) {
+      ids.push(id);
+      sampled.push(0);
+      logprobs.push(0);
+      received++;
+      if (listens) grow(id);
+    }
+    const rest = await sample(ids.slice(before), maxTokens - before);
+    stop = rest.stop;
+    // There was no room or no time left: the thoughts stay open.
+    if (rest.count === 0 && cut === undefined) for (const list of [ids, sampled, logprobs]) list.length = before;
+  }
+  const end = cut ?? ids.length;
+  const kept = ids.slice(0, end);
+  const stopToken = stop === "stop" && cut === undefined;
+  return {
+    segment: {
+      ids: Int32Array.from(kept),
+      sampled: Uint8Array.from(sampled.slice(0, end)),
+      logprobs: Float32Array.from(logprobs.slice(0, end)),
+    },
+    text: cut === undefined ? engine.detokenize(stopToken ? kept.slice(0, -1) : kept, { special: true }) : text,
+    // Only a stop text cancels a turn that is returned.
+    stop: cut !== undefined || stop === "cancelled" ? "stop" : stop,
+    stopToken,
+    tokens,
+    overshot: end < ids.length,
+  };
+}

@@ -1,0 +1,19 @@
+/**
+ * The format of what a run keeps: its tables, the names and meanings of recorded options, metrics and rollouts, and the files of
+ * its checkpoints. Whoever changes one of them raises the number; other formats are refused, never translated.
+ */
+import { HoneError } from "../util/index.js";
+
+export const FORMAT = 5;
+
+/**
+ * @param what the file, for the message
+ * @param remedy besides the hone that made it
+ * @throws HoneError when the format is another one
+ */
+export function requireFormat(format: unknown, what: string, remedy: string): void {
+  if (format === FORMAT) return;
+  throw new HoneError(
+    `${what} has format ${format}, and this hone reads format ${FORMAT} only: ${remedy}, or use the hone that made it`,
+  );
+}

@@ -1,29 +1,14 @@
 /** Options that name a command's input: folders, files, projects, tasks, tool servers, the Hub. Part of options.ts. */
+
 import { hone } from "../util/index.js";
+import { MODEL_USERS } from "./commands.js";
 import { choice, flag, inGroup, list, real, text, texts, whole, words } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
 
 const downloads = inGroup(
   "Downloads",
-  [
-    "build-db",
-    "check",
-    "rollout",
-    "sft",
-    "train",
-    "eval",
-    "export",
-    "pack",
-    "models",
-    "models pull",
-    "models show",
-    "models remove",
-    "serve",
-    "chat",
-    "play",
-    "logprobs",
-  ],
+  [...MODEL_USERS, "build-db", "check", "models", "models show", "models remove", "play"],
   {
     hfEndpoint: text("Hugging Face Hub, or a mirror of it.", {
       env: "HF_ENDPOINT",

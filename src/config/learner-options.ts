@@ -1,4 +1,5 @@
 /** Options of the adapter and the learner. Part of options.ts. */
+import { MODEL_USERS } from "./commands.js";
 import { choice, flag, inGroup, list, real, text, whole } from "./option.js";
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -49,19 +50,7 @@ export const learnerOptions = {
     python: text("Python that has the learner's packages.", {
       accepts: "a path",
       defaultText: "an environment of hone's own, made when it is first needed",
-      commands: [
-        "rollout",
-        "sft",
-        "train",
-        "eval",
-        "export",
-        "pack",
-        "models pull",
-        "serve",
-        "chat",
-        "logprobs",
-        "doctor",
-      ],
+      commands: [...MODEL_USERS, "doctor"],
       first: ["pack"],
       library: ["model", "run"],
     }),
@@ -72,19 +61,7 @@ export const learnerOptions = {
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",
-      commands: [
-        "rollout",
-        "sft",
-        "train",
-        "eval",
-        "export",
-        "pack",
-        "models pull",
-        "serve",
-        "chat",
-        "logprobs",
-        "doctor",
-      ],
+      commands: [...MODEL_USERS, "doctor"],
       library: ["model", "run"],
     }),
     precision: choice(

@@ -1,5 +1,7 @@
 /** Options of the model, and of how it plays. Part of options.ts. */
+
 import { hone } from "../util/index.js";
+import { MODEL_USERS } from "./commands.js";
 import { BATCH, CONTEXT, ROLLOUTS_AT_ONCE } from "./defaults.js";
 import { choice, flag, inGroup, list, pairs, real, text, whole } from "./option.js";
 
@@ -15,22 +17,7 @@ export const playerOptions = {
       `Model: a name of \`${hone("models")}\`, a Hub repository, hf:REPOSITORY:FILE.gguf, a folder or file.`,
       {
         accepts: "a name or a path",
-        commands: [
-          "init",
-          "check",
-          "rollout",
-          "sft",
-          "train",
-          "eval",
-          "export",
-          "pack",
-          "models pull",
-          "models show",
-          "models remove",
-          "serve",
-          "chat",
-          "logprobs",
-        ],
+        commands: [...MODEL_USERS, "init", "check", "models show", "models remove"],
         first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs"],
         run: "changeable",
       },
@@ -40,22 +27,7 @@ export const playerOptions = {
       "Weight type of the model file. Safetensors are converted with it; a GGUF file with other weights is copied once (not to q8_0).",
       {
         defaultText: "f16; a GGUF file's own",
-        commands: [
-          "check",
-          "rollout",
-          "sft",
-          "train",
-          "eval",
-          "export",
-          "pack",
-          "models",
-          "models pull",
-          "models show",
-          "models remove",
-          "serve",
-          "chat",
-          "logprobs",
-        ],
+        commands: [...MODEL_USERS, "check", "models", "models show", "models remove"],
         first: ["pack", "logprobs"],
         run: "changeable",
         library: ["model"],

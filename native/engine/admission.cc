@@ -148,7 +148,7 @@ void Scheduler::endOverdue() {
 }
 
 /** Time of the next change that needs no message, while nothing runs. */
-Scheduler::Clock::time_point Scheduler::nextEvent() const {
+Clock::time_point Scheduler::nextEvent() const {
   Clock::time_point event = Clock::time_point::max();
   if (turns_.empty()) return event;
   const int64_t now = millisecondsNow();

@@ -38,9 +38,9 @@ Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, const SchedulerSettings& 
       published_(statsBefore(settings_)),
       threads_(settings_.threads),
       slots_(*decoder_, settings_.slots),
-      pool_(settings_.samplingThreads),
-      samplers_(pool_.threads()),
       stats_(published_),
+      planner_(settings_, *decoder_, slots_, sequences_, stats_),
+      sampler_(settings_.samplingThreads),
       thread_([this] { run(); }) {}
 
 Scheduler::~Scheduler() { stop(); }

@@ -9,6 +9,9 @@
 // first, turns requested after it begin later. KV of different adapters never mixes, because all KV is dropped in
 // between.
 //
+// What a batch evaluates is the Planner's (planner.h), the tokens after it are the RowSampler's (row_sampler.h). The
+// scheduler itself knows neither shapes of batches nor how tokens are drawn.
+//
 // No failure on the decode thread ends the process: a failure of the decoder, or a lack of memory, ends the affected
 // turns with an error, and KV that became unknown is evaluated again.
 #pragma once
@@ -27,51 +30,14 @@
 #include <vector>
 
 #include "decoder.h"
-#include "pool.h"
-#include "sampling.h"
-#include "shape.h"
+#include "planner.h"
+#include "row_sampler.h"
+#include "sequence.h"
+#include "settings.h"
 #include "slots.h"
 #include "turn.h"
 
 namespace hone {
-
-struct SchedulerSettings {
-  /** Maximum: a scheduler may wake with fewer. */
-  int slots = 1;
-  /** Maximum number of tokens of a sequence. */
-  int contextPerSlot = 0;
-  /** Maximum number of tokens of one decode call, at least one per slot. */
-  int batch = 2048;
-  /**
-   * Maximum number of prompt tokens in one decode call: running turns wait for these. In a pool they are one pass with a row
-   * of each running sequence.
-   */
-  int promptBatch = 512;
-  /** Maximum number of rows of logits of one decode call, more than `slots`; reduced by as many as the slots are. */
-  int outputs = 64;
-  /**
-   * llama.cpp makes a pass over the weights for each run of neighbouring slots. A gap of up to this many idle slots
-   * is closed by evaluating a token for them too, which is cheaper than another pass.
-   */
-  int fillGap = 0;
-  /** Maximum number of tokens of one pass over the weights. */
-  int ubatch = 512;
-  /**
-   * The KV of all slots is one pool: a batch is one pass whichever slots it has, so that no slots are moved together
-   * and no gaps closed.
-   */
-  bool pooled = false;
-  /**
-   * Pads batches to a few shapes: llama.cpp then reuses the graph of the previous batch.
-   * Useful where a row is cheap compared with building a graph: on a GPU.
-   */
-  bool steady = false;
-  int samplingThreads = 1;
-  /** CPU threads the decoder was made with. */
-  int threads = 1;
-  /** Milliseconds a sequence may be idle while others wait for a slot. */
-  int restMs = 1000;
-};
 
 /** The error of turns and commands after the scheduler has ended. */
 constexpr const char* kClosed = "the engine was closed";
@@ -146,61 +112,11 @@ class Scheduler {
   void stop();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  struct Turn {
-    TurnId id = 0;
-    TurnRequest request;
-    TurnResult result;
-    TurnDone done;
-    Clock::time_point asked = Clock::now();
-    /** A score: nothing is sampled, the logprobs of given tokens from `from` on are collected. */
-    ScoreDone scored;
-    int from = 0;
-    std::vector<float> scores;
-  };
-
-  enum class State { idle, queued, running };
-
-  struct Sequence {
-    SequenceId id = 0;
-    OwnerId owner = 0;
-    GroupId group = 0;
-    std::vector<Token> tokens;
-    int slot = -1;
-    State state = State::idle;
-    Clock::time_point restingSince;
-    std::shared_ptr<Turn> turn;
-
-    bool scoring() const { return turn && turn->scored; }
-    void noteWait() {
-      turn->result.waitedMs = std::chrono::duration<double, std::milli>(Clock::now() - turn->asked).count();
-    }
-    /** Cells that the turn needs at its end. */
-    int target() const { return static_cast<int>(tokens.size()) - (scoring() ? 1 : 0); }
-    /** Cells that may be copied: the token before the first requested logits must be evaluated. */
-    int reusable() const { return scoring() ? turn->from - 1 : static_cast<int>(tokens.size()) - 1; }
-  };
-
   /** A sequence with a turn, or (sequence 0) a command. */
   struct Waiting {
     SequenceId sequence = 0;
     std::function<bool()> visit;
     std::function<void()> closed;
-  };
-
-  /** A row of the batch whose logits are read. */
-  struct Row {
-    Sequence* sequence;
-    int row;
-    /** For a score: the token whose logprob is requested. */
-    Token given = -1;
-    Drawn drawn{};
-    /** What the turn's listener is told beside the token, where it wants that. */
-    float own = 0;
-    std::vector<Likely> likeliest{};
-    /** Its constraint failed. */
-    Failure failure{};
   };
 
   // scheduler.cc: the thread, its inbox, and requests.
@@ -230,27 +146,9 @@ class Scheduler {
   // step.cc: one batch.
   void step();
   void compact();
-  void plan();
-  int promptRoom(int shape) const;
-  int takeOf(const Sequence& sequence, int& prompt, int& outputs) const;
-  void addRows(Sequence& sequence, int take);
   std::optional<Stop> endAfter(const TurnRequest& request, Token token, size_t sampled, size_t length) const;
-  void sample(Row& row, Sampler& sampler);
-  void sampleRows();
   void take(Sequence& sequence, const Drawn& drawn);
   void handOut();
-
-  // device_rows.cc: rows that are drawn where the logits are.
-  bool drawsOnDevice();
-  void addDraws();
-  void takeDrawn();
-
-  // shape.cc: padding tokens.
-  int steadySlots();
-  int pooledRows();
-  void fillGap(int from, int to);
-  void fill(int slot);
-  void pad(int shape);
 
   std::unique_ptr<Decoder> decoder_;
   const SchedulerSettings settings_;
@@ -267,8 +165,6 @@ class Scheduler {
 
   // Used by the decode thread only, from here on.
   Slots slots_;
-  Pool pool_;
-  std::vector<Sampler> samplers_;
   std::map<SequenceId, Sequence> sequences_;
   std::map<TurnId, SequenceId> turns_;
   std::list<Waiting> queue_;
@@ -280,14 +176,9 @@ class Scheduler {
   std::shared_ptr<const std::string> refusal_;
   /** Callbacks to be called when the thread's own records are consistent again. */
   std::vector<std::function<void()>> answers_;
-  Batch batch_;
-  std::vector<Row> rows_;
-  /** Slots that were given a padding token. */
-  std::vector<int> filled_;
-  HeldShape outputShape_;
-  /** So many batches are still sampled by the host. */
-  int hostBatches_ = 0;
   Stats stats_;
+  Planner planner_;
+  RowSampler sampler_;
 
   std::mutex stopMutex_;
   std::thread thread_;

@@ -1,0 +1,131 @@
+#include "planner.h"
+
+#include <algorithm>
+
+namespace hone {
+
+void Planner::plan(const std::vector<Sequence*>& running) {
+  batch_.clear();
+  rows_.clear();
+  filled_.clear();
+  const int steady = steadySlots(running);
+  const int shape = pooledRows(running);
+  int prompt = promptRoom(shape);
+  const int alone = std::max(static_cast<int>(running.size()), steady);
+  int outputs = settings_.outputs - (settings_.slots - slots_.count()) - alone;
+  std::vector<int> takes;
+  for (const Sequence* sequence : running) takes.push_back(takeOf(*sequence, prompt, outputs));
+  int last = steady > 0 ? -1 : running.front()->slot - 1;
+  for (size_t i = 0; i < running.size(); i++) {
+    Sequence& sequence = *running[i];
+    if (takes[i] == 0) continue;
+    fillGap(last + 1, sequence.slot);
+    addRows(sequence, takes[i]);
+    last = sequence.slot;
+  }
+  if (settings_.pooled) return pad(shape);
+  fillGap(last + 1, steady);
+}
+
+/** Prompt tokens beside a token of every slot; in a pool, where a batch is one pass, beside the rows of `shape` alone. */
+int Planner::promptRoom(int shape) const {
+  const int room = settings_.pooled ? std::min(settings_.batch, settings_.ubatch) - shape : settings_.batch - settings_.slots;
+  return std::max(1, std::min(settings_.promptBatch, room));
+}
+
+/** Number of a sequence's tokens in this batch; reduces the remaining room for prompts and score rows. */
+int Planner::takeOf(const Sequence& sequence, int& prompt, int& outputs) const {
+  const int cells = static_cast<int>(slots_.cells(sequence.slot).size());
+  int take = std::min(sequence.target() - cells, 1 + prompt);
+  if (sequence.scoring()) {
+    // Rows before `from - 1` are evaluated without logits.
+    const int silent = std::max(0, sequence.turn->from - 1 - cells);
+    take = std::min(take, silent + outputs);
+    outputs -= std::max(0, take - silent);
+  }
+  prompt -= std::max(0, take - 1);
+  return take;
+}
+
+void Planner::addRows(Sequence& sequence, int take) {
+  Turn& turn = *sequence.turn;
+  if (sequence.scoring() || take > 1 || turn.result.tokens.empty()) stats_.prefilled += take;
+  for (int i = 0; i < take; i++) {
+    const int position = static_cast<int>(slots_.cells(sequence.slot).size());
+    const Token token = sequence.tokens[position];
+    const bool wanted = turn.scored ? position >= turn.from - 1 : position + 1 == sequence.target();
+    const int row = batch_.add(token, position, sequence.slot, wanted);
+    if (wanted) rows_.push_back({&sequence, row, turn.scored ? sequence.tokens[position + 1] : -1});
+    slots_.append(sequence.slot, token);
+  }
+}
+
+/** Number of slots, from the first, that get a token in every batch; 0 where shapes are not kept, or not by slots. */
+int Planner::steadySlots(const std::vector<Sequence*>& running) {
+  if (!settings_.steady || settings_.pooled || !decoder_.canTrim()) return 0;
+  return std::min(outputShape_.of(running.back()->slot + 1), slots_.count());
+}
+
+/** Number of sequences that a batch of a pool has, with padding where shapes are kept; 0 without a pool. */
+int Planner::pooledRows(const std::vector<Sequence*>& running) {
+  if (!settings_.pooled) return 0;
+  const int count = static_cast<int>(running.size());
+  return settings_.steady ? std::min(outputShape_.of(count), slots_.count()) : count;
+}
+
+/** Evaluates a token for each slot in [from, to), if these are few or shapes are kept. */
+void Planner::fillGap(int from, int to) {
+  if (settings_.pooled || !decoder_.canTrim()) return;
+  const auto fits = [&](int slot) {
+    return !slots_.unknown(slot) && static_cast<int>(slots_.cells(slot).size()) < settings_.contextPerSlot;
+  };
+  if (!settings_.steady) {
+    if (to - from > settings_.fillGap) return;
+    for (int slot = from; slot < to; slot++) {
+      if (!fits(slot)) return;
+    }
+  }
+  for (int slot = from; slot < to; slot++) {
+    if (fits(slot)) fill(slot);
+  }
+}
+
+void Planner::fill(int slot) {
+  const std::vector<Token>& cells = slots_.cells(slot);
+  const int position = static_cast<int>(cells.size());
+  const auto holder = sequences_.find(slots_.holder(slot));
+  // Rows of logits are part of the shape.
+  const bool wanted = settings_.steady;
+  if (holder != sequences_.end() && !holder->second.scoring() &&
+      static_cast<int>(holder->second.tokens.size()) > position) {
+    // Useful work: the last token of the previous turn need not be evaluated in the next one.
+    const Token token = holder->second.tokens[position];
+    batch_.add(token, position, slot, wanted);
+    slots_.append(slot, token);
+    stats_.prefilled++;
+    return;
+  }
+  batch_.add(cells.empty() ? 0 : cells.back(), position, slot, wanted);
+  filled_.push_back(slot);
+}
+
+/**
+ * Pooled KV: pads tokens, rows of logits and sequences to one of few shapes. A prompt's token changes the shape in any
+ * case; then one of few sizes is as good as another number.
+ */
+void Planner::pad(int shape) {
+  if (!settings_.steady) return;
+  const int size = batch_.size();
+  int running = 0;
+  for (int i = 0; i < size; i++) running += i == 0 || batch_.slots[i] != batch_.slots[i - 1] ? 1 : 0;
+  const int wanted = static_cast<int>(rows_.size());
+  const int outputs = std::max(0, shape - wanted);
+  const int sequences = shape - running;
+  const int tokens = size == running ? sequences : shapeOf(size + std::max(sequences, outputs)) - size;
+  for (int i = 0; i < std::min(tokens, std::max(sequences, settings_.ubatch - size)); i++) {
+    const int beyond = std::max(0, i - std::max(1, sequences) + 1);
+    batch_.add(0, beyond, beyond > 0 ? kPadding : kPadding - i, i < outputs);
+  }
+}
+
+}  // namespace hone

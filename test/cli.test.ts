@@ -70,7 +70,7 @@ describe("the command line", () => {
     async (name, command) => {
       const stdout = await helpOf(...name.split(" "), "--help", "all");
       expect(shown(stdout).sort()).toEqual([...everyFlag(command), "--help"].sort());
-      const headings = [...stdout.matchAll(/^([A-Z][a-z ]+):$/gm)].map(([, title]) => title);
+      const headings = [...stdout.matchAll(/^([A-Z][A-Za-z ]+):$/gm)].map(([, title]) => title);
       const ordered = [...optionNames].sort((a, b) => Number(!isOwn(a)) - Number(!isOwn(b)));
       const groups = [...new Set(ordered.map((one) => options[one].group))];
       const own = groups.filter((group) => everyFlag(command).some((flag) => flagsIn(group).includes(flag)));

@@ -171,7 +171,7 @@ export const inputOptions = {
       { defaultText: "date", commands: ["search", "check", "rollout", "train", "eval", "chat", "play"] },
     ),
   }),
-  ...inGroup("Tool servers", ["check", "rollout", "judge", "sft", "train", "eval", "play"], {
+  ...inGroup("MCP servers", ["check", "rollout", "judge", "sft", "train", "eval", "play"], {
     mcp: text(
       "File with MCP servers, in the form that Claude Desktop, Cursor and VS Code read; the model has their tools beside the task's own. docs/mcp.md has an example.",
       {

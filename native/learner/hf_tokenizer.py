@@ -28,8 +28,8 @@ def write_tokenizer(model: str, folder: Path, context: int) -> dict[str, int | N
     kind, pre = value("tokenizer.ggml.model"), value("tokenizer.ggml.pre")
     if kind != "gpt2" or pre not in PATTERNS:
         raise Refused(
-            f"the vocabulary of {model} ({kind}, {pre}) cannot be written for transformers: give --base-folder with the "
-            "model's folder in Hugging Face form, whose tokenizer is copied"
+            f"the vocabulary of {model} ({kind}, {pre}) cannot be written for transformers: give --base-folder with "
+            "the model's folder in Hugging Face form, whose tokenizer is copied"
         )
     tokens = value("tokenizer.ggml.tokens")
     types = value("tokenizer.ggml.token_type") or [gguf.TokenType.NORMAL] * len(tokens)

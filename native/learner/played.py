@@ -2,11 +2,11 @@
 
 Of a sampled token, let e be the engine's log-probability, c the current policy's and p the earlier one's. An engine
 that plays the current policy has e = c + rounding, one that plays the earlier policy e = p + rounding: the slope of
-e - p on c - p is 1 or 0. Unlike the distance |e - c|, it does not depend on how far the update moved the policy, as long
-as that is more than rounding; otherwise its standard error is large.
+e - p on c - p is 1 or 0. Unlike the distance |e - c|, it does not depend on how far the update moved the policy, as
+long as that is more than rounding; otherwise its standard error is large.
 
-- A token that both policies are sure of has neither rounding nor change. Both grow in proportion to 1 - probability, the
-  derivative of log-softmax in the token's own logit: both sides are divided by it.
+- A token that both policies are sure of has neither rounding nor change. Both grow in proportion to 1 - probability,
+  the derivative of log-softmax in the token's own logit: both sides are divided by it.
 - A few unlikely tokens have rounding far above the others': Huber's regression (Huber 1964, "Robust estimation of a
   location parameter") instead of least squares.
 - Rollouts of one prompt repeat each other: a token counts once for all that have the same tokens before it.
@@ -100,8 +100,8 @@ def played_by(
 ) -> Slope | None:
     """The slope over as few rollouts of the batch as tell, in rows of at most `budget` positions as in packing.py.
 
-    `earlier()` is a context in which the backend is the earlier policy. Each row is computed with both policies, so that
-    their rounding is alike; the backend's weights are as before afterwards. None where the tokens do not tell.
+    `earlier()` is a context in which the backend is the earlier policy. Each row is computed with both policies, so
+    that their rounding is alike; the backend's weights are as before afterwards. None where the tokens do not tell.
     """
     seen: set[int] = set()
     current, before = torch.full_like(batch.rollout, torch.nan), torch.full_like(batch.rollout, torch.nan)

@@ -156,12 +156,9 @@ function jsonOrText(text: string): unknown {
   }
 }
 
-/** Never shown, not even in an error message. */
-const secrets: ReadonlySet<string> = new Set(["hfToken", "playerKey", "judgeKey"] satisfies OptionName[]);
-
 /** Checks one value. `where` names its source, as the user wrote it. */
 function check(name: OptionName, raw: unknown, where: string): unknown {
-  const { schema, kind, accepts } = options[name];
+  const { schema, kind, accepts, secret } = options[name];
   const ofPairs = kind === "pairs" || kind === "texts";
   if (Array.isArray(raw) && kind !== "list" && kind !== "words" && !ofPairs)
     throw new UsageError(`${where} is given ${raw.length} times; give it once`);
@@ -178,7 +175,7 @@ function check(name: OptionName, raw: unknown, where: string): unknown {
     return Object.fromEntries(Object.entries(parsed.data as object).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
   if (!parsed.success) {
-    const shown = secrets.has(name) ? "what was given" : JSON.stringify(raw);
+    const shown = secret ? "what was given" : JSON.stringify(raw);
     throw new UsageError(`${where}: ${shown} is not accepted; give ${accepts}`);
   }
   return parsed.data;

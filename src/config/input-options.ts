@@ -17,6 +17,7 @@ const downloads = inGroup(
       library: ["model"],
     }),
     hfToken: text("Access token for the Hub. It is sent to --hf-endpoint alone.", {
+      secret: true,
       env: "HF_TOKEN",
       defaultText: "at huggingface.co the one that `hf auth login` saved; none elsewhere",
       library: ["model"],

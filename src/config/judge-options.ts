@@ -30,7 +30,12 @@ export const judgingOptions = {
       run: "identity",
       library: ["ruler"],
     }),
-    judgeKey: text("Key for --judge-url.", { defaultText: OPENAI_KEY, first: ["judge"], library: ["ruler"] }),
+    judgeKey: text("Key for --judge-url.", {
+      secret: true,
+      defaultText: OPENAI_KEY,
+      first: ["judge"],
+      library: ["ruler"],
+    }),
     rulerRubric: text("File with a rubric to judge by.", {
       accepts: "a path",
       defaultText: "hone's own",

@@ -45,6 +45,8 @@ export interface Option<T = unknown> {
   /** Undefined where a run keeps no value. */
   readonly run: RunUse | undefined;
   readonly library: readonly LibraryUse[];
+  /** Never shown, not even in an error message. */
+  readonly secret: boolean;
 }
 
 interface About<T> {
@@ -59,6 +61,7 @@ interface About<T> {
   first?: readonly string[];
   run?: RunUse;
   library?: readonly LibraryUse[];
+  secret?: boolean;
 }
 
 /** Its literal types say which commands and functions take the option, and whether it is always present. */
@@ -93,6 +96,7 @@ function option<T, A extends About<T>>(
     first: about.first ?? [],
     run: about.run,
     library: about.library ?? [],
+    secret: about.secret ?? false,
   } as unknown as Given<T, A>;
 }
 

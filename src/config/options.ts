@@ -56,6 +56,7 @@ export const definitions = {
       first: ["serve", "chat"],
     }),
     apiKey: text("Key that clients of the API have to send.", {
+      secret: true,
       defaultText: "none is asked for",
       commands: ["serve"],
       first: ["serve"],

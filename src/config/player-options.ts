@@ -125,6 +125,7 @@ export const playerOptions = {
     }),
     playerModel: text("The model's name at --player-url.", { first: ["rollout"] }),
     playerKey: text("Key for --player-url, or for the server of --versus.", {
+      secret: true,
       defaultText: OPENAI_KEY,
       commands: ["rollout", "eval"],
     }),

@@ -16,6 +16,14 @@ const WORDS = { name: "words", threads: 1, sequences: 1, contextPerSequence: 64 
 export function loadEngine(options: LocalEngineOptions, log?: (line: string) => void): Promise<LocalEngine>;
 export function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine>;
 export async function loadEngine(options: EngineOptions, log?: (line: string) => void): Promise<Engine> {
-  if (options.kind !== "llama-server") return loadLocal(options, log);
-  return openLlamaServer(options, (words) => loadLocal({ ...words, ...WORDS } as LocalEngineOptions));
+  switch (options.kind) {
+    case "llama-server":
+      return openLlamaServer(options, openWords);
+    default:
+      return loadLocal(options, log);
+  }
 }
+
+/** For engines whose text is tokenized here. */
+const openWords = (words: { readonly model: string; readonly gpu: LocalEngineOptions["gpu"] | undefined }) =>
+  loadLocal({ ...words, ...WORDS } as LocalEngineOptions);

@@ -6,6 +6,7 @@ import { rulerKind } from "./ruler.js";
 
 export const composedKind: RewardKind = {
   ...ordinary,
+  comparesByWording: false,
   name: "composed",
   about: "the task's composed reward, with a judge's scores (RULER) as one of its parts",
   judged: true,

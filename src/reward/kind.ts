@@ -37,6 +37,8 @@ interface Common {
   readonly spreadFloor: number;
   /** Who decides whether held-out answers are right, unless `--accuracy` is given. */
   readonly accuracy: "task" | "judge";
+  /** Whether it rests on the task's own comparison of answers, which knows their wording alone: free text is then warned of. */
+  readonly comparesByWording: boolean;
   /** Whether the task's environment is needed on the main thread. */
   readonly needsEnv: boolean;
   /** @throws UsageError when the task lacks something that the reward needs */
@@ -54,10 +56,11 @@ export type RewardKind = Common &
     grade(context: GradingContext): GradeRollout;
   };
 
-/** Defaults of most rewards: no requirement on the task, held-out answers graded by the task. */
+/** Defaults of most rewards: no requirement on the task, answers compared as the task does. */
 export const ordinary = {
   spreadFloor: 0,
   accuracy: "task",
+  comparesByWording: true,
   needsEnv: false,
   requireTask: () => undefined,
   contents: () => ({}),

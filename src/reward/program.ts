@@ -13,6 +13,7 @@ function missing(): never {
 /** As a run records it: without the function. */
 export const programKind: RewardKind = {
   ...ordinary,
+  comparesByWording: false,
   name: "program",
   about: "a function of a program of yours that calls trainRun (docs/library.md)",
   judged: false,

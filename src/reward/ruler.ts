@@ -7,6 +7,7 @@ import { ordinary, type RewardKind } from "./kind.js";
 
 export const rulerKind: RewardKind = {
   ...ordinary,
+  comparesByWording: false,
   name: "ruler",
   about: "a judge's scores of the group's rollouts (RULER), from 0 to 1",
   judged: true,

@@ -4,6 +4,7 @@ import { ordinary, type RewardKind } from "./kind.js";
 
 export const shapedKind: RewardKind = {
   ...ordinary,
+  comparesByWording: false,
   name: "shaped",
   about: "the task's graded reward, for which a judge says whether the answer is right (ART-E's, for email)",
   judged: true,

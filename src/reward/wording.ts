@@ -2,12 +2,7 @@
 import type { RunSettings } from "../run/index.js";
 import type { AnyTask, Scenario } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
-import { rewardKinds } from "./registry.js";
-import { successKind } from "./success.js";
-import { taskKind } from "./task.js";
-
-/** Rewards that compare answers as the task does. */
-const BY_WORDING: readonly string[] = [taskKind.name, successKind.name];
+import { rewardKinds, rewardNamed } from "./registry.js";
 
 /** Rewards for which a judge reads the answers of this task. */
 function judgedFor(task: AnyTask): string[] {
@@ -29,7 +24,7 @@ export function wordingWarning(
   task: AnyTask,
   scenarios: readonly Scenario[],
 ): string | undefined {
-  if (!BY_WORDING.includes(reward) || !task.freeAnswers?.(scenarios)) return undefined;
+  if (!rewardNamed(reward).comparesByWording || !task.freeAnswers?.(scenarios)) return undefined;
   const rewards = judgedFor(task).join(" or ");
   const heldOut = accuracy === "task" && task.claim ? "; --accuracy judge for held-out answers" : "";
   return `warning: --reward ${reward} compares answers by their wording, and these are free text: one that is right in other words counts as wrong. A judge reads them with ${rewards}${heldOut}`;

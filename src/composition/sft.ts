@@ -4,8 +4,8 @@ import { basename, join, resolve } from "node:path";
 import {
   type Config,
   givenByProgram,
-  type OptionOf,
-  optionsOf,
+  type ProgramOption,
+  programOptions,
   sizedDefaults,
   sizeOf,
   withDefaults,
@@ -32,10 +32,10 @@ const LEARNING_RATE = {
 const WARMUP = 0.05;
 const MAX_GRAD_NORM = 1;
 
-type SftOption = Exclude<OptionOf<"sft">, "json">;
+type SftOption = ProgramOption<"sft">;
 
 /** The options of imitation: those of `hone sft`. */
-export const sftOptions: readonly SftOption[] = optionsOf("sft").filter((name): name is SftOption => name !== "json");
+export const sftOptions = programOptions("sft");
 
 /** `file` and `model` must be given. */
 export type SftOptions = Given<SftOption>;

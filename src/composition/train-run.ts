@@ -3,8 +3,9 @@ import {
   type GivenOptions,
   givenByProgram,
   libraryOptions,
-  type OptionOf,
   optionsOf,
+  type ProgramOption,
+  programOptions,
   withDefaults,
 } from "../config/index.js";
 import { decodeThreads, engineOptions, type LocalEngine, usableCores } from "../engine/index.js";
@@ -36,17 +37,10 @@ import { checkNumbers, type GivenReward, isNumbers } from "./rewards.js";
 import { summarise, type TrainSummary } from "./summary.js";
 import { openedTask } from "./task.js";
 
-/** Of the command line alone. */
-type Terminal = "quiet" | "json";
-
-type TrainOption = Exclude<OptionOf<"train">, Terminal>;
-
 /** The options of a training: those of `hone train`. */
-export const trainOptions: readonly TrainOption[] = optionsOf("train").filter(
-  (name): name is TrainOption => name !== "quiet" && name !== "json",
-);
+export const trainOptions = programOptions("train");
 
-export type TrainRunOptions = Given<TrainOption>;
+export type TrainRunOptions = Given<ProgramOption<"train">>;
 
 /** @param group rollouts of one scenario, without those that ended by no fault of the model; at least two */
 export type RewardFunction = (group: readonly Trajectory[], step: number) => GivenReward | Promise<GivenReward>;

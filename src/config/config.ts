@@ -26,6 +26,11 @@ export type OptionOf<C extends string> = {
   [N in OptionName]: true extends Takes<C, Definitions[N]["commands"]> ? N : never;
 }[OptionName];
 
+/** Those of them that a program can give. */
+export type ProgramOption<C extends string> = {
+  [N in OptionOf<C>]: Definitions[N]["ofOutput"] extends true ? never : N;
+}[OptionOf<C>];
+
 /** Names of the options that a run keeps. */
 export type KeptOption<U extends RunUse = RunUse> = {
   [N in OptionName]: Definitions[N]["run"] extends U ? N : never;
@@ -82,6 +87,10 @@ const namesWhere = (holds: (option: Option) => boolean) =>
 /** The options that a command takes, without those of its own room. */
 export const optionsOf = <const C extends string>(command: C): readonly OptionOf<C>[] =>
   namesWhere(({ commands }) => isTaken(command, commands)) as OptionOf<C>[];
+
+/** Those of them that a program can give. */
+export const programOptions = <const C extends string>(command: C): readonly ProgramOption<C>[] =>
+  namesWhere(({ commands, ofOutput }) => isTaken(command, commands) && !ofOutput) as ProgramOption<C>[];
 
 /** The options that help shows first, of a command that has such. */
 export const firstOptionsOf = (command: string): readonly OptionName[] =>

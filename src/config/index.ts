@@ -16,6 +16,8 @@ export {
   options,
   optionsOf,
   ownOptions,
+  type ProgramOption,
+  programOptions,
   readGiven,
   type SizedOption,
   sizedDefault,

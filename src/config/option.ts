@@ -45,6 +45,8 @@ export interface Option<T = unknown> {
   /** Undefined where a run keeps no value. */
   readonly run: RunUse | undefined;
   readonly library: readonly LibraryUse[];
+  /** Whether it is about the output of a command, so that a program has no use for it. */
+  readonly ofOutput: boolean;
   /** Never shown, not even in an error message. */
   readonly secret: boolean;
 }
@@ -61,6 +63,7 @@ interface About<T> {
   first?: readonly string[];
   run?: RunUse;
   library?: readonly LibraryUse[];
+  ofOutput?: boolean;
   secret?: boolean;
 }
 
@@ -70,7 +73,8 @@ type Given<T, A extends About<T>> = Omit<Option<T>, "library"> &
   (A extends { bySize: infer S } ? { readonly bySize: S } : unknown) &
   (A extends { commands: infer C } ? { readonly ownCommands: C } : unknown) &
   (A extends { run: infer R } ? { readonly run: R } : { readonly run: undefined }) &
-  (A extends { library: infer L } ? { readonly library: L } : { readonly library: readonly [] });
+  (A extends { library: infer L } ? { readonly library: L } : { readonly library: readonly [] }) &
+  (A extends { ofOutput: true } ? { readonly ofOutput: true } : { readonly ofOutput: false });
 
 function option<T, A extends About<T>>(
   kind: OptionKind,
@@ -96,6 +100,7 @@ function option<T, A extends About<T>>(
     first: about.first ?? [],
     run: about.run,
     library: about.library ?? [],
+    ofOutput: about.ofOutput ?? false,
     secret: about.secret ?? false,
   } as unknown as Given<T, A>;
 }

@@ -41,6 +41,11 @@ export type SizedOption = {
   [N in OptionName]: Definitions[N] extends { readonly bySize: BySize<unknown> } ? N : never;
 }[OptionName];
 
+/** Names of the options that have a value in every run: by the model's size, by the model, or by other options. */
+export type DeterminedOption =
+  | SizedOption
+  | { [N in OptionName]: Definitions[N]["determined"] extends true ? N : never }[OptionName];
+
 /** Names of the options that a function of the library takes. */
 export type LibraryOption<U extends LibraryUse> = {
   [N in OptionName]: true extends Takes<U, Definitions[N]["library"]> ? N : never;
@@ -99,6 +104,9 @@ export const firstOptionsOf = (command: string): readonly OptionName[] =>
 /** The options that a run keeps. */
 export const keptOptions = <const U extends RunUse = RunUse>(use?: U): readonly KeptOption<U>[] =>
   namesWhere(({ run }) => run !== undefined && (use === undefined || run === use)) as KeptOption<U>[];
+
+/** The options that may name a file. */
+export const fileOptions = (): readonly OptionName[] => namesWhere(({ file }) => file);
 
 /** The options that a function of the library takes. */
 export const libraryOptions = <const U extends LibraryUse>(use: U): readonly LibraryOption<U>[] =>

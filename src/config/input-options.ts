@@ -113,6 +113,7 @@ export const inputOptions = {
       commands: ["check", "rollout", "judge", "sft", "train", "eval", "chat", "play"],
       first: ["check", "rollout", "judge", "sft", "train", "chat", "play"],
       run: "changeable",
+      file: true,
     }),
     set: texts(
       "Option of the task as NAME=VALUE; may be given several times. --task TASK --help lists a task's options.",
@@ -180,6 +181,7 @@ export const inputOptions = {
         defaultText: "the task's servers, where it has any",
         first: ["check", "play"],
         run: "changeable",
+        file: true,
       },
     ),
     mcpScope: choice(

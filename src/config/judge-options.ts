@@ -17,7 +17,12 @@ export const judgingOptions = {
     accuracy: choice(
       ["task", "judge"],
       "Who decides whether a held-out answer is right. judge: answers that the task's own comparison does not accept are sent to the judge.",
-      { defaultText: "the reward's: judge with shaped, task otherwise", commands: ["train", "eval"], run: "identity" },
+      {
+        defaultText: "the reward's: judge with shaped, task otherwise",
+        commands: ["train", "eval"],
+        run: "identity",
+        determined: true,
+      },
     ),
     judgeUrl: text("The judge's OpenAI-compatible API; used as given, including /v1 if the server has it.", {
       accepts: "a URL",
@@ -42,6 +47,7 @@ export const judgingOptions = {
       commands: ["judge", "train"],
       first: ["judge"],
       run: "changeable",
+      file: true,
       library: ["ruler"],
     }),
     judgeVotes: whole(

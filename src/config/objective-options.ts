@@ -11,7 +11,7 @@ export const objectiveOptions = {
   advantages: choice(
     advantageEstimators,
     "A rollout's reward minus the mean of its group, divided by the group's standard deviation (grpo) or not (dr-grpo, Liu et al. 2025); rloo: minus the mean of the others of its group (leave-one-out, arXiv 2402.14740).",
-    { defaultText: "that of the paper of --loss", run: "identity", library: ["run"] },
+    { defaultText: "that of the paper of --loss", run: "identity", determined: true, library: ["run"] },
   ),
   stdFloor: real(
     0,
@@ -31,6 +31,7 @@ export const objectiveOptions = {
   clipHigh: real(0, 10, "The policy ratio is clipped above 1 plus this.", {
     defaultText: boundText("clipHigh"),
     run: "identity",
+    determined: true,
     library: ["run"],
   }),
   kl: real(

@@ -44,6 +44,10 @@ export interface Option<T = unknown> {
   readonly first: readonly string[];
   /** Undefined where a run keeps no value. */
   readonly run: RunUse | undefined;
+  /** Whether the model or other options determine a run's value where none is given, so that a run always has one. */
+  readonly determined: boolean;
+  /** Whether it may name a file: a run keeps the absolute path. */
+  readonly file: boolean;
   readonly library: readonly LibraryUse[];
   /** Whether it is about the output of a command, so that a program has no use for it. */
   readonly ofOutput: boolean;
@@ -62,6 +66,8 @@ interface About<T> {
   commands?: readonly string[] | "every";
   first?: readonly string[];
   run?: RunUse;
+  determined?: boolean;
+  file?: boolean;
   library?: readonly LibraryUse[];
   ofOutput?: boolean;
   secret?: boolean;
@@ -73,6 +79,7 @@ type Given<T, A extends About<T>> = Omit<Option<T>, "library"> &
   (A extends { bySize: infer S } ? { readonly bySize: S } : unknown) &
   (A extends { commands: infer C } ? { readonly ownCommands: C } : unknown) &
   (A extends { run: infer R } ? { readonly run: R } : { readonly run: undefined }) &
+  (A extends { determined: true } ? { readonly determined: true } : { readonly determined: false }) &
   (A extends { library: infer L } ? { readonly library: L } : { readonly library: readonly [] }) &
   (A extends { ofOutput: true } ? { readonly ofOutput: true } : { readonly ofOutput: false });
 
@@ -99,6 +106,8 @@ function option<T, A extends About<T>>(
     ownCommands: about.commands,
     first: about.first ?? [],
     run: about.run,
+    determined: about.determined ?? false,
+    file: about.file ?? false,
     library: about.library ?? [],
     ofOutput: about.ofOutput ?? false,
     secret: about.secret ?? false,

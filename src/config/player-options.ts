@@ -20,6 +20,8 @@ export const playerOptions = {
         commands: [...MODEL_USERS, "init", "check", "models show", "models remove"],
         first: ["check", "rollout", "sft", "train", "pack", "serve", "chat", "logprobs"],
         run: "changeable",
+        determined: true,
+        file: true,
       },
     ),
     weights: choice(
@@ -117,6 +119,7 @@ export const playerOptions = {
       commands: ["check", "rollout", "train", "eval", "serve", "chat"],
       first: ["check", "serve", "chat"],
       run: "identity",
+      determined: true,
       library: ["model"],
     }),
     playerUrl: text("Let a model behind this OpenAI-compatible API play instead, through its own tool calls.", {
@@ -165,6 +168,7 @@ export const playerOptions = {
       commands: ["rollout", "train", "eval", "chat"],
       first: ["rollout", "eval", "chat"],
       run: "identity",
+      determined: true,
       library: ["model"],
     }),
     topK: whole(0, MANY, "Sample from the k most likely tokens only; 0 is off.", {

@@ -1,15 +1,12 @@
 /** The settings that a run records, and which of them define its identity. */
-import { type Config, flagOf, type KeptOption, keptOptions, type SizedOption } from "../config/index.js";
+import { type Config, type DeterminedOption, flagOf, type KeptOption, keptOptions } from "../config/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { UsageError } from "../util/index.js";
 import type { RunRecord } from "./records.js";
 
-/** Settings that a run determines where they are not given: by the model's size, by its loss, by the model. */
-type Determined = SizedOption | "model" | "context" | "temperature" | "advantages" | "clipHigh" | "accuracy";
-
 /** Settings that a run records. */
 export type RunSettings = {
-  readonly [K in KeptOption]-?: K extends Determined ? NonNullable<Config[K]> : Config[K];
+  readonly [K in KeptOption]-?: K extends DeterminedOption ? NonNullable<Config[K]> : Config[K];
 } & {
   /** The task's options. */
   readonly set: PlainOptions;

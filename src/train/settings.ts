@@ -8,6 +8,7 @@ import {
   CONTEXT,
   type Config,
   DEFAULT_MODEL,
+  fileOptions,
   flagOf,
   type GivenOptions,
   keptOptions,
@@ -152,8 +153,7 @@ function checkSettings(settings: RunSettings, trainedContext: number): void {
 
 /** Options that name files, made absolute: a run may be continued from another folder. */
 export function withAbsolutePaths(given: GivenOptions): GivenOptions {
-  const paths = ["model", "task", "rulerRubric", "mcp"] as const;
-  const absolute = paths.flatMap((name) => {
+  const absolute = fileOptions().flatMap((name) => {
     const value = given[name];
     // A name that is no file is one of hone's own: a model of the catalogue, a built-in task.
     const known = name === "model" && typeof value === "string" && isCatalogueName(value);

@@ -4,6 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { commands } from "../../src/commands/index.js";
+import { flagOf, optionNames, options } from "../../src/config/config.js";
 import { stepMetricsRow } from "../../src/train/metrics.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { blocksOf, blocksOfAll, commandsOf, pages, textOf } from "./blocks.js";
@@ -104,6 +106,21 @@ describe("blocks that are run", () => {
       const ran = await runBlock(block, folder, { HONE_MAILBOXES: "10", HONE_WORKERS: "1" });
       for (const { line, status, stderr } of ran) expect([page, line, status, stderr]).toEqual([page, line, 0, ""]);
     }
+  });
+});
+
+describe("options", () => {
+  const positional = new Set(commands.map((command) => command.positional));
+  const named = optionNames.filter((name) => !positional.has(name));
+  const prose = pages
+    .filter((page) => page !== "docs/options.md" && page !== "CONTRIBUTING.md")
+    .map(textOf)
+    .join("\n");
+
+  it.each(named)("%s has somebody who sets it, on a page that is written by hand", (name) => {
+    const flag = flagOf(name);
+    const forms = [flag, `--no-${flag.slice(2)}`, options[name].env];
+    expect(forms.some((form) => new RegExp(`(?<![\\w-])${form}(?![\\w-])`).test(prose))).toBe(true);
   });
 });
 

@@ -10,9 +10,11 @@ long as that is more than rounding; otherwise its standard error is large.
 - A few unlikely tokens have rounding far above the others': Huber's regression (Huber 1964, "Robust estimation of a
   location parameter") instead of least squares.
 - Rollouts of one prompt repeat each other: a token counts once for all that have the same tokens before it.
+- Where p is several updates old, an engine that lags by one has most of the way from p to c behind it, and its slope is
+  near 1: the slope from the policy of one update before tells it apart, by itself or with those of other steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +53,10 @@ class Slope:
 
     def metrics(self) -> dict[str, Any]:
         return {"slope": self.value, "error": self.error, "tokens": self.tokens}
+
+
+Policy = Callable[[], AbstractContextManager[None]]
+"""Makes contexts in which the backend is an earlier policy."""
 
 
 def slope(played: torch.Tensor, current: torch.Tensor, earlier: torch.Tensor) -> Slope | None:
@@ -95,20 +101,19 @@ def _least_absolute(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return ratios[int((below < below[-1] / 2).sum())]
 
 
-def played_by(
-    backend: Backend, batch: Batch, budget: int, earlier: Callable[[], AbstractContextManager[None]]
-) -> Slope | None:
-    """The slope over as few rollouts of the batch as tell, in rows of at most `budget` positions as in packing.py.
+def played_by(backend: Backend, batch: Batch, budget: int, earlier: Sequence[Policy]) -> list[Slope | None]:
+    """The slope from each earlier policy, over as few rollouts of the batch as tell for all of them, in rows of at most
+    `budget` positions as in packing.py.
 
-    `earlier()` is a context in which the backend is the earlier policy. Each row is computed with both policies, so
-    that their rounding is alike; the backend's weights are as before afterwards. None where the tokens do not tell.
+    Each row is computed with all policies, so that their rounding is alike; the backend's weights are as before
+    afterwards. None where the tokens do not tell.
     """
     seen: set[int] = set()
-    current, before = torch.full_like(batch.rollout, torch.nan), torch.full_like(batch.rollout, torch.nan)
-    result = None
+    current, *before = (torch.full_like(batch.rollout, torch.nan) for _ in range(1 + len(earlier)))
+    results: list[Slope | None] = [None for _ in earlier]
     done = spent = 0
-    while result is None or result.error > ENOUGH:
-        room = (SHARE if result else 2 * SHARE) * batch.tokens - spent
+    while any(one is None or one.error > ENOUGH for one in results):
+        room = (SHARE if all(results) else 2 * SHARE) * batch.tokens - spent
         # 1, 1, 2, 4, ... in the batch's order, in which sequences of a group are neighbours.
         trajectories = _fitting(batch.trajectories[done : max(1, 2 * done)], room, least=0 if done else 1)
         if not trajectories:
@@ -117,13 +122,14 @@ def played_by(
         spent += sum(len(one.ids) for one in trajectories)
         packs = plan_trajectories(trajectories, budget, backend.shares)
         _score(backend, batch, packs, current)
-        with earlier():
-            _score(backend, batch, packs, before)
+        for policy, scores in zip(earlier, before, strict=True):
+            with policy():
+                _score(backend, batch, packs, scores)
         for one in trajectories:
             slots = torch.arange(one.first_slot, one.first_slot + int(one.sampled.sum()))
-            before[slots[~_first_of_their_kind(one, seen)]] = torch.nan
-        result = slope(batch.rollout, current, before)
-    return result
+            current[slots[~_first_of_their_kind(one, seen)]] = torch.nan
+        results = [slope(batch.rollout, current, scores) for scores in before]
+    return results
 
 
 def _fitting(trajectories: list[Trajectory], room: float, least: int) -> list[Trajectory]:

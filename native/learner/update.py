@@ -126,12 +126,15 @@ def policy_update(
 
 
 def _played(backend: Backend, batch: Batch, request: dict[str, Any]) -> dict[str, Any] | None:
-    """Whether the current policy played the batch, or the earlier one that the request names."""
-    earlier = request.get("earlier")
-    if earlier is None:
+    """Whether the current policy played the batch, or one of the earlier ones that the request names."""
+    policies = [request[name]["checkpoint"] for name in ("earlier", "previous") if name in request]
+    if not policies:
         return None
-    slope = played_by(backend, batch, request["microBatchTokens"], earlier_policy(earlier["checkpoint"], backend))
-    return None if slope is None else slope.metrics()
+    slopes = played_by(
+        backend, batch, request["microBatchTokens"], [earlier_policy(one, backend) for one in policies]
+    )
+    first, last = slopes[0], slopes[-1]
+    return first and first.metrics() | {"previous": last and last.metrics()}
 
 
 def _updates(

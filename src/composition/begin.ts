@@ -2,6 +2,7 @@
 import type { Config } from "../config/index.js";
 import { type BeginRun, beginRun, type Run } from "../run/index.js";
 import {
+  LastUpdates,
   type LearnerUpdater,
   type LoopParts,
   loopSettings,
@@ -56,6 +57,7 @@ export function stepsOf({ run, updater }: Begun, { model, task, settings, config
     updater,
     settings: loopSettings(settings, config, model.info, spreadFloor),
     policy: model.policy(task, config.releaseWeights),
+    lastUpdates: new LastUpdates(),
     view,
   } satisfies Steps;
 }

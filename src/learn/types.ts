@@ -149,8 +149,12 @@ export interface StepSettings {
    * checkpoint folder, or null for the model before any training.
    */
   readonly earlier?: { readonly checkpoint: string | null };
+  /** The policy of one update before, where `earlier` is another. */
+  readonly previous?: { readonly checkpoint: string | null };
   readonly onProgress?: OnProgress;
 }
+
+const slope = z.object({ slope: z.number(), error: z.number(), tokens: z.number() });
 
 export const stepMetrics = z.object({
   /**
@@ -192,9 +196,9 @@ export const stepMetrics = z.object({
   /**
    * Slope of (rollout - earlier policy) on (current policy - earlier policy), log-probabilities of `tokens` of the batch, and
    * its standard error: 1 where the current policy played, 0 where the earlier one did. null without `earlier`, and where the
-   * tokens cannot tell the two apart.
+   * tokens cannot tell the two apart. `previous`: the same from the policy of one update before.
    */
-  played: z.object({ slope: z.number(), error: z.number(), tokens: z.number() }).nullable(),
+  played: slope.extend({ previous: slope.nullable() }).nullable(),
   /** Mean entropy of the next-token distribution at the sampled positions of the batch, nats. */
   entropy: z.number(),
   groups: z.number(),

@@ -15,6 +15,7 @@ export {
   type MetricsLine,
   metricsLine,
   mismatchesOf,
+  type PolicySlope,
   type ProbeReading,
   type RolloutCredit,
   type RolloutPhase,

@@ -63,6 +63,13 @@ export interface ProbeReading {
   readonly moved: number | null;
 }
 
+/** Which of two policies played: 1 is the learner's, 0 the other; its standard error, and the number of tokens. */
+export interface PolicySlope {
+  slope: number;
+  error: number;
+  tokens: number;
+}
+
 /** Values that follow from seeds and data alone. */
 export interface StepMetricsRow {
   /** Rollouts played to an end: the n of `reward`, `success`, `turns` and `completion_tokens`. */
@@ -143,9 +150,10 @@ export interface StepMetricsRow {
   probe_kl: { base: number | null; update: number | null; n: number } | null;
   /**
    * Which policy played the step (train/played.ts): slope 1 is the learner's, 0 the one of the checkpoint `earlier` (null: the
-   * base model), over so many tokens. null where no earlier policy could be told apart.
+   * base model), over so many tokens. null where no earlier policy could be told apart. `previous`: the same from the policy of
+   * one update before.
    */
-  played: { slope: number; error: number; tokens: number; earlier: number | null } | null;
+  played: (PolicySlope & { earlier: number | null; previous: PolicySlope | null }) | null;
   /** The engine's score of the checkpoint's probe with the new adapter (probe.ts); null without an update. */
   probe: ProbeReading | null;
   grad_norm: number | null;

@@ -7,7 +7,7 @@ export { firstCheckpoint } from "./init-adapter.js";
 export { train as trainLoop } from "./loop.js";
 export { checkProbe, mismatchLimit } from "./mismatch.js";
 export type { LoopParts, Phase, Played, View } from "./parts.js";
-export { pruneCheckpoints } from "./played.js";
+export { LastUpdates, pruneCheckpoints } from "./played.js";
 export { limitsOf, type Prepared, prepare, type TrainConfig } from "./prepare.js";
 export { readingOf, readProbe, scoreProbe } from "./probe.js";
 export { scenariosFingerprint, validationScenarios } from "./sampler.js";

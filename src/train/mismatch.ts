@@ -6,7 +6,7 @@
 import type { StepMetrics } from "../learn/index.js";
 import type { ProbeReading } from "../run/index.js";
 import { HoneError } from "../util/index.js";
-import { slopeText, verdictOf } from "./played.js";
+import { type Slope, slopeText, verdictOf } from "./played.js";
 
 type Mismatch = StepMetrics["mismatch"];
 
@@ -76,7 +76,7 @@ export function probeLimit(
   return maxMismatch ?? (mismatches.length === 0 ? expectedMismatch : noticeable(mismatches));
 }
 
-type Update = Pick<StepMetrics, "mismatch" | "importance" | "played">;
+type Update = Pick<StepMetrics, "mismatch" | "importance"> & { readonly played: Slope | null };
 
 const distanceText = ({ mean, p99, max }: Mismatch) =>
   `the log-probabilities of the sampled tokens differ by ${mean.toFixed(4)} on average (p99 ${p99.toFixed(3)}, max ${max.toFixed(3)})`;

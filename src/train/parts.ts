@@ -5,6 +5,7 @@ import type { RolloutFailure, Trajectory } from "../rollout/index.js";
 import type { Adapter, MetricsLine, ProbeReading, Run, ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import type { MismatchSettings } from "./mismatch.js";
+import type { LastUpdates } from "./played.js";
 import type { ScenarioSampler } from "./sampler.js";
 import type { Schedule } from "./schedule.js";
 
@@ -65,6 +66,7 @@ export interface UpdateRequest {
   readonly seed: number;
   /** Policy that may have played instead of the current one; see StepSettings. */
   readonly earlier?: { readonly checkpoint: string | null };
+  readonly previous?: { readonly checkpoint: string | null };
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }
@@ -122,6 +124,8 @@ export interface LoopParts extends Omit<Rewards, "spreadFloor" | "close"> {
   readonly scenarios: Pick<ScenarioSampler, "groupsPerStep" | "next" | "ofValidation">;
   readonly policy: Policy;
   readonly updater: Updater;
+  /** What the steps of this process said of their last updates. */
+  readonly lastUpdates: LastUpdates;
   readonly view: View;
   readonly signal: AbortSignal;
 }

@@ -2,17 +2,19 @@
  * Which policy played a step: the learner measures on few of its tokens the slope of (engine - earlier policy) on
  * (current policy - earlier policy) of the log-probabilities (native/learner/played.py). It is 1 where the engine played the
  * current policy and 0 where it played the earlier one, whatever their distance; the error says whether the update can be
- * told from rounding. Where it cannot, the next steps are compared with the same earlier policy: changes add up.
+ * told from rounding. Where it cannot, the next steps are compared with the same earlier policy: changes add up. An engine
+ * that lags by one update is most of the way between those two; so each step is compared with the policy of one update before
+ * too, and these slopes are pooled.
  */
 import { existsSync } from "node:fs";
 import type { StepMetrics } from "../learn/index.js";
-import type { Run, StepRow } from "../run/index.js";
+import type { PolicySlope, Run, StepRow } from "../run/index.js";
 import { HoneError } from "../util/index.js";
 
 /** Standard errors between the slope and 1/2, from which on it is decided. */
 const SURE = 4;
 
-type Slope = NonNullable<StepMetrics["played"]>;
+export type Slope = PolicySlope;
 
 export type Verdict = "current" | "earlier" | "undecided";
 
@@ -22,9 +24,38 @@ export function verdictOf({ slope, error }: Pick<Slope, "slope" | "error">): Ver
   return slope - SURE * error > 0.5 ? "current" : "undecided";
 }
 
+/**
+ * Slopes from the policy of one update before, of the steps of this process since the last that was decided by itself. What a
+ * process saw says nothing of the engine that the next one loads.
+ */
+export class LastUpdates {
+  #slopes: Slope[] = [];
+
+  add(slope: Slope): void {
+    if (verdictOf(slope) === "current") this.#slopes = [];
+    else this.#slopes.push(slope);
+  }
+
+  /** Their mean, weighted by the inverse of their variance (Cochran 1954, "The combination of estimates"). */
+  get pooled(): (Slope & { readonly steps: number }) | undefined {
+    if (this.#slopes.length === 0) return undefined;
+    const weights = this.#slopes.map(({ error }) => 1 / error ** 2);
+    const sum = weights.reduce((total, one) => total + one, 0);
+    const weighted = this.#slopes.reduce((total, { slope }, i) => total + slope * (weights[i] as number), 0);
+    return {
+      slope: weighted / sum,
+      error: 1 / Math.sqrt(sum),
+      tokens: this.#slopes.reduce((total, { tokens }) => total + tokens, 0),
+      steps: this.#slopes.length,
+    };
+  }
+}
+
 /** A policy of the run by its checkpoint; null is the base model. */
 export interface EarlierPolicy {
   readonly checkpoint: number | null;
+  /** The policy of one update before, where it is another one. */
+  readonly previous?: number | null;
 }
 
 /**
@@ -43,17 +74,23 @@ export function earlierThan(
   const last = steps.findLastIndex(({ metrics }) => metrics?.played && verdictOf(metrics.played) === "current");
   // A step is played by the policy after the step before it.
   const known = steps[last - 1]?.checkpoint ?? null;
-  return { checkpoint: known !== null && known !== current && exists(known) ? known : null };
+  const checkpoint = known !== null && known !== current && exists(known) ? known : null;
+  const before = steps.findLast((row) => row.checkpoint !== current)?.checkpoint ?? null;
+  if (before === checkpoint || (before !== null && !exists(before))) return { checkpoint };
+  return { checkpoint, previous: before };
 }
 
 /** {@link earlierThan} of a run's next step. */
 export const earlierOf = ({ store, checkpoints }: Run): EarlierPolicy | undefined =>
   earlierThan(store.steps(), (checkpoint) => existsSync(checkpoints.pathOf(checkpoint)));
 
-/** Deletes old checkpoints, but not the one that the next step is compared with. */
+/** Deletes old checkpoints, but not those that the next step is compared with. */
 export function pruneCheckpoints(run: Run, keep: number): void {
-  run.prune(keep, earlierOf(run)?.checkpoint);
+  const { checkpoint = null, previous = null } = earlierOf(run) ?? {};
+  run.prune(keep, [checkpoint, previous]);
 }
+
+const AGAIN = "the step was not taken. The same command plays it again";
 
 const named = (checkpoint: number | null) => (checkpoint === null ? "the base model" : `checkpoint ${checkpoint}`);
 
@@ -66,12 +103,26 @@ export class PlayedByAnother extends HoneError {}
 /**
  * Checks that the engine played the policy that the learner trains.
  * @param current checkpoint of that policy
- * @throws PlayedByAnother when it played the earlier one; the step must not be committed then
+ * @throws PlayedByAnother when it played an earlier one; the step must not be committed then
  */
-export function checkPlayed(played: Slope | null, current: number | null, earlier: EarlierPolicy | undefined): void {
-  if (!played || !earlier || verdictOf(played) !== "earlier") return;
+export function checkPlayed(
+  played: StepMetrics["played"],
+  current: number | null,
+  earlier: EarlierPolicy | undefined,
+  lastUpdates: LastUpdates,
+): void {
+  if (!played || !earlier) return;
+  if (verdictOf(played) === "earlier") {
+    throw new PlayedByAnother(
+      `the engine played this step with an adapter older than ${named(current)}: the log-probabilities of its tokens follow ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}); ` +
+        AGAIN,
+    );
+  }
+  if (played.previous) lastUpdates.add(played.previous);
+  const { pooled } = lastUpdates;
+  if (!pooled || verdictOf(pooled) !== "earlier") return;
   throw new PlayedByAnother(
-    `the engine played this step with an adapter older than ${named(current)}: the log-probabilities of its tokens follow ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}); ` +
-      "the step was not taken. The same command plays it again",
+    `the engine lags behind the learner: the log-probabilities of the last ${pooled.steps} steps follow the policies of one update before (slope ${slopeText(pooled)}, n=${pooled.tokens}; 1 is the learner's policy, 0 that of one update before); ` +
+      AGAIN,
   );
 }

@@ -107,7 +107,7 @@ export function stagesOf(parts: LoopParts, at: StepRow, clock: StepClock): Stage
       const learnt = await timed("update", () => stoppable(() => updateOn(parts, at, groups, learningRate, earlier)));
       if (!learnt) return null;
       try {
-        checkPlayed(learnt.played, at.checkpoint, earlier);
+        checkPlayed(learnt.played, at.checkpoint, earlier, parts.lastUpdates);
       } catch (error) {
         // Otherwise they would be reused as this policy's rollouts when the run continues.
         if (error instanceof PlayedByAnother) run.store.dropRollouts("train", step);
@@ -158,6 +158,7 @@ async function updateOn(
   const batch = batchOf(groups, { kl: settings.kl, further });
   if (batch.length === 0) return null;
   const step = at.step + 1;
+  const folderOf = (checkpoint: number | null) => ({ checkpoint: run.checkpointOf({ checkpoint }) ?? null });
   view.phase(step, "update", batch.length);
   await writeBatch(run.batchFile, batch, { temperature: settings.temperature, flat: settings.kl > 0 });
   signal.throwIfAborted();
@@ -168,7 +169,8 @@ async function updateOn(
     from: run.checkpointOf(at),
     learningRate,
     ...playedIn(groups, further),
-    ...(earlier ? { earlier: { checkpoint: run.checkpointOf(earlier) ?? null } } : {}),
+    ...(earlier ? { earlier: folderOf(earlier.checkpoint) } : {}),
+    ...(earlier?.previous === undefined ? {} : { previous: folderOf(earlier.previous) }),
     seed: deriveSeed("minibatches", settings.seed, step),
     signal,
     onProgress: (progress) => view.progress(progress),

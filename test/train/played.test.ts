@@ -7,10 +7,11 @@ import type { StepMetrics, StepSettings } from "../../src/learn/index.js";
 import type { StepMetricsRow } from "../../src/run/records.js";
 import type { Run } from "../../src/run/run.js";
 import { train } from "../../src/train/loop.js";
-import { earlierThan, verdictOf } from "../../src/train/played.js";
+import { earlierThan, LastUpdates, verdictOf } from "../../src/train/played.js";
 import { FakeLearner, openFake, partsOf } from "./support/fakes.js";
 
 const slope = (slope: number, error: number) => ({ slope, error, tokens: 200 });
+const played = (one: ReturnType<typeof slope> | null, previous = one) => one && { ...one, previous };
 
 it("is decided where its interval leaves out one half", () => {
   // Measured on the tiny model at 1e-5 and at 1e-3, with the right adapter.
@@ -28,7 +29,7 @@ describe("the policy that a step is compared with", () => {
     checkpoint,
     metrics: { played: played && { ...played, earlier: null } } as StepMetricsRow,
   });
-  const [known, open] = [slope(1, 0.01), slope(1, 0.4)];
+  const [known, open] = [played(slope(1, 0.01)), played(slope(1, 0.4))];
   const there = () => true;
 
   it("is the one before the last update, where the engine was known to play that", () => {
@@ -38,12 +39,14 @@ describe("the policy that a step is compared with", () => {
     expect(earlierThan([row(null), row(1), row(2, known), row(3, known)], there)).toEqual({ checkpoint: 2 });
   });
 
-  it("stays the same until the engine is known to play a later one, so that updates add up", () => {
+  it("stays the same until the engine is known to play a later one, so that updates add up, beside the previous one", () => {
     const undecided = [row(null), row(1), row(2, known), row(3, open), row(4, open)];
-    expect(earlierThan(undecided.slice(0, 4), there)).toEqual({ checkpoint: 1 });
-    expect(earlierThan(undecided, there)).toEqual({ checkpoint: 1 });
+    expect(earlierThan(undecided.slice(0, 4), there)).toEqual({ checkpoint: 1, previous: 2 });
+    expect(earlierThan(undecided, there)).toEqual({ checkpoint: 1, previous: 3 });
+    expect(earlierThan([...undecided, row(4, open)], there)).toEqual({ checkpoint: 1, previous: 3 });
+    expect(earlierThan(undecided, (checkpoint) => checkpoint !== 3)).toEqual({ checkpoint: 1 });
     expect(earlierThan([...undecided, row(5, known)], there)).toEqual({ checkpoint: 4 });
-    expect(earlierThan([row(null), row(1, null), row(2, open)], there)).toEqual({ checkpoint: null });
+    expect(earlierThan([row(null), row(1, null), row(2, open)], there)).toEqual({ checkpoint: null, previous: 1 });
   });
 
   it("is the base model where that policy is the present one, or its checkpoint is gone", () => {
@@ -51,6 +54,51 @@ describe("the policy that a step is compared with", () => {
     expect(earlierThan([row(0)], there)).toEqual({ checkpoint: null });
     expect(earlierThan([row(null), row(1), row(1, known), row(1)], there)).toEqual({ checkpoint: null });
     expect(earlierThan([row(null), row(1), row(2, known)], () => false)).toEqual({ checkpoint: null });
+  });
+});
+
+describe("slopes of single updates", () => {
+  const pooled = (slopes: readonly (readonly [number, number])[]) => {
+    const updates = new LastUpdates();
+    for (const [value, error] of slopes) updates.add(slope(value, error));
+    return updates.pooled;
+  };
+
+  it("decide together what none of them decides, whichever engine it is", () => {
+    const errors = [0.3, 0.4, 0.25, 0.3, 0.35, 0.3, 0.3, 0.25];
+    const noise = [0.2, -0.3, 0.1, -0.1, 0.3, -0.2, 0.1, -0.1];
+    const around = (value: number) => noise.map((by, i) => [value + by, errors[i] as number] as const);
+    for (const [value, error] of [...around(0), ...around(1)]) expect(verdictOf(slope(value, error))).toBe("undecided");
+    const [lags, follows] = [pooled(around(0)), pooled(around(1))];
+    expect([lags, follows].map((one) => one && verdictOf(one))).toEqual(["earlier", "current"]);
+    expect(lags).toMatchObject({
+      tokens: 1600,
+      steps: 8,
+      slope: expect.closeTo(0, 1),
+      error: expect.closeTo(0.105, 3),
+    });
+  });
+
+  it("of rounding alone, which is in both policies, decide nothing", () => {
+    const noise = pooled(Array.from({ length: 40 }, (_, i) => [0.5 + 0.2 * Math.sin(i), 0.2] as const));
+    expect(noise && verdictOf(noise)).toBe("undecided");
+  });
+
+  it("begin anew after an update that was seen to be played", () => {
+    expect(
+      pooled([
+        [0, 0.2],
+        [0, 0.2],
+        [1, 0.1],
+      ]),
+    ).toBeUndefined();
+    expect(
+      pooled([
+        [1, 0.1],
+        [0, 0.2],
+      ]),
+    ).toMatchObject({ slope: 0, error: 0.2, steps: 1 });
+    expect(pooled([])).toBeUndefined();
   });
 });
 
@@ -69,20 +117,27 @@ describe("a run", () => {
   /** Runs steps whose slopes are these; returns what each was compared with. */
   async function goThrough(slopes: readonly StepMetrics["played"][]) {
     const asked: (string | null | undefined)[] = [];
-    const answer = ({ earlier }: StepSettings) => {
-      asked.push(earlier && (earlier.checkpoint === null ? null : basename(earlier.checkpoint)));
+    const named = (policy: StepSettings["earlier"]) =>
+      policy && (policy.checkpoint === null ? null : basename(policy.checkpoint));
+    const previous: (string | null | undefined)[] = [];
+    const answer = (step: StepSettings) => {
+      asked.push(named(step.earlier));
+      previous.push(named(step.previous));
       return { played: slopes[asked.length - 1] ?? null };
     };
     const learner = (from: string | undefined) => new FakeLearner(from, undefined, answer);
     const settings = { steps: slopes.length, validateEvery: 0, keep: 1 };
     const ended = await train(partsOf(run, { learner, settings })).catch((error: Error) => error.message);
-    return { asked, ended, kept: run.checkpoints.list() };
+    return { asked, previous, ended, kept: run.checkpoints.list() };
   }
 
   it("compares with a policy whose checkpoint it keeps for that, beside the newest", async () => {
-    const { asked, ended, kept } = await goThrough([null, slope(1, 0.1), slope(1, 0.3), slope(1, 0.3), slope(1, 0.1)]);
+    const { asked, previous, ended, kept } = await goThrough(
+      [null, slope(1, 0.1), slope(1, 0.3), slope(1, 0.3), slope(1, 0.1)].map((one) => played(one)),
+    );
     expect(ended).toBeUndefined();
     expect(asked).toEqual([undefined, null, "0001", "0001", "0001"]);
+    expect(previous).toEqual([undefined, undefined, undefined, "0002", "0003"]);
     // The next is compared with what the last was played with.
     expect(kept).toEqual(expect.arrayContaining([4, 5]));
     expect(kept).not.toContain(3);
@@ -92,12 +147,25 @@ describe("a run", () => {
   });
 
   it("stops at a step that an older adapter played, and plays it again", async () => {
-    const { ended, kept } = await goThrough([null, slope(1, 0.1), slope(0.1, 0.05), slope(1, 0.1)]);
+    const { ended, kept } = await goThrough(
+      [null, slope(1, 0.1), slope(0.1, 0.05), slope(1, 0.1)].map((one) => played(one)),
+    );
     expect(ended).toBe(
       "the engine played this step with an adapter older than checkpoint 2: the log-probabilities of its tokens follow checkpoint 1 (slope 0.10 ± 0.05, n=200; 1 is checkpoint 2, 0 is checkpoint 1); the step was not taken. The same command plays it again",
     );
     expect(run.store.lastStep().step).toBe(2);
     expect(run.store.rollouts("train", 3)).toEqual([]);
     expect(kept).toContain(1);
+  });
+
+  it("stops where the engine lags by one update, which the policy of several updates before does not show", async () => {
+    const lags = (value: number) => played(slope(value, 0.09), slope(0.05, 0.2));
+    const { ended } = await goThrough([null, lags(0.2), lags(0.56), lags(0.67), lags(0.7), lags(0.75), lags(0.8)]);
+    expect(ended).toBe(
+      "the engine lags behind the learner: the log-probabilities of the last 4 steps follow the policies of one update before (slope 0.05 ± 0.10, n=800; 1 is the learner's policy, 0 that of one update before); the step was not taken. The same command plays it again",
+    );
+    expect(run.store.rollouts("train", run.store.lastStep().step + 1)).toEqual([]);
+    // Another process loads another engine, of which nothing is known yet.
+    expect((await goThrough([played(slope(1, 0.1))])).ended).toBeUndefined();
   });
 });

@@ -116,6 +116,12 @@ def test_an_update_says_which_policy_played_its_batch_and_leaves_the_weights_alo
         right, stale = slope(2, earlier), slope(number, earlier)
         assert right["slope"] == pytest.approx(1, abs=0.2) and right["error"] < 0.1
         assert stale["slope"] == pytest.approx(0, abs=0.2) and stale["error"] < 0.1
+        assert {key: right[key] for key in ("slope", "error", "tokens")} == right["previous"]
+    # What lags by one update is on the way from the policy of two updates before, and is the previous one itself.
+    file = played_with(tmp_path / "two", batch, before[1] + rounding)
+    policies = {"earlier": {"checkpoint": None}, "previous": {"checkpoint": str(tmp_path / "0001")}}
+    lags = session.step(step_settings(file, tmp_path / "draft", learningRate=0.0, **policies), silent)["played"]
+    assert 0.1 < lags["slope"] < 0.9 and lags["previous"]["slope"] == pytest.approx(0, abs=0.2)
     for parameter, weight in zip(session._backend.trainable(), weights, strict=True):
         assert torch.equal(parameter, weight)
 
@@ -144,7 +150,7 @@ def test_few_rollouts_are_computed_where_they_tell_and_never_more_than_a_share(b
 
     def computed():
         counting = Counting(session._backend)
-        slope = played.played_by(counting, batch, 4096, earlier)
+        (slope,) = played.played_by(counting, batch, 4096, [earlier])
         # Once with each policy.
         return slope, counting.positions / 2 / batch.tokens
 
@@ -164,7 +170,7 @@ def test_tokens_with_the_same_tokens_before_them_count_once(base, tmp_path, sile
     batch = read_batch(file, VOCABULARY)
     session.step(step_settings(file, tmp_path / "0001"), silent)
     batch.rollout.copy_(scored(session, batch)).add_(torch.randn(batch.sampled_tokens))
-    slope = played.played_by(session._backend, batch, 4096, earlier_policy(None, session._backend))
+    (slope,) = played.played_by(session._backend, batch, 4096, [earlier_policy(None, session._backend)])
     assert slope.tokens == int(one.sampled.sum())
 
 

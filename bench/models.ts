@@ -6,7 +6,8 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ensurePython } from "../src/python-env/python.js";
+import { lockFile } from "../src/device/index.js";
+import { ensurePython } from "../src/python-env/index.js";
 import { HoneError } from "../src/util/errors.js";
 import { withLock } from "../src/util/lock.js";
 import { packageRoot } from "../src/util/paths.js";
@@ -29,7 +30,7 @@ function recipeHash(): string {
   for (const name of readdirSync(recipe).sort()) {
     if (name.endsWith(".py")) digest.update(readFileSync(join(recipe, name)));
   }
-  digest.update(readFileSync(join(packageRoot, "native", "learner", "requirements.txt")));
+  digest.update(readFileSync(lockFile()));
   return digest.digest("hex");
 }
 
@@ -40,7 +41,7 @@ export async function ensureTestModels(sets: readonly ModelSet[], onProgress: (l
   const missing = () => sets.filter((set) => !existsSync(stamp(set)) || readFileSync(stamp(set), "utf8") !== hash);
   if (missing().length === 0) return;
 
-  const python = await ensurePython({ development: true, onProgress });
+  const python = await ensurePython({ extras: ["dev"], onProgress });
   mkdirSync(modelFolder, { recursive: true });
   const waiting = () => onProgress("waiting for another process that makes the test models");
   await withLock(join(modelFolder, ".lock"), waiting, async () => {

@@ -15,6 +15,26 @@ export function tool(path, args, env = process.env) {
 }
 
 /**
+ * The learner's Python with what tests need: pytest, ruff, other implementations to compare with.
+ *
+ * @throws Error with the reason in one line
+ */
+export async function developmentPython() {
+  const { ensurePython } = await import("../dist/src/python-env/index.js");
+  const options = { onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX };
+  const python = await ensurePython({ ...options, extras: ["dev"] });
+  // Optional packages: if they cannot be installed, their tests report that they did not run.
+  for (const extra of ["unsloth", "trackers"]) {
+    try {
+      await ensurePython({ ...options, extras: ["dev", extra] });
+    } catch (error) {
+      console.error(`hone: without ${extra}: ${error.message}`);
+    }
+  }
+  return python;
+}
+
+/**
  * @returns {Promise<string>} the learner's Python
  * @throws Error with the reason in one line; exits with 1 after the messages of compiler or bundler
  */
@@ -22,24 +42,8 @@ export async function prepare() {
   if (tool("typescript/bin/tsc", ["-p", "tsconfig.build.json"]) !== 0) process.exit(1);
   if (tool("vite/bin/vite.js", ["build", "--config", "web/vite.config.ts", "--logLevel", "warn"]) !== 0)
     process.exit(1);
-  const { ensurePython, ensureTrackers } = await import("../dist/src/python-env/index.js");
   const { ensureTestModels } = await import("../dist/bench/models.js");
-  const python = await ensurePython({
-    development: true,
-    onProgress: console.error,
-    torchIndex: process.env.HONE_TORCH_INDEX,
-  });
-  // Optional packages: if one cannot be installed, its tests report that they did not run.
-  try {
-    await ensurePython({ unsloth: true, onProgress: console.error, torchIndex: process.env.HONE_TORCH_INDEX });
-  } catch (error) {
-    console.error(`hone: without Unsloth: ${error.message}`);
-  }
-  try {
-    await ensureTrackers(python, ["tensorboard", "wandb"], { given: false, onProgress: console.error });
-  } catch (error) {
-    console.error(`hone: without trackers: ${error.message}`);
-  }
+  const python = await developmentPython();
   await ensureTestModels(["tiny", "published"], console.error);
   return python;
 }

@@ -109,7 +109,7 @@ const updates: Section = {
   about: "an update by PEFT and by Unsloth: tokens/s, peak, and how far their gradients are apart",
   async run(context) {
     const { rehearse, log, save } = context;
-    const python = await ensurePython({ development: true, unsloth: true, onProgress: log });
+    const python = await ensurePython({ extras: ["dev", "unsloth"], onProgress: log });
     const [tiny, large] = sizes as readonly [Size, Size];
     const side = (name: Side[0]): Side => [name];
     const size: Size = rehearse

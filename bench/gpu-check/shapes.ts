@@ -35,7 +35,7 @@ export async function shapedModel(shape: Shape, log: (line: string) => void): Pr
   try {
     const source = await output(process.execPath, [join(packageRoot, "scripts/llama-source.mjs")]);
     if (source.code !== 0) throw new HoneError(source.text.trim());
-    const python = await ensurePython({ development: true, onProgress: log, anyBuild: true });
+    const python = await ensurePython({ extras: ["dev"], onProgress: log, anyBuild: true });
     const script = join(packageRoot, "bench/gpu-check/shapes.py");
     const made = await output(python, [script, source.text.trim(), aside, shape]);
     if (made.code !== 0) throw new HoneError(`${script} failed: ${made.text.trim().split("\n").at(-1)}`);

@@ -16,7 +16,7 @@ export const bench: Bench = {
   about: "an update of 64 rollouts: tokens per second and memory above the model, over TRL's GRPOTrainer",
   models: [],
   async run(context) {
-    const python = await ensurePython({ development: true, onProgress: context.log });
+    const python = await ensurePython({ extras: ["dev"], onProgress: context.log });
     const rows: Row[] = [];
     const home = mkdtempSync(join(tmpdir(), "hone-bench-"));
     const sides = { ours: ["hone"], theirs: ["trl"] } as const;

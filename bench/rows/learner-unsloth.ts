@@ -26,7 +26,7 @@ export const bench: Bench = {
   about: "an update of 64 rollouts with Unsloth: speed, memory, gradient, beside its own GRPO; the cost of no sharing",
   models: [],
   async run(context) {
-    const python = await ensurePython({ development: true, unsloth: true, onProgress: context.log });
+    const python = await ensurePython({ extras: ["dev", "unsloth"], onProgress: context.log });
     const rows: Row[] = [];
     for (const size of sizesOf(context)) {
       for (const sides of comparisons) rows.push(...(await compareSides(context, python, size, sides)));

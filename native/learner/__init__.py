@@ -1,5 +1,5 @@
 """hone's learner: turns batches of trajectories into a better adapter. Run as `python -m learner`, with
-PYTHONPATH=native and the interpreter of `.venv`; see __main__.py."""
+PYTHONPATH=native and the interpreter of the learner's environment; see __main__.py."""
 
 import os
 

@@ -1,28 +1,22 @@
 """Makes a CUDA build of PyTorch load on a machine without a GPU, without the CUDA libraries (2 GB download, 4 GB disk).
 
 PyPI's Linux wheels of PyTorch are CUDA builds. On a machine without a GPU they never call CUDA, but the dynamic loader
-requires every library they name, with every symbol they use. So this script, run by hone's installer when no CPU build
-is available, puts one small stub library beside PyTorch's own, under all those names. Its runtime API returns
-what the real one returns without a device (cudaErrorNoDevice); any other call ends the process with a message.
-PyTorch's metadata then no longer requires the NVIDIA packages, so that pip does not fetch them later.
+requires every library they name, with every symbol they use. So this program, run by hone's installer when no CPU build
+is available, puts one small library (stand_in.py) beside PyTorch's own, under all those names. PyTorch's metadata then
+no longer requires the NVIDIA packages, so that pip does not fetch them later.
 
-Does nothing to a CPU build. Run it with the interpreter of the environment that has PyTorch:
-
-    .venv/bin/python native/learner/cpu_torch.py
+Does nothing to a CPU build. Run as `python -m learner.cpu_torch` by the interpreter of the environment that has PyTorch.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import struct
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
+
+from .stand_in import stand_in
 
 GPU_PACKAGES = re.compile(r"Requires-Dist:\s*(nvidia-|cuda-|triton\b)", re.IGNORECASE)
 GPU_LIBRARIES = re.compile(r"lib(cu|nv|nccl)")
@@ -40,6 +34,7 @@ DT_NEEDED = 1
 class Library:
     """Symbols and libraries that a shared library (ELF, 64-bit, little-endian) needs, and those it provides."""
 
+    machine: int
     needed: frozenset[str]
     undefined: frozenset[str]
     defined: frozenset[str]
@@ -51,6 +46,7 @@ def read_library(path: Path) -> Library:
         header = file.read(64)
         if header[:6] != b"\x7fELF\x02\x01":
             raise ValueError(f"{path} is no 64-bit little-endian ELF library")
+        (machine,) = struct.unpack_from("<H", header, 0x12)
         (table,) = struct.unpack_from("<Q", header, 0x28)
         entry_size, count = struct.unpack_from("<HH", header, 0x3A)
 
@@ -76,54 +72,7 @@ def read_library(path: Path) -> Library:
         undefined, defined = set(), set()
         for offset, _info, _other, section, _value, _size in struct.iter_unpack("<IBBHQQ", symbols):
             (defined if section else undefined).add(name(strings, offset))
-    return Library(frozenset(needed), frozenset(undefined), frozenset(defined))
-
-
-def stand_in_source(symbols: set[str]) -> str:
-    """C source that defines every symbol, as a function without parameters: arguments of a caller are ignored."""
-    lines = [
-        "#include <stdio.h>",
-        "#include <stdlib.h>",
-        "static void refuse(const char *name) {",
-        '  fprintf(stderr, "%s was called, but this PyTorch was installed for the CPU only\\n", name);',
-        "  abort();",
-        "}",
-        "static void *handle[1];",
-    ]
-    for symbol in sorted(symbols):
-        if symbol.startswith("__cuda"):
-            # Kernel registration, when a library is loaded.
-            lines.append(f"void *{symbol}(void) {{ return handle; }}")
-        elif symbol in ("cudaGetErrorString", "cudaGetErrorName"):
-            lines.append(f'const char *{symbol}(void) {{ return "no CUDA-capable device is detected"; }}')
-        elif re.match(r"cuda[A-Z]", symbol):
-            lines.append(f"int {symbol}(void) {{ return 100; }}")  # cudaErrorNoDevice
-        else:
-            lines.append(f'void {symbol}(void) {{ refuse("{symbol}"); }}')
-    return "\n".join(lines) + "\n"
-
-
-def compile_library(source: str, target: Path) -> None:
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if not compiler:
-        sys.exit("no C compiler was found (cc); install one: hone's engine is built with it too")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "stand_in.c")
-        file.write_text(source)
-        command = [
-            compiler,
-            "-w",
-            "-O1",
-            "-shared",
-            "-fPIC",
-            f"-Wl,-soname,{target.name}",
-            "-o",
-            str(target),
-            str(file),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{compiler} could not compile the stand-in for CUDA: {done.stderr.strip().splitlines()[0]}")
+    return Library(machine, frozenset(needed), frozenset(undefined), frozenset(defined))
 
 
 def without_gpu_packages(metadata: str) -> str:
@@ -132,13 +81,14 @@ def without_gpu_packages(metadata: str) -> str:
 
 
 def make_stand_in(folder: Path) -> list[str]:
-    """Puts the stub into PyTorch's folder of libraries; returns the names under which they ask for it."""
-    libraries = [read_library(path) for path in sorted(folder.glob("*.so*")) if not path.is_symlink()]
+    """Puts the stand-in into PyTorch's folder of libraries; returns the names under which they ask for it."""
+    paths = [path for path in sorted(folder.glob("*.so*")) if not path.is_symlink() and path.name != STAND_IN]
+    libraries = [read_library(path) for path in paths]
     libraries = [library for library in libraries if DRIVER not in library.needed]
     wanted = {name for library in libraries for name in library.needed if GPU_LIBRARIES.match(name)}
     undefined = {name for library in libraries for name in library.undefined if GPU_SYMBOLS.match(name)}
     defined = {name for library in libraries for name in library.defined}
-    compile_library(stand_in_source(undefined - defined), folder / STAND_IN)
+    (folder / STAND_IN).write_bytes(stand_in(undefined - defined, STAND_IN, libraries[0].machine))
     return sorted(wanted)
 
 

@@ -1,9 +1,9 @@
 """Changes the wheel of a CUDA build of PyTorch to load without CUDA, as cpu_torch.py does with an installed one.
 
-For machines that get their packages as files: they then need no compiler and none of NVIDIA's packages. The wheel gets
-a build number, so that pip prefers it to the one on an index. Does nothing to a CPU build.
+For machines that get their packages as files: they then need none of NVIDIA's packages. The wheel gets a build number,
+so that pip prefers it to the one on an index. Does nothing to a CPU build.
 
-    python native/learner/cpu_wheel.py FOLDER
+    python -m learner.cpu_wheel FOLDER
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-# In this file's folder; the file is run as a program of its own.
-from cpu_torch import STAND_IN, make_stand_in, without_gpu_packages
+from .cpu_torch import STAND_IN, make_stand_in, without_gpu_packages
 
 LIBRARIES = "torch/lib/"
 

@@ -14,8 +14,9 @@ export const doctorCommand = defineCommand({
       // Does not initialise the GPU, so the checks below see it as it is.
       const device = reportDevice(config);
       const { torchIndex } = config;
-      const unsloth = config.learner === "unsloth";
-      await ensurePython({ onProgress: io.log, torchIndex, device, cpu: !usesCuda(config, device), unsloth });
+      const extras = config.learner === "unsloth" ? (["unsloth"] as const) : [];
+      const { signal, log } = io;
+      await ensurePython({ onProgress: log, signal, torchIndex, device, cpu: !usesCuda(config, device), extras });
     }
     const checks: Check[] = [];
     await diagnose(config, io.signal, io.log, (check) => {

@@ -1,5 +1,6 @@
 /** The part that a run whose steps a program makes (`openRun`) shares with one whose steps hone makes (`trainRun`). */
 import type { Config } from "../config/index.js";
+import { ensurePython, type PythonOptions } from "../python-env/index.js";
 import { type BeginRun, beginRun, type Run } from "../run/index.js";
 import {
   LastUpdates,
@@ -19,6 +20,18 @@ export type Steps = Omit<LoopParts, "scenarios" | "rewardGroup" | "signal">;
 export interface Begun {
   readonly run: Run;
   readonly updater: LearnerUpdater;
+}
+
+/**
+ * The learner's interpreter. Hone's own is installed when the learner is started: beside the engine and the first rollouts. One
+ * that the user names is checked now.
+ *
+ * @throws HoneError when that one cannot be used
+ */
+export async function learnerPython(options: PythonOptions): Promise<UpdaterSources["python"]> {
+  if (options.python === undefined) return (signal) => ensurePython({ ...options, signal });
+  const given = await ensurePython(options);
+  return async () => given;
 }
 
 /** A run, begun or gone on with, and its learner, which is not started yet. */

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { givenByProgram, type LibraryOption, libraryOptions, withDefaults } from "../config/index.js";
 import { checkTrainable, conversingModel } from "../models/index.js";
-import { ensurePython, prepareMachine, pythonFor } from "../python-env/index.js";
+import { prepareMachine, pythonFor } from "../python-env/index.js";
 import { type MetricsLine, metricsLine, placeOf, RunStore, STORE_FILE, type ValidationRow } from "../run/index.js";
 import type { Scenario } from "../tasks/index.js";
 import {
@@ -18,7 +18,7 @@ import {
   validate,
   withAbsolutePaths,
 } from "../train/index.js";
-import { beginWithLearner, type Steps, stepsOf, warnOfRate } from "./begin.js";
+import { beginWithLearner, learnerPython, type Steps, stepsOf, warnOfRate } from "./begin.js";
 import { viewOf } from "./events.js";
 import type { Model } from "./model.js";
 import type { Given, Listener } from "./options.js";
@@ -134,7 +134,7 @@ export async function openRun(model: Model, task: OpenTask, options: RunOptions 
   });
   const contents = contentsOf(info.model, task.task, task.scenarios, task.servers);
   const cuda = await prepareMachine(config, log, true);
-  const python = await ensurePython(pythonFor(config, cuda, log));
+  const python = await learnerPython(pythonFor(config, cuda, log));
   const fitted = {
     microBatchTokens: settings.microBatchTokens,
     gradientCheckpointing: config.gradientCheckpointing ?? false,

@@ -97,7 +97,7 @@ export async function sft(options: SftOptions, choice: SftChoice = {}): Promise<
   const backend = await backendOf(config, log);
   const { device, note } = learnerDevice(backend);
   if (note) log(note);
-  const python = await ensurePython(pythonFor(config, backend === "cuda", log));
+  const python = await ensurePython({ ...pythonFor(config, backend === "cuda", log), signal });
   const { batch, draft, publish, end } = openWorkplace(into);
   try {
     // Only the tokenizer is used, so the context is minimal.

@@ -10,7 +10,7 @@ import {
 } from "../config/index.js";
 import { decodeThreads, engineOptions, type LocalEngine, usableCores } from "../engine/index.js";
 import { loadFitting } from "../play/index.js";
-import { ensurePython, ensureTrackers, pythonFor } from "../python-env/index.js";
+import { ensurePython, pythonFor } from "../python-env/index.js";
 import { engineFacts, engineText } from "../report/index.js";
 import { openRewards, programKind, programReward, pushesOther, type RewardKind } from "../reward/index.js";
 import { chatOf, chatSettings, requireFormat, type Trajectory } from "../rollout/index.js";
@@ -29,7 +29,7 @@ import {
   withinDifficulty,
 } from "../train/index.js";
 import { UsageError } from "../util/index.js";
-import { type Begun, beginWithLearner, stepsOf, warnOfRate } from "./begin.js";
+import { type Begun, beginWithLearner, learnerPython, stepsOf, warnOfRate } from "./begin.js";
 import { type TrainEvents, viewOf } from "./events.js";
 import { Model } from "./model.js";
 import type { Given } from "./options.js";
@@ -90,8 +90,13 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
   const trackers = readTrackers(config.track);
   const prepared = await prepare(config, given, log, signal, kind);
   const { settings, model, backend } = prepared;
-  const python = await ensurePython(pythonFor(config, backend === "cuda", log));
-  await ensureTrackers(python, trackers, { given: config.python !== undefined, onProgress: log });
+  const learner = pythonFor(config, backend === "cuda", log);
+  const python = await learnerPython(learner);
+  // A tracker is told of the whole run from its start, so what it needs is installed before.
+  const tracker =
+    trackers.length === 0
+      ? ""
+      : await ensurePython({ ...learner, extras: ["trackers", ...(learner.extras ?? [])], needs: trackers, signal });
   const first = await firstCheckpoint(prepared, config, { log, signal });
   const begun = await beginWithLearner(
     { ...prepared, fork: config.fork ?? first },
@@ -105,7 +110,7 @@ export async function trainRun(options: TrainRunOptions, choice: TrainRunChoice 
     if (run.begunAnew) log(`${run.folder}: had no step yet, and begins anew with these options`);
     if (at > 0) log(`${run.folder}: going on after step ${at} of ${settings.steps}`);
     warnOfRate(run, settings, log);
-    const tracking = trackingOf(trackers, run, settings, python, log);
+    const tracking = trackingOf(trackers, run, settings, tracker, log);
     const view = tracked(viewOf(choice), tracking);
     const { steps } = settings;
     const start = () => choice.onStart?.({ folder: run.folder, step: at, steps, judged: pushesOther(settings) });

@@ -20,7 +20,18 @@ export {
   takeDevice,
   usesCuda,
 } from "./device.js";
-export { environmentFolder, WHEELS_FOLDER } from "./environment.js";
+export {
+  BUILDS,
+  type Build,
+  buildTitles,
+  environmentFolder,
+  extrasIn,
+  interpreterIn,
+  lockFile,
+  madeEnvironments,
+  WHEELS_FOLDER,
+  writeStamp,
+} from "./environment.js";
 export { lookAtNvidia, type Machine, type NvidiaGpu, type NvidiaLook } from "./nvidia.js";
 export {
   DRIVER_LIBRARY,

@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import type { CudaMajor } from "./cuda.js";
-import { environmentFolder } from "./environment.js";
+import { madeEnvironments } from "./environment.js";
 import { type Machine, thisMachine, WSL_FOLDER } from "./nvidia.js";
 
 /** In loading order: cublas is linked to cublasLt. */
@@ -32,14 +32,15 @@ export interface PythonPackages {
   readonly torchCuda: string | null | undefined;
 }
 
-/** Hone's own environment, or the one in another folder; runs no program. */
-export function packagesIn(folder = environmentFolder()): PythonPackages {
-  const lib = join(folder, "lib");
-  const versions = existsSync(lib) ? readdirSync(lib).filter((name) => /^python3\.\d+$/.test(name)) : [];
-  return describePackages(
-    versions.map((name) => join(lib, name, "site-packages")),
-    folder,
-  );
+/** Those of hone's own environments that there are, or of another folder; runs no program. */
+export function packagesIn(folder?: string): PythonPackages {
+  const folders = folder === undefined ? madeEnvironments() : [folder];
+  const sites = folders.flatMap((folder) => {
+    const lib = join(folder, "lib");
+    const versions = existsSync(lib) ? readdirSync(lib).filter((name) => /^python3\.\d+$/.test(name)) : [];
+    return versions.map((name) => join(lib, name, "site-packages"));
+  });
+  return describePackages(sites, folders[0]);
 }
 
 export function describePackages(sites: readonly string[], prefix: string | undefined): PythonPackages {

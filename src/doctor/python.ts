@@ -1,27 +1,18 @@
 /** Checks of the learner's Python: interpreter, packages, and the devices its PyTorch can compute on. */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { environmentFolder } from "../device/index.js";
-import {
-  factsOfPython,
-  type PythonFacts,
-  pinnedPackages,
-  pinnedUnsloth,
-  requirementsFile,
-} from "../python-env/index.js";
+import { BUILDS, interpreterIn, madeEnvironments } from "../device/index.js";
+import { pinned } from "../python-env/index.js";
 import { hone, messageOf } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
+import { factsOfPython, type PythonFacts } from "./facts.js";
 import type { TrialRequest } from "./trial-words.js";
 
 type Learner = TrialRequest["learner"];
 
-const environment = environmentFolder();
-
 /** The interpreter that training would use; undefined while there is none. */
-function learnerPython(given: string | undefined): string | undefined {
+function learnerPython(given: string | undefined, cuda: boolean): string | undefined {
   if (given !== undefined) return given;
-  const own = join(environment, "bin", "python");
-  return existsSync(own) ? own : undefined;
+  const [own] = madeEnvironments(cuda ? ["cuda13", "cuda12"] : BUILDS);
+  return own && interpreterIn(own);
 }
 
 export interface PythonChecks {
@@ -39,9 +30,9 @@ export async function checkPython(
   learner: Learner,
   card: string | undefined,
 ): Promise<PythonChecks> {
-  const python = learnerPython(given);
+  const python = learnerPython(given, card !== undefined);
   if (python === undefined) {
-    const found = `not made yet (${environment}); \`${hone("train")}\` makes it when it is first needed, \`${hone("doctor")} --install\` now`;
+    const found = `not made yet; \`${hone("train")}\` makes it when it is first needed, \`${hone("doctor")} --install\` now`;
     return { checks: [none("python", found)], facts: undefined };
   }
   const again = given === undefined ? `remove it and run \`${hone("doctor")} --install\`` : "give another --python";
@@ -63,11 +54,15 @@ export async function checkPython(
 
 function pythonCheck({ python, executable, packages }: PythonFacts, given: string | undefined): Check {
   const found = `Python ${python} (${executable})`;
-  const install = `run \`${executable} -m pip install -r ${requirementsFile}\``;
-  const missing = [...pinnedPackages().keys()].filter((name) => packages[name] === null);
-  if (missing.length > 0) return wrong("python", `${found} lacks ${missing.join(", ")}`, install, { python, packages });
+  const install = (pins: readonly (readonly [string, string])[]) =>
+    `run \`${executable} -m pip install ${pins.map((pin) => pin.join("==")).join(" ")}\``;
+  const missing = [...pinned()].filter(([name]) => packages[name] === null);
+  if (missing.length > 0) {
+    const lacks = `${found} lacks ${missing.map(([name]) => name).join(", ")}`;
+    return wrong("python", lacks, install(missing), { python, packages });
+  }
   // The local part of a version names the build: 2.13.0+cpu is 2.13.0.
-  const other = [...pinnedPackages()].filter(([name, pin]) => packages[name]?.split("+")[0] !== pin);
+  const other = [...pinned()].filter(([name, pin]) => packages[name]?.split("+")[0] !== pin);
   if (other.length === 0) return ok("python", found, { python, packages });
   const list = other.map(([name, pin]) => `${name} ${packages[name]} (tested: ${pin})`).join(", ");
   const facts = { python, packages };
@@ -78,7 +73,7 @@ function pythonCheck({ python, executable, packages }: PythonFacts, given: strin
         `the next \`${hone("train")}\` makes it anew; \`${hone("doctor")} --install\` does now`,
         facts,
       )
-    : note("python", `${found} has ${list}`, `${install} for the versions that were tested`, facts);
+    : note("python", `${found} has ${list}`, `${install(other)} for the versions that were tested`, facts);
 }
 
 function torchCheck({ torch, broken }: PythonFacts, again: string, card: string | undefined): Check {
@@ -118,7 +113,7 @@ function unslothCheck({ packages }: PythonFacts, learner: Learner): Check {
       ? wrong("unsloth", "not installed", `${install} adds it to hone's own environment`, { version })
       : none("unsloth", `not installed; an extra that ${install} adds`, { version });
   }
-  const tested = pinnedUnsloth();
+  const tested = pinned("unsloth-cpu").get("unsloth");
   const use = learner === "unsloth" ? "" : "; `--learner auto` takes it on CUDA, `--learner unsloth` on a CPU too";
   if (version === tested) return ok("unsloth", `Unsloth ${version}${use}`, { version });
   const found = `Unsloth ${version} (tested: ${tested})${use}`;

@@ -68,7 +68,13 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   checkPlace(out, force);
   const python = (wanted: boolean) =>
     wanted
-      ? ensurePython({ onProgress: io.log, anyBuild: true, torchIndex: config.torchIndex, ...pythonOf(config) })
+      ? ensurePython({
+          onProgress: io.log,
+          anyBuild: true,
+          torchIndex: config.torchIndex,
+          python: config.python,
+          signal: io.signal,
+        })
       : Promise.resolve("");
   const interpreter = await python(config.push !== undefined || !isAdapter(form));
   const model = isAdapter(form) ? undefined : await modelOf(chosen, config, io);
@@ -98,8 +104,6 @@ export async function exportRun(config: ExportConfig, io: ModelIo): Promise<Expo
   const repository = config.push === undefined ? null : await push(out, config.push, message, hub, interpreter, io);
   return { run: opened.name, step, form, type, folder: out, files, repository };
 }
-
-const pythonOf = ({ python }: ExportConfig) => (python === undefined ? {} : { python });
 
 interface BaseModel {
   readonly file: string;

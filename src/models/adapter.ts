@@ -164,7 +164,8 @@ export async function adopted(
         onProgress: io.log,
         anyBuild: true,
         torchIndex,
-        ...(python === undefined ? {} : { python }),
+        python,
+        signal: io.signal,
       });
       const args = ["-m", "learner.adopt", adapter.folder, model, aside];
       const outcome = await run(interpreter, args, io, undefined, { PYTHONPATH: join(packageRoot, "native") });

@@ -127,7 +127,7 @@ export async function converted(source: ConversionSource, options: ConversionOpt
 
 /** The Python environment with the packages that read and write GGUF. */
 export const converterPython = ({ python, torchIndex }: ConversionOptions, io: ModelIo) =>
-  ensurePython({ onProgress: io.log, anyBuild: true, torchIndex, ...(python === undefined ? {} : { python }) });
+  ensurePython({ onProgress: io.log, anyBuild: true, torchIndex, python, signal: io.signal });
 
 /**
  * Returns the file `target`, made by `write` where it is missing. A lock makes two processes make it once; it gets its

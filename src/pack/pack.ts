@@ -6,7 +6,6 @@ import { type Config, type OptionOf, readSize } from "../config/index.js";
 import { WHEELS_FOLDER } from "../device/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
 import { type ModelIo, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
-import { collectWheels, pythonForWheels } from "../python-env/index.js";
 import { HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
 import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
 import { neededGlibc } from "./glibc.js";
@@ -14,6 +13,7 @@ import { filesOf, installedPackages } from "./installed.js";
 import { readmeText } from "./readme.js";
 import { type Target, targetNamed } from "./targets.js";
 import { FORMAT, INSIDE, MANIFEST, type Manifest } from "./unpack.mjs";
+import { collectWheels, pythonForWheels } from "./wheels.js";
 
 export type PackConfig = Omit<Config<OptionOf<"pack">>, "for" | "out"> & {
   readonly for: Target["name"];
@@ -73,6 +73,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
       await collectWheels({
         ...{ folder: wheels, build: target.build, python, torchIndex, unsloth },
         onProgress: io.log,
+        signal: io.signal,
       });
       const names = readdirSync(wheels);
       const packed = names.map((name): Entry => ({ path: `${INSIDE}/wheels/${name}`, file: join(wheels, name) }));

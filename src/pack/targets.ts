@@ -1,7 +1,6 @@
 /** The machines that hone is packed for. */
 import type { Config } from "../config/index.js";
-import { type CudaMajor, oldestDriver } from "../device/index.js";
-import type { Build } from "../python-env/index.js";
+import { type Build, type CudaMajor, oldestDriver } from "../device/index.js";
 import { HoneError } from "../util/index.js";
 
 export interface Target {

@@ -1,10 +1,11 @@
-/** The Python environment of learner and trackers: what is installed, facts about it, and a program of it that hone talks to. */
+/** The Python environment of learner and trackers: what is installed, and a program of it that hone talks to. */
 
 export { type ChildEnd, PythonChild } from "./child.js";
-export { factsOfPython, type PythonFacts, pinnedPackages, pinnedUnsloth, requirementsFile } from "./facts.js";
-export { pythonFor } from "./for-training.js";
-export { learnerDevice, prepareMachine } from "./machine.js";
-export { ensurePython, packagesOfPython, pythonIsReady } from "./python.js";
-export type { Build } from "./stamp.js";
-export { ensureTrackers } from "./trackers.js";
-export { collectWheels, pythonForWheels } from "./wheels.js";
+export { pinned } from "./declared.js";
+export { packagesOfPython } from "./given.js";
+export { findPython, makeVenv, NEWEST, OLDEST, type PythonVersion, suitable, versionOf } from "./interpreter.js";
+export { learnerDevice, prepareMachine, pythonFor } from "./machine.js";
+export { installPackages, withoutCuda } from "./packages.js";
+export { WHEELS_LIST } from "./packed.js";
+export { pipDownloader } from "./pip.js";
+export { ensurePython, type PythonOptions, pythonIsReady } from "./python.js";

@@ -1,10 +1,11 @@
 /** The Python of this machine that the learner's environment is made with. */
-import { HoneError } from "../util/index.js";
-import { run } from "./installer.js";
+import { HoneError, lastLine, run } from "../util/index.js";
+import { pythonVersions } from "./declared.js";
 
-/** The oldest and the newest version that the pinned PyTorch has wheels for. */
-export const OLDEST = [3, 10] as const;
-export const NEWEST = [3, 14] as const;
+/** The oldest and the newest version that the pinned PyTorch has wheels for; from ">=3.10,<3.15". */
+const [oldest = 0, beyond = 0] = [...pythonVersions().matchAll(/3\.(\d+)/g)].map(([, minor]) => Number(minor));
+export const OLDEST = [3, oldest] as const;
+export const NEWEST = [3, beyond - 1] as const;
 const range = `${OLDEST.join(".")} to ${NEWEST.join(".")}`;
 
 export type PythonVersion = readonly [major: number, minor: number];
@@ -47,8 +48,16 @@ export function suitable([major, minor]: PythonVersion): boolean {
   return major === OLDEST[0] && minor >= OLDEST[1] && minor <= NEWEST[1];
 }
 
-export async function makeVenv(base: string, folder: string): Promise<void> {
-  const made = await run(base, ["-m", "venv", "--clear", folder]);
+/** Whether a Python has a pip that can install into other environments (22.3 and newer). */
+export async function pipReachesOut(python: string): Promise<boolean> {
+  const { code, stdout } = await run(python, ["-m", "pip", "--version"]);
+  const [major = 0, minor = 0] = (/^pip (\d+)\.(\d+)/.exec(stdout) ?? []).slice(1).map(Number);
+  return code === 0 && (major > 22 || (major === 22 && minor >= 3));
+}
+
+/** @param pip whether the environment gets a pip of its own, which takes most of the time */
+export async function makeVenv(base: string, folder: string, pip = true): Promise<void> {
+  const made = await run(base, ["-m", "venv", "--clear", ...(pip ? [] : ["--without-pip"]), folder]);
   if (made.code === 0) return;
   const output = `${made.stdout}\n${made.stderr}`;
   if (/ensurepip is not available|No module named '?(venv|ensurepip)/.test(output)) {
@@ -58,5 +67,3 @@ export async function makeVenv(base: string, folder: string): Promise<void> {
   }
   throw new HoneError(`${base} could not make an environment in ${folder}: ${lastLine(output)}`);
 }
-
-export const lastLine = (text: string) => text.trim().split("\n").at(-1) ?? "";

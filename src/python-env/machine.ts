@@ -1,9 +1,10 @@
-/** Prepares the machine for --gpu before anything loads llama.cpp. */
+/** What a machine needs for its options: before anything loads llama.cpp, and for the learner. */
+import type { Config } from "../config/index.js";
 import { type DeviceChoice, isComplete, lookForCuda, packagesIn, takeDevice, usesCuda } from "../device/index.js";
 import { cudaIsInstalled, nvidiaBroken } from "../engine/index.js";
-import { HoneError } from "../util/index.js";
-import type { OnLine } from "./installer.js";
-import { ensurePython, packagesOfPython } from "./python.js";
+import { HoneError, type OnLine } from "../util/index.js";
+import { packagesOfPython } from "./given.js";
+import { ensurePython, type PythonOptions } from "./python.js";
 
 export interface MachineSettings extends DeviceChoice {
   readonly device: string | undefined;
@@ -32,10 +33,25 @@ export async function prepareMachine(settings: MachineSettings, onProgress: OnLi
   const possible = found !== undefined && found.majors.length > 0 && cudaIsInstalled();
   const complete = found?.runtime !== undefined && isComplete(found.runtime);
   if (possible && (learns || (python === undefined && !complete))) {
-    await ensurePython({ onProgress, torchIndex, ...(python === undefined ? {} : { python }) });
+    await ensurePython({ onProgress, torchIndex, python });
     await look();
   }
   return true;
+}
+
+/**
+ * The Python environment for a training's options; the same for `train`, `sft` and programs.
+ *
+ * @param cuda whether the learner computes on an NVIDIA GPU
+ */
+export function pythonFor(
+  { python, torchIndex, learner, adamBits }: Pick<Config, "python" | "torchIndex" | "learner" | "adamBits">,
+  cuda: boolean,
+  onProgress: OnLine,
+): PythonOptions {
+  // 8-bit Adam is bitsandbytes', which comes with it.
+  const unsloth = learner === "unsloth" || adamBits === "8";
+  return { onProgress, cpu: !cuda, torchIndex, python, extras: unsloth ? ["unsloth"] : [] };
 }
 
 /** The learner's device beside an engine, and notes for the user about it. */

@@ -5,15 +5,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { cudaFor, type DeviceReport, describe, WHEELS_FOLDER } from "../device/index.js";
+import { BUILDS, type Build, buildTitles, cudaFor, describe, WHEELS_FOLDER } from "../device/index.js";
 import { HoneError, packageRoot } from "../util/index.js";
 import type { PythonVersion } from "./interpreter.js";
-import { type Build, buildTitles } from "./stamp.js";
+import type { Device } from "./packages.js";
 
 export const WHEELS_LIST = "hone-wheels.json";
 
 const listSchema = z.object({
-  build: z.enum(["cpu", "cuda12", "cuda13"]),
+  build: z.enum(BUILDS),
   python: z.tuple([z.number(), z.number()]),
 });
 
@@ -38,11 +38,7 @@ export function packedWheels(root = packageRoot): PackedWheels | undefined {
  * @param wanted the build for this machine, "cpu" where the learner computes on the CPU
  * @throws HoneError when it does not
  */
-export function packedBuild(
-  { build }: PackedWheels,
-  wanted: Build,
-  { card, nvidia }: Pick<DeviceReport, "card" | "nvidia">,
-): Build {
+export function packedBuild({ build }: PackedWheels, wanted: Build, { card, nvidia }: Device): Build {
   if (wanted === "cpu" || !card || wanted === build) return build;
   const fits = cudaFor(card, nvidia.driver).majors.map((major): Build => `cuda${major}`);
   if (fits.includes(build)) return build;

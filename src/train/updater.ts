@@ -142,7 +142,8 @@ export interface UpdaterSources {
   readonly fitted: { readonly microBatchTokens: number; readonly gradientCheckpointing: boolean };
   /** The engine's device. */
   readonly backend: LocalEngineInfo["gpu"];
-  readonly python: string;
+  /** The learner's interpreter, installed where it is missing; aborting the signal ends that. */
+  readonly python: (signal: AbortSignal) => Promise<string>;
   readonly log: (text: string) => void;
 }
 
@@ -174,7 +175,7 @@ export function openUpdater({ run, model, settings, config, fitted, backend, pyt
     start: async (from, signal) => {
       const learner = await startLearner(
         {
-          python,
+          python: await python(signal),
           backend: config.learner,
           base: { gguf: model, ...(hfWeights === undefined ? {} : { hf: hfWeights }) },
           lora: { rank, alpha, targets },

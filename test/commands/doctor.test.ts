@@ -8,7 +8,7 @@ import type { Check } from "../../src/doctor/index.js";
 import { atLeast } from "../../src/doctor/machine.js";
 import { checkPython } from "../../src/doctor/python.js";
 import { adapterCheck, updateCheck } from "../../src/doctor/try.js";
-import { pinnedPackages, pinnedUnsloth } from "../../src/python-env/index.js";
+import { pinned } from "../../src/python-env/index.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { listCards, program } from "../support/nvidia.js";
 import { ensureLearnerPython } from "../support/python.js";
@@ -135,7 +135,7 @@ function python(name: string, differently: object): string {
 }
 
 function factsWith(differently: object): object {
-  const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: null, unsloth_zoo: null };
+  const packages = { ...Object.fromEntries(pinned()), unsloth: null, unsloth_zoo: null };
   const torch = { version: "2.13.0", cuda: null, seesGpu: false, gpu: null };
   const tools = { compiler: "/usr/bin/gcc", headers: true };
   return { python: "3.12.0", executable: "/bin/python", packages, torch, ...tools, ...differently };
@@ -168,7 +168,7 @@ describe("what compiles the learner's layers", () => {
   });
 
   it("is wrong to lack where Unsloth computes, whose kernels nothing else computes", async () => {
-    const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: pinnedUnsloth() };
+    const packages = { ...Object.fromEntries(pinned()), unsloth: pinned("unsloth-cpu").get("unsloth") ?? "" };
     const facts = { torch, headers: false, packages };
     const found = "no Python.h: Unsloth's kernels cannot be compiled, and no update can be made with it";
     for (const learner of ["auto", "unsloth"] as const) {
@@ -211,7 +211,7 @@ describe("PyTorch", () => {
 
 describe("Unsloth", () => {
   const check = async (name: string, version: string | null, learner: "auto" | "unsloth") => {
-    const packages = { ...Object.fromEntries(pinnedPackages()), unsloth: version, unsloth_zoo: version };
+    const packages = { ...Object.fromEntries(pinned()), unsloth: version, unsloth_zoo: version };
     const { checks } = await checkPython(python(name, { packages }), learner, undefined);
     return checks.find((one) => one.name === "unsloth");
   };
@@ -228,13 +228,13 @@ describe("Unsloth", () => {
   });
 
   it("is said to be there with who takes it, and in which version it was tested", async () => {
-    expect(await check("tested", pinnedUnsloth(), "auto")).toMatchObject({
+    expect(await check("tested", pinned("unsloth-cpu").get("unsloth") ?? "", "auto")).toMatchObject({
       state: "ok",
       found: expect.stringContaining("`--learner auto` takes it on CUDA"),
     });
     expect(await check("other", "2025.1.1", "unsloth")).toMatchObject({
       state: "note",
-      found: `Unsloth 2025.1.1 (tested: ${pinnedUnsloth()})`,
+      found: `Unsloth 2025.1.1 (tested: ${pinned("unsloth-cpu").get("unsloth") ?? ""})`,
     });
   });
 });

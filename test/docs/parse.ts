@@ -15,7 +15,7 @@ export const manifest = JSON.parse(readFileSync(join(packageRoot, "package.json"
 /** A folder without a hone.config. */
 const folder = join(packageRoot, "docs");
 /** Programs that are not hone's. */
-const FOREIGN = ["llama-server", "npm", "echo"];
+const FOREIGN = ["llama-server", "npm", "uv", "echo"];
 
 /** A command's words; quotes are taken off. */
 const wordsOf = (command: string) =>

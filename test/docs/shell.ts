@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { packageRoot } from "../../src/util/paths.js";
+import { shareEnvironments } from "../support/environments.js";
 import { type Block, blocksOf, commandsOf } from "./blocks.js";
 import { manifest } from "./parse.js";
 
@@ -28,6 +29,7 @@ export function folderOf(page: string): string {
   writeFileSync(join(folder, "bin/yarn"), yarnStandIn());
   chmodSync(join(folder, "bin/yarn"), 0o755);
   symlinkSync(join(packageRoot, "examples"), join(folder, "examples"));
+  shareEnvironments(folder);
   for (const { treatment, name, text } of blocksOf(page)) {
     if (treatment === "file") writeFileSync(join(folder, name), `${text}\n`);
   }

@@ -18,7 +18,7 @@
 `yarn test-models [tiny|published|0.5b|wide ...]` sets up Python and calls this; with Python set up, it can be called
 alone:
 
-    .venv/bin/python test/models/make.py --llama build/llama.cpp --out build/test-models tiny
+    $(node scripts/python.mjs) test/models/make.py --llama build/llama.cpp --out build/test-models tiny
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ describe("npm install of the tarball in an empty folder", () => {
     const { status, stdout, stderr } = await hone("train", "--task", "email", "--gpu", "off", "--json", ...small);
     expect(status, stderr).toBe(0);
     const python = /making a Python environment in (.*?)(?: with .*)?$/m.exec(stderr)?.[1] as string;
-    expect(python).toMatch(/\/home\/\.cache\/hone\/python-\w{12}$/);
+    expect(python).toMatch(/\/home\/\.cache\/hone\/python-\w{12}-cpu$/);
     expect(existsSync(join(python, "hone.json"))).toBe(true);
     expect(last(stdout)).toMatchObject({ steps: 1 });
   });

@@ -1,4 +1,4 @@
-/** The environment is made for the machine: which PyTorch, from where, and when it is made anew. */
+/** The environment is made for the machine: which PyTorch, from where, and which other packages. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -22,12 +22,15 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-const venv = () => join(folder, "venv");
-const stamp = () => JSON.parse(readFileSync(join(venv(), "hone.json"), "utf8")) as Record<string, string>;
-const torchFile = () => join(venv(), "lib/python3.12/site-packages/torch/version.py");
+/** Names of the builds that there is an environment of. */
+const made = () =>
+  readdirSync(join(folder, "cache/hone"))
+    .filter((name) => existsSync(join(folder, "cache/hone", name, "hone.json")))
+    .map((name) => name.split("-").at(-1));
 
 /** This machine from now on: a process that starts anew, with these cards or none. */
 async function ensure(cards: Cards | undefined, options: PythonOptions = {}): Promise<string[]> {
+  process.env.XDG_CACHE_HOME = join(folder, "cache");
   // A card of the machine that runs the tests stays out.
   if (cards) delete process.env.CUDA_VISIBLE_DEVICES;
   else process.env.CUDA_VISIBLE_DEVICES = "";
@@ -36,23 +39,25 @@ async function ensure(cards: Cards | undefined, options: PythonOptions = {}): Pr
   vi.resetModules();
   const { ensurePython } = await import("../../src/python-env/python.js");
   const said: string[] = [];
-  await ensurePython({ folder: venv(), onProgress: (line) => said.push(line), ...options });
+  await ensurePython({ onProgress: (line) => said.push(line), ...options });
   return said;
 }
 
-/** A uv that writes down its arguments, and "installs" the PyTorch that its index would give. */
+/** A uv that writes down its arguments and the packages of a list, and "installs" the PyTorch that its index would give. */
 function fakeUv(): () => string[] {
   const log = join(folder, "uv.log");
   const torch = (cuda: string) => `mkdir -p "$site/torch"; echo "cuda: str = ${cuda}" > "$site/torch/version.py"`;
   program(
     folder,
     "uv",
-    `case "$1" in
+    `for last; do :; done
+case "$1" in
   --version) exit 0;;
-  venv) for last; do :; done; rm -rf "$last"; mkdir -p "$last/bin" "$last/lib/python3.12/site-packages"
+  venv) rm -rf "$last"; mkdir -p "$last/bin" "$last/lib/python3.12/site-packages"
     printf '#!/bin/sh\\nexit 0\\n' > "$last/bin/python"; chmod +x "$last/bin/python"; exit 0;;
 esac
-echo "$*" >> ${log}
+names=$([ -f "$last" ] && sed -n 's/^\\([^ =]*\\)==.*/\\1/p' "$last" | sort -u)
+echo $* $names >> ${log}
 site=\${4%/bin/python}/lib/python3.12/site-packages
 case "$*" in
   *--no-index*) exit 1;;
@@ -67,118 +72,110 @@ esac`,
 }
 
 const ada = { driver: "590.44.01", capability: "8.9" };
+/** Packages by their hashes, these among them. */
+const hashed = (...names: string[]) =>
+  expect.stringMatching(
+    new RegExp(`--no-deps --require-hashes -r \\S+${names.map((name) => `( .*)? ${name}`).join("")}( |$)`),
+  );
 
 describe("an environment of hone's own", () => {
-  it("has PyTorch for the CPU where there is no GPU", async () => {
+  it("has PyTorch for the CPU where there is no GPU, and nothing of NVIDIA's", async () => {
     const asked = fakeUv();
     await ensure(undefined);
-    expect(stamp().device).toBe("cpu");
-    expect(
-      asked().some((line) => line.endsWith("--index-url https://download.pytorch.org/whl/cpu torch==2.13.0")),
-    ).toBe(true);
+    expect(made()).toEqual(["cpu"]);
+    expect(asked().slice(1)).toEqual([
+      expect.stringMatching(/--index-url https:\/\/download\.pytorch\.org\/whl\/cpu --no-deps torch==2\.13\.0$/),
+      hashed("peft", "transformers"),
+    ]);
+    expect(asked().at(-1)).not.toMatch(/nvidia| torch /);
   });
 
   it("has the general build, CUDA 13, for a driver that runs it", async () => {
     const asked = fakeUv();
     await ensure(ada);
-    expect(stamp().device).toBe("cuda13");
-    expect(asked()).toEqual([expect.stringMatching(/ -r \S+requirements\.txt$/)]);
+    expect(made()).toEqual(["cuda13"]);
+    expect(asked()).toEqual([hashed("nvidia-cudnn-cu13", "peft", "torch", "transformers")]);
   });
 
   it.each([
     ["an older driver", { ...ada, driver: "550.54.14" }],
     ["an older card", { driver: "590.44.01", capability: "7.0" }],
     ["a card whose code the driver cannot compile", { driver: "580.65.06", capability: "9.0" }],
-  ])("has CUDA 12 from PyTorch's index for %s", async (_, cards) => {
+  ])("has CUDA 12 from PyTorch's index for %s, and what that build asks for", async (_, cards) => {
     const asked = fakeUv();
     await ensure(cards);
-    expect(stamp().device).toBe("cuda12");
-    expect(asked()[0]).toMatch(/--no-deps --index-url https:\/\/download\.pytorch\.org\/whl\/cu126 torch==2\.13\.0$/);
+    expect(made()).toEqual(["cuda12"]);
+    expect(asked()).toEqual([
+      expect.stringMatching(/--index-url https:\/\/download\.pytorch\.org\/whl\/cu126 --no-deps torch==2\.13\.0$/),
+      hashed("peft", "transformers"),
+      expect.stringMatching(/bin\/python torch==2\.13\.0$/),
+    ]);
+    expect(asked()[1]).not.toContain("nvidia");
   });
 
   it("gets Unsloth when it is asked for: on a CPU without what only a GPU needs, and it stays", async () => {
     const asked = fakeUv();
     await ensure(undefined);
     const before = asked().length;
-    const said = await ensure(undefined, { unsloth: true });
-    expect(asked().slice(before)).toEqual([
-      expect.stringMatching(/ -r \S+requirements-unsloth\.txt$/),
-      expect.stringMatching(/ --no-deps unsloth==\S+ unsloth_zoo==\S+$/),
-    ]);
-    expect(said.at(-1)).toMatch(/^Unsloth: \d+ MB in \d+ s$/);
-    expect(await ensure(undefined, { unsloth: true })).toEqual([]);
-    // Another layer leaves it there, and so does whoever does not ask for it.
-    await ensure(undefined, { development: true });
-    expect(stamp()).toHaveProperty("unsloth");
-    expect(await ensure(undefined, { unsloth: true })).toEqual([]);
+    await ensure(undefined, { extras: ["unsloth"] });
+    expect(asked().slice(before)).toEqual([hashed("datasets", "trl", "unsloth", "unsloth-zoo")]);
+    expect(asked().at(-1)).not.toContain("torchvision");
+    expect(await ensure(undefined, { extras: ["unsloth"] })).toEqual([]);
+    // Another extra leaves it there, and so does whoever does not ask for it.
+    await ensure(undefined, { extras: ["dev"] });
+    expect(asked().at(-1)).toMatch(/ pytest/);
+    expect(await ensure(undefined, { extras: ["unsloth", "dev"] })).toEqual([]);
   });
 
-  it("gets Unsloth for the CUDA of its PyTorch, also when it is made anew for a GPU that has come", async () => {
+  it("gets Unsloth for the CUDA of its PyTorch", async () => {
     const asked = fakeUv();
-    await ensure(undefined, { unsloth: true });
-    const before = asked().length;
-    await ensure({ ...ada, driver: "550.54.14" });
-    expect(stamp()).toMatchObject({ device: "cuda12", unsloth: expect.any(String) });
-    expect(asked().slice(before)).toEqual([
-      expect.stringMatching(/cu126 torch==/),
-      expect.stringMatching(/ -r \S+requirements\.txt$/),
-      expect.stringMatching(/--no-deps --index-url \S+cu126 torchvision==\S+$/),
-      expect.stringMatching(/ -r \S+requirements-unsloth-cuda\.txt$/),
-      expect.stringMatching(/ --no-deps unsloth==/),
+    await ensure({ ...ada, driver: "550.54.14" }, { extras: ["unsloth"] });
+    expect(asked()).toEqual([
+      expect.stringMatching(/cu126 --no-deps torch==\S+ torchvision==\S+$/),
+      hashed("cut-cross-entropy", "peft", "unsloth"),
+      expect.stringMatching(/bin\/python torch==\S+ torchvision==\S+$/),
     ]);
   });
 
-  it("says in one line when Unsloth was installed and cannot be imported, and does not call it installed", async () => {
-    fakeUv();
-    await ensure(undefined);
-    writeFileSync(join(venv(), "bin", "python"), "#!/bin/sh\necho 'ImportError: no triton' >&2\nexit 1\n");
-    await expect(ensure(undefined, { unsloth: true })).rejects.toThrow(
-      /^Unsloth was installed but cannot be imported: ImportError: no triton; --learner peft does without it$/,
-    );
-    expect(stamp()).not.toHaveProperty("unsloth");
-  });
-
-  it("is made anew when a GPU appears, with a line that says why, and kept when it disappears", async () => {
+  it("is another one when a GPU appears, and the first that there is without", async () => {
     const asked = fakeUv();
     await ensure(undefined);
-    expect(await ensure(ada)).toContain(
-      "the Python environment was made for the CPU, and 0 NVIDIA One (GPU-11111111), driver 590.44.01, needs CUDA 13: it is made anew",
-    );
-    expect(stamp().device).toBe("cuda13");
+    await ensure(ada);
+    expect(made().sort()).toEqual(["cpu", "cuda13"]);
     const installs = asked().length;
     expect(await ensure(ada)).toEqual([]);
     expect(await ensure(undefined)).toEqual([]);
     expect(await ensure(ada, { cpu: true })).toEqual([]);
-    expect([asked().length, stamp().device]).toEqual([installs, "cuda13"]);
+    // It also serves the CPU, and the driver of another machine that shares this cache needs its own.
+    await ensure({ ...ada, driver: "550.54.14" });
+    expect([asked().length > installs, made().sort()]).toEqual([true, ["cpu", "cuda12", "cuda13"]]);
   });
 
-  it("is made anew when the driver needs another CUDA", async () => {
-    fakeUv();
-    await ensure(ada);
-    const said = await ensure({ ...ada, driver: "550.54.14" });
-    expect(said[0]).toMatch(/was made for CUDA 13, and .*, driver 550\.54\.14, needs CUDA 12: it is made anew/);
-    expect(stamp().device).toBe("cuda12");
-  });
-
-  it("of an older hone is kept: its PyTorch says what it was made for", async () => {
+  it("made for a GPU suffices for the CPU, and gets the extras that are asked for there", async () => {
     const asked = fakeUv();
-    await ensure(undefined);
-    const old = ({ device: _, ...rest }: Record<string, string>) => JSON.stringify(rest);
-    writeFileSync(join(venv(), "hone.json"), old(stamp()));
-    const installs = asked().length;
-    expect(await ensure(undefined)).toEqual([]);
-    expect(asked()).toHaveLength(installs);
-    // With a GPU it counts as one for the CPU; but one with CUDA in it does.
-    writeFileSync(torchFile(), "cuda: str = '13.0'\n");
-    expect(await ensure(ada)).toEqual([]);
-    writeFileSync(torchFile(), "cuda: str = None\n");
-    expect((await ensure(ada))[0]).toMatch(/was made for the CPU/);
+    await ensure(ada);
+    await ensure(undefined, { extras: ["trackers"] });
+    expect(asked().at(-1)).toMatch(/ tensorboard .*wandb/);
+    expect(made()).toEqual(["cuda13"]);
   });
 
   it("is for the CPU when the learner computes there, whatever GPU there is", async () => {
     fakeUv();
     await ensure(ada, { cpu: true });
-    expect(stamp().device).toBe("cpu");
+    expect(made()).toEqual(["cpu"]);
+  });
+
+  it("is begun anew after an interruption, which ends the installer", async () => {
+    const asked = fakeUv();
+    const stop = new AbortController();
+    const onProgress = (line: string) => {
+      if (line.startsWith("installing what")) stop.abort(new Error("interrupted"));
+    };
+    await expect(ensure(ada, { signal: stop.signal, onProgress })).rejects.toThrow("interrupted");
+    expect(made()).toEqual([]);
+    await ensure(ada);
+    expect(asked().at(-1)).toEqual(hashed("peft", "torch"));
+    expect(made()).toEqual(["cuda13"]);
   });
 
   it("is not kept when the index gave a PyTorch that the GPU cannot use", async () => {
@@ -186,10 +183,10 @@ describe("an environment of hone's own", () => {
     await expect(ensure({ driver: "580.65.06", capability: "12.0" }, { torchIndex: "http://mirror/" })).rejects.toThrow(
       "http://mirror/ gave a PyTorch for CUDA 12.6, but 0 NVIDIA One (GPU-11111111) with driver 580.65.06 runs CUDA 13; give one with a build for CUDA 13 (--torch-index), or use --gpu off",
     );
-    expect(existsSync(join(venv(), "hone.json"))).toBe(false);
+    expect(made()).toEqual([]);
     // One that it can use is kept, and not looked at again.
     await ensure(ada, { torchIndex: "http://mirror/" });
-    expect(stamp().device).toBe("cuda13");
+    expect(made()).toEqual(["cuda13"]);
     expect(await ensure(ada, { torchIndex: "http://mirror/" })).toEqual([]);
   });
 });
@@ -230,13 +227,10 @@ describe("--torch-index", () => {
   const requests: string[] = [];
   afterEach(() => server.close());
 
-  /** /simple and /torch, as package indexes: the second has a PyTorch for CUDA 12.6. */
+  /** /torch, a package index that has a PyTorch for CUDA 12.6. */
   async function serve(): Promise<string> {
-    const python = anyPython();
     const script = join(packageRoot, "test/support/stand_in_wheels.py");
-    const requirements = join(packageRoot, "native/learner/requirements.txt");
-    execFileSync(python, [script, requirements, join(folder, "index/simple"), "13.0"]);
-    execFileSync(python, [script, requirements, join(folder, "index/torch"), "12.6"]);
+    execFileSync(anyPython(), [script, join(folder, "index/torch"), "12.6", "torch==2.13.0"]);
     requests.length = 0;
     server = createServer((request, response) => {
       const path = decodeURIComponent(request.url ?? "").replace(/\/$/, "");
@@ -251,19 +245,28 @@ describe("--torch-index", () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  it("is where pip takes PyTorch from, and the rest from its own index", { timeout: 180_000 }, async () => {
+  it("is where pip takes PyTorch from, into an environment that has no pip of its own", {
+    timeout: 180_000,
+  }, async () => {
     const url = await serve();
     const python = execFileSync(anyPython(), ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" }).trim();
     program(folder, "python3", `exec ${python} "$@"`);
     process.env.PATH = `${folder}:${dirname("/usr/bin/env")}:/bin`;
-    Object.assign(process.env, { PIP_INDEX_URL: `${url}/simple`, PIP_CONFIG_FILE: "/dev/null", PIP_NO_CACHE_DIR: "1" });
+    Object.assign(process.env, { PIP_INDEX_URL: `${url}/none`, PIP_CONFIG_FILE: "/dev/null", PIP_NO_CACHE_DIR: "1" });
     delete process.env.PIP_FIND_LINKS;
-    // The index of one's own wins over the one that hone would take for this driver.
-    const said = await ensure({ ...ada, driver: "550.54.14" }, { torchIndex: `${url}/torch` });
+    // The index of one's own wins over the one that hone would take for this driver; what is not there is said.
+    const said: string[] = [];
+    const options = { torchIndex: `${url}/torch`, onProgress: (line: string) => said.push(line) };
+    await expect(ensure({ ...ada, driver: "550.54.14" }, options)).rejects.toThrow(
+      /^installing Python packages for .*cuda12\/bin\/python failed: ERROR: Could not find a version that satisfies/,
+    );
     expect(said).toContain(`installing torch==2.13.0 for CUDA 12 from ${url}/torch`);
-    expect(stamp().device).toBe("cuda12");
-    const wheels = requests.filter((path) => path.endsWith(".whl") && path.includes("torch-"));
+    const wheels = requests.filter((path) => path.endsWith(".whl"));
     expect(wheels).toEqual(["/torch/torch/torch-2.13.0-py3-none-any.whl"]);
-    expect(requests).toContain("/simple/peft");
+    const [environment = ""] = readdirSync(join(folder, "cache/hone")).filter((name) => name.endsWith("cuda12"));
+    const [version = ""] = readdirSync(join(folder, "cache/hone", environment, "lib"));
+    const site = join(folder, "cache/hone", environment, "lib", version, "site-packages");
+    expect(readdirSync(site)).toContain("torch");
+    expect(existsSync(join(site, "pip"))).toBe(false);
   });
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { MachineSettings } from "../../src/python-env/machine.js";
+import { type MachineSettings, pythonFor } from "../../src/python-env/machine.js";
 import { type Cards, listCards, uuidOf } from "../support/nvidia.js";
 
 let folder: string;
@@ -16,7 +16,8 @@ beforeEach(() => {
   ensurePython.mockClear();
   vi.resetModules();
   // Nothing is installed, and this machine's own environment has no say.
-  vi.doMock("../../src/python-env/python.js", () => ({ ensurePython, packagesOfPython: async () => empty }));
+  vi.doMock("../../src/python-env/python.js", () => ({ ensurePython }));
+  vi.doMock("../../src/python-env/given.js", () => ({ packagesOfPython: async () => empty }));
   vi.doMock("../../src/device/runtime.js", async (original) => ({
     ...(await original<typeof import("../../src/device/runtime.js")>()),
     packagesIn: () => empty,
@@ -27,6 +28,7 @@ afterEach(() => {
   for (const name of Object.keys(process.env)) delete process.env[name];
   Object.assign(process.env, before);
   vi.doUnmock("../../src/python-env/python.js");
+  vi.doUnmock("../../src/python-env/given.js");
   vi.doUnmock("../../src/device/runtime.js");
   vi.doUnmock("../../src/engine/index.js");
   rmSync(folder, { recursive: true });
@@ -91,5 +93,26 @@ describe("the learner beside an engine", () => {
   ] as const)("on %s", async (backend, expected) => {
     const { learnerDevice } = await import("../../src/python-env/machine.js");
     expect(learnerDevice(backend)).toEqual(expected);
+  });
+});
+
+describe("the Python that a training asks for", () => {
+  const choice = { python: undefined, torchIndex: undefined, learner: "auto" as const, adamBits: "32" as const };
+  const say = () => undefined;
+  const plain = { cpu: true, extras: [], python: undefined };
+
+  it.each([
+    ["what suffices", choice, false, plain],
+    ["one for the GPU", choice, true, { ...plain, cpu: false }],
+    [
+      "Unsloth where it is to learn",
+      { ...choice, learner: "unsloth" as const },
+      false,
+      { ...plain, extras: ["unsloth"] },
+    ],
+    ["Unsloth for 8-bit Adam", { ...choice, adamBits: "8" as const }, false, { ...plain, extras: ["unsloth"] }],
+    ["that which is given", { ...choice, python: "/p" }, false, { ...plain, python: "/p" }],
+  ])("is %s", (_, config, cuda, wanted) => {
+    expect(pythonFor(config, cuda, say)).toEqual({ onProgress: say, torchIndex: undefined, ...wanted });
   });
 });

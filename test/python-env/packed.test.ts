@@ -1,5 +1,5 @@
 /** The environment of a copy of hone that was unpacked with its Python packages: made from those alone. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -8,17 +8,22 @@ import { ensurePython, type PythonOptions } from "../../src/python-env/python.js
 import { program } from "../support/nvidia.js";
 
 let folder: string;
-const path = process.env.PATH;
+const before = { ...process.env };
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-packed-"));
+  process.env.XDG_CACHE_HOME = folder;
 });
 afterEach(() => {
-  process.env.PATH = path;
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, before);
   rmSync(folder, { recursive: true });
 });
 
-const venv = () => join(folder, "venv");
-const stamp = () => JSON.parse(readFileSync(join(venv(), "hone.json"), "utf8")) as Record<string, string>;
+/** Names of the builds that there is an environment of. */
+const made = () =>
+  readdirSync(join(folder, "hone"))
+    .filter((name) => existsSync(join(folder, "hone", name, "hone.json")))
+    .map((name) => name.split("-").at(-1));
 
 /** Pythons that make environments of themselves and write down how pip is called; a uv that must not be asked. */
 function fakePythons(versions: Record<string, string>): () => string[] {
@@ -29,8 +34,11 @@ function fakePythons(versions: Record<string, string>): () => string[] {
       name,
       `case "$*" in
   *version_info*) echo "${version}";;
-  "-m venv --clear "*) mkdir -p "$4/bin"; cp "$0" "$4/bin/python";;
-  *unsloth*) echo "$*" >> ${log}; echo "ERROR: No matching distribution found for unsloth==1" >&2; exit 1;;
+  "-m pip --version") echo "pip 23.1 from here";;
+  "-m venv --clear --without-pip "*) mkdir -p "$5/bin"; cp "$0" "$5/bin/python";;
+  *--require-hashes*) echo "$*" >> ${log}
+    for last; do :; done
+    if grep -q unsloth "$last"; then echo "ERROR: No matching distribution found for unsloth==1" >&2; exit 1; fi;;
   "-m pip "*) echo "$*" >> ${log};;
 esac`,
     );
@@ -48,18 +56,20 @@ const card = { index: 0, uuid: undefined, name: "NVIDIA One", capability: 89, me
 const device = (driver: string) => ({ card, nvidia: { gpus: [card], driver, problem: undefined } });
 const none = { card: undefined, nvidia: { gpus: [], driver: undefined, problem: undefined } };
 
-const ensure = (options: PythonOptions) => ensurePython({ folder: venv(), device: none, packed: packed(), ...options });
+const ensure = (options: PythonOptions) => ensurePython({ device: none, packed: packed(), ...options });
 
 describe("an environment of packed packages", () => {
   it("is made by the Python they are for, from their folder and no index", async () => {
     const asked = fakePythons({ python3: "3 12", "python3.11": "3 11" });
     await ensure({});
     expect(asked()).toEqual([
-      expect.stringMatching(/ install --no-index --find-links \S+wheels -r \S+requirements\.txt$/),
+      // Its PyTorch may have been changed to load without CUDA, so it has no hash.
+      expect.stringMatching(/ install --no-compile --no-index --find-links \S+wheels --no-deps torch==\S+$/),
+      expect.stringMatching(/ --no-index --find-links \S+wheels --no-deps --require-hashes -r \S+requirements\.txt$/),
     ]);
-    expect(stamp().device).toBe("cpu");
+    expect(made()).toEqual(["cpu"]);
     await ensure({});
-    expect(asked()).toHaveLength(1);
+    expect(asked()).toHaveLength(2);
   });
 
   it("needs that Python", async () => {
@@ -74,11 +84,14 @@ describe("an environment of packed packages", () => {
     const cuda12 = { packed: packed({ build: "cuda12" }) };
     // A machine with this driver would get CUDA 13 otherwise.
     await ensure({ ...cuda12, device: device("590.44.01") });
-    expect(stamp().device).toBe("cuda12");
+    expect(made()).toEqual(["cuda12"]);
+    const installs = asked().length;
+    // What this build of PyTorch needs of NVIDIA's was packed with it.
+    expect(asked().at(-1)).toMatch(/ --no-index --find-links \S+wheels torch==\S+$/);
     await ensure({ ...cuda12, device: device("590.44.01") });
     await ensure({ ...cuda12, device: device("590.44.01"), cpu: true });
     await ensure({ ...cuda12, anyBuild: true });
-    expect(asked()).toHaveLength(1);
+    expect(asked()).toHaveLength(installs);
   });
 
   it("is refused for a card that does not run it, unless the learner computes on the CPU", async () => {
@@ -90,15 +103,15 @@ describe("an environment of packed packages", () => {
     await expect(ensure({ device: device("590.44.01") })).rejects.toThrow(/packed for the CPU, but .* needs CUDA 13/);
     expect(asked()).toEqual([]);
     await ensure({ ...old, cpu: true });
-    expect(stamp().device).toBe("cuda13");
+    expect(made()).toEqual(["cuda13"]);
   });
 
   it("says what was not packed", async () => {
     fakePythons({ python3: "3 11" });
-    await expect(ensure({ unsloth: true })).rejects.toThrow(
+    await expect(ensure({ extras: ["unsloth"] })).rejects.toThrow(
       /wheels, with which hone was unpacked, has no unsloth==1; pack hone again, with --learner unsloth/,
     );
-    expect(stamp()).not.toHaveProperty("unsloth");
+    expect(made()).toEqual([]);
   });
 
   it("is none of a hone that was not unpacked", () => {

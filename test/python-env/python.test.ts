@@ -1,19 +1,22 @@
 /** The Python that learns, where something is wrong with it: one clear line, nothing left behind. */
-import { chmodSync, existsSync, mkdtempSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { explain } from "../../src/python-env/installer.js";
+import { madeEnvironments } from "../../src/device/index.js";
+import { explain } from "../../src/python-env/pip.js";
 import { ensurePython } from "../../src/python-env/python.js";
 import { HoneError } from "../../src/util/errors.js";
 
 let folder: string;
-const path = process.env.PATH;
+const before = { ...process.env };
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "hone-python-"));
+  process.env.XDG_CACHE_HOME = join(folder, "cache");
 });
 afterEach(() => {
-  process.env.PATH = path;
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, before);
 });
 
 /** A program of a few lines, on a PATH that has nothing else. */
@@ -47,8 +50,19 @@ describe("a Python that the user names", () => {
   it("must have the learner's packages; those that are missing are named, with the command that installs them", async () => {
     const python = program("bare", 'case "$2" in *version_info*) echo 3 12;; *) echo torch peft;; esac');
     expect(await refused({ python })).toMatch(
-      /bare lacks torch, peft: run .*bare -m pip install -r .*requirements\.txt/,
+      /bare lacks torch, peft: run .*bare -m pip install torch==\S+ peft==\S+, or leave --python out$/,
     );
+  });
+
+  it("must have the trackers that are asked for, in any version", async () => {
+    const asking =
+      'case "$2" in *version_info*) echo 3 12;; *) shift 2; for name; do [ $name = wandb ] && echo $name; done;; esac';
+    const python = program("untracked", asking);
+    const tracked = (needs: string[]) => ({ python, extras: ["trackers" as const], needs });
+    expect(await refused(tracked(["tensorboard", "wandb"]))).toMatch(
+      /untracked lacks wandb: run .*untracked -m pip install wandb==\S+, or leave --python out$/,
+    );
+    expect(await ensurePython(tracked(["tensorboard"]))).toBe(python);
   });
 
   it("is used as it is", async () => {
@@ -60,21 +74,20 @@ describe("a Python that the user names", () => {
 describe("an environment of hone's own", () => {
   it("needs some Python to be made with", async () => {
     program("python3", "echo 3 7");
-    const message = await refused({ folder: join(folder, "venv") });
+    const message = await refused({ cpu: true });
     expect(message).toMatch(/learning needs Python 3\.10 to 3\.14: python3 is 3\.7; install one \(or uv/);
-    expect(existsSync(join(folder, "venv"))).toBe(false);
+    expect(madeEnvironments()).toEqual([]);
   });
 
   it("says which package of the system is missing when Python cannot make environments", async () => {
     program("python3", 'case "$1" in -c) echo 3 11;; *) echo "ensurepip is not available"; exit 1;; esac');
-    expect(await refused({ folder: join(folder, "venv") })).toMatch(/apt install python3-venv/);
+    expect(await refused({ cpu: true })).toMatch(/apt install python3-venv/);
   });
 
   it("is begun again when it was left half made", async () => {
-    const venv = join(folder, "venv");
     program("python3", 'case "$1" in -c) echo 3 11;; *) echo "no luck"; exit 1;; esac');
-    expect(await refused({ folder: venv })).toMatch(/could not make an environment in .*: no luck/);
-    expect(await refused({ folder: venv })).toMatch(/no luck/);
+    expect(await refused({ cpu: true })).toMatch(/could not make an environment in .*: no luck/);
+    expect(await refused({ cpu: true })).toMatch(/no luck/);
   });
 });
 
@@ -94,6 +107,11 @@ describe("what pip and uv say when they fail", () => {
       "no network (uv)",
       "error: Failed to fetch: `https://pypi.org/simple/torch/`\n  Caused by: error sending request for url (https://pypi.org/simple/torch/)\n  Caused by: dns error: failed to lookup address information: Temporary failure in name resolution",
       /the package index cannot be reached/,
+    ],
+    [
+      "a file that is not the tested one",
+      "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package versions, please update the hashes.",
+      /is not the file that hone was tested with: the package index, or a cache/,
     ],
     [
       "anything else",

@@ -4,17 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
+import { BUILDS, madeEnvironments } from "../../src/device/index.js";
 import { loadEngine } from "../../src/engine/index.js";
 import { startLearner, writeBatch } from "../../src/learn/index.js";
-import { readStamp, requirementHashes } from "../../src/python-env/stamp.js";
 import { mismatchLimit } from "../../src/train/mismatch.js";
-import { packageRoot } from "../../src/util/paths.js";
 import { play, settings, step } from "../learn/support.js";
 import { ensureLearnerPython } from "../support/python.js";
 
 // `yarn test` installs it where that can be done (scripts/test-ground.mjs).
-const here = readStamp(join(packageRoot, ".venv"))?.unsloth === requirementHashes().unsloth;
-const why = here ? "" : " (skipped: Unsloth is not installed in .venv)";
+const here = madeEnvironments(BUILDS, ["unsloth"]).length > 0;
+const why = here ? "" : " (skipped: Unsloth is not installed)";
 
 describe("the learner with Unsloth", () => {
   it.skipIf(!here)(`updates the policy that the engine plays${why}`, { timeout: 600_000 }, async () => {

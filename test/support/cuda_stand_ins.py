@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__, "../../../native/learner").resolve()))
-from cpu_torch import read_library, stand_in_source
+sys.path.insert(0, str(Path(__file__, "../../../native").resolve()))
+from learner.cpu_torch import read_library
 
 # What llama.cpp asks before it computes: how many devices, which, how much memory. The struct of properties begins with
 # the name, has 500 bytes at least that are read, and every one of them may be zero.
@@ -42,6 +42,30 @@ DRIVER_DEVICE = """
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = 0; return 0; }
 """
+
+
+def stand_in_source(symbols: set[str]) -> str:
+    """C source that defines every symbol, as a function without parameters: arguments of a caller are ignored."""
+    lines = [
+        "#include <stdio.h>",
+        "#include <stdlib.h>",
+        "static void refuse(const char *name) {",
+        '  fprintf(stderr, "%s was called, but this PyTorch was installed for the CPU only\\n", name);',
+        "  abort();",
+        "}",
+        "static void *handle[1];",
+    ]
+    for symbol in sorted(symbols):
+        if symbol.startswith("__cuda"):
+            # Kernel registration, when a library is loaded.
+            lines.append(f"void *{symbol}(void) {{ return handle; }}")
+        elif symbol in ("cudaGetErrorString", "cudaGetErrorName"):
+            lines.append(f'const char *{symbol}(void) {{ return "no CUDA-capable device is detected"; }}')
+        elif re.match(r"cuda[A-Z]", symbol):
+            lines.append(f"int {symbol}(void) {{ return 100; }}")  # cudaErrorNoDevice
+        else:
+            lines.append(f'void {symbol}(void) {{ refuse("{symbol}"); }}')
+    return "\n".join(lines) + "\n"
 
 
 def make(name: str, symbols: set[str], folder: Path, own: str, version: str | None) -> None:

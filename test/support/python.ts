@@ -10,7 +10,7 @@ export function anyPython(): string {
   return found;
 }
 
-/** A Python with the learner's packages: the one that HONE_TEST_PYTHON names, or .venv, created first if missing. */
+/** A Python with the learner's packages: the one that HONE_TEST_PYTHON names, or hone's own, made first if missing. */
 export async function ensureLearnerPython(): Promise<string> {
-  return process.env.HONE_TEST_PYTHON ?? (await ensurePython({ development: true }));
+  return process.env.HONE_TEST_PYTHON ?? (await ensurePython({ extras: ["dev"] }));
 }

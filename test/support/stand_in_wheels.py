@@ -1,12 +1,11 @@
-"""A package index of empty packages: every requirement of the learner at its pinned version.
+"""A package index of empty packages.
 
-    python stand_in_wheels.py REQUIREMENTS FOLDER TORCH_CUDA
+    python stand_in_wheels.py FOLDER TORCH_CUDA NAME==VERSION...
 
 Writes FOLDER/<name>/<wheel>, as an index of PEP 503 lists them. PyTorch says that it was built for TORCH_CUDA ("cpu":
 for none), and nothing else of it works.
 """
 
-import re
 import sys
 import zipfile
 from pathlib import Path
@@ -25,8 +24,8 @@ def wheel(name: str, version: str, files: dict[str, str], folder: Path) -> None:
         archive.writestr(f"{info}/RECORD", "")
 
 
-def main(requirements: str, target: str, cuda: str) -> None:
-    for name, version in re.findall(r"^([\w-]+)==(\S+)$", Path(requirements).read_text(), re.MULTILINE):
+def main(target: str, cuda: str, *pins: str) -> None:
+    for name, version in (pin.split("==") for pin in pins):
         files = {f"{name}/__init__.py": ""}
         if name == "torch":
             built = None if cuda == "cpu" else cuda

@@ -220,7 +220,7 @@ describe("the learner of a run", () => {
       config: { learner: "peft", learnerLifetime: "run", precision: "f32", threads: 1, adamBits: "32" },
       fitted: { microBatchTokens: 1024, gradientCheckpointing: false },
       backend: false,
-      python,
+      python: async () => python,
       log: () => undefined,
     } as unknown as UpdaterSources;
     const updater = openUpdater(sources);

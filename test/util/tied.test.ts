@@ -44,7 +44,7 @@ describe("when hone is killed", () => {
 
   it("installers end", async () => {
     const program = (folder: string) => `
-      import { run } from ${moduleAt("python-env/installer.js")};
+      import { run } from ${moduleAt("util/run.js")};
       await run("sh", ["-c", ${JSON.stringify(`echo $$ > ${folder}/new; mv ${folder}/new ${folder}/pids; exec sleep 1000`)}]);`;
     await killed(await started(program));
   });
@@ -89,7 +89,7 @@ describe("a program", () => {
   it("ends as it would alone: output, exit code, and 127 where there is none of its name", () => {
     const program = `
       import { run } from ${moduleAt("models/program.js")};
-      import { run as install } from ${moduleAt("python-env/installer.js")};
+      import { run as install } from ${moduleAt("util/run.js")};
       const io = {};
       console.log(JSON.stringify([
         await run("sh", ["-c", "echo out; echo err >&2; exit 3"], io),

@@ -2,9 +2,10 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { packageRoot } from "../../../src/util/paths.js";
+import { BUILDS, interpreterIn, madeEnvironments } from "../../../src/device/index.js";
 
-const python = process.env.HONE_TEST_TRACKER_PYTHON ?? join(packageRoot, ".venv/bin/python");
+const python =
+  process.env.HONE_TEST_TRACKER_PYTHON ?? interpreterIn(madeEnvironments(BUILDS, ["trackers"])[0] ?? "none");
 const FIND = "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('tensorboard', 'wandb')))";
 
 /** Why tests with the libraries cannot run, for their names; "" where they can. */

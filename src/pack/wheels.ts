@@ -1,22 +1,21 @@
 /** Collects the learner's packages as files, for a machine of this kind that has no network. */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoneError, UsageError } from "../util/index.js";
-import { type OnLine, pipDownloader, run } from "./installer.js";
+import type { Build } from "../device/index.js";
 import {
   findPython,
-  lastLine,
+  installPackages,
   makeVenv,
   NEWEST,
   OLDEST,
   type PythonVersion,
+  pipDownloader,
   suitable,
   versionOf,
-} from "./interpreter.js";
-import { WHEELS_LIST } from "./packed.js";
-import { type Build, files } from "./stamp.js";
-import { installTorch } from "./torch.js";
-import { unslothPackages } from "./unsloth.js";
+  WHEELS_LIST,
+  withoutCuda,
+} from "../python-env/index.js";
+import { type OnLine, UsageError } from "../util/index.js";
 
 export interface WheelsChoice {
   /** Empty. */
@@ -27,6 +26,7 @@ export interface WheelsChoice {
   readonly torchIndex: string | undefined;
   readonly unsloth: boolean;
   readonly onProgress: OnLine;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** @throws UsageError for a Python that the learner does not take; HoneError when there is none */
@@ -44,24 +44,19 @@ export async function pythonForWheels(given: string | undefined): Promise<{ base
 
 /** @throws HoneError when a package cannot be had */
 export async function collectWheels(choice: WheelsChoice): Promise<void> {
-  const { folder, build, torchIndex: index, unsloth, onProgress } = choice;
+  const { folder, build, torchIndex, unsloth, onProgress, signal } = choice;
   const { base, version } = await pythonForWheels(choice.python);
   // Not every Python has a pip of its own, and markers of requirements are read by the Python that runs it.
   const tools = join(folder, ".tools");
   await makeVenv(base, tools);
   try {
     const interpreter = join(tools, "bin", "python");
-    const pip = pipDownloader(interpreter, folder);
-    const withoutCuda = async () => {
-      const adapted = await run(interpreter, [files.cpuWheel, folder]);
-      if (adapted.code !== 0) {
-        throw new HoneError(`PyTorch's wheel could not be set up for the CPU: ${lastLine(adapted.stderr)}`);
-      }
-    };
-    await installTorch(pip, { build, interpreter, index, onProgress, withoutCuda });
-    onProgress("downloading the Python packages that the learner needs");
-    await pip.install(["-r", files.runtime], { onLine: onProgress });
-    if (unsloth) await unslothPackages(pip, { build, torchIndex: index, packed: false, onProgress });
+    const list = join(tools, "requirements.txt");
+    await installPackages(pipDownloader(folder, { interpreter, list, onProgress, signal }), {
+      ...{ build, torchIndex, packed: false, onProgress },
+      extras: unsloth ? ["base", "unsloth"] : ["base"],
+      withoutCuda: () => withoutCuda(interpreter, "cpu_wheel", folder),
+    });
   } finally {
     rmSync(tools, { recursive: true, force: true });
   }

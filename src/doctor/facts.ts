@@ -1,9 +1,7 @@
 /** Facts about a Python interpreter: its packages, and the devices its PyTorch can compute on. */
-import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { run } from "./installer.js";
-import { files } from "./stamp.js";
-import { unslothWheels } from "./unsloth.js";
+import { pinned } from "../python-env/index.js";
+import { lastLine, run } from "../util/index.js";
 
 /** A program that prints these facts as one JSON line. */
 const SCRIPT = `
@@ -52,25 +50,10 @@ export type PythonFacts = z.output<typeof factsSchema>;
 /** Optional packages. */
 const OPTIONAL = ["unsloth", "unsloth_zoo"];
 
-/** For users who install the learner's packages themselves. */
-export const requirementsFile = files.runtime;
-
-/** The learner's packages: pinned versions by name. */
-export function pinnedPackages(): Map<string, string> {
-  const lines = readFileSync(files.runtime, "utf8").match(/^[\w-]+==\S+$/gm) ?? [];
-  return new Map(lines.map((line) => line.split("==") as [string, string]));
-}
-
-/** "2026.10.9" */
-export const pinnedUnsloth = () =>
-  unslothWheels()
-    .find((pin) => pin.startsWith("unsloth=="))
-    ?.split("==")[1] ?? "";
-
 /** @throws when the program cannot be run, or its answer cannot be read */
 export async function factsOfPython(python: string): Promise<PythonFacts> {
-  const { code, stdout, stderr } = await run(python, ["-c", SCRIPT, ...pinnedPackages().keys(), ...OPTIONAL]);
-  const line = stdout.trim().split("\n").at(-1) ?? "";
-  if (code !== 0 || line === "") throw new Error(stderr.trim().split("\n").at(-1) || `it ended with exit code ${code}`);
+  const { code, stdout, stderr } = await run(python, ["-c", SCRIPT, ...pinned().keys(), ...OPTIONAL]);
+  const line = lastLine(stdout);
+  if (code !== 0 || line === "") throw new Error(lastLine(stderr) || `it ended with exit code ${code}`);
   return factsSchema.parse(JSON.parse(line));
 }

@@ -1,7 +1,7 @@
 /** Progress of long installations: programs such as pip print nothing for minutes. */
-import type { OnLine } from "./installer.js";
+import type { OnLine } from "./run.js";
 
-const EVERY_MS = 30_000;
+const EVERY_MS = 10_000;
 
 /** "1 min 30 s" */
 const duration = (seconds: number) =>

@@ -1,0 +1,60 @@
+/** Programs that are run to their end. */
+import type { Readable } from "node:stream";
+import { spawnTied } from "./tied.js";
+
+export type OnLine = (line: string) => void;
+
+export interface Finished {
+  /** Exit code; 127 when the program does not exist, 128 when a signal ended it. */
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunChoice {
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  /** Gets the lines of both outputs. */
+  readonly onLine?: OnLine | undefined;
+  /** Ends the program at once when aborted. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Runs a program to its end, at the latest this process's. Never throws: a program that does not exist is an exit code too. */
+export function run(
+  program: string,
+  args: readonly string[],
+  { env, onLine, signal }: RunChoice = {},
+): Promise<Finished> {
+  // PYTHONPATH and the like of the user's shell must not reach hone's environment.
+  const { PYTHONHOME: _home, PYTHONPATH: _path, ...inherited } = process.env;
+  return new Promise((resolve) => {
+    const { process: child, kill } = spawnTied(program, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      // Ctrl-C ends pip and uv as well.
+      ownGroup: false,
+      // Nor may modules of the working folder.
+      env: { ...inherited, PYTHONNOUSERSITE: "1", PYTHONSAFEPATH: "1", ...env },
+    });
+    signal?.addEventListener("abort", kill, { once: true });
+    if (signal?.aborted) kill();
+    const text = { stdout: "", stderr: "" };
+    for (const stream of ["stdout", "stderr"] as const) {
+      let rest = "";
+      (child[stream] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
+        text[stream] += chunk;
+        const lines = (rest + chunk).split("\n");
+        rest = lines.pop() ?? "";
+        for (const line of lines) onLine?.(line.trim());
+      });
+    }
+    const end = (code: number, stderr: string) => {
+      signal?.removeEventListener("abort", kill);
+      resolve({ code, stdout: text.stdout, stderr });
+    };
+    child.once("error", (error) => end(127, error.message));
+    child.once("close", (code) => end(code ?? 128, text.stderr));
+  });
+}
+
+/** Of a program's output: where it failed, usually the reason. */
+export const lastLine = (text: string) => text.trim().split("\n").at(-1) ?? "";

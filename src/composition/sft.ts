@@ -10,12 +10,12 @@ import {
   sizeOf,
   withDefaults,
 } from "../config/index.js";
-import { cudaFound, takeDevice } from "../device/index.js";
+import { cudaFound, learnerDevice, takeDevice } from "../device/index.js";
 import { type LocalEngineInfo, loadEngine, modelFingerprint, usableCores } from "../engine/index.js";
 import { bitsOf, CHECKPOINT_FILES, type LearnerInfo, type SftMetrics, startLearner } from "../learn/index.js";
 import { planServers, serverLogs, withServerTools } from "../mcp/index.js";
 import { checkTrainable, conversingModel, linesTo, resolveModel } from "../models/index.js";
-import { ensurePython, learnerDevice, prepareMachine, pythonFor } from "../python-env/index.js";
+import { ensurePython, prepareMachine, pythonFor } from "../python-env/index.js";
 import { sealCheckpoint } from "../run/index.js";
 import { loadTask } from "../tasks/index.js";
 import { type ImitationBatch, openWorkplace, writeImitationBatch } from "../train/index.js";

@@ -6,6 +6,8 @@
  * const report = reportDevice({ gpu: "auto" });  // for people: changes nothing
  * ```
  */
+
+export { buildForMachine, type Device, learnerDevice, unfit } from "./build.js";
 export { type CudaFit, type CudaMajor, capabilityText, cudaFor, majorOf, oldestDriver } from "./cuda.js";
 export {
   type CudaReport,

@@ -6,10 +6,10 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { objectiveOf } from "../config/index.js";
-import { lookForCuda, packagesIn, takeDevice } from "../device/index.js";
+import { learnerDevice, lookForCuda, packagesIn, takeDevice } from "../device/index.js";
 import { engineOptions, type LocalEngine, loadEngine } from "../engine/index.js";
 import { type BatchGroup, groupAdvantages, LINEAR_LAYERS, startLearner, writeBatch } from "../learn/index.js";
-import { learnerDevice, packagesOfPython } from "../python-env/index.js";
+import { packagesOfPython } from "../python-env/index.js";
 import { engineText } from "../report/index.js";
 import { chatOf, type TokenRecord } from "../rollout/index.js";
 import { mismatchLimit, readingOf, readProbe, scoreProbe } from "../train/index.js";

@@ -1,9 +1,16 @@
 /** A Python that the user names: it is used as it is, and nothing is installed into it. */
-import { buildTitles, currentDevice, describePackages, type PythonPackages } from "../device/index.js";
+import {
+  buildForMachine,
+  buildTitles,
+  currentDevice,
+  describePackages,
+  type PythonPackages,
+  unfit,
+} from "../device/index.js";
 import { HoneError, run } from "../util/index.js";
 import { pinned } from "./declared.js";
 import { OLDEST, versionOf } from "./interpreter.js";
-import { buildForMachine, type Extra, unfit } from "./packages.js";
+import type { Extra } from "./packages.js";
 
 /**
  * Versions are not compared: a user who names a Python may have reasons for other versions.

@@ -53,14 +53,3 @@ export function pythonFor(
   const unsloth = learner === "unsloth" || adamBits === "8";
   return { onProgress, cpu: !cuda, torchIndex, python, extras: unsloth ? ["unsloth"] : [] };
 }
-
-/** The learner's device beside an engine, and notes for the user about it. */
-export function learnerDevice(backend: "cuda" | "vulkan" | "metal" | false): {
-  readonly device: "cuda" | "cpu";
-  readonly note?: string;
-} {
-  if (backend === "cuda") return { device: "cuda" };
-  if (backend === false) return { device: "cpu" };
-  const why = backend === "vulkan" ? "PyTorch has no Vulkan" : "it has no Metal backend";
-  return { device: "cpu", note: `the learner computes on the CPU: ${why}` };
-}

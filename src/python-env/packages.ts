@@ -1,42 +1,12 @@
 /** Which packages a machine needs, and from where: the build of PyTorch is the question. */
 import { join } from "node:path";
-import {
-  type Build,
-  buildTitles,
-  type CudaMajor,
-  cudaFor,
-  type DeviceReport,
-  describe,
-  majorOf,
-  type PythonPackages,
-} from "../device/index.js";
+import { type Build, buildTitles } from "../device/index.js";
 import { HoneError, lastLine, type OnLine, packageRoot, run } from "../util/index.js";
 import { declaredIndex, locked } from "./declared.js";
 import type { Installer } from "./pip.js";
 
 /** Beside the learner's packages: those of tests, of `--learner unsloth`, of `--track`, of the engine vLLM. */
 export type Extra = "dev" | "unsloth" | "trackers" | "vllm";
-
-export type Device = Pick<DeviceReport, "card" | "nvidia">;
-
-const fits = ({ card, nvidia }: Device): readonly CudaMajor[] => (card ? cudaFor(card, nvidia.driver).majors : []);
-
-/** For the GPU of this machine; for the CPU where there is none, or none that a supported CUDA runs on. */
-export function buildForMachine(device: Device): Build {
-  const [major] = fits(device);
-  return major === undefined ? "cpu" : `cuda${major}`;
-}
-
-/** Why the GPU cannot use a PyTorch; undefined when it can. */
-export function unfit({ torchCuda }: PythonPackages, device: Device): string | undefined {
-  const majors = fits(device);
-  const { card, nvidia } = device;
-  if (!card || majors.length === 0) return undefined;
-  if (torchCuda === null || torchCuda === undefined) return `without CUDA, but there is ${describe(card)}`;
-  const major = majorOf(torchCuda);
-  if (major !== undefined && majors.includes(major)) return undefined;
-  return `for CUDA ${torchCuda}, but ${describe(card)} with driver ${nvidia.driver ?? "unknown"} runs CUDA ${majors.join(" or ")}`;
-}
 
 /** Packages that are compiled against one build of PyTorch: its indexes have them all. */
 const OF_TORCH = ["torch", "torchvision", "torchaudio"];

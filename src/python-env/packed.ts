@@ -5,10 +5,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { BUILDS, type Build, buildTitles, cudaFor, describe, WHEELS_FOLDER } from "../device/index.js";
+import { BUILDS, type Build, buildTitles, cudaFor, type Device, describe, WHEELS_FOLDER } from "../device/index.js";
 import { HoneError, packageRoot } from "../util/index.js";
 import type { PythonVersion } from "./interpreter.js";
-import type { Device } from "./packages.js";
 
 export const WHEELS_LIST = "hone-wheels.json";
 

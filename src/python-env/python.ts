@@ -10,20 +10,23 @@ import { join } from "node:path";
 import {
   BUILDS,
   type Build,
+  buildForMachine,
   buildTitles,
   currentDevice,
+  type Device,
   environmentFolder,
   extrasIn,
   interpreterIn,
   madeEnvironments,
   packagesIn,
+  unfit,
   writeStamp,
 } from "../device/index.js";
 import { HoneError, lastLine, type OnLine, run, withHeartbeat, withLock } from "../util/index.js";
 import { pythonVersions } from "./declared.js";
 import { checkGiven } from "./given.js";
 import { findPython, makeVenv, pipReachesOut } from "./interpreter.js";
-import { buildForMachine, type Device, type Extra, installPackages, unfit, withoutCuda } from "./packages.js";
+import { type Extra, installPackages, withoutCuda } from "./packages.js";
 import { type PackedWheels, packedBuild, packedWheels } from "./packed.js";
 import { type Installer, type Installing, pipInstaller, uvInstaller } from "./pip.js";
 

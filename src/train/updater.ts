@@ -4,6 +4,7 @@
  * once, from the checkpoint in force; one that runs out of memory is asked again with smaller micro-batches.
  */
 import { type Config, objectiveOf } from "../config/index.js";
+import { learnerDevice } from "../device/index.js";
 import { decodeThreads, type LocalEngineInfo } from "../engine/index.js";
 import {
   bitsOf,
@@ -14,7 +15,6 @@ import {
   type StepSettings,
   startLearner,
 } from "../learn/index.js";
-import { learnerDevice } from "../python-env/index.js";
 import { learnerFacts, learnerText } from "../report/index.js";
 import type { Run, RunSettings } from "../run/index.js";
 import { deriveSeed } from "../util/index.js";

@@ -84,18 +84,6 @@ describe("before llama.cpp is loaded", () => {
   });
 });
 
-describe("the learner beside an engine", () => {
-  it.each([
-    ["cuda", { device: "cuda" }],
-    ["vulkan", { device: "cpu", note: "the learner computes on the CPU: PyTorch has no Vulkan" }],
-    ["metal", { device: "cpu", note: "the learner computes on the CPU: it has no Metal backend" }],
-    [false, { device: "cpu" }],
-  ] as const)("on %s", async (backend, expected) => {
-    const { learnerDevice } = await import("../../src/python-env/machine.js");
-    expect(learnerDevice(backend)).toEqual(expected);
-  });
-});
-
 describe("the Python that a training asks for", () => {
   const choice = { python: undefined, torchIndex: undefined, learner: "auto" as const, adamBits: "32" as const };
   const say = () => undefined;

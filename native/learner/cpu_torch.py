@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
@@ -27,6 +28,7 @@ STAND_IN = "libhone_no_cuda.so"
 
 SHT_DYNAMIC = 6
 SHT_DYNSYM = 11
+SHT_VERNEED = 0x6FFFFFFE
 DT_NEEDED = 1
 
 
@@ -38,6 +40,8 @@ class Library:
     needed: frozenset[str]
     undefined: frozenset[str]
     defined: frozenset[str]
+    # Of symbols, by the library that has to offer them.
+    versions: frozenset[tuple[str, str]]
 
 
 def read_library(path: Path) -> Library:
@@ -72,7 +76,25 @@ def read_library(path: Path) -> Library:
         undefined, defined = set(), set()
         for offset, _info, _other, section, _value, _size in struct.iter_unpack("<IBBHQQ", symbols):
             (defined if section else undefined).add(name(strings, offset))
-    return Library(machine, frozenset(needed), frozenset(undefined), frozenset(defined))
+        versions = set()
+        if any(section[1] == SHT_VERNEED for section in sections):
+            needs, strings = content(SHT_VERNEED)
+            for file, version in version_needs(needs):
+                versions.add((name(strings, file), name(strings, version)))
+    return Library(machine, frozenset(needed), frozenset(undefined), frozenset(defined), frozenset(versions))
+
+
+def version_needs(table: bytes) -> Iterator[tuple[int, int]]:
+    """Places of the names of a library and of a version of its symbols, from a table of SHT_VERNEED."""
+    at, step = 0, 1
+    while step:
+        _, count, file, first, step = struct.unpack_from("<HHIII", table, at)
+        entry = at + first
+        for _ in range(count):
+            _, _, _, version, more = struct.unpack_from("<IHHII", table, entry)
+            yield file, version
+            entry += more
+        at += step
 
 
 def without_gpu_packages(metadata: str) -> str:
@@ -88,7 +110,8 @@ def make_stand_in(folder: Path) -> list[str]:
     wanted = {name for library in libraries for name in library.needed if GPU_LIBRARIES.match(name)}
     undefined = {name for library in libraries for name in library.undefined if GPU_SYMBOLS.match(name)}
     defined = {name for library in libraries for name in library.defined}
-    (folder / STAND_IN).write_bytes(stand_in(undefined - defined, STAND_IN, libraries[0].machine))
+    versions = {version for library in libraries for file, version in library.versions if file in wanted}
+    (folder / STAND_IN).write_bytes(stand_in(undefined - defined, versions, STAND_IN, libraries[0].machine))
     return sorted(wanted)
 
 

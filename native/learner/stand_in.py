@@ -4,7 +4,7 @@ No compiler is needed: all functions are a handful of instructions, for x86-64 o
 caller are ignored. For the layout see elf(5); the loader needs no section headers, so there are none.
 
     offset          address          content
-    0               the same         headers, hash table, symbols, names, code
+    0               the same         headers, hash table, symbols, versions, names, code
     after it        offset + PAGE    16 writable bytes, the dynamic section
 """
 
@@ -133,6 +133,16 @@ def hash_table(names: list[bytes]) -> bytes:
     return struct.pack(f"<{2 + len(buckets) + len(chain)}I", len(buckets), len(chain), *buckets, *chain)
 
 
+def version_table(names: list[tuple[bytes, int]]) -> bytes:
+    """The versions that a library offers, by name and place of the name; the first is the library itself."""
+    table = b""
+    for number, (name, place) in enumerate(names, 1):
+        last = number == len(names)
+        table += struct.pack("<HHHHIII", 1, int(number == 1), number, 1, elf_hash(name), 20, 0 if last else 28)
+        table += struct.pack("<II", place, 0)
+    return table
+
+
 def write_functions(code: Code, machine: type[X86 | Arm64], names: dict[str, int], handle: int) -> dict[str, int]:
     """Adds the functions; `names` gives the address of each one's name, and the result that of its code."""
     first, second, third = machine.arguments
@@ -166,27 +176,33 @@ def write_functions(code: Code, machine: type[X86 | Arm64], names: dict[str, int
     return {name: function(name) for name in names}
 
 
-def stand_in(symbols: Iterable[str], soname: str, machine: int) -> bytes:
+def stand_in(symbols: Iterable[str], versions: Iterable[str], soname: str, machine: int) -> bytes:
     """A library of that name with all these functions, for a machine by its number in ELF headers (62, 183).
 
     The runtime API (cuda…) returns cudaErrorNoDevice, as the real one does without a device. Any other call ends the
-    process with a message.
+    process with a message. A function stands for every version of its name; `versions` are those that programs ask the
+    library for before they look for functions.
     """
     if machine not in MACHINES:
         raise ValueError(f"machine {machine} of ELF is neither x86-64 nor aarch64")
     wanted = sorted(symbols)
     encoded = [name.encode() for name in wanted]
-    strings = b"\0" + b"".join(name + b"\0" for name in [*encoded, soname.encode()])
-    offsets, at = [], 1
-    for name in [*encoded, soname.encode()]:
-        offsets.append(at)
-        at += len(name) + 1
+    offered = [soname.encode(), *(name.encode() for name in sorted(set(versions)))]
+    strings, offsets = b"\0", []
+    for name in [*encoded, *offered]:
+        offsets.append(len(strings))
+        strings += name + b"\0"
 
     headers = 64 + 4 * 56
     table = hash_table(encoded)
     table += bytes(-len(table) % 8)
     symbols_at = headers + len(table)
-    strings_at = symbols_at + 24 * (len(wanted) + 1)
+    versions_at = symbols_at + 24 * (len(wanted) + 1)
+    version_names = version_table(list(zip(offered, offsets[len(wanted) :], strict=True)))
+    # Of each symbol: none for the empty one, "any" for the others.
+    of_symbols = struct.pack(f"<{len(wanted) + 1}H", 0, *[1] * len(wanted))
+    of_symbols_at = versions_at + len(version_names)
+    strings_at = of_symbols_at + len(of_symbols)
     code_at = -(-(strings_at + len(strings)) // 16) * 16
 
     names = {name: strings_at + offset for name, offset in zip(wanted, offsets, strict=False)}
@@ -200,7 +216,8 @@ def stand_in(symbols: Iterable[str], soname: str, machine: int) -> bytes:
     for name, offset in zip(wanted, offsets, strict=False):
         # A global function of some section (none is described).
         symbol_table += struct.pack("<IBBHQQ", offset, 0x12, 0, 1, entries[name], 0)
-    dynamic = [(14, offsets[-1]), (4, headers), (5, strings_at), (6, symbols_at), (10, len(strings)), (11, 24), (0, 0)]
+    dynamic = [(14, offsets[len(wanted)]), (4, headers), (5, strings_at), (6, symbols_at), (10, len(strings)), (11, 24)]
+    dynamic += [(0x6FFFFFF0, of_symbols_at), (0x6FFFFFFC, versions_at), (0x6FFFFFFD, len(offered)), (0, 0)]
     dynamic_bytes = b"".join(struct.pack("<QQ", tag, value) for tag, value in dynamic)
     writable = 16 + len(dynamic_bytes)
 
@@ -215,7 +232,7 @@ def stand_in(symbols: Iterable[str], soname: str, machine: int) -> bytes:
         (0x6474E551, 6, 0, 0, 0, 0, 0, 16),
     ]
     program = b"".join(struct.pack("<IIQQQQQQ", *segment) for segment in segments)
-    library = header + program + table + symbol_table + strings
+    library = header + program + table + symbol_table + version_names + of_symbols + strings
     library = library.ljust(code_at, b"\0") + code
     return library.ljust(data_offset, b"\0") + bytes(16) + dynamic_bytes
 

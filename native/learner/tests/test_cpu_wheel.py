@@ -34,7 +34,11 @@ def compiled(folder: Path, name: str, source: str, *flags: str) -> Path:
 def wheel(folder: Path, metadata: str) -> Path:
     build = folder / "build"
     build.mkdir()
-    runtime = compiled(build, "libcudart.so.13", "int cudaGetDevice(int *d) { *d = 0; return 0; }")
+    # As NVIDIA's: symbols have versions, which the stand-in has not.
+    versions = folder / "versions.map"
+    versions.write_text("libcudart.so.13 { global: *; };\n")
+    real = "int cudaGetDevice(int *d) { *d = 0; return 0; }"
+    runtime = compiled(build, "libcudart.so.13", real, f"-Wl,--version-script={versions}")
     source = "int cudaGetDevice(int *); int device_error(void) { int d; return cudaGetDevice(&d); }"
     library = compiled(build, "libtorch_cuda.so", source, str(runtime), "-Wl,-rpath,$ORIGIN")
     path = folder / "torch-2.0-cp311-cp311-manylinux_2_28_x86_64.whl"

@@ -18,7 +18,7 @@ here = pytest.mark.skipif(sys.platform != "linux" or not MACHINE, reason="librar
 
 def library(folder: Path, *names: str) -> Path:
     path = folder / "libstand.so.1"
-    path.write_bytes(stand_in(names, path.name, MACHINE))
+    path.write_bytes(stand_in(names, ["libcudart.so.13"], path.name, MACHINE))
     return path
 
 
@@ -62,7 +62,7 @@ def test_every_one_of_thousands_of_symbols_is_found_and_no_other(tmp_path):
 
 def test_a_machine_of_another_kind_is_refused():
     with pytest.raises(ValueError, match="machine 8 of ELF"):
-        stand_in(["cudaFree"], "lib.so", 8)
+        stand_in(["cudaFree"], [], "lib.so", 8)
 
 
 def test_instructions_of_aarch64():

@@ -60,7 +60,8 @@ function llama() {
   if (!existsSync(join(folder, "LICENSE"))) fail("build/llama is missing: run `node scripts/build-addon.mjs`");
   const text = readFileSync(join(folder, "CMakeLists.txt"), "utf8");
   const version = ["MAJOR", "MINOR", "PATCH"].map((part) => text.match(`LLAMA_VERSION_${part} (\\d+)`)?.[1]).join(".");
-  const use = "headers compiled into `hone_engine.node`; its libraries are in node-llama-cpp's packages, which npm installs";
+  const use =
+    "headers compiled into `hone_engine.node`; its libraries are in node-llama-cpp's packages, which npm installs";
   return { name: "llama.cpp and ggml", version, use, copyright: copyrightOf("llama.cpp", join(folder, "LICENSE")) };
 }
 

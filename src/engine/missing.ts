@@ -66,9 +66,15 @@ const cpuPackage = ({ platform, arch }: MachineLook) =>
 const peers = (): Readonly<Record<string, string>> =>
   JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).peerDependencies ?? {};
 
+/** The command that installs packages of llama.cpp's libraries. */
+export function bringsLibraries(names: readonly string[]): string {
+  const known = peers();
+  if (!names.every((name) => known[name])) return reinstall();
+  return `\`npm install ${names.map((name) => `${name}@${known[name]}`).join(" ")}\``;
+}
+
 function notInstalled(name: string, { platform, arch }: MachineLook): string {
-  const version = peers()[name];
-  const remedy = version === undefined ? "" : `; \`npm install ${name}@${version}\` brings it`;
+  const remedy = peers()[name] === undefined ? "" : `; ${bringsLibraries([name])} brings it`;
   return `no build of it for ${platform} ${arch} is installed (looked for ${name})${remedy}`;
 }
 

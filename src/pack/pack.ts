@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync,
 import { dirname, join, resolve } from "node:path";
 import { type Config, type OptionOf, readSize } from "../config/index.js";
 import { WHEELS_FOLDER } from "../device/index.js";
+import { bringsLibraries } from "../engine/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
 import { type ModelIo, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
 import { collectWheels, pythonForWheels } from "../python-env/index.js";
@@ -124,7 +125,9 @@ function packageEntries({ name, libraries }: Target): Entry[] {
   const there = new Set(packages.map(({ place }) => place.replace(/^.*node_modules\/(?=@)/, "")));
   const lacking = [...wanted].filter((one) => !there.has(one));
   if (lacking.length > 0) {
-    throw new HoneError(`--for ${name} needs ${lacking.join(" and ")}, which is not installed: run ${reinstall()}`);
+    throw new HoneError(
+      `--for ${name} needs ${lacking.join(" and ")}, which is not installed: run ${bringsLibraries(lacking)}`,
+    );
   }
   return packages.flatMap(({ place, folder }) =>
     (place === INSIDE ? ownFiles() : filesOf(folder)).map((path) => ({

@@ -6,7 +6,8 @@
 # Makes the system in DIR (a new folder, 0.4 GB), installs the tarballs of `yarn package` there with npm, and runs `hone --version`,
 # `hone init` and `hone rollout` with the tiny model; --train adds `hone train` and `hone demo`, which install Python packages.
 # Prints seconds and megabytes of each step, and ends with the status of the first one that failed.
-# Variables: SUITE (default: this machine's Debian), NODE (default: 20.20.2, from npm).
+# Variables: SUITE (default: this machine's Debian), NODE (default: 20.20.2, from npm), ARCH (amd64 or arm64; another one than this
+# machine's needs qemu-user-static, registered with the kernel).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,20 +22,21 @@ fi
 [ ! -e "$root" ] || { echo "$root exists; give a new folder" >&2; exit 2; }
 suite=${SUITE:-$(. /etc/os-release && echo "${VERSION_CODENAME:?}")}
 node=${NODE:-20.20.2}
+debian=${ARCH:-$(dpkg --print-architecture)}
+arch=${debian/amd64/x64}
 # The mirror that apt takes here.
 mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
   awk '$3 == "main" && $1 !~ /security/ { print $1; exit }')
 
 megabytes() { du -sm --apparent-size "$@" 2>/dev/null | awk '{ sum += $1 } END { print sum + 0 }'; }
 
-debootstrap --variant=minbase --include=ca-certificates,libatomic1,python3,python3-venv "$suite" "$root" "$mirror" \
+debootstrap --arch="$debian" --variant=minbase --include=ca-certificates,libatomic1,python3,python3-venv "$suite" "$root" "$mirror" \
   > "$root.log" 2>&1 || { tail -3 "$root.log" >&2; exit 1; }
 rm -f "$root.log" "$root"/var/cache/apt/archives/*.deb
 
 # Node and npm as the registry has them: no package of Debian, which would bring a compiler.
 kept=$(mktemp -d)
 trap 'rm -rf "$kept"' EXIT
-arch=$(node -p process.arch)
 (cd "$kept" && npm pack --silent "node-linux-$arch@$node" npm@10 > /dev/null)
 tar xzf "$kept"/node-linux-*.tgz -C "$root/usr/local" --strip-components=1 package/bin/node
 mkdir -p "$root/usr/local/lib/node_modules/npm" "$root/root/project" "$root/tarballs"

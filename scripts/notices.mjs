@@ -105,8 +105,8 @@ ${mitText()}
 - **SQLite ${sqliteVersion()}**, in better-sqlite3: in the public domain.
 - **libc++, libc++abi and libunwind** of LLVM, linked into the compiled files for Linux: Apache License 2.0 with LLVM
   exceptions, which ask for no notice in compiled form.
-- **node-llama-cpp ${llamaPackage}** and the packages that it needs, inside \`@hone-rl/hone\`: each with its licence as a file in
-  \`node_modules/node-llama-cpp\`, all of them MIT, ISC, BSD or Blue Oak.
+- **node-llama-cpp ${llamaPackage}** and the packages that it needs, inside \`@hone-rl/hone\`: each in a folder below
+  \`node_modules/node-llama-cpp\` that names its licence, MIT, ISC or Blue Oak 1.0.0.
 
 ## Models
 

@@ -88,6 +88,10 @@ describe("the package", () => {
     const packages = manifests.filter(({ name, version }) => name !== undefined && version !== undefined);
     expect(packages.length).toBeGreaterThan(50);
     expect(packages.filter(({ scripts }) => scripts !== undefined).map(({ name }) => name)).toEqual([]);
+    // THIRD-PARTY.md says so.
+    const licences = new Set(packages.map(({ license }) => license));
+    licences.delete("(BSD-2-Clause OR MIT OR Apache-2.0)");
+    expect([...licences].sort()).toEqual(["BlueOak-1.0.0", "ISC", "MIT"]);
     // npm compiles a package with a binding.gyp and no script.
     expect(jsonOf("node_modules/better-sqlite3/package.json")).toMatchObject({ gypfile: false });
     // The source, for compiling where no binary is prebuilt; no binary of the machine that packed.

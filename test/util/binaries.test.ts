@@ -30,12 +30,14 @@ function platform(version: string) {
 
 describe("the engine's addon", () => {
   it("is that of the platform's package", () => {
-    expect(addonFile(places)).toBe(platform("1.2.3").addon);
+    const { addon } = platform("1.2.3");
+    expect(addonFile(places)).toBe(addon);
   });
 
   it("is the one compiled here, which is there only where the other does not load", () => {
     platform("1.2.3");
-    expect(addonFile(places)).toBe(put("hone/build/Release/hone_engine.node"));
+    const compiled = put("hone/build/Release/hone_engine.node");
+    expect(addonFile(places)).toBe(compiled);
   });
 
   it("is never that of another version of hone", () => {
@@ -47,7 +49,8 @@ describe("the engine's addon", () => {
 describe("SQLite", () => {
   it("is that of the platform's package for this Node, before better-sqlite3's own", () => {
     put("sqlite/build/Release/better_sqlite3.node");
-    expect(sqliteFile(places)).toBe(platform("1.2.3").sqlite);
+    const { sqlite } = platform("1.2.3");
+    expect(sqliteFile(places)).toBe(sqlite);
   });
 
   it("is better-sqlite3's own in a checkout", () => {

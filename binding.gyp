@@ -33,6 +33,7 @@
         "native/engine/scheduler.cc",
         "native/engine/slots.cc",
         "native/engine/shape.cc",
+        "native/engine/shared_library.cc",
         "native/engine/step.cc",
         "native/engine/vector_math.cc",
         "native/engine/warm_up.cc",
@@ -52,6 +53,9 @@
       ],
       "cflags_cc!": ["-fno-exceptions", "-fno-rtti", "-std=gnu++17", "-std=gnu++20"],
       "cflags_cc": ["-std=c++17", "-fexceptions", "-frtti", "-O3", "-Wall", "-Wextra", "-Wno-cast-function-type"],
+      "msvs_settings": {
+        "VCCLCompilerTool": { "ExceptionHandling": 1, "RuntimeTypeInfo": "true", "AdditionalOptions": ["/std:c++17"] }
+      },
       "xcode_settings": {
         "GCC_ENABLE_CPP_EXCEPTIONS": "YES",
         "GCC_ENABLE_CPP_RTTI": "YES",

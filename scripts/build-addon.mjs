@@ -1,10 +1,13 @@
-// Builds the engine's native addon (yarn's "install" step; also `node scripts/build-addon.mjs`).
+// Makes sure that hone's compiled files are there: the engine's addon and SQLite (the "install" step of yarn and npm; also
+// `node scripts/build-addon.mjs`).
 //
-// llama.cpp's headers come from the git bundle in node-llama-cpp, so they match its binaries and nothing is downloaded.
-// Does nothing if neither sources nor versions have changed. Fails with one line if a prerequisite is missing.
+// Does nothing where the package of this platform (@hone-rl/linux-x64 ...) has them and they load. Otherwise says why not, in
+// one line, and compiles: llama.cpp's headers come from the git bundle in node-llama-cpp, so they match its binaries.
+// Compiles nothing if neither sources nor versions have changed. Fails with one line if a prerequisite is missing.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -24,9 +27,17 @@ const require = createRequire(import.meta.url);
 const headers = join(root, "build/llama");
 const addon = join(root, "build/Release/hone_engine.node");
 const stamp = join(root, "build/addon-stamp");
+const platform = `@hone-rl/${process.platform}-${process.arch}`;
+/** As src/util/binaries.ts looks for it: better-sqlite3 is compiled for one version of Node's binary interface. */
+const sqlite = `better_sqlite3-${process.versions.modules}.node`;
+const SQLITE_LOADS = "new (require('better-sqlite3'))(':memory:', { nativeBinding: process.argv[1] })";
 
-function fail(line) {
-  process.stderr.write(`hone: the engine's addon cannot be built: ${line}\n`);
+function say(line) {
+  process.stderr.write(`hone: ${line}\n`);
+}
+
+function fail(line, what = "the engine's addon") {
+  say(`${what} cannot be built: ${line}`);
   process.exit(1);
 }
 
@@ -37,6 +48,30 @@ function run(command, args, options = {}) {
 function works(command, args) {
   const result = run(command, args);
   return !result.error && result.status === 0;
+}
+
+/** Why a file cannot be used; undefined where it can. Tried in a process of its own, which a wrong file may end. */
+function whyNot(file, code = "require(process.argv[1])") {
+  const { status, signal, stderr } = run(process.execPath, ["-e", code, file], { cwd: root });
+  if (status === 0) return undefined;
+  return stderr.split("\n").find((line) => /^\w*Error: /.test(line)) ?? `loading it ended with ${signal ?? status}`;
+}
+
+/** Why the file of that name in the platform's package cannot be used; undefined where it can. */
+function whyNotPrebuilt(name, code) {
+  let folder;
+  try {
+    folder = dirname(require.resolve(`${platform}/package.json`));
+  } catch {
+    return existsSync(join(root, "tsconfig.build.json"))
+      ? "a checkout has none prebuilt"
+      : `${platform} is not installed`;
+  }
+  const [have, want] = [packageVersion(folder), packageVersion(root)];
+  if (have !== want) return `${platform} is of version ${have}, hone of ${want}`;
+  const file = join(folder, name);
+  if (!existsSync(file)) return `${platform} has none for Node ${process.versions.node}`;
+  return whyNot(file, code);
 }
 
 /** node-llama-cpp's folder, found through its entry point, since its package.json is not exported. */
@@ -58,10 +93,11 @@ function packageVersion(folder) {
   return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version;
 }
 
-/** Copies include/, ggml/include/ and CMakeLists.txt (which names the version) out of the bundle. */
+/** Copies include/, ggml/include/, LICENSE and CMakeLists.txt (which names the version) out of the bundle. */
 function extractHeaders(folder, version) {
   const mark = join(headers, "node-llama-cpp-version");
-  if (existsSync(mark) && readFileSync(mark, "utf8") === version) return;
+  const licence = join(headers, "LICENSE");
+  if (existsSync(mark) && existsSync(licence) && readFileSync(mark, "utf8") === version) return;
   if (!works("git", ["--version"])) fail("git is missing; it unpacks llama.cpp's headers from node-llama-cpp's bundle");
   const clone = `${headers}.${process.pid}`;
   rmSync(clone, { recursive: true, force: true });
@@ -70,7 +106,7 @@ function extractHeaders(folder, version) {
   const git = (...args) => run("git", ["-c", "safe.directory=*", "-c", "advice.detachedHead=false", ...args]);
   for (const args of [
     ["clone", "--quiet", "--no-checkout", join(folder, "llama/gitRelease.bundle"), clone],
-    ["-C", clone, "checkout", "--quiet", "HEAD", "--", "include", "ggml/include", "CMakeLists.txt"],
+    ["-C", clone, "checkout", "--quiet", "HEAD", "--", "include", "ggml/include", "CMakeLists.txt", "LICENSE"],
   ]) {
     const result = git(...args);
     if (result.status !== 0)
@@ -104,21 +140,48 @@ function napiFolder() {
   return require.resolve("node-addon-api");
 }
 
-function compile() {
-  if (!works("python3", ["--version"])) fail("python3 is missing; node-gyp needs it");
-  if (!works("make", ["--version"])) fail("make is missing; install a C++17 compiler and make (build-essential)");
-  const compiler = process.env.CXX ?? (process.platform === "darwin" ? "clang++" : "g++");
-  if (!works(compiler, ["--version"])) fail(`${compiler} is missing; install a C++17 compiler (build-essential)`);
+/** Runs node-gyp in a package; fails where it does not make the file. */
+function compile(folder, made, what) {
+  if (!works("python3", ["--version"])) fail("python3 is missing; node-gyp needs it", what);
+  if (process.platform !== "win32") {
+    if (!works("make", ["--version"])) fail("make is missing; install a C++ compiler and make (build-essential)", what);
+    const compiler = process.env.CXX ?? (process.platform === "darwin" ? "clang++" : "g++");
+    if (!works(compiler, ["--version"])) fail(`${compiler} is missing; install a C++ compiler (build-essential)`, what);
+  }
   // Headers beside the node binary need no download.
   const prefix = dirname(dirname(process.execPath));
   const beside = existsSync(join(prefix, "include/node/node_api.h")) && !process.env.npm_config_nodedir;
   const gyp = join(dirname(require.resolve("node-gyp/package.json")), "bin/node-gyp.js");
   const args = [gyp, "configure", "build", "--release", "--jobs=2", ...(beside ? [`--nodedir=${prefix}`] : [])];
-  const result = run(process.execPath, args, { cwd: root });
-  if (result.status === 0 && existsSync(addon)) return;
+  const result = run(process.execPath, args, { cwd: folder });
+  if (result.status === 0 && existsSync(made)) return;
   const output = `${result.stdout}\n${result.stderr}`;
   const reason = output.split("\n").find((line) => /\berror\b/i.test(line)) ?? "node-gyp failed";
-  fail(`${reason.trim()} (all of it: ${keep(output)})`);
+  fail(`${reason.trim()} (all of it: ${keep(output)})`, what);
+}
+
+/** Compiles the addon where sources or versions have changed. */
+function addonHere(why) {
+  const folder = llamaPackage();
+  const version = packageVersion(folder);
+  extractHeaders(folder, version);
+  const now = fingerprint(version);
+  if (existsSync(addon) && existsSync(stamp) && readFileSync(stamp, "utf8") === now) return;
+  say(`compiling the engine's addon, which takes minutes: ${why}`);
+  compile(root, addon, "the engine's addon");
+  writeFileSync(stamp, now);
+}
+
+/** Compiles SQLite where neither better-sqlite3 nor an earlier call has a binary that loads. */
+function sqliteHere(why) {
+  const folder = dirname(require.resolve("better-sqlite3/package.json"));
+  const own = join(folder, "build/Release/better_sqlite3.node");
+  const kept = join(root, "build/Release", sqlite);
+  if ([kept, own].some((file) => existsSync(file) && whyNot(file, SQLITE_LOADS) === undefined)) return;
+  say(`compiling SQLite, which takes a minute: ${why}`);
+  compile(folder, own, "SQLite");
+  mkdirSync(dirname(kept), { recursive: true });
+  copyFileSync(own, kept);
 }
 
 /**
@@ -141,16 +204,13 @@ function keep(output) {
   }
 }
 
-const folder = llamaPackage();
-const version = packageVersion(folder);
-extractHeaders(folder, version);
-
 if (process.argv.includes("--print-llama-version")) {
+  const folder = llamaPackage();
+  extractHeaders(folder, packageVersion(folder));
   process.stdout.write(llamaVersion());
 } else {
-  const now = fingerprint(version);
-  if (!existsSync(addon) || !existsSync(stamp) || readFileSync(stamp, "utf8") !== now) {
-    compile();
-    writeFileSync(stamp, now);
-  }
+  const noSqlite = whyNotPrebuilt(sqlite, SQLITE_LOADS);
+  if (noSqlite !== undefined) sqliteHere(noSqlite);
+  const noAddon = whyNotPrebuilt("hone_engine.node");
+  if (noAddon !== undefined) addonHere(noAddon);
 }

@@ -3,7 +3,8 @@
  * `--json` prints one JSON object as the last line of stdout, a user's mistake is one clear line, and the exit code is
  * 0 (done), 1 (failed) or 2 (wrong usage).
  */
-import { writeSync } from "node:fs";
+import { readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import yargs, { type Argv } from "yargs";
 import { commands } from "./commands/index.js";
 import {
@@ -25,6 +26,7 @@ import {
   nearest,
   onLost,
   onWrapperEnd,
+  packageRoot,
   printable,
   printableJson,
   printableStyled,
@@ -135,6 +137,8 @@ function parentOf(name: string): string | undefined {
   return name.includes(" ") ? name.slice(0, name.lastIndexOf(" ")) : undefined;
 }
 
+const versionOf = () => JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).version as string;
+
 /** The options of the task that `--task TASK --help` names; undefined where none is named. */
 async function helpOnTask(args: readonly string[]): Promise<string | undefined> {
   const at = args.findIndex((arg) => /^--task(=|$)/.test(arg));
@@ -145,6 +149,10 @@ async function helpOnTask(args: readonly string[]): Promise<string | undefined> 
 
 /** @throws UsageError when a word after `--help` is not understood */
 async function runCommandLine(given: string[]): Promise<number> {
+  if (given[0] === "--version") {
+    process.stdout.write(`${versionOf()}\n`);
+    return 0;
+  }
   // `help train` is `train --help`.
   const words = given[0] === "help" ? [...given.slice(1), "--help"] : given;
   const known = commands.map(({ name }) => name);
@@ -153,7 +161,9 @@ async function runCommandLine(given: string[]): Promise<number> {
   const ofTask = await helpOnTask(args);
   const parser = yargs(args)
     .scriptName(program())
-    .usage(`${program()} <command> [options]\n\nTrain a small language model to use tools, on one machine.`)
+    .usage(
+      `${program()} <command> [options]\n${program()} --version\n\nTrain a small language model to use tools, on one machine.`,
+    )
     .parserConfiguration({ "strip-dashed": true, "dot-notation": false, "parse-numbers": false })
     .exitProcess(false)
     .version(false)

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
@@ -47,6 +47,11 @@ describe("the command line", () => {
       expect(text).toContain(name);
       expect(text).toContain(example.replaceAll(/\s+/g, " "));
     }
+  });
+
+  it("--version is that of package.json", () => {
+    const { version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
+    expect(hone("--version")).toEqual({ status: 0, stdout: `${version}\n`, stderr: "" });
   });
 
   it.each(commands.map((command) => [command.name, command]))(

@@ -1,5 +1,4 @@
 // The module that Node loads: finds libllama, loads engines, and exposes the sampler for tests.
-#include <dlfcn.h>
 #include <napi.h>
 
 #include <algorithm>
@@ -13,21 +12,10 @@
 #include "preload.h"
 #include "quantize.h"
 #include "registry.h"
+#include "shared_library.h"
 
 namespace hone {
 namespace {
-
-/**
- * Keeps the addon mapped: Node unmaps an addon loaded by workers only when they end, while the decode threads run its
- * code.
- */
-void keepMapped() {
-  Dl_info self;
-  if (dladdr(reinterpret_cast<void*>(&keepMapped), &self) == 0 ||
-      !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) {
-    throw std::runtime_error("the addon cannot keep itself mapped");
-  }
-}
 
 constexpr int kMostThreads = GGML_MAX_N_THREADS;
 /** Upper bound of counts. llama.cpp allows far fewer; this bound keeps sums of them within an int. */
@@ -201,7 +189,8 @@ void onLog(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
-  keepMapped();
+  // Node unmaps an addon loaded by workers only when they end, while the decode threads run its code.
+  keepThisLibrary();
   Port::create(env);
   define(exports, "bind", [](const Napi::CallbackInfo&) { bindLibLlama(); });
   define(exports, "llamaVersion", [](const Napi::CallbackInfo& info) -> Napi::Value {

@@ -1,22 +1,14 @@
 #include "libllama.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <vector>
 
-#ifdef __APPLE__
-#include <mach-o/dyld.h>
-#else
-#include <link.h>
-#endif
-
 #include "failure.h"
 #include "report.h"
+#include "shared_library.h"
 
 namespace hone {
 namespace {
@@ -27,26 +19,6 @@ std::atomic<void (*)(LogLevel, const std::string&)> logSink{nullptr};
 /** Errors of this thread, for the reason of a failure. */
 thread_local std::string errors;
 thread_local bool memoryLacks = false;
-
-/** Paths of the shared libraries in this process that are llama.cpp itself ("libllama.so.1", not "libllama-common"). */
-std::set<std::string> loadedLibLlamas() {
-  std::set<std::string> found;
-  const auto look = [&](const char* path) {
-    const char* slash = std::strrchr(path, '/');
-    if (std::strncmp(slash ? slash + 1 : path, "libllama.", 9) == 0) found.insert(path);
-  };
-#ifdef __APPLE__
-  for (uint32_t i = 0; i < _dyld_image_count(); i++) look(_dyld_get_image_name(i));
-#else
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* data) {
-        (*static_cast<decltype(look)*>(data))(info->dlpi_name);
-        return 0;
-      },
-      const_cast<void*>(static_cast<const void*>(&look)));
-#endif
-  return found;
-}
 
 /** llama.cpp ends a line with "\n"; a piece without one is continued. Info goes to listeners; debug is dropped. */
 void onLog(ggml_log_level level, const char* text, void*) {
@@ -124,14 +96,11 @@ void bindLibLlama() {
     throw std::runtime_error("two builds of llama.cpp are loaded in one process: " + all +
                              "; choose one `gpu` for the whole process");
   }
-  // Kept for the life of the process: Node unmaps libraries loaded by a worker alone when that worker ends.
-  void* library = dlopen(paths.begin()->c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-  if (!library) throw std::runtime_error(std::string("llama.cpp cannot be opened again: ") + dlerror());
+  void* library = keepLibrary(*paths.begin());
 
   LibLlama lib;
-  // A handle's symbols include those of the libraries it depends on: libggml, libggml-base.
 #define HONE_RESOLVE(name)                                                                 \
-  lib.name = reinterpret_cast<decltype(lib.name)>(dlsym(library, #name));                  \
+  lib.name = reinterpret_cast<decltype(lib.name)>(functionOf(library, #name));             \
   if (!lib.name) {                                                                         \
     throw std::runtime_error(std::string("llama.cpp of node-llama-cpp has no " #name) + kReinstall); \
   }

@@ -1,20 +1,16 @@
 #include "preload.h"
 
-#include <dlfcn.h>
-
-#include <stdexcept>
+#include "shared_library.h"
 
 namespace hone {
 
 void preloadLibraries(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE)) throw std::runtime_error(dlerror());
-  }
+  for (const std::string& path : paths) loadLibrary(path);
 }
 
 std::string cudaComplaint() {
-  const auto count = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, "cudaGetDeviceCount"));
-  const auto words = reinterpret_cast<const char* (*)(int)>(dlsym(RTLD_DEFAULT, "cudaGetErrorString"));
+  const auto count = reinterpret_cast<int (*)(int*)>(anyFunction("cudaGetDeviceCount"));
+  const auto words = reinterpret_cast<const char* (*)(int)>(anyFunction("cudaGetErrorString"));
   if (!count || !words) return "";
   int devices = 0;
   const int error = count(&devices);

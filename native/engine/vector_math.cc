@@ -13,6 +13,12 @@
 #define WIDE
 #endif
 
+#ifdef _MSC_VER
+#define ALWAYS_INLINE __forceinline
+#else
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#endif
+
 namespace hone {
 namespace {
 
@@ -20,7 +26,7 @@ namespace {
 constexpr int kLanes = 32;
 
 // exp(x) = 2^n · exp(r), n = round(x / ln 2), with a polynomial for exp(r) (Cephes expf).
-inline __attribute__((always_inline)) float expOf(float x) {
+ALWAYS_INLINE float expOf(float x) {
   const float clamped = x < -87.0f ? -87.0f : x;
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;  // 1.5 · 2^23: the sum is rounded to whole numbers
   const float n = shifted - 12582912.0f;

@@ -1,7 +1,7 @@
 /** `hone init`: a new project with a task of its own, ready for `npm run train`. */
 import { createInterface } from "node:readline/promises";
 import { type CommandIo, type Config, DEFAULT_MODEL, defineCommand } from "../config/index.js";
-import { dependencyOf, type Ground, groundOf, honeOf, nameOf, writeProject } from "../init/index.js";
+import { besideOf, dependencyOf, type Ground, groundOf, honeOf, nameOf, writeProject } from "../init/index.js";
 import { hone, UsageError } from "../util/index.js";
 
 type Asked = Pick<Config, "package" | "model">;
@@ -16,7 +16,7 @@ async function ask(given: Asked, { package: before }: Ground, io: CommandIo): Pr
   try {
     const known = given.package ?? (before && honeOf(before));
     return {
-      package: known ?? (await answer("hone's tarball, as `npm pack` makes it: ")),
+      package: known ?? (await answer("hone's tarball, as `yarn package` makes it: ")),
       model: given.model ?? (await answer(`Model to train (${DEFAULT_MODEL}, a smoke test): `)),
     };
   } finally {
@@ -41,13 +41,13 @@ export const initCommand = defineCommand({
     const before = ground.package && honeOf(ground.package);
     if (asked.package === undefined && before === undefined) {
       throw new UsageError(
-        "init needs --package: the tarball that `npm pack` makes of hone, or a published version such as @hone-rl/hone@1.2.3",
+        "init needs --package: the tarball that `yarn package` makes of hone, or a published version such as @hone-rl/hone@1.2.3",
       );
     }
     const dependency = asked.package === undefined ? (before as string) : dependencyOf(asked.package, ground.folder);
     const model = asked.model ?? DEFAULT_MODEL;
     const name = nameOf(ground.folder);
-    const files = writeProject(ground, { name, hone: dependency, model });
+    const files = writeProject(ground, { name, hone: dependency, beside: besideOf(dependency, ground.folder), model });
     const smoke = model === DEFAULT_MODEL;
     io.log(
       [

@@ -101,10 +101,13 @@ export const inputOptions = {
   }),
   ...inGroup("A new project", ["init"], {
     folder: text("Folder of the new project; made when it is not there.", { accepts: "a path", default: "." }),
-    package: text("What the project installs hone from: the tarball that npm pack makes, or @hone-rl/hone@VERSION.", {
-      accepts: "a path or a version",
-      defaultText: "what the folder's package.json says",
-    }),
+    package: text(
+      "What the project installs hone from: the tarball that yarn package makes, or @hone-rl/hone@VERSION.",
+      {
+        accepts: "a path or a version",
+        defaultText: "what the folder's package.json says",
+      },
+    ),
     yes: flag("Ask nothing: take the defaults for what is not given.", { default: false }),
   }),
   ...inGroup("Task and scenarios", ["check", "rollout", "train", "eval", "chat", "play"], {

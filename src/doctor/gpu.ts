@@ -1,6 +1,6 @@
 /** Checks of the GPU: llama.cpp's backends, cards and their driver, CUDA for engine and learner. */
 import { capabilityText, type DeviceReport, describe, isComplete, majorOf } from "../device/index.js";
-import { gpuTitles, installedBackends, loadAddon } from "../engine/index.js";
+import { gpuTitles, installedBackends, llamaCommand, loadAddon } from "../engine/index.js";
 import { hone, messageOf, reinstall } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
 
@@ -23,7 +23,7 @@ export function checkBackends(): Check {
   return wrong(
     "llama.cpp",
     "no build is installed",
-    `run ${reinstall()}, or \`npx node-llama-cpp source download\``,
+    `run ${reinstall()}, or ${llamaCommand("source download")}`,
     facts,
   );
 }

@@ -1,9 +1,8 @@
 /** The native addon: the types of its functions, and loading it together with llama.cpp. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { HoneError, messageOf, packageRoot, reinstall } from "../util/index.js";
+import { addonFile, HoneError, messageOf, reinstall } from "../util/index.js";
 import type { EngineMemory, EngineStats, Gpu } from "./engine.js";
 import { type CudaLoader, loadLlama } from "./llama.js";
 import { noDevice } from "./missing.js";
@@ -172,7 +171,7 @@ export interface Addon extends CudaLoader {
 }
 
 /** @throws HoneError when the addon was not built or cannot be loaded; there is no fallback */
-export function loadAddon(file = join(packageRoot, "build/Release/hone_engine.node")): Addon {
+export function loadAddon(file = addonFile()): Addon {
   if (!existsSync(file)) {
     throw new HoneError(`the engine's addon is not built (no ${file}); run \`node scripts/build-addon.mjs\` in hone`);
   }

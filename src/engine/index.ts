@@ -18,7 +18,14 @@ export { isLocal } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
 export { loadEngine } from "./factory.js";
 export { gpuMemory, onEngineLog } from "./load.js";
-export { cudaIsInstalled, gpuTitles, installedBackends, nvidiaBroken } from "./missing.js";
+export {
+  bringsLibraries,
+  cudaIsInstalled,
+  gpuTitles,
+  installedBackends,
+  llamaCommand,
+  nvidiaBroken,
+} from "./missing.js";
 export {
   chatTemplateOf,
   type ModelHeader,

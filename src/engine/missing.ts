@@ -1,9 +1,9 @@
 /** Determines why no build of llama.cpp could be loaded, and how to continue. */
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { type CudaMajor, DRIVER_LIBRARY, describe, type NvidiaGpu, runtimeNames } from "../device/index.js";
-import { messageOf, reinstall } from "../util/index.js";
+import { isInstalled, messageOf, packageRoot, reinstall } from "../util/index.js";
 import type { Gpu } from "./engine.js";
 
 type GpuName = Exclude<Gpu, "auto" | false>;
@@ -62,8 +62,27 @@ const packageOf = (gpu: GpuName, { platform, arch }: MachineLook) =>
 const cpuPackage = ({ platform, arch }: MachineLook) =>
   `@node-llama-cpp/${systems[platform] ?? platform}-${arch}${platform === "darwin" && arch === "arm64" ? "-metal" : ""}`;
 
-const notInstalled = (name: string, { platform, arch }: MachineLook) =>
-  `no build of it for ${platform} ${arch} is installed (looked for ${name})`;
+/** A published hone names the libraries for GPUs, with their version, as packages that its user installs. */
+const peers = (): Readonly<Record<string, string>> =>
+  JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).peerDependencies ?? {};
+
+/** The command that installs packages of llama.cpp's libraries. */
+export function bringsLibraries(names: readonly string[]): string {
+  const known = peers();
+  if (!names.every((name) => known[name])) return reinstall();
+  return `\`npm install ${names.map((name) => `${name}@${known[name]}`).join(" ")}\``;
+}
+
+function notInstalled(name: string, { platform, arch }: MachineLook): string {
+  const remedy = peers()[name] === undefined ? "" : `; ${bringsLibraries([name])} brings it`;
+  return `no build of it for ${platform} ${arch} is installed (looked for ${name})${remedy}`;
+}
+
+/** A command of node-llama-cpp's program, which npx does not find where hone brings it inside. */
+export function llamaCommand(words: string): string {
+  const inside = join(packageRoot, "node_modules/node-llama-cpp/dist/cli/cli.js");
+  return `\`${isInstalled() && existsSync(inside) ? `node ${relative(process.cwd(), inside)}` : "npx node-llama-cpp"} ${words}\``;
+}
 
 /** llama.cpp's CUDA backend for one CUDA version and the library it needs; or why it is missing. */
 export function cudaBackend(major: CudaMajor, look: MachineLook): { base: string; file: string } | { missing: string } {
@@ -99,7 +118,7 @@ export function whyNoGpu(gpu: GpuName, look: MachineLook = thisMachine): string 
     }
   }
   if (reasons.length === 0)
-    reasons.push("nothing that it needs is known to be missing; `npx node-llama-cpp inspect gpu` tells more");
+    reasons.push(`nothing that it needs is known to be missing; ${llamaCommand("inspect gpu")} tells more`);
   return `--gpu ${gpu}: llama.cpp's ${gpuTitles[gpu]} backend cannot be loaded: ${reasons.join("; ")}; ${GO_ON}`;
 }
 
@@ -137,6 +156,6 @@ export function whyNoCpu(look: MachineLook = thisMachine): string {
   const { platform, arch } = look;
   const name = cpuPackage(look);
   return look.bins(name) !== undefined
-    ? `the llama.cpp of ${name} cannot be loaded here; \`npx node-llama-cpp source download\` compiles one for this machine`
-    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run ${reinstall()}, or \`npx node-llama-cpp source download\`, which compiles it`;
+    ? `the llama.cpp of ${name} cannot be loaded here; ${llamaCommand("source download")} compiles one for this machine`
+    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run ${reinstall()}, or ${llamaCommand("source download")}, which compiles it`;
 }

@@ -1,3 +1,3 @@
 /** Creates new projects. */
-export { dependencyOf, type Ground, groundOf, nameOf, writeProject } from "./init.js";
+export { besideOf, dependencyOf, type Ground, groundOf, nameOf, writeProject } from "./init.js";
 export { honeOf, type Project } from "./templates.js";

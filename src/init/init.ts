@@ -1,7 +1,7 @@
 /** `hone init` without its prompts: creates a project in a folder without files of the user. Overwrites nothing. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join, relative, resolve } from "node:path";
-import { UsageError, writeDurably } from "../util/index.js";
+import { platformPackage, UsageError, writeDurably } from "../util/index.js";
 import { filesOf, honeOf, type PackageJson, type Project, packageJson, scriptsOf } from "./templates.js";
 
 /** Files that `npm install` of hone and git create in an empty folder; they do not count as content. */
@@ -72,10 +72,21 @@ export function dependencyOf(given: string, folder: string): string {
   const tarball = resolve(given.replace(/^file:/, ""));
   if (![".tgz", ".gz"].includes(extname(tarball)) || !existsSync(tarball)) {
     throw new UsageError(
-      `--package ${given}: give the path of the tarball that \`npm pack\` makes of hone, or a published version such as @hone-rl/hone@1.2.3`,
+      `--package ${given}: give the path of the tarball that \`yarn package\` makes of hone, or a published version such as @hone-rl/hone@1.2.3`,
     );
   }
   return `file:${relative(folder, tarball)}`;
+}
+
+/**
+ * The tarball of this platform's compiled files, where `yarn package` has put it beside hone's: package by its path from the
+ * project, as npm's `optionalDependencies` have it.
+ */
+export function besideOf(dependency: string, folder: string): Record<string, string> {
+  const [, place, version] = /^file:(.*?)hone-rl-hone-([^/\\]+)\.tgz$/.exec(dependency) ?? [];
+  if (place === undefined) return {};
+  const tarball = `${place}${platformPackage.slice(1).replace("/", "-")}-${version}.tgz`;
+  return existsSync(join(folder, tarball)) ? { [platformPackage]: `file:${tarball}` } : {};
 }
 
 function write(file: string, content: string, replaces: boolean): void {

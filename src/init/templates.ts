@@ -6,6 +6,8 @@ export interface Project {
   readonly name: string;
   /** The version of hone to install: a tarball's path, or a published version. */
   readonly hone: string;
+  /** Tarballs that are installed with it, by package, where they can be. */
+  readonly beside?: Readonly<Record<string, string>>;
   /** The model that `npm run train` trains. */
   readonly model: string;
 }
@@ -113,6 +115,7 @@ export interface PackageJson {
   readonly name?: string;
   readonly scripts?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
 /** The version of hone in package.json's dependencies; undefined without one. */
@@ -120,12 +123,14 @@ export const honeOf = ({ dependencies }: PackageJson): string | undefined => dep
 
 /** Writes package.json, keeping all fields of an existing one except its type. */
 export function packageJson(project: Project, before: PackageJson = {}): string {
-  const { name, hone } = project;
+  const { name, hone, beside = {} } = project;
+  const optional = { ...before.optionalDependencies, ...beside };
   return json({
     ...(honeOf(before) === undefined ? { name, private: true, ...before } : before),
     // As task.ts is written. `npm install` leaves it out and `npm init` writes "commonjs", before there is any source.
     type: "module",
     scripts: { ...scriptsOf(project), ...before.scripts },
     dependencies: { ...before.dependencies, [PACKAGE]: hone },
+    ...(Object.keys(optional).length > 0 ? { optionalDependencies: optional } : {}),
   });
 }

@@ -1,8 +1,8 @@
 /** A cache of verdicts by request, in an SQLite file: a run's store, or the file of `yarn hone judge`. */
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import Database from "better-sqlite3";
-import { codeOf, HoneError } from "../util/index.js";
+import type Database from "better-sqlite3";
+import { codeOf, HoneError, openDatabase } from "../util/index.js";
 
 export interface VerdictCache {
   /** The verdict as stored; undefined when there is none for this key. */
@@ -41,7 +41,7 @@ export class SqliteVerdicts implements VerdictCache {
 /** For verdicts that belong to no run. */
 export function openVerdictFile(file: string): { cache: VerdictCache; close(): void } {
   mkdirSync(dirname(file), { recursive: true });
-  const database = new Database(file);
+  const database = openDatabase(file);
   try {
     database.pragma("journal_mode = WAL");
     database.exec(VERDICTS_TABLE.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"));

@@ -4,9 +4,10 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync,
 import { dirname, join, resolve } from "node:path";
 import { type Config, type OptionOf, readSize } from "../config/index.js";
 import { WHEELS_FOLDER } from "../device/index.js";
+import { bringsLibraries } from "../engine/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
 import { type ModelIo, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
-import { HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
+import { addonFile, HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
 import { archiveBytes, bytesOf, type Entry, writeParts } from "./archive.js";
 import { neededGlibc } from "./glibc.js";
 import { filesOf, installedPackages } from "./installed.js";
@@ -120,11 +121,14 @@ function projectEntries(version: string): Entry[] {
 /** Hone, the packages that it needs, and the libraries of llama.cpp that the target does. */
 function packageEntries({ name, libraries }: Target): Entry[] {
   const wanted = new Set(libraries.map((one) => `${LIBRARIES}${one}`));
-  const packages = installedPackages(packageRoot, (one) => !one.startsWith(LIBRARIES) || wanted.has(one));
+  const takes = (one: string, need: string) => (one.startsWith(LIBRARIES) ? wanted.has(one) : need === "optional");
+  const packages = installedPackages(packageRoot, takes);
   const there = new Set(packages.map(({ place }) => place.replace(/^.*node_modules\/(?=@)/, "")));
   const lacking = [...wanted].filter((one) => !there.has(one));
   if (lacking.length > 0) {
-    throw new HoneError(`--for ${name} needs ${lacking.join(" and ")}, which is not installed: run ${reinstall()}`);
+    throw new HoneError(
+      `--for ${name} needs ${lacking.join(" and ")}, which is not installed: run ${bringsLibraries(lacking)}`,
+    );
   }
   return packages.flatMap(({ place, folder }) =>
     (place === INSIDE ? ownFiles() : filesOf(folder)).map((path) => ({
@@ -134,15 +138,14 @@ function packageEntries({ name, libraries }: Target): Entry[] {
   );
 }
 
-/** The files that npm would pack of hone, and the compiled addon. */
+/** The files that npm would pack of hone, and those that were compiled on this machine. */
 function ownFiles(): string[] {
-  const addon = "build/Release/hone_engine.node";
-  const page = "dist/web/page.js";
+  const page = join(packageRoot, "dist/web/page.js");
   for (const [file, remedy] of [
-    [addon, reinstall()],
+    [addonFile(), reinstall()],
     [page, isInstalled() ? reinstall() : "`yarn build`"],
   ] as const) {
-    if (!existsSync(join(packageRoot, file))) throw new HoneError(`${file} of hone is missing: run ${remedy}`);
+    if (!existsSync(file)) throw new HoneError(`${file} of hone is missing: run ${remedy}`);
   }
   const args = ["pack", "--dry-run", "--ignore-scripts", "--json"];
   const { status, stdout, stderr, error } = spawnSync("npm", args, { cwd: packageRoot, encoding: "utf8" });
@@ -151,5 +154,8 @@ function ownFiles(): string[] {
     throw new HoneError(`npm, which knows hone's files, cannot be run: ${why}`);
   }
   const [listed] = JSON.parse(stdout) as { files: { path: string }[] }[];
-  return [...(listed?.files ?? []).map(({ path }) => path), addon];
+  // The packages that are bundled with hone have places of their own.
+  const packed = (listed?.files ?? []).map(({ path }) => path).filter((path) => !path.startsWith("node_modules/"));
+  const compiled = existsSync(join(packageRoot, "build/Release")) ? filesOf(packageRoot, "build/Release") : [];
+  return [...packed, ...compiled.filter((path) => path.endsWith(".node"))];
 }

@@ -2,8 +2,8 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
-import { codeOf, HoneError, messageOf } from "../util/index.js";
+import type Database from "better-sqlite3";
+import { codeOf, HoneError, messageOf, openDatabase } from "../util/index.js";
 
 /** @throws HoneError with one line for a damaged file */
 export function reading<T>(file: string, read: () => T): T {
@@ -22,7 +22,7 @@ export function reading<T>(file: string, read: () => T): T {
 }
 
 function opened(file: string): Database.Database {
-  const database = new Database(file, { readonly: true });
+  const database = openDatabase(file, { readonly: true });
   try {
     // The first query opens the write-ahead log.
     database.prepare("SELECT count(*) FROM sqlite_master").get();
@@ -49,7 +49,7 @@ export function openToRead(file: string): Database.Database {
     for (const ending of ["", "-wal"]) {
       if (existsSync(file + ending)) copyFileSync(file + ending, copy + ending);
     }
-    const database = new Database(copy);
+    const database = openDatabase(copy);
     // Without a log the one file is all that it needs, and that stays open after its name is gone.
     database.pragma("journal_mode = DELETE");
     database.pragma("query_only = ON");

@@ -6,10 +6,10 @@
  * with the next such flush at the latest: a killed process loses none, a power cut may, and they are played again.
  */
 import { existsSync } from "node:fs";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { type JudgeUsage, SqliteVerdicts, type VerdictCache } from "../judge/index.js";
 import type { Trajectory } from "../rollout/index.js";
-import { HoneError } from "../util/index.js";
+import { HoneError, openDatabase } from "../util/index.js";
 import { pack, unpack } from "./packing.js";
 import { openToRead, reading } from "./reading.js";
 import type {
@@ -55,7 +55,7 @@ export class RunStore {
   static open(file: string): RunStore {
     return RunStore.#start(
       file,
-      () => new Database(file),
+      () => openDatabase(file),
       (database) => {
         database.pragma("journal_mode = WAL");
         database.pragma("synchronous = FULL");

@@ -1,4 +1,6 @@
 /** Helpers without a subject of hone's own, used by every room. */
+
+export { addonFile, platformPackage } from "./binaries.js";
 export { textWithin } from "./bounded.js";
 export { codeOf, HoneError, messageOf, refusalOf, UnfinishedError, UsageError } from "./errors.js";
 export { flush, LineFile, moveDurably, sha256OfFile, writeDurably } from "./files.js";
@@ -10,6 +12,7 @@ export { cacheHome, expandHome, packageRoot } from "./paths.js";
 export { hone, isInstalled, program, reinstall } from "./program.js";
 export { deriveSeed, Random } from "./random.js";
 export { lastLine, type OnLine, run } from "./run.js";
+export { openDatabase } from "./sqlite.js";
 export { clock, cutText, type Paint, painter, printable, printableJson, printableStyled } from "./text.js";
 export { spawnTied } from "./tied.js";
 export { importScript, importUserFile } from "./user-file.js";

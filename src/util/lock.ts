@@ -5,8 +5,9 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { codeOf } from "./errors.js";
+import { openDatabase } from "./sqlite.js";
 
 const RETRY_MS = 200;
 
@@ -31,7 +32,7 @@ export function lockExclusively(database: Database.Database): boolean {
  * Closing what this returns gives the lock back.
  */
 export function tryLock(file: string): { close(): void } | undefined {
-  const database = new Database(file, { timeout: 0 });
+  const database = openDatabase(file, { timeout: 0 });
   let locked = false;
   try {
     // Nothing is ever written, so no journal is needed. Setting this needs the lock, too.

@@ -11,9 +11,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { dependencyOf, groundOf, nameOf, writeProject } from "../../src/init/init.js";
+import { platformPackage } from "../../src/util/binaries.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { typeErrors } from "../package/support.js";
 
@@ -104,6 +105,17 @@ describe("hone init", () => {
     const tsc = spawnSync(join(packageRoot, "node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
     expect(tsc.stdout).toBe("");
     expect(typeErrors(folder)).toBe("");
+  });
+
+  it("installs the platform's tarball too, where it lies beside hone's", () => {
+    const beside = join(base, `${platformPackage.slice(1).replace("/", "-")}-9.9.9.tgz`);
+    for (const file of [join(base, "hone-rl-hone-9.9.9.tgz"), beside]) writeFileSync(file, "");
+    const { status, stderr } = hone("init", folder, "--package", join(base, "hone-rl-hone-9.9.9.tgz"), "--yes");
+    expect(status, stderr).toBe(0);
+    expect(JSON.parse(read("package.json"))).toMatchObject({
+      dependencies: { "@hone-rl/hone": "file:../hone-rl-hone-9.9.9.tgz" },
+      optionalDependencies: { [platformPackage]: `file:../${basename(beside)}` },
+    });
   });
 
   it.each([

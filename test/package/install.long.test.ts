@@ -49,7 +49,7 @@ let tarball: string;
 /** Installed where nothing else was, then begun with `hone init`. */
 beforeAll(async () => {
   for (const made of ["home", "tmp", "project"]) mkdirSync(join(base, made));
-  ({ tarball } = pack(base));
+  ({ tarball } = await pack(base));
   const installed = await run(folder, "npm", "install", "--no-audit", "--no-fund", tarball);
   expect(installed.status, installed.stderr).toBe(0);
   const made = await hone("init", "--yes");

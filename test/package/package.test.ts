@@ -1,4 +1,4 @@
-/** What `npm pack` packs: all that runs, nothing else, and a program of another project finds its types and its commands. */
+/** What hone's tarball has: all that runs, nothing else, and a program of another project finds its types and its commands. */
 import { readdirSync, readFileSync, rmSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,25 +8,94 @@ import { honeIn, typeErrors, unpacked, writePrograms } from "./support.js";
 let folder: string;
 let files: string[];
 
-beforeAll(() => {
-  ({ folder, files } = unpacked());
+interface Manifest {
+  readonly version: string;
+  readonly bin: Record<string, string>;
+  readonly exports: Record<string, { types: string; default: string }>;
+  readonly scripts: Record<string, string>;
+  readonly dependencies: Record<string, string>;
+  readonly devDependencies?: unknown;
+  readonly optionalDependencies: Record<string, string>;
+  readonly peerDependencies: Record<string, string>;
+  readonly peerDependenciesMeta: Record<string, { optional: boolean }>;
+  readonly bundleDependencies: string[];
+}
+let manifest: Manifest;
+/** Without the packages that come inside. */
+let own: string[];
+const inside = (path: string) => join(folder, "node_modules/@hone-rl/hone", path);
+const jsonOf = (path: string) => JSON.parse(readFileSync(inside(path), "utf8"));
+
+beforeAll(async () => {
+  ({ folder, files } = await unpacked());
+  own = files.filter((path) => !path.startsWith("node_modules/"));
+  manifest = jsonOf("package.json");
   writePrograms(folder);
-});
+}, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the package", () => {
   it("has what its package.json names, and no source, test or benchmark", () => {
-    const { bin, exports, scripts } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as {
-      bin: Record<string, string>;
-      exports: Record<string, { types: string; default: string }>;
-      scripts: Record<string, string>;
-    };
+    const { bin, exports, scripts } = manifest;
     const named = [bin.hone, exports["."]?.types, exports["."]?.default].map((path) => path?.replace(/^\.\//, ""));
-    const run = ["preinstall", "install", "postinstall"].map((name) => scripts[name]?.replace(/^node /, ""));
-    expect(files).toEqual(expect.arrayContaining([...named, ...run]));
+    const run = Object.values(scripts).map((script) => script.replace(/^node /, ""));
+    expect(Object.keys(scripts)).toEqual(["preinstall", "install"]);
+    expect(own).toEqual(expect.arrayContaining([...named, ...run]));
     expect(
-      files.filter((path) => /(^|\/)tests?\/|^src\/|^bench|^dist\/bench|\.test\.|\.map$|buildinfo|pycache/.test(path)),
+      own.filter((path) => /(^|\/)tests?\/|^src\/|^bench|^dist\/bench|\.test\.|\.map$|buildinfo|pycache/.test(path)),
     ).toEqual([]);
+  });
+
+  it("has licence, notices and changes", () => {
+    expect(own).toEqual(expect.arrayContaining(["LICENSE", "THIRD-PARTY.md", "CHANGELOG.md"]));
+    const licence = readFileSync(inside("LICENSE"), "utf8");
+    expect(licence).toMatch(/Apache License\s+Version 2\.0, January 2004/);
+  });
+
+  it("names the packages of compiled files, of its own version, which npm leaves out where they do not fit", () => {
+    const { version, optionalDependencies } = manifest;
+    const platforms = Object.keys(optionalDependencies).filter((name) => name.startsWith("@hone-rl/"));
+    expect(platforms.sort()).toEqual([
+      "@hone-rl/darwin-arm64",
+      "@hone-rl/linux-arm64",
+      "@hone-rl/linux-x64",
+      "@hone-rl/win32-x64",
+    ]);
+    for (const name of platforms) expect(optionalDependencies[name]).toBe(version);
+    expect(manifest.devDependencies).toBeUndefined();
+  });
+
+  it("lets npm install llama.cpp's library for the CPU, and those for GPUs by who wants them, in the version that fits", () => {
+    const { optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
+    const version = jsonOf("node_modules/node-llama-cpp/package.json").version;
+    expect(optionalDependencies["@node-llama-cpp/linux-x64"]).toBe(version);
+    expect(Object.keys(optionalDependencies).filter((name) => /cuda|vulkan/.test(name))).toEqual([]);
+    for (const name of ["linux-x64-cuda", "linux-x64-cuda-ext", "linux-x64-vulkan"].map(
+      (one) => `@node-llama-cpp/${one}`,
+    )) {
+      expect([peerDependencies[name], peerDependenciesMeta[name]]).toEqual([version, { optional: true }]);
+    }
+  });
+
+  it("brings inside what would download or compile when it is installed, with nothing that npm runs", () => {
+    const { bundleDependencies, dependencies } = manifest;
+    expect(bundleDependencies.sort()).toEqual(["better-sqlite3", "node-llama-cpp"]);
+    for (const name of bundleDependencies) {
+      expect(jsonOf(`node_modules/${name}/package.json`).version).toBe(dependencies[name]);
+    }
+    const manifests = files.filter((path) => /^node_modules\/.*package\.json$/.test(path)).map(jsonOf);
+    const packages = manifests.filter(({ name, version }) => name !== undefined && version !== undefined);
+    expect(packages.length).toBeGreaterThan(50);
+    expect(packages.filter(({ scripts }) => scripts !== undefined).map(({ name }) => name)).toEqual([]);
+    // THIRD-PARTY.md says so.
+    const licences = new Set(packages.map(({ license }) => license));
+    licences.delete("(BSD-2-Clause OR MIT OR Apache-2.0)");
+    expect([...licences].sort()).toEqual(["BlueOak-1.0.0", "ISC", "MIT"]);
+    // npm compiles a package with a binding.gyp and no script.
+    expect(jsonOf("node_modules/better-sqlite3/package.json")).toMatchObject({ gypfile: false });
+    // The source, for compiling where no binary is prebuilt; no binary of the machine that packed.
+    expect(files).toContain("node_modules/better-sqlite3/deps/sqlite3/sqlite3.c");
+    expect(files.filter((path) => path.endsWith(".node"))).toEqual([]);
   });
 
   it("has all of Python's side but its tests", () => {

@@ -1,46 +1,76 @@
 /** A folder with hone installed from its tarball, as a stranger has it. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { addonFile, platformPackage, sqliteFile } from "../../src/util/binaries.js";
 import { packageRoot } from "../../src/util/paths.js";
 
-export interface PackedFile {
-  readonly path: string;
+const { layOutHone } = await import(join(packageRoot, "scripts/package/hone.mjs"));
+const { packFolder } = await import(join(packageRoot, "scripts/package/run.mjs"));
+
+/** Hone's tarball as `yarn package` makes it, of what `yarn test` has built. */
+export async function pack(folder: string): Promise<{ tarball: string; files: string[] }> {
+  const laidOut = join(folder, "laid-out");
+  await layOutHone(laidOut);
+  const tarball: string = packFolder(laidOut, folder);
+  rmSync(laidOut, { recursive: true });
+  const listed = spawnSync("tar", ["tzf", tarball], { encoding: "utf8", maxBuffer: 1 << 26 });
+  if (listed.status !== 0) throw new Error(`tar: ${listed.stderr}`);
+  return {
+    tarball,
+    files: listed.stdout
+      .trim()
+      .split("\n")
+      .map((path) => path.replace(/^package\//, "")),
+  };
 }
 
-/** Packs what `yarn test` has built. */
-export function pack(folder: string): { tarball: string; files: string[] } {
-  const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
-  const { status, stdout, stderr } = spawnSync("npm", args, { cwd: packageRoot, encoding: "utf8" });
-  if (status !== 0) throw new Error(`npm pack: ${stderr}`);
-  const [packed] = JSON.parse(stdout) as { filename: string; files: PackedFile[] }[];
-  if (!packed) throw new Error("npm pack made nothing");
-  return { tarball: join(folder, packed.filename), files: packed.files.map(({ path }) => path) };
+/** A package of this platform's compiled files, those that were compiled here. */
+export function platformFolder(folder: string, version: string): string {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: platformPackage, version }));
+  symlinkSync(addonFile(), join(folder, "hone_engine.node"));
+  symlinkSync(sqliteFile(), join(folder, `better_sqlite3-${process.versions.modules}.node`));
+  return folder;
 }
 
 export const aPackage = '{ "name": "stranger", "private": true, "type": "module" }\n';
 
-/** Unpacks the tarball beside the dependencies of this checkout, and takes the addon that is built here. */
-export function unpacked(): { folder: string; files: string[] } {
+/** Unpacks the tarball beside the dependencies of this checkout, and a package of what is compiled here. */
+export async function unpacked(): Promise<{ folder: string; files: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), "hone-package-"));
   const modules = join(folder, "node_modules");
   const into = join(modules, "@hone-rl/hone");
   mkdirSync(into, { recursive: true });
-  const { tarball, files } = pack(folder);
+  const { tarball, files } = await pack(folder);
   const untar = spawnSync("tar", ["xzf", tarball, "-C", into, "--strip-components=1"], { encoding: "utf8" });
   if (untar.status !== 0) throw new Error(`tar: ${untar.stderr}`);
   const about = JSON.parse(readFileSync(join(into, "package.json"), "utf8")) as {
+    version: string;
     dependencies: Record<string, string>;
+    optionalDependencies: Record<string, string>;
+    bundleDependencies: string[];
   };
   const here = join(packageRoot, "node_modules");
+  const needed = Object.keys({ ...about.dependencies, ...about.optionalDependencies });
   // Their own dependencies are found from where they really lie.
   // Types of Node come with those of better-sqlite3.
-  for (const name of [...Object.keys(about.dependencies), "@types/node"]) {
+  for (const name of [...needed, "@types/node"]) {
+    if (about.bundleDependencies.includes(name) || !existsSync(join(here, name))) continue;
     mkdirSync(join(modules, name, ".."), { recursive: true });
     symlinkSync(join(here, name), join(modules, name));
   }
-  symlinkSync(join(packageRoot, "build"), join(into, "build"));
+  platformFolder(join(modules, platformPackage), about.version);
   writeFileSync(join(folder, "package.json"), aPackage);
   return { folder, files };
 }

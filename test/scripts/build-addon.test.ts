@@ -1,10 +1,20 @@
-/** What is left of a build of the addon that failed, when npm has deleted the package. */
+/** Whether an installation compiles, why, and what is left of a build that failed when npm has deleted the package. */
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, it } from "vitest";
-import { packageRoot } from "../../src/util/index.js";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { packageRoot, platformPackage } from "../../src/util/index.js";
+import { platformFolder } from "../package/support.js";
 
 const base = mkdtempSync(join(tmpdir(), "hone-build-addon-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -33,19 +43,93 @@ function failedBuild(environment: Readonly<Record<string, string>>): { said: str
   return { said: stderr, log: /\(all of it: (.*)\)\n$/.exec(stderr)?.[1] ?? "" };
 }
 
-it("is one line with the reason, and a log that lasts", () => {
-  const { said, log } = failedBuild({ XDG_CACHE_HOME: join(base, "cache") });
-  expect(said).toMatch(
-    /^hone: the engine's addon cannot be built: .*port\.cc.*it must not compile \(all of it: .*\)\n$/,
-  );
-  expect(log).toBe(join(base, "cache/hone/addon-build.log"));
-  expect(readFileSync(log, "utf8")).toContain("gyp");
+describe("a build that failed", () => {
+  it("is one line with the reason, and a log that lasts", () => {
+    const { said, log } = failedBuild({ XDG_CACHE_HOME: join(base, "cache") });
+    expect(said).toMatch(/^hone: the engine's addon cannot be built: .*it must not compile \(all of it: .*\)\n$/m);
+    expect(log).toBe(join(base, "cache/hone/addon-build.log"));
+    expect(readFileSync(log, "utf8")).toContain("gyp");
+  });
+
+  it("is a log in the temporary folder where the cache cannot be written", () => {
+    const occupied = join(base, "occupied");
+    writeFileSync(occupied, "");
+    const { log } = failedBuild({ XDG_CACHE_HOME: occupied, TMPDIR: base });
+    expect(log.startsWith(join(base, "hone-addon-"))).toBe(true);
+    expect(readFileSync(log, "utf8")).toContain("it must not compile");
+  });
 });
 
-it("is a log in the temporary folder where the cache cannot be written", () => {
-  const occupied = join(base, "occupied");
-  writeFileSync(occupied, "");
-  const { log } = failedBuild({ XDG_CACHE_HOME: occupied, TMPDIR: base });
-  expect(log.startsWith(join(base, "hone-addon-"))).toBe(true);
-  expect(readFileSync(log, "utf8")).toContain("it must not compile");
+describe("an installed package", () => {
+  let folder: string;
+  let modules: string;
+  const { version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
+  beforeEach(() => {
+    folder = mkdtempSync(join(base, "installed-"));
+    modules = join(folder, "node_modules");
+    mkdirSync(join(folder, "scripts"));
+    mkdirSync(modules);
+    for (const file of ["scripts/build-addon.mjs", "package.json"])
+      copyFileSync(join(packageRoot, file), join(folder, file));
+    for (const name of ["better-sqlite3", "bindings", "file-uri-to-path"])
+      symlinkSync(join(packageRoot, "node_modules", name), join(modules, name));
+  });
+
+  /** On a machine without compiler, git and Python. */
+  function install() {
+    const bare = join(base, "bare");
+    mkdirSync(bare, { recursive: true });
+    const options = { cwd: folder, env: { HOME: base, PATH: bare }, encoding: "utf8" } as const;
+    return spawnSync(process.execPath, [join(folder, "scripts/build-addon.mjs")], options);
+  }
+  const platform = (from = version) => platformFolder(join(modules, platformPackage), from);
+
+  it("compiles nothing and needs no compiler where the platform's package loads", () => {
+    platform();
+    const { status, stdout, stderr } = install();
+    expect([status, stdout, stderr]).toEqual([0, "", ""]);
+    expect(readdirSync(folder).sort()).toEqual(["node_modules", "package.json", "scripts"]);
+  });
+
+  it.each([
+    ["is not installed", () => undefined, `${platformPackage} is not installed`],
+    ["is of another version", () => platform("0.0.1"), `${platformPackage} is of version 0.0.1, hone of ${version}`],
+    [
+      "does not load",
+      () => {
+        const addon = join(platform(), "hone_engine.node");
+        rmSync(addon);
+        writeFileSync(addon, "no library");
+      },
+      "hone_engine.node: ",
+    ],
+  ])("compiles where the platform's package %s, and says so", (_, make, why) => {
+    make();
+    // SQLite is there: better-sqlite3's own binary, which a checkout has.
+    for (const shared of ["node-llama-cpp", "node-addon-api", "node-gyp"])
+      symlinkSync(join(packageRoot, "node_modules", shared), join(modules, shared));
+    mkdirSync(join(folder, "build"));
+    symlinkSync(join(packageRoot, "build/llama"), join(folder, "build/llama"));
+    mkdirSync(join(folder, "native/engine"), { recursive: true });
+    writeFileSync(join(folder, "binding.gyp"), "{}");
+    const { status, stderr } = install();
+    const [said, failed, ...rest] = stderr.trimEnd().split("\n");
+    expect(said).toMatch(/^hone: compiling the engine's addon, which takes minutes: /);
+    expect(said).toContain(why);
+    expect(failed).toBe("hone: the engine's addon cannot be built: python3 is missing; node-gyp needs it");
+    expect([status, rest]).toEqual([1, []]);
+  });
+
+  it("says which Node the platform's package lacks, before it compiles SQLite", () => {
+    rmSync(join(platform(), `better_sqlite3-${process.versions.modules}.node`));
+    rmSync(join(modules, "better-sqlite3"));
+    mkdirSync(join(modules, "better-sqlite3"));
+    writeFileSync(join(modules, "better-sqlite3/package.json"), "{}");
+    const { status, stderr } = install();
+    expect(stderr).toBe(
+      `hone: compiling SQLite, which takes a minute: ${platformPackage} has none for Node ${process.versions.node}\n` +
+        "hone: SQLite cannot be built: python3 is missing; node-gyp needs it\n",
+    );
+    expect(status).toBe(1);
+  });
 });

@@ -5,8 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import Database from "better-sqlite3";
-import { codeOf, lockExclusively } from "../../util/index.js";
+import type Database from "better-sqlite3";
+import { codeOf, lockExclusively, openDatabase } from "../../util/index.js";
 
 /** Temporary files of builds for a target, running or killed. */
 export function unfinishedBuilds(target: string): string[] {
@@ -26,7 +26,7 @@ export function unfinishedBuilds(target: string): string[] {
 export function isBeingBuilt(file: string): boolean {
   let db: Database.Database | undefined;
   try {
-    db = new Database(file, { fileMustExist: true, timeout: 0 });
+    db = openDatabase(file, { fileMustExist: true, timeout: 0 });
     return !lockExclusively(db);
   } catch {
     // An error (incomplete, not a database, deleted) means that no build holds the file.

@@ -1,7 +1,7 @@
 /** A read-only connection to a mail database: one for each worker. */
 import { existsSync, statSync } from "node:fs";
-import Database from "better-sqlite3";
-import { codeOf, HoneError, hone, messageOf } from "../../util/index.js";
+import type Database from "better-sqlite3";
+import { codeOf, HoneError, hone, messageOf, openDatabase } from "../../util/index.js";
 import { isBeingBuilt, unfinishedBuilds } from "./build-file.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, schemaVersion } from "./schema.js";
@@ -51,7 +51,7 @@ export function openMailDatabase(file: string): MailDatabase {
   let db: Database.Database | undefined;
   try {
     if (statSync(file).isDirectory()) throw new HoneError(`${file} is a folder, not a mail database`);
-    db = new Database(file, { readonly: true, fileMustExist: true, timeout: LOCK_TIMEOUT });
+    db = openDatabase(file, { readonly: true, fileMustExist: true, timeout: LOCK_TIMEOUT });
     // Keeps the shared lock after the first read: locking for every statement costs more than a search.
     db.pragma("locking_mode = EXCLUSIVE");
     db.pragma("mmap_size = 2147418112");

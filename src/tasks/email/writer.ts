@@ -3,8 +3,8 @@
  * one pass. The database appears in its place only when complete: an interrupted or failed build leaves the old one
  * unchanged. Memory is constant except for about 30 bytes per mail.
  */
-import Database from "better-sqlite3";
-import { HoneError, lockExclusively, messageOf } from "../../util/index.js";
+import type Database from "better-sqlite3";
+import { HoneError, lockExclusively, messageOf, openDatabase } from "../../util/index.js";
 import { BuildFile } from "./build-file.js";
 import { HashIndex, hash32 } from "./hash-index.js";
 import type { Mail } from "./mail.js";
@@ -63,7 +63,7 @@ function cannotWrite(file: string, cause: unknown): HoneError {
 }
 
 function openEmpty(path: string): Database.Database {
-  const db = new Database(path);
+  const db = openDatabase(path);
   db.pragma(`page_size = ${pageSize}`);
   db.pragma(`application_id = ${applicationId}`);
   // No journal on disk: an unfinished file is discarded after a crash.

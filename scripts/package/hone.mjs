@@ -10,7 +10,7 @@ import { npm, root } from "./run.mjs";
 const require = createRequire(import.meta.url);
 const SQLITE = "better-sqlite3";
 const LLAMA = "node-llama-cpp";
-/** llama.cpp's libraries for GPUs: hundreds of megabytes, installed by those who want them. */
+/** llama.cpp's libraries for GPUs: hundreds of megabytes, which hone fetches when a GPU is first used. */
 const FOR_GPUS = /-(cuda|cuda-ext|vulkan)$/;
 
 export const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
@@ -24,7 +24,7 @@ const llamaFolder = () => dirname(dirname(fileURLToPath(import.meta.resolve(LLAM
  *
  * Bundled are better-sqlite3, which would fetch a binary from a release page or compile, and node-llama-cpp, with which npm
  * would fetch llama.cpp's libraries for all GPUs. Of these libraries npm brings the one for the machine's CPU (on Macs:
- * Metal); the others are optional peers: npm checks their version where a user has installed one.
+ * Metal); hone fetches the others itself.
  *
  * @param libraries node-llama-cpp's optionalDependencies
  */
@@ -32,18 +32,12 @@ export function publishedManifest(about, libraries) {
   const { devDependencies: _, resolutions: __, packageManager: ___, scripts, ...kept } = about;
   const names = Object.keys(libraries);
   const pick = (chosen) => Object.fromEntries(chosen.map((name) => [name, libraries[name]]));
-  const gpus = names.filter((name) => FOR_GPUS.test(name));
   return {
     ...kept,
     scripts: { preinstall: scripts.preinstall, install: scripts.install },
     optionalDependencies: {
       ...Object.fromEntries(PLATFORMS.map(({ name }) => [`${SCOPE}/${name}`, about.version])),
       ...pick(names.filter((name) => !FOR_GPUS.test(name))),
-    },
-    peerDependencies: { ...kept.peerDependencies, ...pick(gpus) },
-    peerDependenciesMeta: {
-      ...kept.peerDependenciesMeta,
-      ...Object.fromEntries(gpus.map((name) => [name, { optional: true }])),
     },
     bundleDependencies: [SQLITE, LLAMA],
   };

@@ -17,12 +17,15 @@ export type {
 export { isLocal } from "./engine.js";
 export { EngineOutOfMemory } from "./errors.js";
 export { loadEngine } from "./factory.js";
+export { fetchLibraries, librariesFolder } from "./libraries.js";
 export { gpuMemory, onEngineLog } from "./load.js";
 export {
-  bringsLibraries,
-  cudaIsInstalled,
+  cudaExists,
   gpuTitles,
+  hasVulkan,
+  hasVulkanCard,
   installedBackends,
+  lackingLibraries,
   llamaCommand,
   nvidiaBroken,
 } from "./missing.js";

@@ -1,11 +1,13 @@
-/** Loads the build of llama.cpp for the chosen device; nothing is compiled or downloaded at run time. */
+/** Loads the build of llama.cpp for the chosen device; nothing is compiled or fetched here. */
 import { existsSync, readFileSync } from "node:fs";
 import type { LlamaOptions } from "node-llama-cpp";
 import { cudaFound, cudaLibraries, libraryPath, type TakenDevice, takeDevice, usesCuda } from "../device/index.js";
 import { HoneError, messageOf } from "../util/index.js";
 import type { Gpu } from "./engine.js";
+import { findFetched } from "./libraries.js";
 import {
   cudaBackend,
+  cudaExists,
   noSuchGpu,
   noVulkanDevice,
   nvidiaBroken,
@@ -30,6 +32,7 @@ export interface CudaLoader {
  * @throws HoneError that says what is missing
  */
 export async function loadLlama(addon: CudaLoader, gpu: Gpu, device: string | undefined): Promise<unknown> {
+  findFetched();
   const { getLlama, getLlamaGpuTypes, LlamaLogLevel, NoBinaryFoundError } = await import("node-llama-cpp");
   const named = gpu !== "auto" && gpu !== false;
   // node-llama-cpp silently takes another backend where the requested one cannot exist.
@@ -74,8 +77,9 @@ async function loadCuda(
     new HoneError(unusedCard({ named, card, driver: nvidia.driver }, reason), { cause });
   const { runtime, problem } = found ?? {};
   const backend = cudaBackend(runtime?.major ?? 13, thisMachine);
+  // What is wrong with the driver comes before what could be fetched.
+  if (problem !== undefined && cudaExists()) throw refuse(problem);
   if ("missing" in backend) throw refuse(backend.missing);
-  if (problem !== undefined) throw refuse(problem);
   const files = cudaLibraries();
   try {
     addon.preload(files);

@@ -1,10 +1,11 @@
 /** Determines why no build of llama.cpp could be loaded, and how to continue. */
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, relative } from "node:path";
 import { type CudaMajor, DRIVER_LIBRARY, describe, type NvidiaGpu, runtimeNames } from "../device/index.js";
-import { isInstalled, messageOf, packageRoot, reinstall } from "../util/index.js";
+import { hone, isInstalled, messageOf, packageRoot, reinstall } from "../util/index.js";
 import type { Gpu } from "./engine.js";
+import { fetchedLibraries, librariesFolder } from "./libraries.js";
 
 type GpuName = Exclude<Gpu, "auto" | false>;
 
@@ -25,7 +26,7 @@ export const gpuLibraries: Readonly<Record<GpuName, readonly { names: readonly s
 export interface MachineLook {
   readonly platform: NodeJS.Platform;
   readonly arch: string;
-  /** Folder of that package of llama.cpp's binaries; undefined where it is not installed. */
+  /** Folder of that package of llama.cpp's binaries; undefined where it is neither installed nor fetched. */
   bins(name: string): string | undefined;
   /** Whether the dynamic loader finds that shared library. */
   finds(library: string): boolean;
@@ -35,7 +36,7 @@ export const thisMachine: MachineLook = {
   platform: process.platform,
   arch: process.arch,
   bins(name) {
-    const folders = createRequire(import.meta.url).resolve.paths(name) ?? [];
+    const folders = [...(createRequire(import.meta.url).resolve.paths(name) ?? []), librariesFolder()];
     const found = folders.map((folder) => join(folder, name, "bins")).find((folder) => existsSync(folder));
     return found === undefined ? undefined : realpathSync(found);
   },
@@ -62,20 +63,21 @@ const packageOf = (gpu: GpuName, { platform, arch }: MachineLook) =>
 const cpuPackage = ({ platform, arch }: MachineLook) =>
   `@node-llama-cpp/${systems[platform] ?? platform}-${arch}${platform === "darwin" && arch === "arm64" ? "-metal" : ""}`;
 
-/** A published hone names the libraries for GPUs, with their version, as packages that its user installs. */
-const peers = (): Readonly<Record<string, string>> =>
-  JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).peerDependencies ?? {};
-
-/** The command that installs packages of llama.cpp's libraries. */
-export function bringsLibraries(names: readonly string[]): string {
-  const known = peers();
-  if (!names.every((name) => known[name])) return reinstall();
-  return `\`npm install ${names.map((name) => `${name}@${known[name]}`).join(" ")}\``;
-}
+const isFetched = (name: string) => Object.hasOwn(fetchedLibraries, name);
 
 function notInstalled(name: string, { platform, arch }: MachineLook): string {
-  const remedy = peers()[name] === undefined ? "" : `; ${bringsLibraries([name])} brings it`;
+  const remedy = isFetched(name) ? `; \`${hone("doctor")} --install\` fetches it` : "";
   return `no build of it for ${platform} ${arch} is installed (looked for ${name})${remedy}`;
+}
+
+/**
+ * Packages of llama.cpp's libraries that a GPU needs, are not there, and can be fetched.
+ * @param major of CUDA
+ */
+export function lackingLibraries(gpu: GpuName, major?: CudaMajor, look = thisMachine): string[] {
+  const name = packageOf(gpu, look);
+  const names = major === 12 ? [name, `${name}-ext`] : [name];
+  return names.filter((one) => look.bins(one) === undefined && isFetched(one));
 }
 
 /** A command of node-llama-cpp's program, which npx does not find where hone brings it inside. */
@@ -104,18 +106,34 @@ export function installedBackends(look = thisMachine): readonly ("cpu" | GpuName
 }
 
 /** Whether a CUDA build of llama.cpp exists for this kind of machine. */
-export const cudaIsInstalled = () => thisMachine.bins(packageOf("cuda", thisMachine)) !== undefined;
+export function cudaExists(look = thisMachine): boolean {
+  const name = packageOf("cuda", look);
+  return isFetched(name) || look.bins(name) !== undefined;
+}
+
+const CARDS = "/dev/dri";
+
+/** Whether this machine has the loader that Vulkan needs: without it llama.cpp's library for Vulkan is of no use. */
+export const hasVulkan = (look = thisMachine) =>
+  look.platform === "linux" && gpuLibraries.vulkan.every(({ names }) => names.every((name) => look.finds(name)));
+
+/** Whether it has a GPU too, whose maker does not matter. */
+export const hasVulkanCard = (look = thisMachine) =>
+  hasVulkan(look) && existsSync(CARDS) && readdirSync(CARDS).some((name) => name.startsWith("renderD"));
 
 /** One line naming the missing part of a GPU's backend. */
 export function whyNoGpu(gpu: GpuName, look: MachineLook = thisMachine): string {
   const name = packageOf(gpu, look);
   const reasons: string[] = [];
-  if (look.bins(name) === undefined) reasons.push(notInstalled(name, look));
   if (look.platform === "linux") {
     for (const { names, source } of gpuLibraries[gpu]) {
       const missing = names.filter((library) => !look.finds(library));
       if (missing.length > 0) reasons.push(`${missing.join(", ")} not found (${source})`);
     }
+  }
+  // What can be fetched is, as soon as it would be of use.
+  if (look.bins(name) === undefined && (reasons.length === 0 || !isFetched(name))) {
+    reasons.unshift(notInstalled(name, look));
   }
   if (reasons.length === 0)
     reasons.push(`nothing that it needs is known to be missing; ${llamaCommand("inspect gpu")} tells more`);

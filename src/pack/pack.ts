@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync,
 import { dirname, join, resolve } from "node:path";
 import { type Config, type OptionOf, readSize } from "../config/index.js";
 import { WHEELS_FOLDER } from "../device/index.js";
-import { bringsLibraries } from "../engine/index.js";
+import { fetchLibraries, librariesFolder } from "../engine/index.js";
 import { checkPlace, type FolderKind, needDisk, writeFolder } from "../export/index.js";
 import { type ModelIo, PORTABLE, type PortableModel, portableModel } from "../models/index.js";
 import { addonFile, HoneError, isInstalled, packageRoot, reinstall, UsageError } from "../util/index.js";
@@ -59,7 +59,7 @@ export async function pack(config: PackConfig, io: ModelIo): Promise<Packed> {
   }
 
   const own = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string };
-  const packages = packageEntries(target);
+  const packages = await packageEntries(target, io);
   let bytes = 0;
   const files = await writeFolder(
     out,
@@ -119,17 +119,14 @@ function projectEntries(version: string): Entry[] {
 }
 
 /** Hone, the packages that it needs, and the libraries of llama.cpp that the target does. */
-function packageEntries({ name, libraries }: Target): Entry[] {
+async function packageEntries({ libraries }: Target, { log, signal }: ModelIo): Promise<Entry[]> {
   const wanted = new Set(libraries.map((one) => `${LIBRARIES}${one}`));
   const takes = (one: string, need: string) => (one.startsWith(LIBRARIES) ? wanted.has(one) : need === "optional");
   const packages = installedPackages(packageRoot, takes);
   const there = new Set(packages.map(({ place }) => place.replace(/^.*node_modules\/(?=@)/, "")));
   const lacking = [...wanted].filter((one) => !there.has(one));
-  if (lacking.length > 0) {
-    throw new HoneError(
-      `--for ${name} needs ${lacking.join(" and ")}, which is not installed: run ${bringsLibraries(lacking)}`,
-    );
-  }
+  await fetchLibraries(lacking, { onProgress: log, signal });
+  packages.push(...lacking.map((one) => ({ place: `node_modules/${one}`, folder: join(librariesFolder(), one) })));
   return packages.flatMap(({ place, folder }) =>
     (place === INSIDE ? ownFiles() : filesOf(folder)).map((path) => ({
       ...{ path: `${place}/${path}`, file: join(folder, path) },

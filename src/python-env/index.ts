@@ -4,7 +4,7 @@ export { type ChildEnd, PythonChild } from "./child.js";
 export { pinned } from "./declared.js";
 export { packagesOfPython } from "./given.js";
 export { findPython, makeVenv, NEWEST, OLDEST, type PythonVersion, suitable, versionOf } from "./interpreter.js";
-export { prepareMachine, pythonFor } from "./machine.js";
+export { fetchForGpu, prepareMachine, pythonFor } from "./machine.js";
 export { installPackages, withoutCuda } from "./packages.js";
 export { WHEELS_LIST } from "./packed.js";
 export { pipDownloader } from "./pip.js";

@@ -1,7 +1,23 @@
 /** What a machine needs for its options: before anything loads llama.cpp, and for the learner. */
 import type { Config } from "../config/index.js";
-import { type DeviceChoice, isComplete, lookForCuda, packagesIn, takeDevice, usesCuda } from "../device/index.js";
-import { cudaIsInstalled, nvidiaBroken } from "../engine/index.js";
+import {
+  cudaFound,
+  type DeviceChoice,
+  type DeviceReport,
+  isComplete,
+  lookForCuda,
+  packagesIn,
+  takeDevice,
+  usesCuda,
+} from "../device/index.js";
+import {
+  cudaExists,
+  fetchLibraries,
+  hasVulkan,
+  hasVulkanCard,
+  lackingLibraries,
+  nvidiaBroken,
+} from "../engine/index.js";
 import { HoneError, type OnLine } from "../util/index.js";
 import { packagesOfPython } from "./given.js";
 import { ensurePython, type PythonOptions } from "./python.js";
@@ -14,8 +30,36 @@ export interface MachineSettings extends DeviceChoice {
 }
 
 /**
- * Chooses the GPU of this process. On an NVIDIA GPU the engine needs CUDA's libraries, which come with PyTorch: where
- * neither hone's Python environment nor the system has them, the environment is made first, even without a learner.
+ * Fetches what llama.cpp needs for the GPU that will be used, where it is not there.
+ *
+ * @throws HoneError when it cannot be fetched, and the GPU was asked for or is NVIDIA's
+ */
+export async function fetchForGpu(
+  choice: DeviceChoice,
+  report: Pick<DeviceReport, "nvidia" | "card" | "hidden" | "cuda">,
+  onProgress: OnLine,
+  signal?: AbortSignal,
+): Promise<void> {
+  const fetching = { onProgress, signal };
+  if (usesCuda(choice, report)) {
+    const major = report.cuda?.runtime?.major ?? report.cuda?.majors[0];
+    if (major !== undefined) await fetchLibraries(lackingLibraries("cuda", major), fetching);
+  } else if (choice.gpu === "vulkan" && hasVulkan()) {
+    await fetchLibraries(lackingLibraries("vulkan"), fetching);
+  } else if (choice.gpu === "auto" && !report.hidden && hasVulkanCard()) {
+    try {
+      await fetchLibraries(lackingLibraries("vulkan"), fetching);
+    } catch (error) {
+      if (!(error instanceof HoneError)) throw error;
+      onProgress(`the GPU is left unused: ${error.message}`);
+    }
+  }
+}
+
+/**
+ * Chooses the GPU of this process, and fetches llama.cpp's libraries for it. On an NVIDIA GPU the engine needs CUDA's
+ * libraries too, which come with PyTorch: where neither hone's Python environment nor the system has them, the environment is
+ * made first, even without a learner.
  *
  * @param learns the learner will run too: its environment is made for the GPU in any case
  * @returns whether engine and learner have to compute on CUDA
@@ -26,16 +70,20 @@ export async function prepareMachine(settings: MachineSettings, onProgress: OnLi
   const taken = takeDevice(settings);
   const { problem } = taken.nvidia;
   if (settings.gpu === "auto" && problem !== undefined && !taken.hidden) throw new HoneError(nvidiaBroken(problem));
-  if (!usesCuda(settings, taken)) return false;
+  if (!usesCuda(settings, taken)) {
+    await fetchForGpu(settings, { ...taken, cuda: undefined }, onProgress);
+    return false;
+  }
   const look = async () => lookForCuda(python === undefined ? packagesIn() : await packagesOfPython(python));
   const found = await look();
   // Where CUDA cannot be installed at all, the engine says why; installing gigabytes would not help.
-  const possible = found !== undefined && found.majors.length > 0 && cudaIsInstalled();
+  const possible = found !== undefined && found.majors.length > 0 && cudaExists();
   const complete = found?.runtime !== undefined && isComplete(found.runtime);
   if (possible && (learns || (python === undefined && !complete))) {
     await ensurePython({ onProgress, torchIndex, python });
     await look();
   }
+  await fetchForGpu(settings, { ...taken, cuda: cudaFound() }, onProgress);
   return true;
 }
 

@@ -8,7 +8,15 @@ import type { Adapter, ProbeReading } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { sha256OfFile } from "../util/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
-import { isMeasurable, type Probe, type ProbeScores, plainlyLoaded, readingOf, readProbe, scoreProbe } from "./probe.js";
+import {
+  isMeasurable,
+  type Probe,
+  type ProbeScores,
+  plainlyLoaded,
+  readingOf,
+  readProbe,
+  scoreProbe,
+} from "./probe.js";
 
 export interface EnginePolicySettings {
   readonly engine: EngineOptions;

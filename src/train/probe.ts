@@ -83,6 +83,8 @@ export function readingOf(probe: Probe, now: ProbeScores, earlier?: ProbeScores)
   const worst = readings.reduce((worst, reading) => (reading.after > worst.after ? reading : worst));
   // Replicas may have got the probe in another order.
   const moved =
-    earlier && isMeasurable(probe) ? Math.min(...now.flatMap((one) => earlier.map((other) => distance(one, other)))) : null;
+    earlier && isMeasurable(probe)
+      ? Math.min(...now.flatMap((one) => earlier.map((other) => distance(one, other))))
+      : null;
   return { ...worst, n: logprobs.length, moved };
 }

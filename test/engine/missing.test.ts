@@ -1,13 +1,13 @@
 /** What a user reads who asks for a GPU that is not there. */
-import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlamaGpuTypes } from "node-llama-cpp";
 import { afterAll, describe, expect, it } from "vitest";
 import {
   cudaBackend,
-  gpuLibraries,
+  lackingLibraries,
   type MachineLook,
   noSuchGpu,
   nvidiaBroken,
@@ -53,8 +53,11 @@ describe("a GPU's backend that cannot be loaded", () => {
 
   it("names all that is missing at once, and other GPUs' libraries for other GPUs", () => {
     const bare = machine({ finds: () => false, bins: () => undefined });
-    expect(whyNoGpu("cuda", bare)).toMatch(/linux-x64-cuda\); libcuda\.so\.1 not .*; libcudart\.so\.13, libcublas/);
-    expect(whyNoGpu("vulkan", bare)).toMatch(/linux-x64-vulkan\); libvulkan\.so\.1 not found \(the Vulkan loader\)/);
+    expect(whyNoGpu("cuda", bare)).toMatch(/loaded: libcuda\.so\.1 not .*; libcudart\.so\.13, libcublas/);
+    expect(whyNoGpu("vulkan", bare)).toMatch(/loaded: libvulkan\.so\.1 not found \(the Vulkan loader\)/);
+    expect(whyNoGpu("vulkan", machine({ bins: () => undefined }))).toMatch(
+      /\(looked for @node-llama-cpp\/linux-x64-vulkan\); `.*doctor --install` fetches it/,
+    );
     expect(whyNoGpu("metal", machine({ platform: "darwin", arch: "arm64", bins: () => undefined }))).toMatch(
       /Metal backend cannot be loaded: no build .*\(looked for @node-llama-cpp\/mac-arm64-metal\)/,
     );
@@ -71,20 +74,21 @@ describe("a GPU's backend that cannot be loaded", () => {
     expect(thisMachine.bins(`@node-llama-cpp/linux-${process.arch}`)).toMatch(/\/bins$/);
     expect(thisMachine.bins("@node-llama-cpp/linux-x64-none")).toBeUndefined();
   });
+});
 
-  const readelf = linux && process.arch === "x64" && spawnSync("readelf", ["-v"]).status === 0;
-  const lack = readelf ? "" : " (skipped: it takes readelf on Linux x64)";
-  it.skipIf(!readelf).each(["cuda", "vulkan"] as const)(
-    `looks for what the installed backend is linked to: %s${lack}`,
-    (gpu) => {
-      const bins = join(packageRoot, `node_modules/@node-llama-cpp/linux-x64-${gpu}/bins`);
-      expect(existsSync(bins)).toBe(true);
-      const file = join(bins, readdirSync(bins)[0] as string, `libggml-${gpu}.so`);
-      const dynamic = execFileSync("readelf", ["-d", file], { encoding: "utf8" });
-      const needed = [...dynamic.matchAll(/\(NEEDED\).*\[(lib(?:cu|vulkan)\S*)\]/g)].map(([, name]) => name);
-      expect(needed.sort()).toEqual(gpuLibraries[gpu].flatMap(({ names }) => names).sort());
-    },
-  );
+describe("what llama.cpp lacks for a GPU", () => {
+  it("is what is not there and can be fetched", () => {
+    const bare = machine({ bins: () => undefined });
+    const [cuda, ext] = ["@node-llama-cpp/linux-x64-cuda", "@node-llama-cpp/linux-x64-cuda-ext"];
+    expect(lackingLibraries("cuda", 13, bare)).toEqual([cuda]);
+    expect(lackingLibraries("cuda", 12, bare)).toEqual([cuda, ext]);
+    expect(lackingLibraries("cuda", 12, machine({ bins: (name) => (name === cuda ? "/b" : undefined) }))).toEqual([
+      ext,
+    ]);
+    expect(lackingLibraries("vulkan", undefined, bare)).toEqual(["@node-llama-cpp/linux-x64-vulkan"]);
+    expect(lackingLibraries("vulkan", undefined, machine({}))).toEqual([]);
+    expect(lackingLibraries("cuda", 13, machine({ arch: "arm64", bins: () => undefined }))).toEqual([]);
+  });
 });
 
 describe("an NVIDIA GPU that is there", () => {
@@ -99,7 +103,8 @@ describe("an NVIDIA GPU that is there", () => {
       file: "/modules/@node-llama-cpp/linux-x64-cuda-ext/bins/linux-x64-cuda/fallback/libggml-cuda.so",
     });
     expect(cudaBackend(12, machine({ bins: (name) => (name.endsWith("ext") ? undefined : "/b") }))).toEqual({
-      missing: "no build of it for linux x64 is installed (looked for @node-llama-cpp/linux-x64-cuda-ext)",
+      missing:
+        "no build of it for linux x64 is installed (looked for @node-llama-cpp/linux-x64-cuda-ext); `yarn doctor --install` fetches it",
     });
     expect(cudaBackend(13, machine({ arch: "arm64", bins: () => undefined }))).toEqual({
       missing: "no build of it for linux arm64 is installed (looked for @node-llama-cpp/linux-arm64-cuda)",

@@ -9,6 +9,8 @@ import { type Cards, listCards, uuidOf } from "../support/nvidia.js";
 let folder: string;
 const before = { ...process.env };
 const ensurePython = vi.fn(async () => "python");
+const fetched: string[] = [];
+const vulkan = { loads: false, card: false, offline: false };
 const empty = { sites: [], prefix: undefined, torchCuda: undefined };
 
 beforeEach(() => {
@@ -22,11 +24,25 @@ beforeEach(() => {
     ...(await original<typeof import("../../src/device/runtime.js")>()),
     packagesIn: () => empty,
   }));
-  vi.doMock("../../src/engine/index.js", () => ({ cudaIsInstalled: () => true, nvidiaBroken: (why: string) => why }));
+  fetched.length = 0;
+  vi.doMock("../../src/engine/index.js", () => ({
+    cudaExists: () => true,
+    hasVulkan: () => vulkan.loads,
+    hasVulkanCard: () => vulkan.card,
+    lackingLibraries: (...wanted: unknown[]) => [wanted.join(" ")],
+    fetchLibraries: async (names: readonly string[]) => {
+      fetched.push(...names);
+      // Of the modules that were loaded anew.
+      const { HoneError } = await import("../../src/util/errors.js");
+      if (vulkan.offline) throw new HoneError("there is no network");
+    },
+    nvidiaBroken: (why: string) => why,
+  }));
 });
 afterEach(() => {
   for (const name of Object.keys(process.env)) delete process.env[name];
   Object.assign(process.env, before);
+  Object.assign(vulkan, { loads: false, card: false, offline: false });
   vi.doUnmock("../../src/python-env/python.js");
   vi.doUnmock("../../src/python-env/given.js");
   vi.doUnmock("../../src/device/runtime.js");
@@ -36,13 +52,21 @@ afterEach(() => {
 
 const ada = { driver: "590.44.01", names: ["NVIDIA One", "NVIDIA Two"] };
 
-async function prepare(cards: Cards, settings: Partial<MachineSettings> = {}, learns = false): Promise<boolean> {
-  listCards(folder, cards);
+const said: string[] = [];
+
+/** @param cards undefined where there is no NVIDIA card */
+async function prepare(
+  cards: Cards | undefined,
+  settings: Partial<MachineSettings> = {},
+  learns = false,
+): Promise<boolean> {
+  if (cards) listCards(folder, cards);
+  said.length = 0;
   process.env.PATH = `${folder}:/usr/bin:/bin`;
   delete process.env.CUDA_VISIBLE_DEVICES;
   const { prepareMachine } = await import("../../src/python-env/machine.js");
   const all = { gpu: "auto" as const, device: undefined, python: undefined, torchIndex: undefined, ...settings };
-  return prepareMachine(all, () => undefined, learns);
+  return prepareMachine(all, (line) => said.push(line), learns);
 }
 
 function systemLibraries(): void {
@@ -81,6 +105,47 @@ describe("before llama.cpp is loaded", () => {
     expect(await prepare(ada, { gpu }, true)).toBe(false);
     expect(ensurePython).not.toHaveBeenCalled();
     expect(process.env.CUDA_VISIBLE_DEVICES).toBeUndefined();
+  });
+});
+
+describe("llama.cpp's libraries", () => {
+  it.each([
+    ["590.44.01", 13],
+    ["550.54.14", 12],
+  ])("for the CUDA of the card with driver %s are fetched", async (driver, major) => {
+    await prepare({ ...ada, driver });
+    expect(fetched).toEqual([`cuda ${major}`]);
+  });
+
+  it("for CUDA are not fetched for a driver that runs none, nor where the card is left out", async () => {
+    await prepare({ driver: "470.42.01" });
+    await prepare(ada, { gpu: "off" });
+    expect(fetched).toEqual([]);
+  });
+
+  it("for Vulkan are fetched where they can be loaded: asked for, or for a card where none of NVIDIA's is", async () => {
+    await prepare(undefined, { gpu: "vulkan" });
+    await prepare(undefined);
+    expect(fetched).toEqual([]);
+    vulkan.loads = true;
+    await prepare(undefined);
+    expect(fetched).toEqual([]);
+    await prepare(undefined, { gpu: "vulkan" });
+    vulkan.card = true;
+    await prepare(undefined);
+    expect(fetched).toEqual(["vulkan", "vulkan"]);
+  });
+
+  it("that cannot be had leave a card unused that nobody asked for", async () => {
+    Object.assign(vulkan, { loads: true, card: true, offline: true });
+    expect(await prepare(undefined)).toBe(false);
+    expect(said).toEqual(["the GPU is left unused: there is no network"]);
+    await expect(prepare(undefined, { gpu: "vulkan" })).rejects.toThrow("there is no network");
+  });
+
+  it("that cannot be had end the command where the card is NVIDIA's", async () => {
+    vulkan.offline = true;
+    await expect(prepare(ada)).rejects.toThrow("there is no network");
   });
 });
 

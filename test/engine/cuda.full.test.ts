@@ -11,11 +11,12 @@ import { findRuntime, isComplete, runtimeNames } from "../../src/device/runtime.
 import { cudaBackend, thisMachine } from "../../src/engine/missing.js";
 import { sumIn32Bits } from "../../src/engine/sums.js";
 import { packageRoot } from "../../src/util/paths.js";
+import { lackOf } from "../support/libraries.js";
 import { type Cards, listCards, uuidOf } from "../support/nvidia.js";
 import { anyPython } from "../support/python.js";
 
-const here = process.platform === "linux" && process.arch === "x64";
-const lack = here ? "" : " (skipped: llama.cpp has CUDA libraries for Linux x64 alone)";
+const lack = await lackOf("cuda", "cuda-ext");
+const here = lack === "";
 const folder = mkdtempSync(join(tmpdir(), "hone-cuda-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 

@@ -1,0 +1,18 @@
+/** llama.cpp's libraries for GPUs, as hone fetches them: once for a user. */
+import { fetchLibraries } from "../../src/engine/libraries.js";
+import { messageOf } from "../../src/util/errors.js";
+
+/** For a test's name: why llama.cpp's libraries are not there, "" where they are. */
+export async function lackOf(...gpus: readonly ("cuda" | "cuda-ext" | "vulkan")[]): Promise<string> {
+  if (process.platform !== "linux" || process.arch !== "x64")
+    return " (skipped: the libraries are for Linux x64 alone)";
+  try {
+    await fetchLibraries(
+      gpus.map((gpu) => `@node-llama-cpp/linux-x64-${gpu}`),
+      { onProgress: (line) => console.error(line) },
+    );
+    return "";
+  } catch (error) {
+    return ` (skipped: ${messageOf(error)})`;
+  }
+}

@@ -19,6 +19,17 @@ mkdirSync(join(root, "build/reports"), { recursive: true });
 for (const report of Object.values(reports)) rmSync(join(root, report), { force: true });
 const write = (result) => writeFileSync(join(root, reports.gpu), `${JSON.stringify(result, null, 2)}\n`);
 
+/** Brings what a backend needs (llama.cpp's libraries, on CUDA the learner's environment); why it cannot, or "". */
+function whatFails(backend) {
+  const settings = { gpu: backend, device: undefined, python: undefined, torchIndex: undefined };
+  const program = `import("./dist/src/python-env/index.js")
+    .then(({ prepareMachine }) => prepareMachine(${JSON.stringify(settings)}, (line) => console.error(line)))
+    .then(() => process.exit(0), (error) => { console.log(error.message); process.exit(1); });`;
+  const stdio = ["ignore", "pipe", "inherit"];
+  const { status, stdout } = spawnSync(process.execPath, ["-e", program], { cwd: root, encoding: "utf8", stdio });
+  return status === 0 ? "" : stdout.trim() || `the process that prepares it ended with status ${status}`;
+}
+
 /** Why hone cannot use a backend, in its own message; "" if it can. */
 function whyNot(backend) {
   const program = `import("./dist/src/engine/index.js")
@@ -42,10 +53,12 @@ if (device) {
     process.exit(1);
   }
   // CUDA needs more than a driver; without it hone uses Vulkan as well.
-  const why = device.backend === "cuda" ? whyNot("cuda") : "";
-  if (why !== "") {
+  while (device) {
+    const why = whatFails(device.backend) || (device.backend === "cuda" ? whyNot("cuda") : "");
+    if (why === "") break;
     console.log(`not on ${device.name}: ${why}`);
-    ({ device, notRun } = chooseDevice({ ...machine, nvidia: [] }));
+    const others = device.backend === "cuda" ? chooseDevice({ ...machine, nvidia: [] }) : { notRun: why };
+    ({ device, notRun } = others);
   }
 }
 if (!device) {

@@ -54,10 +54,13 @@ export const learnerOptions = {
       first: ["pack"],
       library: ["model", "run"],
     }),
-    install: flag("Make the learner's Python environment first, if it is missing.", {
-      default: false,
-      commands: ["doctor"],
-    }),
+    install: flag(
+      "First make the learner's Python environment, and fetch llama.cpp's libraries for the GPU, where they are missing.",
+      {
+        default: false,
+        commands: ["doctor"],
+      },
+    ),
     torchIndex: text("Package index that PyTorch is installed from when hone makes its environment: a mirror.", {
       accepts: "a URL",
       defaultText: "PyTorch's own for the CPU and CUDA 12; pip's for CUDA 13",

@@ -18,7 +18,7 @@ export const LLAMA_VERSION = "3.22.1";
 interface Library {
   /** Of the tarball, as npm writes it. */
   readonly integrity: string;
-  /** Of the tarball and unpacked, together. */
+  /** Unpacked. */
   readonly megabytes: number;
 }
 
@@ -26,15 +26,15 @@ interface Library {
 export const fetchedLibraries: Readonly<Record<string, Library>> = {
   "@node-llama-cpp/linux-x64-cuda": {
     integrity: "sha512-8rQCjyNNLZJUFit+YpjwlC4hwkKgOMIkB2wuycKBf8NU2O3ySKbiWZQ8aw9ku2nUTXjSnUIrE6KB88itduTBuA==",
-    megabytes: 320,
+    megabytes: 181,
   },
   "@node-llama-cpp/linux-x64-cuda-ext": {
     integrity: "sha512-4e5ajkiM2aR2WAdB/N/ACk4weEhHvOAIrzxZPsIX0xDFW5+6hhShuy1/vs88SK9NGdgAco9IyE28eYS0H1efpA==",
-    megabytes: 620,
+    megabytes: 358,
   },
   "@node-llama-cpp/linux-x64-vulkan": {
     integrity: "sha512-bBxqU+JOcBu1nb5Qj2zcMci+JByT1E8EajHvYodyNfVIPkEhXh+/HMwR1/BT7xP08YK0hks+kM8fglER0P8JEg==",
-    megabytes: 100,
+    megabytes: 71,
   },
 };
 

@@ -5,7 +5,7 @@ requires every library they name, with every symbol they use. So this program, r
 is available, puts one small library (stand_in.py) beside PyTorch's own, under all those names. PyTorch's metadata then
 no longer requires the NVIDIA packages, so that pip does not fetch them later.
 
-Does nothing to a CPU build. Run as `python -m learner.cpu_torch` by the interpreter of the environment that has PyTorch.
+Does nothing to a CPU build. Run as `python -m learner.cpu_torch` by the interpreter that has PyTorch.
 """
 
 from __future__ import annotations

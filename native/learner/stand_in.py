@@ -1,7 +1,7 @@
 """Writes the shared library (ELF, 64-bit, little-endian) that stands in for CUDA's on a machine without a GPU.
 
-No compiler is needed: all functions are a handful of instructions, for x86-64 or aarch64. None has parameters; those of a
-caller are ignored. For the layout see elf(5); the loader needs no section headers, so there are none.
+No compiler is needed: a function is a handful of instructions, for x86-64 or aarch64, and ignores what it is called
+with. For the layout see elf(5); the loader needs no section headers, so there are none.
 
     offset          address          content
     0               the same         headers, hash table, symbols, versions, names, code
@@ -42,7 +42,7 @@ class X86:
 
     back = b"\xc3"
     trap = b"\x0f\x0b"
-    # Registers: of a result (rax), of arguments of a system call (rdi, rsi, rdx), one that such calls leave alone (rbx).
+    # Registers: of a result (rax), of a system call's arguments (rdi, rsi, rdx), one that such calls keep (rbx).
     result, arguments, kept = 0, (7, 6, 2), 3
 
     @classmethod

@@ -1,5 +1,5 @@
 /** All checks, in order of their dependencies. */
-import { describe, packagesIn, reportDevice, usesCuda } from "../device/index.js";
+import { buildForMachine, describe, packagesIn, reportDevice, usesCuda } from "../device/index.js";
 import { modelFile } from "../engine/index.js";
 import { packagesOfPython } from "../python-env/index.js";
 import { type Check, none } from "./check.js";
@@ -45,7 +45,12 @@ export async function diagnose(
   );
   // Where the driver runs no CUDA, that is what is wrong.
   const card = usesCuda(choice, report) && report.cuda?.majors.length ? report.card : undefined;
-  const { checks, facts } = await checkPython(choice.python, choice.learner, card && describe(card));
+  const { checks, facts } = await checkPython(
+    choice.python,
+    choice.learner,
+    card && describe(card),
+    card && buildForMachine(report),
+  );
   onCheck(checkCard(report, choice.gpu));
   onCheck(checkDriver(report, choice.gpu));
   for (const check of checks) onCheck(check);

@@ -1,5 +1,5 @@
 /** Checks of the learner's Python: interpreter, packages, and the devices its PyTorch can compute on. */
-import { BUILDS, interpreterIn, madeEnvironments } from "../device/index.js";
+import { BUILDS, type Build, interpreterIn, madeEnvironments } from "../device/index.js";
 import { pinned } from "../python-env/index.js";
 import { hone, messageOf } from "../util/index.js";
 import { type Check, none, note, ok, wrong } from "./check.js";
@@ -8,10 +8,10 @@ import type { TrialRequest } from "./trial-words.js";
 
 type Learner = TrialRequest["learner"];
 
-/** The interpreter that training would use; undefined while there is none. */
-function learnerPython(given: string | undefined, cuda: boolean): string | undefined {
+/** The interpreter that training would use, or else one of another build; undefined while there is none. */
+function learnerPython(given: string | undefined, build: Build | undefined): string | undefined {
   if (given !== undefined) return given;
-  const [own] = madeEnvironments(cuda ? ["cuda13", "cuda12"] : BUILDS);
+  const [own] = madeEnvironments(build === undefined ? BUILDS : [build, ...BUILDS]);
   return own && interpreterIn(own);
 }
 
@@ -24,18 +24,21 @@ export interface PythonChecks {
 /**
  * @param given value of `--python`
  * @param card the NVIDIA GPU that the learner has to compute on, in words; undefined where it computes on the CPU
+ * @param build of PyTorch that goes with that
  */
 export async function checkPython(
   given: string | undefined,
   learner: Learner,
   card: string | undefined,
+  build?: Build,
 ): Promise<PythonChecks> {
-  const python = learnerPython(given, card !== undefined);
+  const python = learnerPython(given, build);
   if (python === undefined) {
     const found = `not made yet; \`${hone("train")}\` makes it when it is first needed, \`${hone("doctor")} --install\` now`;
     return { checks: [none("python", found)], facts: undefined };
   }
-  const again = given === undefined ? `remove it and run \`${hone("doctor")} --install\`` : "give another --python";
+  const install = given === undefined ? `run \`${hone("doctor")} --install\`` : "give another --python";
+  const again = given === undefined ? `remove it and ${install}` : install;
   let facts: PythonFacts;
   try {
     facts = await factsOfPython(python);
@@ -45,7 +48,7 @@ export async function checkPython(
   }
   const checks = [
     pythonCheck(facts, given),
-    torchCheck(facts, again, card),
+    torchCheck(facts, { again, install }, card),
     compilerCheck(facts, learner),
     unslothCheck(facts, learner),
   ];
@@ -76,13 +79,17 @@ function pythonCheck({ python, executable, packages }: PythonFacts, given: strin
     : note("python", `${found} has ${list}`, `${install(other)} for the versions that were tested`, facts);
 }
 
-function torchCheck({ torch, broken }: PythonFacts, again: string, card: string | undefined): Check {
+function torchCheck(
+  { torch, broken }: PythonFacts,
+  { again, install }: { again: string; install: string },
+  card: string | undefined,
+): Check {
   if (!torch) return wrong("torch", `PyTorch cannot be imported: ${broken}`, again);
   const build = torch.cuda === null ? "a build for the CPU" : `a build for CUDA ${torch.cuda}`;
   const sees = torch.gpu === null ? "sees no NVIDIA GPU" : `sees ${torch.gpu}`;
   const found = `PyTorch ${torch.version}, ${build}, ${sees}`;
   if (card === undefined || torch.seesGpu) return ok("torch", found, torch);
-  const mend = torch.cuda === null ? `a build for CUDA is needed: ${again}` : "mend NVIDIA's driver";
+  const mend = torch.cuda === null ? `a build for CUDA is needed: ${install}` : "mend NVIDIA's driver";
   return wrong("torch", `${found}, but there is ${card}`, `${mend}, or give --gpu off`, torch);
 }
 

@@ -1,7 +1,7 @@
-import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   LearnerDied,
   type LearnerLifetime,
@@ -10,6 +10,7 @@ import {
   type StepSettings,
 } from "../../src/learn/index.js";
 import { type LearnerLike, LearnerUpdater, openUpdater, type UpdaterSources } from "../../src/train/updater.js";
+import { HoneError } from "../../src/util/errors.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { anyPython } from "../support/python.js";
 import { metricsOf, stepSettings } from "./support/fakes.js";
@@ -194,19 +195,15 @@ describe("the learner between steps", () => {
 });
 
 describe("the learner of a run", () => {
-  it("is ended when its facts cannot be recorded, on a full disk for example", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "hone-updater-"));
-    const python = join(folder, "python");
-    const fake = join(packageRoot, "test/learn/fake_learner.py");
-    writeFileSync(python, `#!/bin/sh\necho $$ > ${folder}/pid\nexec ${anyPython()} ${fake} plain\n`);
-    chmodSync(python, 0o755);
-    const sources = {
-      run: {
-        logFile: (name: string) => join(folder, name),
-        saw: () => {
-          throw new Error("database or disk is full");
-        },
-      },
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "hone-updater-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const updaterWith = (python: UpdaterSources["python"], saw = (): void => undefined) =>
+    openUpdater({
+      run: { logFile: (name: string) => join(folder, name), saw },
       model: "model.gguf",
       settings: {
         loss: "dapo",
@@ -220,13 +217,43 @@ describe("the learner of a run", () => {
       config: { learner: "peft", learnerLifetime: "run", precision: "f32", threads: 1, adamBits: "32" },
       fitted: { microBatchTokens: 1024, gradientCheckpointing: false },
       backend: false,
-      python: async () => python,
+      python,
       log: () => undefined,
-    } as unknown as UpdaterSources;
-    const updater = openUpdater(sources);
+    } as unknown as UpdaterSources);
+
+  it("is ended when its facts cannot be recorded, on a full disk for example", async () => {
+    const python = join(folder, "python");
+    const fake = join(packageRoot, "test/learn/fake_learner.py");
+    writeFileSync(python, `#!/bin/sh\necho $$ > ${folder}/pid\nexec ${anyPython()} ${fake} plain\n`);
+    chmodSync(python, 0o755);
+    const updater = updaterWith(
+      async () => python,
+      () => {
+        throw new Error("database or disk is full");
+      },
+    );
     await expect(updater.prepare(undefined)).rejects.toThrow("disk is full");
     const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
     await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 10_000);
     await updater.close();
+  });
+
+  it("is installed when it is first wanted: what fails there is told as it is", async () => {
+    const python = vi.fn(async () => {
+      throw new HoneError("the package index cannot be reached");
+    });
+    const updater = updaterWith(python);
+    expect(python).not.toHaveBeenCalled();
+    await expect(updater.prepare(undefined)).rejects.toThrow("the package index cannot be reached");
+    await updater.close();
+  });
+
+  it("is not installed to the end when the run is closed before", async () => {
+    const updater = updaterWith(
+      (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    );
+    const preparing = expect(updater.prepare(undefined)).rejects.toThrow();
+    await updater.close();
+    await preparing;
   });
 });

@@ -1,4 +1,4 @@
-"""The library that stands in for CUDA's: loaded and called as PyTorch does, and the instructions for the other machine."""
+"""The library that stands in for CUDA's: loaded and called as PyTorch does; the instructions for aarch64."""
 
 import ctypes
 import importlib.util
@@ -70,7 +70,8 @@ def test_instructions_of_aarch64():
     start, handle, name = 0x1000, 0x20000, 0x130
     names = {"__cudaX": 0x120, "cudaFree": 0x110, "cudaGetErrorName": 0x140, "cublasC": name}
     code, at = functions_at(start, Arm64.machine, names, handle)
-    words = {address: int.from_bytes(code[address - start :][:4], "little") for address in range(start, at["cublasC"] + 12, 4)}
+    places = range(start, at["cublasC"] + 12, 4)
+    words = {place: int.from_bytes(code[place - start :][:4], "little") for place in places}
     assert start + code.index(NO_DEVICE_TEXT) == 0x1000
     assert start + code.index(REFUSAL) == 0x1023
     # adr x0, #126880; ret

@@ -111,7 +111,8 @@ export function compile(platform, into, log) {
   ]);
   // zig's linker does not know this argument. What it hides is not visible there anyway, or bound to the file by -Bsymbolic.
   const rules = join(sqlite, "binding.gyp");
-  if (platform.zig !== undefined) writeFileSync(rules, readFileSync(rules, "utf8").replace(/'-Wl,--exclude-libs,ALL',/, ""));
+  if (platform.zig !== undefined)
+    writeFileSync(rules, readFileSync(rules, "utf8").replace(/'-Wl,--exclude-libs,ALL',/, ""));
   for (const { version, abi } of NODES) {
     log(`${platform.name}: SQLite for Node ${version.split(".")[0]}`);
     gyp(platform, sqlite, version);

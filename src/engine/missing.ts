@@ -157,5 +157,5 @@ export function whyNoCpu(look: MachineLook = thisMachine): string {
   const name = cpuPackage(look);
   return look.bins(name) !== undefined
     ? `the llama.cpp of ${name} cannot be loaded here; ${llamaCommand("source download")} compiles one for this machine`
-    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run ${reinstall()}, or ${llamaCommand("source download")}, which compiles it`;
+    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run ${bringsLibraries([name])}, or ${llamaCommand("source download")}, which compiles it`;
 }

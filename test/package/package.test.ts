@@ -66,7 +66,7 @@ describe("the package", () => {
     expect(manifest.devDependencies).toBeUndefined();
   });
 
-  it("lets npm install llama.cpp's library for the CPU, and those for GPUs by who wants them, in the version that fits", () => {
+  it("leaves llama.cpp's libraries for GPUs to who wants them, in the version that fits", () => {
     const { optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
     const version = jsonOf("node_modules/node-llama-cpp/package.json").version;
     expect(optionalDependencies["@node-llama-cpp/linux-x64"]).toBe(version);

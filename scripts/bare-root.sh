@@ -82,8 +82,11 @@ step() {
   fi
 }
 
+# npm's cache is not part of what is installed.
+step_of_cache() { printf '%-10s %8s %8d\n' "  cache" - "$(megabytes "$root/root/.npm")"; }
 small="--gpu off --threads 1 --context 1024 --max-tokens 8 --max-turns 1 --group-size 1"
 step install "npm install --no-audit --no-fund --foreground-scripts /tarballs/*.tgz"
+step_of_cache
 step version "npx --no -- hone --version"
 step init "npx --no -- hone init --yes"
 step rollout "npx --no -- hone rollout --task task.ts --model tiny --n 1 $small --json"

@@ -130,9 +130,7 @@ def _played(backend: Backend, batch: Batch, request: dict[str, Any]) -> dict[str
     policies = [request[name]["checkpoint"] for name in ("earlier", "previous") if name in request]
     if not policies:
         return None
-    slopes = played_by(
-        backend, batch, request["microBatchTokens"], [earlier_policy(one, backend) for one in policies]
-    )
+    slopes = played_by(backend, batch, request["microBatchTokens"], [earlier_policy(one, backend) for one in policies])
     first, last = slopes[0], slopes[-1]
     return first and first.metrics() | {"previous": last and last.metrics()}
 

@@ -2,7 +2,7 @@
 // interface. For Linux zig is the compiler (`pip install ziglang`): it has the symbols of every glibc, and compiles for
 // another processor too.
 import { spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { checkElf } from "./elf.mjs";
@@ -109,6 +109,10 @@ export function compile(platform, into, log) {
     "deps",
     "lib",
   ]);
+  // zig's linker does not know this argument. What it hides is not visible there anyway, or bound to the file by -Bsymbolic.
+  const rules = join(sqlite, "binding.gyp");
+  if (platform.zig !== undefined)
+    writeFileSync(rules, readFileSync(rules, "utf8").replace(/'-Wl,--exclude-libs,ALL',/, ""));
   for (const { version, abi } of NODES) {
     log(`${platform.name}: SQLite for Node ${version.split(".")[0]}`);
     gyp(platform, sqlite, version);

@@ -10,8 +10,8 @@ import { npm, root } from "./run.mjs";
 const require = createRequire(import.meta.url);
 const SQLITE = "better-sqlite3";
 const LLAMA = "node-llama-cpp";
-/** llama.cpp's libraries for GPUs: hundreds of megabytes, which hone fetches when a GPU is first used. */
-const FOR_GPUS = /-(cuda|cuda-ext|vulkan)$/;
+/** The one package of llama.cpp's libraries that npm installs on no machine that it is not for: others name x64 too. */
+const FOR_X64_ALONE = "@node-llama-cpp/linux-x64";
 
 export const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
 export const aboutOf = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
@@ -23,21 +23,20 @@ const llamaFolder = () => dirname(dirname(fileURLToPath(import.meta.resolve(LLAM
  * package.json as it is published, without what is for development.
  *
  * Bundled are better-sqlite3, which would fetch a binary from a release page or compile, and node-llama-cpp, with which npm
- * would fetch llama.cpp's libraries for all GPUs. Of these libraries npm brings the one for the machine's CPU (on Macs:
- * Metal); hone fetches the others itself.
+ * would fetch llama.cpp's libraries for all GPUs. The library for the CPU comes with the platform's package; hone fetches the
+ * others itself.
  *
  * @param libraries node-llama-cpp's optionalDependencies
  */
 export function publishedManifest(about, libraries) {
   const { devDependencies: _, resolutions: __, packageManager: ___, scripts, ...kept } = about;
-  const names = Object.keys(libraries);
-  const pick = (chosen) => Object.fromEntries(chosen.map((name) => [name, libraries[name]]));
   return {
     ...kept,
     scripts: { preinstall: scripts.preinstall, install: scripts.install },
     optionalDependencies: {
       ...Object.fromEntries(PLATFORMS.map(({ name }) => [`${SCOPE}/${name}`, about.version])),
-      ...pick(names.filter((name) => !FOR_GPUS.test(name))),
+      // Without a package of the platform too: hone is compiled then.
+      [FOR_X64_ALONE]: libraries[FOR_X64_ALONE],
     },
     bundleDependencies: [SQLITE, LLAMA],
   };

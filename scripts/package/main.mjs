@@ -13,12 +13,12 @@ import { out, PackageError, packFolder, root, run, work } from "./run.mjs";
 const log = (line) => console.error(`hone: ${line}`);
 
 function platformPackage(platform) {
-  const { name, os, cpu, libc } = platform;
+  const { name, os, cpu, libc, llama } = platform;
   const folder = join(work, name, "package");
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const files = compile(platform, folder, log);
-  const { version, license, publishConfig, engines } = aboutOf(root);
+  const { version, license, publishConfig, engines, dependencies } = aboutOf(root);
   for (const file of ["LICENSE", "THIRD-PARTY.md"]) copyFileSync(join(root, file), join(folder, file));
   writeFileSync(
     join(folder, "README.md"),
@@ -28,6 +28,7 @@ function platformPackage(platform) {
     ...{ name: `${SCOPE}/${name}`, version, description: `Compiled files of ${SCOPE}/hone for ${os} on ${cpu}` },
     ...{ license, publishConfig, engines, os: [os], cpu: [cpu], ...(libc ? { libc: [libc] } : {}) },
     ...{ files: [...files, "THIRD-PARTY.md"], preferUnplugged: true },
+    dependencies: { [llama]: dependencies["node-llama-cpp"] },
   };
   writeFileSync(join(folder, "package.json"), json(about));
   return packFolder(folder, out);

@@ -13,15 +13,18 @@ export const NODES = [
 
 const linux = (arch, machine) => ({
   ...{ name: `linux-${arch}`, os: "linux", cpu: arch, libc: "glibc" },
-  zig: `${machine}-linux-gnu.${GLIBC.join(".")}`,
+  ...{ zig: `${machine}-linux-gnu.${GLIBC.join(".")}`, llama: `@node-llama-cpp/linux-${arch}` },
 });
 
-/** `zig`: its name of the machine, for which it compiles on any Linux; without it a machine compiles for its like. */
+/**
+ * `zig`: its name of the machine, for which it compiles on any Linux; without it a machine compiles for its like.
+ * `llama`: node-llama-cpp's package of the libraries of llama.cpp that the platform's package brings along.
+ */
 export const PLATFORMS = [
   linux("x64", "x86_64"),
   linux("arm64", "aarch64"),
-  { name: "darwin-arm64", os: "darwin", cpu: "arm64" },
-  { name: "win32-x64", os: "win32", cpu: "x64" },
+  { name: "darwin-arm64", os: "darwin", cpu: "arm64", llama: "@node-llama-cpp/mac-arm64-metal" },
+  { name: "win32-x64", os: "win32", cpu: "x64", llama: "@node-llama-cpp/win-x64" },
 ];
 
 export const SCOPE = "@hone-rl";

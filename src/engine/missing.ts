@@ -5,7 +5,7 @@ import { join, relative } from "node:path";
 import { type CudaMajor, DRIVER_LIBRARY, describe, type NvidiaGpu, runtimeNames } from "../device/index.js";
 import { hone, isInstalled, messageOf, packageRoot, reinstall } from "../util/index.js";
 import type { Gpu } from "./engine.js";
-import { fetchedLibraries, librariesFolder } from "./libraries.js";
+import { fetchedLibraries, LLAMA_VERSION, librariesFolder } from "./libraries.js";
 
 type GpuName = Exclude<Gpu, "auto" | false>;
 
@@ -173,7 +173,8 @@ export const noVulkanDevice = (device: string) =>
 export function whyNoCpu(look: MachineLook = thisMachine): string {
   const { platform, arch } = look;
   const name = cpuPackage(look);
+  const bring = isInstalled() ? `\`npm install ${name}@${LLAMA_VERSION}\`` : reinstall();
   return look.bins(name) !== undefined
     ? `the llama.cpp of ${name} cannot be loaded here; ${llamaCommand("source download")} compiles one for this machine`
-    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run ${reinstall()}, or ${llamaCommand("source download")}, which compiles it`;
+    : `no llama.cpp for ${platform} ${arch} is installed (looked for ${name}): run ${bring}, or ${llamaCommand("source download")}, which compiles it`;
 }

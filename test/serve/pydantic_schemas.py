@@ -79,7 +79,11 @@ MODELS = {
     ),
     "decimal": pydantic.create_model("M", x=(decimal.Decimal, ...)),
     "days": pydantic.create_model(
-        "M", day=(datetime.date, ...), at=(datetime.datetime, ...), time=(datetime.time, ...), took=(datetime.timedelta, ...)
+        "M",
+        day=(datetime.date, ...),
+        at=(datetime.datetime, ...),
+        time=(datetime.time, ...),
+        took=(datetime.timedelta, ...),
     ),
     "uuid": pydantic.create_model("M", id=(uuid.UUID, ...)),
     "email": pydantic.create_model("M", mail=(pydantic.EmailStr, ...)),

@@ -1,14 +1,14 @@
 /** The real libraries of llama.cpp for GPUs, from npm's registry. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { librariesFolder } from "../../src/engine/libraries.js";
 import { gpuLibraries, installedBackends, thisMachine } from "../../src/engine/missing.js";
 import { lackOf } from "../support/libraries.js";
 
-const lack =
-  (await lackOf("cuda", "vulkan")) ||
-  (spawnSync("readelf", ["-v"]).status === 0 ? "" : " (skipped: there is no readelf)");
+const lacking = await lackOf("cuda", "cuda-ext", "vulkan");
+const lack = lacking || (spawnSync("readelf", ["-v"]).status === 0 ? "" : " (skipped: there is no readelf)");
 
 describe("the libraries that are fetched", () => {
   it.skipIf(lack !== "").each(["cuda", "vulkan"] as const)(`are linked to what hone looks for: %s${lack}`, (gpu) => {
@@ -18,5 +18,16 @@ describe("the libraries that are fetched", () => {
     const dynamic = execFileSync("readelf", ["-d", file], { encoding: "utf8" });
     const needed = [...dynamic.matchAll(/\(NEEDED\).*\[(lib(?:cu|vulkan)\S*)\]/g)].map(([, name]) => name);
     expect(needed.sort()).toEqual(gpuLibraries[gpu].flatMap(({ names }) => names).sort());
+  });
+
+  it
+    .skipIf(lacking !== "")
+    .each([
+      "linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so",
+      "linux-x64-cuda/bins/linux-x64-cuda/libggml-base.so",
+      "linux-x64-cuda-ext/bins/linux-x64-cuda/fallback/libggml-cuda.so",
+      "linux-x64-vulkan/bins/linux-x64-vulkan/libggml-vulkan.so",
+    ])(`have %s${lacking}`, (file) => {
+    expect(existsSync(join(librariesFolder(), "@node-llama-cpp", file))).toBe(true);
   });
 });

@@ -100,7 +100,7 @@ function listen(): { signal: AbortSignal; stop(): void } {
 }
 
 async function runCommand(command: Command, flags: Record<string, unknown>): Promise<void> {
-  const given = await readGiven({ flags, env: process.env, folder: process.cwd() });
+  const given = await readGiven({ flags, env: process.env, folder: command.configFile ? process.cwd() : null });
   const config = withDefaults(command.options, given);
   for (const name of command.required) {
     if (config[name] === undefined)

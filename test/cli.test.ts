@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
@@ -206,4 +206,20 @@ describe("the command line", () => {
     });
     expect(readdirSync(join(folder, ".hone/rollouts"))).toHaveLength(1);
   });
+});
+
+it("reads a project's config file, but not for the demo, which is the same everywhere", () => {
+  const file = join(folder, "hone.config.json");
+  writeFileSync(file, JSON.stringify({ steps: "many" }));
+  try {
+    for (const [command, said] of [
+      ["train", /hone\.config\.json.*steps/],
+      ["demo", /there is no model nothing-of-that-name/],
+    ] as const) {
+      const { status, stderr } = hone(command, "--model", "nothing-of-that-name", "--home", join(folder, "none"));
+      expect([command, status, stderr]).toEqual([command, 2, expect.stringMatching(said)]);
+    }
+  } finally {
+    rmSync(file);
+  }
 });

@@ -45,6 +45,8 @@ export interface Command {
   readonly positional: OptionName | undefined;
   /** Text of its help after the options, which explains its output. */
   readonly epilogue: string | undefined;
+  /** Whether it takes options from the current folder's config file, which are about a project's own task. */
+  readonly configFile: boolean;
   run(config: Config, io: CommandIo): Promise<CommandResult>;
 }
 
@@ -66,6 +68,7 @@ interface CommandDefinition<
   required?: readonly R[];
   positional?: OptionOf<NoInfer<L>>;
   epilogue?: string;
+  configFile?: boolean;
   run(
     config: Config<OptionOf<L>> & ConfigOf<D> & { readonly [N in R]-?: NonNullable<(Config & ConfigOf<D>)[N]> },
     io: CommandIo,
@@ -79,11 +82,12 @@ export function defineCommand<
   const R extends OptionOf<L> | (keyof D & string) = never,
   const D extends Own = Record<never, never>,
 >(definition: CommandDefinition<N, L, R, D>): Command {
-  const { name, like = name, own = {}, required = [], positional, epilogue, run, summary, example } = definition;
+  const { name, like = name, own = {}, required = [], positional, run, summary, example } = definition;
+  const { epilogue, configFile = true } = definition;
   const ownNames = Object.keys(own) as OptionName[];
   const first = [...ownNames.filter((one) => (own as Own)[one]?.first.includes(name)), ...firstOptionsOf(name)];
   return {
-    ...{ name, summary, example, epilogue },
+    ...{ name, summary, example, epilogue, configFile },
     options: [...optionsOf<string>(like), ...ownNames],
     first: first.length > 0 ? first : undefined,
     required: required as unknown as readonly OptionName[],

@@ -140,6 +140,8 @@ export const demoCommand = defineCommand({
   summary: "See reinforcement learning work: train hone's tiny model and compare it before and after.",
   example: hone("demo"),
   like: "train",
+  // It is the same in a project with a task of its own.
+  configFile: false,
   async run(asked, plain) {
     const { config, given } = withBase(asked, plain.given);
     const io = { ...plain, given };

@@ -24,5 +24,5 @@ describe.skipIf(!here)(`llama-batched-bench itself${lack}`, () => {
     } finally {
       await engine.close();
     }
-  }, 600_000);
+  });
 });

@@ -62,7 +62,7 @@ describe("yarn doctor", () => {
     const { after, before } = checks.get("adapter")?.facts ?? {};
     expect(after).toBeLessThan(Number(before) / 3);
     expect(stderr).toContain("all is well");
-  }, 300_000);
+  });
 
   it("says of a driver that is too old which one is needed, and that the card is not used", () => {
     const bin = join(folder, "old");
@@ -74,7 +74,7 @@ describe("yarn doctor", () => {
     expect(checks.get("driver")?.mend).toMatch(/470\.57\.02 is too old.*needs 525 or newer|newer NVIDIA driver/);
     // Not silently on the CPU.
     expect(checks.get("rollouts")?.mend).toMatch(/470\.57\.02.*--gpu off/);
-  }, 300_000);
+  });
 
   it("does not mind a driver that --gpu off leaves alone", () => {
     const bin = join(folder, "unused");
@@ -82,7 +82,7 @@ describe("yarn doctor", () => {
     const { status, stdout, stderr } = doctor(["--gpu", "off", "--json"], bin);
     expect(status, stderr).toBe(0);
     expect(states(checksOf(stdout))).toMatchObject({ gpu: "note", driver: "none", cuda: "none", rollouts: "ok" });
-  }, 300_000);
+  });
 
   it("finds a PyTorch that does not serve the card, and leaves everything as it is", () => {
     const bin = join(folder, "new");
@@ -93,7 +93,7 @@ describe("yarn doctor", () => {
     expect(states(checks)).toMatchObject({ gpu: "ok", driver: "ok", torch: "wrong", cuda: "wrong", rollouts: "wrong" });
     expect(checks.get("cuda")?.mend).toContain("doctor --install");
     expect(stderr).not.toContain("making a Python environment");
-  }, 300_000);
+  });
 
   it("tries no update with a Python that cannot learn, and says how to mend it", () => {
     const python = program(join(folder, "python"), "python", "echo 'no module named torch' >&2; exit 1");
@@ -104,7 +104,7 @@ describe("yarn doctor", () => {
     expect(stdout).toMatch(/ok +rollouts/);
     expect(stderr).toContain("to be mended: python");
     expect(stderr).not.toContain("    at ");
-  }, 300_000);
+  });
 
   it("keeps the learner's log that it names, and nothing else", () => {
     const facts = JSON.stringify(factsWith({ executable: join(folder, "fails/python") }));
@@ -118,7 +118,7 @@ describe("yarn doctor", () => {
     expect(readFileSync(log, "utf8")).toContain("RuntimeError: no kernel image");
     expect(readdirSync(dirname(log))).toEqual([basename(log)]);
     rmSync(dirname(log), { recursive: true });
-  }, 60_000);
+  });
 
   it("refuses a card that is not there in one line", () => {
     const bin = join(folder, "one");
@@ -126,7 +126,7 @@ describe("yarn doctor", () => {
     const { status, stderr } = doctor(["--device", "7"], bin);
     expect(status).toBe(2);
     expect(stderr).toMatch(/^hone: --device 7 names no NVIDIA GPU.*NVIDIA One/m);
-  }, 60_000);
+  });
 });
 
 /** A Python that says of itself what the learner's does, but for these facts. */

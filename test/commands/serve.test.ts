@@ -80,7 +80,7 @@ test("serves a run's checkpoint under the run's name and its base beside it, unt
   expect(second.stderr).toBe(`hone: port ${port} is taken; give another --port, or 0 for any that is free\n`);
   child.kill("SIGTERM");
   expect(await ended).toBe(0);
-}, 180_000);
+});
 
 test("a model's file has its name without the folder, and is found by its path too", async () => {
   const { child, ended, lines, url } = await serve("--model", tiny, "--port", "0");
@@ -97,7 +97,7 @@ test("a model's file has its name without the folder, and is found by its path t
   }
   child.kill("SIGTERM");
   expect(await ended).toBe(0);
-}, 180_000);
+});
 
 test("names what cannot be served", async () => {
   const refused: [given: GivenOptions, why: RegExp][] = [
@@ -147,4 +147,4 @@ test("chat talks to two checkpoints side by side, with the task's tools", () => 
     ]);
     expect(messages.filter(({ role }) => role === "assistant").length).toBeGreaterThan(1);
   }
-}, 180_000);
+});

@@ -39,7 +39,7 @@ beforeAll(async () => {
   model = await openModel(modelPath("qwen2-tiny-f16.gguf"), playing);
   run = await openRun(model, task, { run: "own", python, learningRate: 1e-2, warmup: 0, loraRank: 4 });
   played = await gather(model, task, task.train.slice(0, 2), { groupSize: 4, step: 1 });
-}, 300_000);
+});
 
 afterAll(async () => {
   await run?.close();

@@ -55,7 +55,7 @@ describe("trainRun with the program's own reward", () => {
   beforeAll(async () => {
     await ensureTestModels(["tiny"], () => undefined);
     python = await ensureLearnerPython();
-  }, 300_000);
+  });
 
   const options = (steps: number) => ({
     ...{ home, task, python, steps, run: "own", model: modelPath("qwen2-tiny-f16.gguf"), gpu: "off" as const },
@@ -94,7 +94,7 @@ describe("trainRun with the program's own reward", () => {
       /^the group of v\d+ has 3 rollouts and 2 rewards; give one for each$/,
     );
     expect(said).toContain(`${folder}: going on after step 1 of 2`);
-  }, 300_000);
+  });
 
   it("says that more steps raise the learning rate again, before anything is loaded", async () => {
     const falling = { ...options(2), run: "longer", finalLearningRate: 1e-3 };
@@ -115,7 +115,7 @@ describe("trainRun with the program's own reward", () => {
     const on = { ...options(1), run: "longer-on", fork, learningRate: 1e-3, finalLearningRate: 1e-3, warmup: 0 };
     await trainRun(on, { reward: first, onStep: (line) => kept.push(line) });
     expect(kept.map(({ learning_rate: rate }) => rate)).toEqual([1e-3]);
-  }, 300_000);
+  });
 
   it("does not go on by another reward, as yarn train would", async () => {
     await expect(trainRun(options(3))).rejects.toThrow("the reward is a function of a program");

@@ -28,4 +28,4 @@ it("a doctor that is killed leaves no trial behind", async () => {
   doctor.kill("SIGKILL");
   await once(doctor, "close");
   await vi.waitFor(() => expect(isAlive(trial)).toMatch(/^(Z.*)?$/), 30_000);
-}, 120_000);
+});

@@ -293,7 +293,7 @@ it("reads a turn before it looks for the engine, which a getter may close", asyn
   expect(output).toBe("the engine was closed");
 });
 
-it("outlives any argument", { timeout: 300_000 }, async () => {
+it("outlives any argument", async () => {
   const fuzz = join(packageRoot, "test/engine/edge-fuzz.mjs");
   const { stdout } = await run(process.execPath, [fuzz, JSON.stringify({ ...settings, model: newModel() })]);
   const { calls, refused, settled, before, after } = JSON.parse(stdout);

@@ -62,7 +62,7 @@ beforeAll(async () => {
         }),
   );
   reference.ask(python, "f32", asked);
-}, 600_000);
+});
 
 const lines: string[] = [];
 afterAll(() => {

@@ -99,7 +99,7 @@ describe("threads", () => {
     expect(stdout).toContain("load the engine on the main thread before workers use it");
   });
 
-  it("may be terminated in mid-decode, 20 times, without harm to the others", { timeout: 300_000 }, async () => {
+  it("may be terminated in mid-decode, 20 times, without harm to the others", async () => {
     await outlivesItsWorkers({ workers: 20, ...crowd }, options({ sequences: 6 }), ROUNDING);
   });
 

@@ -95,7 +95,7 @@ describe("an evaluation without a run", () => {
     }
     expect(said).toMatch(/points of success +p +reward +n/);
     expect(readFileSync(join(folder, "sub/eval.html"), "utf8")).toContain('id="evaluation"');
-  }, 120_000);
+  });
 
   it("leaves a cost open that the server does not say the tokens for", async () => {
     const api = await server({ unbilled: true });
@@ -116,7 +116,7 @@ describe("an evaluation without a run", () => {
     expect(broke?.problem).toContain("out of credits");
     expect(expert?.result?.figures).toMatchObject({ n: 5, success: 1 });
     expect(result.pairs).toEqual([]);
-  }, 60_000);
+  });
 
   it("keeps what was played before it is interrupted", async () => {
     const api = await server({ hangs: true });
@@ -129,7 +129,7 @@ describe("an evaluation without a run", () => {
     const [expert, slow]: Column[] = result.columns;
     expect(expert?.result?.figures.n).toBe(3);
     expect(slow?.problem).toBe("interrupted while slow was evaluated");
-  }, 60_000);
+  });
 
   it("plays two models one after the other on one engine at a time", async () => {
     const models = ["qwen2-tiny-f16.gguf", "llama-tiny-f16.gguf"].map((name, i) => `m${i}=${modelPath(name)}`);
@@ -138,7 +138,7 @@ describe("an evaluation without a run", () => {
     expect(status, said).toBe(0);
     expect(result.columns.map(({ result }: Column) => result?.figures.n)).toEqual([2, 2]);
     expect(said.match(/^engine: /gm)?.length ?? 0, said).toBe(2);
-  }, 60_000);
+  });
 });
 
 it("plays fewer scenarios than there are lanes", async () => {
@@ -146,7 +146,7 @@ it("plays fewer scenarios than there are lanes", async () => {
   const { status, said } = await evaluate(...flags, "--max-tokens", "4", "--lanes", "2", "--threads", "2");
   expect(status, said).toBe(0);
   expect(said).toMatch(/^engine: .* 2 lanes, 2 threads, /m);
-}, 60_000);
+});
 
 describe("what cannot be played is said before anything is", () => {
   it.each<[string, string[], number, string]>([

@@ -89,5 +89,5 @@ describe("the guessing example", () => {
     } finally {
       await engine.close();
     }
-  }, 60_000);
+  });
 });

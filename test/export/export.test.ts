@@ -47,7 +47,7 @@ describe("a merged model in GGUF form", () => {
     const { folder, files } = await exported({ to: "gguf", type: "q4_k_m", out: out("q4") });
     expect(files).toEqual(["README.md", "model-q4_k_m.gguf", "hone-export.json"]);
     await checkNear(join(folder, "model-q4_k_m.gguf"), "q4_k_m");
-  }, 300_000);
+  });
 });
 
 describe("an adapter", () => {
@@ -130,7 +130,7 @@ describe("the folder of an export", () => {
     } finally {
       process.umask(umask);
     }
-  }, 300_000);
+  });
 
   it("replaces an earlier one with --force alone, and never what is no export", async () => {
     const place = out("again");
@@ -207,7 +207,7 @@ describe("the folder of an export", () => {
     expect(readdirSync(join(folder, `.model.${child.pid}.part`))).toEqual(["model-f16.gguf"]);
     await exported({ to: "peft", out: join(folder, "model") });
     expect(readdirSync(folder)).toEqual(["model"]);
-  }, 300_000);
+  });
 });
 
 const cli = join(packageRoot, "dist/src/cli.js");

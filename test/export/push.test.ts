@@ -46,7 +46,7 @@ test("an export is sent to a new, private repository, the token to the Hub alone
   const back = await downloadFiles(listing, files, there);
   expect(readdirSync(back).sort()).toEqual([...files].sort());
   for (const file of files) expect(readFileSync(join(back, file)).equals(readFileSync(join(folder, file)))).toBe(true);
-}, 120_000);
+});
 
 test.each([
   [

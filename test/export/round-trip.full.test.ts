@@ -29,4 +29,4 @@ it("a model with a vocabulary of its own is exported as safetensors, and loaded 
     return { kind, pre, tokens, types, merges, eos, template: tokenizer.chat_template };
   };
   expect(await tokenizerOf(file)).toEqual(await tokenizerOf(modelOf()));
-}, 600_000);
+});

@@ -196,7 +196,7 @@ describe("gather", () => {
       /rollout 0-block\/\d hangs: in turn 1 it has waited \d+ s for the tool act/,
     );
     expect(ids(result.groups)[1]).toEqual(["1-a/0", "1-a/1"]);
-  }, 40_000);
+  });
 
   it("keeps what is finished when it is stopped, and stops soon", async () => {
     const controller = new AbortController();

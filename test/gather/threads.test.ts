@@ -146,7 +146,7 @@ describe("threads of rollouts", () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(endsOf(await play())).toEqual(Array(4).fill("answered"));
     expect(kinds()).toEqual(["open", "open"]);
-  }, 20_000);
+  });
 
   it("serve two gatherings at once, and those that are over after their owner closed", async () => {
     const both = await Promise.all([play(), play()]);

@@ -163,7 +163,7 @@ beforeAll(async () => {
     sources.map((source) => ({ source, variables })),
   );
   theirs = new Map(sources.map((source, index) => [source, rendered[index] ?? null]));
-}, 300_000);
+});
 
 describe.each(Object.entries(groups))("%s", (_, sources) => {
   it("are rendered as in transformers, or refused", () => {

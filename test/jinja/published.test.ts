@@ -103,7 +103,7 @@ const cases: (Case & { readonly file: string })[] = files.flatMap((file) => {
 let theirs: (string | null)[];
 beforeAll(async () => {
   theirs = transformers(await ensureLearnerPython(), cases);
-}, 300_000);
+});
 
 it.each(files.map((file) => [file.split("/").at(-1) as string, file]))("%s", (name, file) => {
   for (const [index, one] of cases.entries()) {

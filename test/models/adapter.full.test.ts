@@ -147,7 +147,7 @@ describe("a run that starts from one", () => {
     expect(bare.status, bare.stderr).toBe(0);
     const other = train("--steps", "3", "--init-adapter", changed({ revision: "other" }), ...shape);
     expect([other.status, other.stderr]).toEqual([2, expect.stringContaining("other contents of the first adapter")]);
-  }, 400_000);
+  });
 
   it("is played by rollouts as well, from the folder as from llama.cpp's own conversion of it", () => {
     const out = (name: string) => join(home, `${name}.jsonl`);
@@ -187,5 +187,5 @@ describe("a run that starts from one", () => {
     mkdirSync(join(home, "empty"));
     const empty = rollout("empty", join(home, "empty"));
     expect([empty.status, empty.stderr]).toEqual([2, expect.stringMatching(/there is no adapter_config\.json/)]);
-  }, 400_000);
+  });
 });

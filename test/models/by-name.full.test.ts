@@ -71,7 +71,7 @@ test("train --model Org/Name downloads, converts, plays and updates; offline it 
   expect(figures.status, figures.stderr).toBe(0);
   await server.start();
   endpoint = server.endpoint;
-}, 400_000);
+});
 
 test("two processes at once convert a model once; what a killed one left is not taken", async () => {
   const [name = ""] = converted();
@@ -86,7 +86,7 @@ test("two processes at once convert a model once; what a killed one left is not 
   expect(said.match(/converting .* with f16 weights, once/g)).toHaveLength(1);
   expect(converted()).toEqual([name]);
   expect(readFileSync(file).equals(before)).toBe(true);
-}, 400_000);
+});
 
 test.each(["bf16", "q8_0"])(
   "--weights %s",
@@ -115,7 +115,7 @@ test("weights that changed on the disk after their download are not converted", 
       /^hone: generation_config\.json of Org\/Small-Instruct is damaged \(wrong checksum\): `yarn hone models remove Org\/Small-Instruct`, then download it again/,
     ),
   ]);
-}, 100_000);
+});
 
 test("a tokenizer that llama.cpp does not know is no model, and leaves nothing behind", async () => {
   const before = converted();
@@ -133,7 +133,7 @@ test("a tokenizer that llama.cpp does not know is no model, and leaves nothing b
   expect([status, stderr]).toEqual([1, expect.stringContaining(line)]);
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   expect(converted()).toEqual(before);
-}, 100_000);
+});
 
 test("a GGUF repository is played and trained from without a conversion, and removed again", async () => {
   const made = converted();
@@ -170,7 +170,7 @@ test("a GGUF repository is played and trained from without a conversion, and rem
   expect([existsSync(cached), converted()]).toEqual([false, []]);
   const twice = await hone(["models", "remove", "Org/Small-Instruct"]);
   expect([twice.status, twice.stderr]).toEqual([2, "hone: nothing of Org/Small-Instruct is here\n"]);
-}, 400_000);
+});
 
 test("a gated repository says its line and leaves no run behind; with its token it trains, and offline without one", async () => {
   server.behave = { gated: { "Org/Small-Instruct": "key" } };
@@ -190,4 +190,4 @@ test("a gated repository says its line and leaves no run behind; with its token 
   expect(again.stdout).toContain("going on after step 1 of 2");
   expect(server.requests.length).toBe(asked);
   server.behave = {};
-}, 400_000);
+});

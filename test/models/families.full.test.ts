@@ -93,7 +93,7 @@ describe.each(models)("$name", ({ name, weights, tied, ...of }) => {
     await engine.close();
     expect(delta.length).toBeGreaterThan(40);
     expect(delta).toEqual(theirs.at(-1)?.slice(-delta.length));
-  }, 400_000);
+  });
 });
 
 it("no entry of the catalogue is of a kind that is not trained here", () => {

@@ -101,7 +101,7 @@ it("byte-level BPE that transformers saved with SentencePiece's byte_fallback ma
     "llama3.2-small",
   );
   await expectTokensOf(folder);
-}, 200_000);
+});
 
 it("a tokenizer that is not the one of tokenizer.model is refused before the conversion", async () => {
   const folder = copy("other", "tokenizer.json", (content) => {
@@ -112,4 +112,4 @@ it("a tokenizer that is not the one of tokenizer.model is refused before the con
   await expect(gguf(folder)).rejects.toThrow(
     /^other cannot be converted: its SentencePiece vocabulary is not the one of its tokenizer: 'Hello' is \[\d+\] by/,
   );
-}, 100_000);
+});

@@ -61,7 +61,7 @@ describe("a pack of hone", () => {
     writeFileSync(model, tiny);
     await pack(configOf({ model: `tiny,${model}` }), io);
     await unpack(out, into, { log: () => undefined });
-  }, 300_000);
+  });
 
   it("has parts of the size, the program that unpacks it, and says what the machine must have", () => {
     const manifest = readManifest(out);
@@ -120,7 +120,7 @@ describe("a pack of hone", () => {
     );
     expect(played.status, played.stderr).toBe(0);
     expect(JSON.parse(played.stdout.trimEnd().split("\n").at(-1) ?? "")).toMatchObject({ rollouts: 1 });
-  }, 120_000);
+  });
 
   it("is not replaced without --force", async () => {
     await expect(pack(configOf(), io)).rejects.toThrow(/is an earlier pack; --force replaces it/);

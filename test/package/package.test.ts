@@ -31,7 +31,7 @@ beforeAll(async () => {
   own = files.filter((path) => !path.startsWith("node_modules/"));
   manifest = jsonOf("package.json");
   writePrograms(folder);
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the package", () => {

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const env = { ...process.env, OMP_NUM_THREADS: "1" };
   const printed = execFileSync(python, [script], { encoding: "utf8", env, stdio: ["ignore", "pipe", "ignore"] });
   torch = counted.parse(JSON.parse(printed.trim().split("\n").at(-1) as string));
-}, 600_000);
+});
 
 const shapeOf = (architecture: string): ModelShape => ({
   architecture,

@@ -89,7 +89,7 @@ beforeAll(async () => {
     if (withTools && without && whole && answered)
       expected.set(name, { withTools, without, turn: whole, answered, drawn: more });
   });
-}, 300_000);
+});
 
 describe.each(all)("the template of $name", (model) => {
   const template = () => chatTemplate(model, loaded.get(model.vocabulary) as LoadedVocabulary);

@@ -29,7 +29,7 @@ def test_that_runs(): pass
       cwd: folder,
     });
     report = readFileSync(join(folder, "report.xml"), "utf8");
-  }, 300_000);
+  });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it("are named with their reason", () => {

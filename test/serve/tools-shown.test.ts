@@ -17,7 +17,7 @@ beforeAll(async () => {
   const { engine } = await serveTiny();
   const bare = withTemplate(engine, withoutTools);
   model = new ServedModel(["small"], bare, chatOf(bare, { toolFormat: "hermes" }));
-}, 300_000);
+});
 
 const conversed = async (...messages: ChatMessage[]) => await model.converse(messages, tools, "");
 

@@ -92,7 +92,7 @@ it("a run forked from imitation starts with a fresh optimizer, a run forked from
   const first = trainOneStep("first", imitated);
   expect(await updatesOf(first)).toBe(1);
   expect(await updatesOf(trainOneStep("second", first))).toBe(2);
-}, 300_000);
+});
 
 it("a program learns from a file as the command does", async () => {
   const out = join(folder, "by-program");
@@ -109,4 +109,4 @@ it("a program learns from a file as the command does", async () => {
   expect(existsSync(join(stopped, "adapter.gguf"))).toBe(false);
   await expect(sft({ model: gguf })).rejects.toThrow("sft needs file");
   await expect(sft({ ...options, file: "nowhere.jsonl" })).rejects.toThrow("sft: there is no file");
-}, 300_000);
+});

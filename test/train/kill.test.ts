@@ -15,5 +15,5 @@ describe("a killed run", () => {
   // kill.long.test.ts goes through all of them.
   it("goes on to the same state, killed at every fifth moment, and repeats no saved rollout", async () => {
     await killAtMoments(whole, 5);
-  }, 600_000);
+  });
 });

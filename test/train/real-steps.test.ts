@@ -94,7 +94,7 @@ describe("yarn train on the tiny model", () => {
     summary = JSON.parse(
       hone("train", "--model", "tiny", "--steps", String(STEPS), ...small, ...rates, ...kept, "--json"),
     );
-  }, 300_000);
+  });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it("says as JSON what came of it", () => {

@@ -99,7 +99,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     const cli = join(packageRoot, "dist/src/cli.js");
     const made = spawnSync(process.execPath, [cli, "build-db", "--mailboxes", "20", "--home", home]);
     expect(made.status).toBe(0);
-  }, 120_000);
+  });
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
   it("is stopped at that update; the step is taken again when the engine is in order", async () => {
@@ -118,13 +118,13 @@ describe("an engine that keeps the adapter of one update before", () => {
       // The engine plays the new policy: what is left is rounding, not an update.
       expect((probe?.before ?? 0) / (probe?.after ?? 1)).toBeGreaterThan(3);
     }
-  }, 300_000);
+  });
 
   it("is stopped when the run goes on, before anything is played", async () => {
     engines.stale = true;
     await expect(trainTo(3)).rejects.toThrow("the engine still plays the adapter before checkpoint 2: on its probe");
     expect(stored().next).toBe(0);
-  }, 120_000);
+  });
 
   it("is stopped in an evaluation", async () => {
     engines.stale = true;
@@ -140,7 +140,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     const [base, second] = (await evaluate(["base", "2"])).matrix.columns;
     expect(base?.result?.figures.n).toBe(1);
     expect(second?.problem).toMatch(/^the engine still plays the adapter before checkpoint 2/);
-  }, 120_000);
+  });
 
   it("is stopped by what the step's own tokens say where a checkpoint has no probe, as older ones have none", async () => {
     const checkpoint = join(folder, "checkpoints", "0002");
@@ -160,7 +160,7 @@ describe("an engine that keeps the adapter of one update before", () => {
     engines.stale = false;
     await trainTo(3);
     expect(stored().steps).toHaveLength(4);
-  }, 300_000);
+  });
 
   describe("or that never loads any, at a small learning rate", () => {
     const at = (learningRate: number, run: string) => ({ run, learningRate, finalLearningRate: learningRate });
@@ -173,14 +173,14 @@ describe("an engine that keeps the adapter of one update before", () => {
       await expect(trainTo(9, at(1e-5, "deaf"))).rejects.toThrow(
         /^the engine still plays the adapter before step 1: on its probe loading it did not change a single log-probability; .*; the step was taken back\. /,
       );
-    }, 120_000);
+    });
 
     it("is stopped by the tokens that it plays then, where its scores are never twice the same", async () => {
       engines.deaf = engines.varies = true;
       await expect(trainTo(9, { ...at(1e-5, "varies"), groupSize: 8 })).rejects.toThrow(
         /^the engine (played this step with an adapter older than checkpoint|still plays the adapter before)/,
       );
-    }, 300_000);
+    });
 
     it("is no alarm where the engine loads them", async () => {
       await trainTo(3, at(1e-5, "right"));
@@ -189,6 +189,6 @@ describe("an engine that keeps the adapter of one update before", () => {
       store.close();
       // The first has no policy before it.
       expect(earlier).toEqual([undefined, undefined, null, expect.toBeOneOf([null, 1])]);
-    }, 300_000);
+    });
   });
 });

@@ -6,7 +6,6 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { ensureTestModels, modelPath } from "../../bench/models.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { Random } from "../../src/util/random.js";
-import { ensureLearnerPython } from "../support/python.js";
 
 const folder = mkdtempSync(join(tmpdir(), "hone-logprobs-"));
 const model = modelPath("qwen2-tiny-f32.gguf");
@@ -23,38 +22,11 @@ function run(...flags: string[]) {
   return { status, stdout, stderr };
 }
 
-beforeAll(() => ensureTestModels(["tiny"], () => undefined), 300_000);
+beforeAll(() => ensureTestModels(["tiny"], () => undefined));
 
 describe("yarn hone logprobs", () => {
   const random = new Random("logprobs");
   const tokens = Array.from({ length: 100 }, () => random.integer(0, 200));
-
-  it.each([["without an adapter", null] as const, ["with an adapter", "qwen2-tiny-adapter-1"] as const])(
-    "gives what transformers gives, %s",
-    async (_, adapter) => {
-      const python = await ensureLearnerPython();
-      const input = { model: modelPath("qwen2-tiny"), adapter: adapter && modelPath(adapter), tokens };
-      const theirs = spawnSync(python, [join(packageRoot, "test/engine/huggingface.py")], {
-        input: JSON.stringify({ cases: [input] }),
-        encoding: "utf8",
-      });
-      expect(theirs.status, theirs.stderr).toBe(0);
-      const expected = (JSON.parse(theirs.stdout) as { logprobs: number[][] }).logprobs[0] as number[];
-
-      const { status, stdout } = logprobs(
-        tokens,
-        "--json",
-        ...(adapter ? ["--adapter", `${modelPath(adapter)}.gguf`] : []),
-      );
-      expect(status).toBe(0);
-      const ours = (JSON.parse(stdout) as { logprobs: number[] }).logprobs;
-      expect(ours).toHaveLength(tokens.length - 1);
-      const gaps = ours.map((value, i) => Math.abs(value - (expected[i] as number)));
-      // Both in f32, see huggingface.test.ts.
-      expect(Math.max(...gaps)).toBeLessThanOrEqual(4e-4);
-    },
-    120_000,
-  );
 
   it("shows a line for every token that is scored", () => {
     const { status, stdout } = logprobs(tokens.slice(0, 5));

@@ -52,7 +52,7 @@ function otherCalls(): string {
   return file;
 }
 
-beforeAll(() => ensureTestModels(["tiny"], () => undefined), 300_000);
+beforeAll(() => ensureTestModels(["tiny"], () => undefined));
 
 it("says what is wrong with the task before a model is fetched", () => {
   const env = { ...process.env, HF_HUB_OFFLINE: "1" };

@@ -15,7 +15,7 @@ const cli = join(packageRoot, "dist/src/cli.js");
 const task = join(packageRoot, "examples/arithmetic.ts");
 const closers: (() => Promise<unknown>)[] = [];
 
-beforeAll(() => ensureTestModels(["tiny"], () => undefined), 300_000);
+beforeAll(() => ensureTestModels(["tiny"], () => undefined));
 afterEach(() => Promise.all(closers.splice(0).map((close) => close())));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

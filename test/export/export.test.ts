@@ -166,19 +166,15 @@ describe("the folder of an export", () => {
     spawnSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", home]).status === 0
       ? ""
       : "no disk can be mounted here";
-  it.skipIf(lack)(
-    `is refused before the work on a disk that is too small${lack && ` (skipped: ${lack})`}`,
-    () => {
-      const small = join(home, "small");
-      mkdirSync(small);
-      const command = `mount -t tmpfs -o size=200k none "${small}" && "${process.execPath}" "${cli}" export counted --to gguf --python "${python}" --out "${small}/model" --home "${home}"; code=$?; ls -A "${small}"; exit $code`;
-      const { status, stdout, stderr } = spawnSync("unshare", ["-m", "bash", "-c", command], { encoding: "utf8" });
-      expect(stderr).toMatch(/the export needs .* of free disk in .*small.*, which has .*; free some, or give --out/);
-      expect(status).toBe(1);
-      expect(stdout.trim()).not.toContain("model");
-    },
-    300_000,
-  );
+  it.skipIf(lack)(`is refused before the work on a disk that is too small${lack && ` (skipped: ${lack})`}`, () => {
+    const small = join(home, "small");
+    mkdirSync(small);
+    const command = `mount -t tmpfs -o size=200k none "${small}" && "${process.execPath}" "${cli}" export counted --to gguf --python "${python}" --out "${small}/model" --home "${home}"; code=$?; ls -A "${small}"; exit $code`;
+    const { status, stdout, stderr } = spawnSync("unshare", ["-m", "bash", "-c", command], { encoding: "utf8" });
+    expect(stderr).toMatch(/the export needs .* of free disk in .*small.*, which has .*; free some, or give --out/);
+    expect(status).toBe(1);
+    expect(stdout.trim()).not.toContain("model");
+  });
 
   it("is not there after a kill in the middle; what was left is removed by the next export", async () => {
     const started = join(home, "started");

@@ -117,6 +117,5 @@ describe.runIf(program)(`an export in GGUF form in llama-server${lack}`, () => {
       );
       expect(distance).toBeLessThan(effect * 2 ** -7);
     },
-    300_000,
   );
 });

@@ -61,13 +61,9 @@ test.each([
     { "/api/repos/create": 403 },
     /the token may not write there \(403\)/,
   ],
-])(
-  "%s is one line, and the folder stays",
-  async (_, token, refuse, message) => {
-    server.uploads.refuse = refuse;
-    rmSync(join(home, "refused"), { recursive: true, force: true });
-    await expect(pushed("refused", token)).rejects.toThrow(message);
-    expect(readdirSync(join(home, "refused"))).toContain("adapter_model.safetensors");
-  },
-  120_000,
-);
+])("%s is one line, and the folder stays", async (_, token, refuse, message) => {
+  server.uploads.refuse = refuse;
+  rmSync(join(home, "refused"), { recursive: true, force: true });
+  await expect(pushed("refused", token)).rejects.toThrow(message);
+  expect(readdirSync(join(home, "refused"))).toContain("adapter_model.safetensors");
+});

@@ -119,40 +119,32 @@ async function server(...answers: Parameters<typeof wandbServer>) {
 }
 
 describe(`TensorBoard${lack}`, () => {
-  it.skipIf(lack)(
-    "opens what was written: curves, configuration, rollouts as text, the adapter's place",
-    async () => {
-      const run = madeRun();
-      const said = await trained(run, ["tensorboard"], 0, 4);
-      expect(said).toEqual([`tensorboard: tensorboard --logdir ${join(run.folder, "track/tensorboard")}`]);
-      const { scalars, texts } = readTensorBoard(join(run.folder, "track/tensorboard"));
-      const rows = expected(run);
-      for (const name of new Set(rows.flatMap((row) => Object.keys(row)))) {
-        const points = rows.flatMap((row, step) => (name in row ? [[step, Math.fround(row[name] as number)]] : []));
-        expect(scalars[name], name).toEqual(points);
-      }
-      expect(texts.config?.[0]?.[1]).toContain("| learningRate | 0.0001 |");
-      expect(texts.rollouts?.map(([step]) => step)).toEqual([1, 2, 3, 4]);
-      expect(texts.rollouts?.[1]?.[1]).toMatch(/seed 2\d/);
-      expect(texts.adapter?.[0]?.[1]).toMatch(/^final, best: .*checkpoints\/0004\/adapter$/);
-    },
-    60_000,
-  );
+  it.skipIf(lack)("opens what was written: curves, configuration, rollouts as text, the adapter's place", async () => {
+    const run = madeRun();
+    const said = await trained(run, ["tensorboard"], 0, 4);
+    expect(said).toEqual([`tensorboard: tensorboard --logdir ${join(run.folder, "track/tensorboard")}`]);
+    const { scalars, texts } = readTensorBoard(join(run.folder, "track/tensorboard"));
+    const rows = expected(run);
+    for (const name of new Set(rows.flatMap((row) => Object.keys(row)))) {
+      const points = rows.flatMap((row, step) => (name in row ? [[step, Math.fround(row[name] as number)]] : []));
+      expect(scalars[name], name).toEqual(points);
+    }
+    expect(texts.config?.[0]?.[1]).toContain("| learningRate | 0.0001 |");
+    expect(texts.rollouts?.map(([step]) => step)).toEqual([1, 2, 3, 4]);
+    expect(texts.rollouts?.[1]?.[1]).toMatch(/seed 2\d/);
+    expect(texts.adapter?.[0]?.[1]).toMatch(/^final, best: .*checkpoints\/0004\/adapter$/);
+  });
 
-  it.skipIf(lack)(
-    "has each step once when a run goes on, and what an earlier call did not tell it",
-    async () => {
-      const run = madeRun();
-      await trained(run, ["tensorboard"], 0, 2);
-      // This call was not tracked: steps 3 and 4 of the store are told by the next.
-      const said = await trained(run, ["tensorboard"], 4, 4);
-      expect(said[0]).toContain("going on after step 2");
-      const { scalars } = readTensorBoard(join(run.folder, "track/tensorboard"));
-      expect(scalars["train/reward"]?.map(([step]) => step)).toEqual([1, 2, 3, 4]);
-      expect(scalars["val/success"]?.map(([step]) => step)).toEqual([0, 4]);
-    },
-    60_000,
-  );
+  it.skipIf(lack)("has each step once when a run goes on, and what an earlier call did not tell it", async () => {
+    const run = madeRun();
+    await trained(run, ["tensorboard"], 0, 2);
+    // This call was not tracked: steps 3 and 4 of the store are told by the next.
+    const said = await trained(run, ["tensorboard"], 4, 4);
+    expect(said[0]).toContain("going on after step 2");
+    const { scalars } = readTensorBoard(join(run.folder, "track/tensorboard"));
+    expect(scalars["train/reward"]?.map(([step]) => step)).toEqual([1, 2, 3, 4]);
+    expect(scalars["val/success"]?.map(([step]) => step)).toEqual([0, 4]);
+  });
 });
 
 describe(`W&B${lack}`, () => {
@@ -184,80 +176,59 @@ describe(`W&B${lack}`, () => {
         `run${runs}-adapter:best,final,latest`,
       ]);
     },
-    120_000,
   );
 
-  it.skipIf(lack)(
-    "has the validation that an interrupted call did not come to in its step's row",
-    async () => {
-      const run = madeRun();
-      await trained(run, ["wandb"], 0, 4, { interrupted: true });
-      await trained(run, ["wandb"], 4, 4, { after: true });
-      const wandb = await server();
-      for (const folder of offlineRuns(run.folder)) await wandbSync([folder], wandb.url, home);
-      const [seen] = wandb.runs.values();
-      expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
-      expect(seen?.history[4]).toMatchObject(expected(run)[4] as object);
-    },
-    120_000,
-  );
+  it.skipIf(lack)("has the validation that an interrupted call did not come to in its step's row", async () => {
+    const run = madeRun();
+    await trained(run, ["wandb"], 0, 4, { interrupted: true });
+    await trained(run, ["wandb"], 4, 4, { after: true });
+    const wandb = await server();
+    for (const folder of offlineRuns(run.folder)) await wandbSync([folder], wandb.url, home);
+    const [seen] = wandb.runs.values();
+    expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
+    expect(seen?.history[4]).toMatchObject(expected(run)[4] as object);
+  });
 
-  it.skipIf(lack)(
-    "is online where the user has a key, and says where",
-    async () => {
-      const wandb = await server();
-      Object.assign(process.env, { WANDB_BASE_URL: wandb.url, WANDB_API_KEY: KEY, WANDB_PROJECT: "mine" });
-      const said = await trained(madeRun(), ["wandb"], 0, 4);
-      expect(said).toEqual([expect.stringMatching(new RegExp(`^wandb: ${wandb.url}/people/mine/runs/`))]);
-      const [seen] = wandb.runs.values();
-      expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
-    },
-    120_000,
-  );
+  it.skipIf(lack)("is online where the user has a key, and says where", async () => {
+    const wandb = await server();
+    Object.assign(process.env, { WANDB_BASE_URL: wandb.url, WANDB_API_KEY: KEY, WANDB_PROJECT: "mine" });
+    const said = await trained(madeRun(), ["wandb"], 0, 4);
+    expect(said).toEqual([expect.stringMatching(new RegExp(`^wandb: ${wandb.url}/people/mine/runs/`))]);
+    const [seen] = wandb.runs.values();
+    expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
+  });
 
-  it.skipIf(lack)(
-    "asks no server without WANDB_MODE and key, and none with WANDB_MODE=offline",
-    async () => {
-      const wandb = await server();
-      process.env.WANDB_BASE_URL = wandb.url;
-      await trained(madeRun(), ["wandb"], 0, 1);
-      Object.assign(process.env, { WANDB_API_KEY: KEY, WANDB_MODE: "offline" });
-      await trained(madeRun(), ["wandb"], 0, 1);
-      expect(wandb.asked).toEqual([]);
-    },
-    120_000,
-  );
+  it.skipIf(lack)("asks no server without WANDB_MODE and key, and none with WANDB_MODE=offline", async () => {
+    const wandb = await server();
+    process.env.WANDB_BASE_URL = wandb.url;
+    await trained(madeRun(), ["wandb"], 0, 1);
+    Object.assign(process.env, { WANDB_API_KEY: KEY, WANDB_MODE: "offline" });
+    await trained(madeRun(), ["wandb"], 0, 1);
+    expect(wandb.asked).toEqual([]);
+  });
 
-  it.skipIf(lack)(
-    "is told of all of the run once WANDB_MODE=disabled is gone",
-    async () => {
-      const run = madeRun();
-      process.env.WANDB_MODE = "disabled";
-      expect(await trained(run, ["wandb"], 0, 2)).toEqual(["wandb: disabled by WANDB_MODE"]);
-      delete process.env.WANDB_MODE;
-      await trained(run, ["wandb"], 2, 4);
-      const wandb = await server();
-      await wandbSync(offlineRuns(run.folder), wandb.url, home);
-      const [seen] = wandb.runs.values();
-      expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
-    },
-    120_000,
-  );
+  it.skipIf(lack)("is told of all of the run once WANDB_MODE=disabled is gone", async () => {
+    const run = madeRun();
+    process.env.WANDB_MODE = "disabled";
+    expect(await trained(run, ["wandb"], 0, 2)).toEqual(["wandb: disabled by WANDB_MODE"]);
+    delete process.env.WANDB_MODE;
+    await trained(run, ["wandb"], 2, 4);
+    const wandb = await server();
+    await wandbSync(offlineRuns(run.folder), wandb.url, home);
+    const [seen] = wandb.runs.values();
+    expect(seen?.history.map(({ _step }) => _step)).toEqual([0, 1, 2, 3, 4]);
+  });
 
-  it.skipIf(lack)(
-    "goes on offline where its server is down",
-    async () => {
-      const wandb = await wandbServer();
-      await wandb.close();
-      Object.assign(process.env, { WANDB_BASE_URL: wandb.url, WANDB_API_KEY: KEY });
-      const run = madeRun();
-      const said = await trained(run, ["wandb"], 0, 4);
-      expect(said.join("\n")).toMatch(/W&B could not be reached .*; it is recorded offline/);
-      expect(offlineRuns(run.folder).length).toBeGreaterThan(0);
-      expect(JSON.parse(readFileSync(join(run.folder, "track/wandb.json"), "utf8"))).toMatchObject({ last: 4 });
-    },
-    120_000,
-  );
+  it.skipIf(lack)("goes on offline where its server is down", async () => {
+    const wandb = await wandbServer();
+    await wandb.close();
+    Object.assign(process.env, { WANDB_BASE_URL: wandb.url, WANDB_API_KEY: KEY });
+    const run = madeRun();
+    const said = await trained(run, ["wandb"], 0, 4);
+    expect(said.join("\n")).toMatch(/W&B could not be reached .*; it is recorded offline/);
+    expect(offlineRuns(run.folder).length).toBeGreaterThan(0);
+    expect(JSON.parse(readFileSync(join(run.folder, "track/wandb.json"), "utf8"))).toMatchObject({ last: 4 });
+  });
 });
 
 /** Processes below this one, and below those. */
@@ -289,34 +260,30 @@ const alive = (pid: number) => {
 const noProc = process.platform === "linux" ? lack : " (skipped: processes are looked for in /proc)";
 
 describe(`hone killed with -9${noProc}`, () => {
-  it.skipIf(noProc)(
-    "leaves no tracker running, and what these had recorded is there",
-    async () => {
-      const run = madeRun();
-      const script = `
+  it.skipIf(noProc)("leaves no tracker running, and what these had recorded is there", async () => {
+    const run = madeRun();
+    const script = `
 import { Tracking } from ${JSON.stringify(join(packageRoot, "dist/src/track/index.js"))};
 const run = JSON.parse(process.argv[1]);
 const tracking = new Tracking(["tensorboard", "wandb"], { ...run, validated: () => false }, process.argv[2], console.log);
 setInterval(() => undefined, 1000);
 `;
-      const { folder, record, steps, validations } = run;
-      const tracked = JSON.stringify({ folder, record, steps, validations, project: "mail" });
-      const child = spawn(process.execPath, ["--input-type=module", "-e", script, tracked, trackerPython]);
-      const recorded = (name: string) => {
-        const file = join(folder, `track/${name}.json`);
-        return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")).last : undefined;
-      };
-      await expect.poll(() => [recorded("tensorboard"), recorded("wandb")], { timeout: 60_000 }).toEqual([4, 4]);
-      const below = descendants(child.pid as number);
-      expect(below.length).toBeGreaterThanOrEqual(4);
-      child.kill("SIGKILL");
-      await expect.poll(() => below.filter(alive), { timeout: 20_000 }).toEqual([]);
-      expect(readTensorBoard(join(folder, "track/tensorboard")).scalars["train/reward"]).toHaveLength(4);
-      const wandb = await server();
-      const { status, said } = await wandbSync(offlineRuns(folder), wandb.url, home);
-      expect(status, said).toBe(0);
-      expect([...wandb.runs.values()][0]?.history).toHaveLength(5);
-    },
-    120_000,
-  );
+    const { folder, record, steps, validations } = run;
+    const tracked = JSON.stringify({ folder, record, steps, validations, project: "mail" });
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script, tracked, trackerPython]);
+    const recorded = (name: string) => {
+      const file = join(folder, `track/${name}.json`);
+      return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")).last : undefined;
+    };
+    await expect.poll(() => [recorded("tensorboard"), recorded("wandb")], { timeout: 60_000 }).toEqual([4, 4]);
+    const below = descendants(child.pid as number);
+    expect(below.length).toBeGreaterThanOrEqual(4);
+    child.kill("SIGKILL");
+    await expect.poll(() => below.filter(alive), { timeout: 20_000 }).toEqual([]);
+    expect(readTensorBoard(join(folder, "track/tensorboard")).scalars["train/reward"]).toHaveLength(4);
+    const wandb = await server();
+    const { status, said } = await wandbSync(offlineRuns(folder), wandb.url, home);
+    expect(status, said).toBe(0);
+    expect([...wandb.runs.values()][0]?.history).toHaveLength(5);
+  });
 });

@@ -9,7 +9,7 @@ import { buildSample } from "../../support/sample.js";
 describeSample("real mail", () => {
   const folder = temporaryFolder();
   const db = `${folder.path}/sample.db`;
-  beforeAll(() => buildSample(db), 300_000);
+  beforeAll(() => buildSample(db));
   afterAll(() => folder.remove());
 
   it("every question's evidence may be read, and good words find it", () => {

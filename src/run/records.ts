@@ -58,8 +58,7 @@ export interface ProbeReading {
   readonly n: number;
   /**
    * From its own with what it played before the adapter was loaded, the least of its replicas: 0 is an engine that loaded nothing.
-   * null where the distances alone show that it was loaded, where the learner's do not differ measurably either, or where nothing
-   * could be measured with that.
+   * null where the learner's do not differ measurably either, or nothing was measured before.
    */
   readonly moved: number | null;
 }

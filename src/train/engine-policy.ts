@@ -8,15 +8,7 @@ import type { Adapter, ProbeReading } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { sha256OfFile } from "../util/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
-import {
-  isMeasurable,
-  type Probe,
-  type ProbeScores,
-  plainlyLoaded,
-  readingOf,
-  readProbe,
-  scoreProbe,
-} from "./probe.js";
+import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe } from "./probe.js";
 
 export interface EnginePolicySettings {
   readonly engine: EngineOptions;
@@ -42,8 +34,9 @@ export interface EnginePolicySettings {
 /** A probe of the adapter in use that has not been scored with it. */
 interface Unseen {
   readonly probe: Probe;
-  /** Adapter file that was used before, null for none. */
+  /** Adapter file that was used before, null for none, and the engine's scores with it. */
   readonly from: string | null;
+  readonly earlier: ProbeScores;
 }
 
 export class EnginePolicy implements Policy {
@@ -70,35 +63,23 @@ export class EnginePolicy implements Policy {
     if (path !== from) {
       this.#unseen = undefined;
       const probe = path === null ? undefined : readProbe(path);
+      const earlier = probe && (await scoreProbe(this.#engine, probe));
       await this.#engine.useAdapter(path);
-      this.#unseen = probe && { probe, from };
+      this.#unseen = probe && earlier && { probe, from, earlier };
     }
     this.#adapter = adapter;
   }
 
   async probe(): Promise<ProbeReading | null> {
     if (!this.#unseen) return null;
-    const { probe, from } = this.#unseen;
+    const { probe, from, earlier } = this.#unseen;
     this.#unseen = undefined;
     const now = await scoreProbe(this.#engine, probe);
     if (!now) return null;
-    const alone = readingOf(probe, now);
-    if (plainlyLoaded(alone) || !isMeasurable(probe)) return alone;
-    const reading = readingOf(probe, now, await this.#scoresWith(from, probe));
+    const reading = readingOf(probe, now, earlier);
     // A fork's first checkpoint has the same adapter as the one that it was copied from.
     const same = reading.moved === 0 && from !== null && (await sha256OfFile(from)) === this.#adapter?.sha256;
     return same ? { ...reading, moved: null } : reading;
-  }
-
-  /** Scores with another adapter than the present one, which is in use again afterwards. */
-  async #scoresWith(path: string | null, probe: Probe): Promise<ProbeScores | undefined> {
-    const present = this.#engine.adapter;
-    await this.#engine.useAdapter(path);
-    try {
-      return await scoreProbe(this.#engine, probe);
-    } finally {
-      await this.#engine.useAdapter(present);
-    }
   }
 
   async play({ run, step, scenarios, groupSize, have, signal, onTrajectory, onGroup }: PlayRequest): Promise<Played> {

@@ -34,7 +34,7 @@ export interface Played {
 
 /** The policy that plays: the engine and its workers. */
 export interface Policy {
-  /** Loads this adapter; null is the base model. */
+  /** Loads this adapter; null is the base model. It must be awake: what it played before is scored on the adapter's probe. */
   use(adapter: Adapter | null): Promise<void>;
   /**
    * The distance between the engine's log-probabilities and those in the probe of the adapter's checkpoint, which shows

@@ -62,29 +62,17 @@ export async function scoreProbe(engine: Engine, { ids, scored }: Probe): Promis
 const distance = (one: readonly number[], other: readonly number[]) =>
   one.reduce((sum, value, i) => sum + Math.abs(value - (other[i] as number)), 0) / one.length;
 
-/** Whether an engine that loads the adapter must show a change. */
-export const isMeasurable = ({ logprobs, before }: Probe) =>
-  logprobs.some((value, i) => Math.abs(value - (before[i] as number)) >= MEASURABLE);
-
-/** Times that the engine is nearer to the policy after the update where nothing else has to be asked. */
-const PLAINLY = 3;
-
-/** Whether the distances alone show that the engine loaded the adapter; scores with the one before are not needed then. */
-export const plainlyLoaded = ({ before, after }: ProbeReading) => before > PLAINLY * after;
-
 /**
  * The engine's distances on a probe.
  * @param now scores with the checkpoint's adapter
- * @param earlier scores with what the engine played before, for `moved`
+ * @param earlier scores with what the engine played before
  */
-export function readingOf(probe: Probe, now: ProbeScores, earlier?: ProbeScores): ProbeReading {
-  const { logprobs, before } = probe;
+export function readingOf({ logprobs, before }: Probe, now: ProbeScores, earlier?: ProbeScores): ProbeReading {
   const readings = now.map((scores) => ({ after: distance(scores, logprobs), before: distance(scores, before) }));
   const worst = readings.reduce((worst, reading) => (reading.after > worst.after ? reading : worst));
+  const measurable = logprobs.some((value, i) => Math.abs(value - (before[i] as number)) >= MEASURABLE);
   // Replicas may have got the probe in another order.
   const moved =
-    earlier && isMeasurable(probe)
-      ? Math.min(...now.flatMap((one) => earlier.map((other) => distance(one, other))))
-      : null;
+    earlier && measurable ? Math.min(...now.flatMap((one) => earlier.map((other) => distance(one, other)))) : null;
   return { ...worst, n: logprobs.length, moved };
 }

@@ -193,7 +193,6 @@ describe("a probe", () => {
   it("is scored before its adapter is loaded and after, and is no alarm for the same adapter under another path", async () => {
     let loaded: string | null = null;
     let stuck = true;
-    let scored = 0;
     const engine = {
       info: { contextPerSequence: 4, replicas: 1 },
       get adapter() {
@@ -202,10 +201,7 @@ describe("a probe", () => {
       useAdapter: async (path: string | null) => {
         loaded = path;
       },
-      score: async () => {
-        scored++;
-        return Float32Array.from(stuck || loaded === null ? [-1, 0, -4] : [-1, 0, -2]);
-      },
+      score: async () => Float32Array.from(stuck || loaded === null ? [-1, 0, -4] : [-1, 0, -2]),
     };
     const policy = new EnginePolicy(engine as unknown as LocalEngine, {} as EnginePolicySettings);
     const named = async (name: string, content: string) => {
@@ -224,12 +220,9 @@ describe("a probe", () => {
     expect(await policy.probe()).toBeNull();
     expect(await reading(copy)).toMatchObject({ moved: null });
     expect(await reading(two)).toMatchObject({ moved: 0 });
-    expect([loaded, scored]).toEqual([two.path, 6]);
     await policy.use(null);
     stuck = false;
-    // Nothing else has to be asked.
-    expect(await reading(two)).toEqual({ after: 0, before: 1, n: 2, moved: null });
-    expect(scored).toBe(7);
+    expect(await reading(two)).toEqual({ after: 0, before: 1, n: 2, moved: 1 });
   });
 });
 

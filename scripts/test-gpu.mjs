@@ -20,7 +20,7 @@ for (const report of Object.values(reports)) rmSync(join(root, report), { force:
 const write = (result) => writeFileSync(join(root, reports.gpu), `${JSON.stringify(result, null, 2)}\n`);
 
 /** Brings what a backend needs (llama.cpp's libraries, on CUDA the learner's environment); why it cannot, or "". */
-function whatFails(backend) {
+function whyNotBrought(backend) {
   const settings = { gpu: backend, device: undefined, python: undefined, torchIndex: undefined };
   const program = `import("./dist/src/python-env/index.js")
     .then(({ prepareMachine }) => prepareMachine(${JSON.stringify(settings)}, (line) => console.error(line)))
@@ -54,7 +54,7 @@ if (device) {
   }
   // CUDA needs more than a driver; without it hone uses Vulkan as well.
   while (device) {
-    const why = whatFails(device.backend) || (device.backend === "cuda" ? whyNot("cuda") : "");
+    const why = whyNotBrought(device.backend) || (device.backend === "cuda" ? whyNot("cuda") : "");
     if (why === "") break;
     console.log(`not on ${device.name}: ${why}`);
     const others = device.backend === "cuda" ? chooseDevice({ ...machine, nvidia: [] }) : { notRun: why };

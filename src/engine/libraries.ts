@@ -10,7 +10,17 @@ import { pipeline } from "node:stream/promises";
 import { pathToFileURL } from "node:url";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
-import { cacheHome, codeOf, HoneError, lastLine, type OnLine, run, withHeartbeat, withLock } from "../util/index.js";
+import {
+  cacheHome,
+  codeOf,
+  HoneError,
+  lastLine,
+  type OnLine,
+  reinstall,
+  run,
+  withHeartbeat,
+  withLock,
+} from "../util/index.js";
 
 /** Of the pinned node-llama-cpp and its packages. */
 export const LLAMA_VERSION = "3.22.1";
@@ -77,7 +87,7 @@ export interface Fetching {
 /**
  * Fetches those of the packages that are not there. Safe to call in several processes at once.
  *
- * @param names of {@link fetchedLibraries}
+ * @param names of {@link fetchedLibraries}; others are installed with hone, and refused where they are not
  * @throws HoneError in one line; what was begun is removed
  */
 export async function fetchLibraries(names: readonly string[], fetching: Fetching): Promise<void> {
@@ -89,7 +99,7 @@ export async function fetchLibraries(names: readonly string[], fetching: Fetchin
   const fetchAll = async () => {
     for (const name of lacking()) {
       const library = libraries[name];
-      if (!library) throw new Error(`${name} is not among the libraries that are fetched`);
+      if (!library) throw new HoneError(`${name}, llama.cpp's libraries, is not installed: run ${reinstall()}`);
       await withHeartbeat(onProgress, (onLine) => fetchOne(name, library, join(folder, name), { onLine, signal }));
     }
   };

@@ -32,17 +32,13 @@ function find(name: string, from: string): string | undefined {
   }
 }
 
-/** How a package is needed: always, installed where it can be, or used where its user has installed it. */
-type Need = "always" | "optional" | "peer";
-
-/** Packages by name that another one needs. */
-function needs(about: About): Map<string, Need> {
+/** Packages by name that another one needs, and whether it runs without. */
+function needs(about: About): Map<string, { readonly optional: boolean }> {
   const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = about;
-  const asPeer = (name: string): Need => (peerDependenciesMeta[name]?.optional ? "peer" : "always");
-  return new Map<string, Need>([
-    ...Object.keys(dependencies).map((name) => [name, "always"] as const),
-    ...Object.keys(peerDependencies).map((name) => [name, asPeer(name)] as const),
-    ...Object.keys(optionalDependencies).map((name) => [name, "optional"] as const),
+  const peers = Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional);
+  return new Map<string, { readonly optional: boolean }>([
+    ...[...Object.keys(dependencies), ...peers].map((name) => [name, { optional: false }] as const),
+    ...Object.keys(optionalDependencies).map((name) => [name, { optional: true }] as const),
   ]);
 }
 
@@ -52,13 +48,10 @@ function needs(about: About): Map<string, Need> {
  * placed before those that these need, so that none comes between a package and what it found.
  *
  * @param root hone's folder
- * @param takes whether a package that is not always needed is wanted
+ * @param takes whether an optional package is wanted
  * @throws HoneError when one is missing
  */
-export function installedPackages(
-  root: string,
-  takes: (name: string, need: Exclude<Need, "always">) => boolean,
-): Placed[] {
+export function installedPackages(root: string, takes: (name: string) => boolean): Placed[] {
   const byPlace = new Map<string, string>([[INSIDE, realpathSync(root)]]);
   const queue: Placed[] = [{ place: INSIDE, folder: realpathSync(root) }];
   const seen = (name: string, from: string): string | undefined => {
@@ -73,10 +66,10 @@ export function installedPackages(
   };
   for (const { place, folder } of queue) {
     const about = aboutOf(folder);
-    for (const [name, need] of needs(about)) {
-      const found = need !== "always" && !takes(name, need) ? undefined : find(name, folder);
+    for (const [name, { optional }] of needs(about)) {
+      const found = optional && !takes(name) ? undefined : find(name, folder);
       if (found === undefined) {
-        if (need !== "always") continue;
+        if (optional) continue;
         throw new HoneError(`${name}, which ${about.name} needs, is not installed: run ${reinstall()}`);
       }
       const there = seen(name, place);

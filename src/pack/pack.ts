@@ -121,8 +121,7 @@ function projectEntries(version: string): Entry[] {
 /** Hone, the packages that it needs, and the libraries of llama.cpp that the target does. */
 async function packageEntries({ libraries }: Target, { log, signal }: ModelIo): Promise<Entry[]> {
   const wanted = new Set(libraries.map((one) => `${LIBRARIES}${one}`));
-  const takes = (one: string, need: string) => (one.startsWith(LIBRARIES) ? wanted.has(one) : need === "optional");
-  const packages = installedPackages(packageRoot, takes);
+  const packages = installedPackages(packageRoot, (one) => !one.startsWith(LIBRARIES) || wanted.has(one));
   const there = new Set(packages.map(({ place }) => place.replace(/^.*node_modules\/(?=@)/, "")));
   const lacking = [...wanted].filter((one) => !there.has(one));
   await fetchLibraries(lacking, { onProgress: log, signal });

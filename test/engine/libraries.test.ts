@@ -150,6 +150,13 @@ describe("libraries that are wanted", () => {
     expect(readdirSync(join(librariesFolder(), "@node-llama-cpp"))).toEqual([]);
   });
 
+  it("that are installed with hone, and are not there, are refused with the remedy", async () => {
+    const fetching = fetchLibraries(["@node-llama-cpp/linux-x64"], { onProgress: () => undefined });
+    await expect(fetching).rejects.toThrow(
+      /^@node-llama-cpp\/linux-x64, llama.cpp's libraries, is not installed: run `/,
+    );
+  });
+
   it("are fetched anew where a killed process has left a part", async () => {
     const integrity = publish();
     standIn(copying());

@@ -113,19 +113,8 @@ describe("the packages of an installation", () => {
     });
     put("here/node_modules/p", {});
     put("here/node_modules/q", {});
-    const places = installedPackages(root, (name, need) => need === "optional" && name !== "@y/mac").map(
-      ({ place }) => place,
-    );
+    const places = installedPackages(root, (name) => name !== "@y/mac").map(({ place }) => place);
     expect(places.sort()).toEqual(["@hone-rl/hone", "@x/a", "@y/linux", "p"].map((name) => `node_modules/${name}`));
-  });
-
-  it("are those of a user too, which hone takes where they are, if they are wanted", () => {
-    const peers = { "@y/cuda": "*", "@y/vulkan": "*" };
-    const optional = Object.fromEntries(Object.keys(peers).map((name) => [name, { optional: true }]));
-    const root = put("here", { peerDependencies: peers, peerDependenciesMeta: optional });
-    put("here/node_modules/@y/cuda", {});
-    const places = installedPackages(root, (_, need) => need === "peer").map(({ place }) => place);
-    expect(places).toEqual(["node_modules/@hone-rl/hone", "node_modules/@y/cuda"]);
   });
 
   it("are refused when one is missing", () => {

@@ -57,7 +57,8 @@ export interface ProbeReading {
   /** Number of tokens of the means. */
   readonly n: number;
   /**
-   * From its own with what it played before the adapter was loaded, the least of its replicas: 0 is an engine that loaded nothing.
+   * From its own with what it played before the adapter was loaded, at the probe's start, the least of its replicas: 0 is an
+   * engine that loaded nothing.
    * null where the learner's do not differ measurably either, or nothing was measured before.
    */
   readonly moved: number | null;

@@ -8,7 +8,7 @@ import type { Adapter, ProbeReading } from "../run/index.js";
 import type { PlainOptions } from "../tasks/index.js";
 import { sha256OfFile } from "../util/index.js";
 import type { Played, PlayRequest, Policy } from "./parts.js";
-import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe } from "./probe.js";
+import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe, scoreStart } from "./probe.js";
 
 export interface EnginePolicySettings {
   readonly engine: EngineOptions;
@@ -34,7 +34,7 @@ export interface EnginePolicySettings {
 /** A probe of the adapter in use that has not been scored with it. */
 interface Unseen {
   readonly probe: Probe;
-  /** Adapter file that was used before, null for none, and the engine's scores with it. */
+  /** Adapter file that was used before, null for none, and the engine's scores of the probe's start with it. */
   readonly from: string | null;
   readonly earlier: ProbeScores;
 }
@@ -63,7 +63,7 @@ export class EnginePolicy implements Policy {
     if (path !== from) {
       this.#unseen = undefined;
       const probe = path === null ? undefined : readProbe(path);
-      const earlier = probe && (await scoreProbe(this.#engine, probe));
+      const earlier = probe && (await scoreStart(this.#engine, probe));
       await this.#engine.useAdapter(path);
       this.#unseen = probe && earlier && { probe, from, earlier };
     }
@@ -76,7 +76,7 @@ export class EnginePolicy implements Policy {
     this.#unseen = undefined;
     const now = await scoreProbe(this.#engine, probe);
     if (!now) return null;
-    const reading = readingOf(probe, now, earlier);
+    const reading = readingOf(probe, now, { earlier, now: await scoreStart(this.#engine, probe) });
     // A fork's first checkpoint has the same adapter as the one that it was copied from.
     const same = reading.moved === 0 && from !== null && (await sha256OfFile(from)) === this.#adapter?.sha256;
     return same ? { ...reading, moved: null } : reading;

@@ -44,19 +44,29 @@ export function readProbe(adapter: string): Probe | undefined {
 /** Change of a log-probability of the learner, in nats, that an engine must show: ten roundings of a logit in f32. */
 const MEASURABLE = 1e-5;
 
-/** The engine's log-probabilities of a probe's scored tokens, by replica. */
+/** The engine's log-probabilities of a probe's tokens, by replica. */
 export type ProbeScores = readonly (readonly number[])[];
 
 /** Scores a probe with the current adapter of the engine. undefined when its context is too short for it. */
 export async function scoreProbe(engine: Engine, { ids, scored }: Probe): Promise<ProbeScores | undefined> {
   if (ids.length > engine.info.contextPerSequence) return undefined;
   const from = scored[0] as number;
-  const tokens = Int32Array.from(ids);
-  // Requested at the same time, so that each replica gets one: every replica loads adapters separately.
-  const replicas = await Promise.all(
-    Array.from({ length: engine.info.replicas }, () => engine.score(tokens, { from })),
-  );
+  const replicas = await scoreEverywhere(engine, ids, from);
   return replicas.map((scores) => scored.map((place) => scores[place - from] as number));
+}
+
+/** Tokens at a probe's start that show whether an adapter changes anything: it changes the scores at all positions. */
+const START = 64;
+
+/** Scores each token after the first of a probe's start, with the current adapter: at most {@link START} of them. */
+export const scoreStart = (engine: Engine, { ids }: Probe): Promise<ProbeScores> =>
+  scoreEverywhere(engine, ids.slice(0, Math.min(START, engine.info.contextPerSequence)), 1);
+
+/** By replica. Requested at the same time, so that each replica gets one: every replica loads adapters separately. */
+async function scoreEverywhere(engine: Engine, ids: readonly number[], from: number): Promise<ProbeScores> {
+  const tokens = Int32Array.from(ids);
+  const replicas = Array.from({ length: engine.info.replicas }, () => engine.score(tokens, { from }));
+  return (await Promise.all(replicas)).map((scores) => [...scores]);
 }
 
 const distance = (one: readonly number[], other: readonly number[]) =>
@@ -65,14 +75,20 @@ const distance = (one: readonly number[], other: readonly number[]) =>
 /**
  * The engine's distances on a probe.
  * @param now scores with the checkpoint's adapter
- * @param earlier scores with what the engine played before
+ * @param start of its start with what the engine played before, and with the checkpoint's adapter
  */
-export function readingOf({ logprobs, before }: Probe, now: ProbeScores, earlier?: ProbeScores): ProbeReading {
+export function readingOf(
+  { logprobs, before }: Probe,
+  now: ProbeScores,
+  start?: { readonly earlier: ProbeScores; readonly now: ProbeScores },
+): ProbeReading {
   const readings = now.map((scores) => ({ after: distance(scores, logprobs), before: distance(scores, before) }));
   const worst = readings.reduce((worst, reading) => (reading.after > worst.after ? reading : worst));
   const measurable = logprobs.some((value, i) => Math.abs(value - (before[i] as number)) >= MEASURABLE);
   // Replicas may have got the probe in another order.
   const moved =
-    earlier && measurable ? Math.min(...now.flatMap((one) => earlier.map((other) => distance(one, other)))) : null;
+    start && measurable
+      ? Math.min(...start.now.flatMap((one) => start.earlier.map((other) => distance(one, other))))
+      : null;
   return { ...worst, n: logprobs.length, moved };
 }

@@ -183,11 +183,12 @@ describe("a probe", () => {
       [-1.1, -4],
       [-1.1, -3.9],
     ];
-    expect(readingOf(read, [other], [old]).moved).toBeCloseTo(0.05);
-    expect(readingOf(read, [old], [old]).moved).toBe(0);
-    expect(readingOf(read, [other, old], [old, old]).moved).toBe(0);
+    const moved = (now: number[][], earlier: number[][]) => readingOf(read, [other], { earlier, now }).moved;
+    expect(moved([other], [old])).toBeCloseTo(0.05);
+    expect(moved([old], [old])).toBe(0);
+    expect(moved([other, old], [old, old])).toBe(0);
     // The learner did not move either.
-    expect(readingOf({ ...read, before: read.logprobs }, [old], [old]).moved).toBeNull();
+    expect(readingOf({ ...read, before: read.logprobs }, [old], { earlier: [old], now: [old] }).moved).toBeNull();
   });
 
   it("is scored before its adapter is loaded and after, and is no alarm for the same adapter under another path", async () => {
@@ -222,7 +223,7 @@ describe("a probe", () => {
     expect(await reading(two)).toMatchObject({ moved: 0 });
     await policy.use(null);
     stuck = false;
-    expect(await reading(two)).toEqual({ after: 0, before: 1, n: 2, moved: 1 });
+    expect(await reading(two)).toEqual({ after: 0, before: 1, n: 2, moved: 2 / 3 });
   });
 });
 

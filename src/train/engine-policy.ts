@@ -39,11 +39,18 @@ interface Unseen {
   readonly earlier: ProbeScores;
 }
 
+/** The adapter that the engine was last seen to load, by its file's digest, and its scores of the probe with it. */
+interface Seen {
+  readonly sha256: string;
+  readonly scores: ProbeScores;
+}
+
 export class EnginePolicy implements Policy {
   readonly #engine: LocalEngine;
   readonly #settings: EnginePolicySettings;
   #adapter: Adapter | null = null;
   #unseen: Unseen | undefined;
+  #seen: Seen | undefined;
   #concurrency: number;
 
   constructor(engine: LocalEngine, settings: EnginePolicySettings) {
@@ -74,11 +81,14 @@ export class EnginePolicy implements Policy {
     if (!this.#unseen) return null;
     const { probe, from, earlier } = this.#unseen;
     this.#unseen = undefined;
-    const now = await scoreProbe(this.#engine, probe);
+    const sha256 = this.#adapter?.sha256 as string;
+    // Loaded again, as after a validation of another policy, it only has to be there.
+    const now = this.#seen?.sha256 === sha256 ? this.#seen.scores : await scoreProbe(this.#engine, probe);
     if (!now) return null;
     const reading = readingOf(probe, now, { earlier, now: await scoreStart(this.#engine, probe) });
+    if (reading.moved !== 0) this.#seen = { sha256, scores: now };
     // A fork's first checkpoint has the same adapter as the one that it was copied from.
-    const same = reading.moved === 0 && from !== null && (await sha256OfFile(from)) === this.#adapter?.sha256;
+    const same = reading.moved === 0 && from !== null && (await sha256OfFile(from)) === sha256;
     return same ? { ...reading, moved: null } : reading;
   }
 

@@ -194,6 +194,7 @@ describe("a probe", () => {
   it("is scored before its adapter is loaded and after, and is no alarm for the same adapter under another path", async () => {
     let loaded: string | null = null;
     let stuck = true;
+    let scorings = 0;
     const engine = {
       info: { contextPerSequence: 4, replicas: 1 },
       get adapter() {
@@ -202,7 +203,10 @@ describe("a probe", () => {
       useAdapter: async (path: string | null) => {
         loaded = path;
       },
-      score: async () => Float32Array.from(stuck || loaded === null ? [-1, 0, -4] : [-1, 0, -2]),
+      score: async () => {
+        scorings += 1;
+        return Float32Array.from(stuck || loaded === null ? [-1, 0, -4] : [-1, 0, -2]);
+      },
     };
     const policy = new EnginePolicy(engine as unknown as LocalEngine, {} as EnginePolicySettings);
     const named = async (name: string, content: string) => {
@@ -224,6 +228,13 @@ describe("a probe", () => {
     await policy.use(null);
     stuck = false;
     expect(await reading(two)).toEqual({ after: 0, before: 1, n: 2, moved: 2 / 3 });
+    await policy.use(null);
+    const scored = scorings;
+    expect(await reading(two)).toEqual({ after: 0, before: 1, n: 2, moved: 2 / 3 });
+    expect(scorings - scored).toBe(2);
+    await policy.use(null);
+    stuck = true;
+    expect(await reading(two)).toMatchObject({ moved: 0 });
   });
 });
 

@@ -37,7 +37,7 @@ it.each([["without an adapter", null] as const, ["with an adapter", "qwen2-tiny-
     const ours = (JSON.parse(stdout) as { logprobs: number[] }).logprobs;
     expect(ours).toHaveLength(tokens.length - 1);
     const gaps = ours.map((value, i) => Math.abs(value - (expected[i] as number)));
-    // Both in f32, see huggingface.test.ts.
+    // Both in f32, see huggingface.full.test.ts.
     expect(Math.max(...gaps)).toBeLessThanOrEqual(4e-4);
   },
 );

@@ -1,4 +1,4 @@
-/** README, CONTRIBUTING and docs/: blocks that can be run, lines that would be accepted, links that lead somewhere. */
+/** README, CONTRIBUTING and docs/: lines that would be accepted, links that lead somewhere. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,6 @@ import { stepMetricsRow } from "../../src/train/metrics.js";
 import { packageRoot } from "../../src/util/paths.js";
 import { blocksOf, blocksOfAll, commandsOf, pages, textOf } from "./blocks.js";
 import { checkLine } from "./parse.js";
-import { folderOf, runBlock } from "./shell.js";
 
 const folders: string[] = [];
 afterAll(() => {
@@ -92,20 +91,6 @@ describe("programs of the pages", () => {
     const tsc = join(packageRoot, "node_modules/typescript/bin/tsc");
     const { stdout } = spawnSync(process.execPath, [tsc, "-p", folder], { encoding: "utf8" });
     expect(stdout).toBe("");
-  });
-});
-
-describe("blocks that are run", () => {
-  // Of the lines that stand there one after the other, later ones need what earlier ones have made.
-  const runnable = [...new Set(blocksOfAll("run").map(({ page }) => page))];
-
-  it.each(runnable)("of %s", { timeout: 600_000 }, async (page) => {
-    const folder = folderOf(page);
-    folders.push(folder);
-    for (const block of blocksOf(page).filter(({ treatment }) => treatment === "run")) {
-      const ran = await runBlock(block, folder, { HONE_MAILBOXES: "10", HONE_WORKERS: "1" });
-      for (const { line, status, stderr } of ran) expect([page, line, status, stderr]).toEqual([page, line, 0, ""]);
-    }
   });
 });
 

@@ -1,6 +1,6 @@
 /**
  * Conversations of the engine with the test models, and what transformers says of their tokens: exactly, and rounded as a
- * device may round. huggingface.test.ts compares CPU libraries with it, parity.gpu.test.ts a GPU.
+ * device may round. huggingface.full.test.ts compares CPU libraries with it, parity.gpu.test.ts a GPU.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";

@@ -86,7 +86,7 @@ describe("the learner", () => {
     });
 
     it("agrees with the engine before the update, and after it", async () => {
-      // In f32 both compute the same in another order, see huggingface.test.ts; in q8_0 what a run allows.
+      // In f32 both compute the same in another order, see huggingface.full.test.ts; in q8_0 what a run allows.
       const limit = name.endsWith("f32") ? 2e-5 : mismatchLimit("Q8_0");
       const batch = join(folder, `${name}.safetensors`);
       await writeBatch(batch, groups, { temperature: 1 });

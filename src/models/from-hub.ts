@@ -81,7 +81,7 @@ export async function fromHub(
 
 /** Adds a repository name of the catalogue that is close to the one not found. */
 function withNearest(error: NotOnHub, id: string): HoneError {
-  const known = [...catalogue().values()].flatMap((entry) => ("path" in entry ? [] : [entry.repository]));
+  const known = [...catalogue().values()].flatMap((entry) => ("repository" in entry ? [entry.repository] : []));
   const close = nearest(id, known);
   // The name comes from the catalogue itself, but the Hub in use does not have it.
   return close && close !== id ? new HoneError(`${error.message}; did you mean ${close}?`, { cause: error }) : error;

